@@ -1,0 +1,1 @@
+"""A Kubernetes operator for a replicated SQL database on Apache BookKeeper."""

@@ -1,0 +1,1 @@
+"""Pure knowledge of the field: names, quorum arithmetic, validation, LSN order, reasons."""

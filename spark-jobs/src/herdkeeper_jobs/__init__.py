@@ -1,0 +1,1 @@
+"""Spark jobs over the ledgers of a BookKeeper cluster: checkpoint and replication audit."""

@@ -1,0 +1,1 @@
+"""Reads ledgers and their metadata without ever fencing or recovering them."""
