@@ -1,0 +1,118 @@
+"""BookKeeperCluster: bookies, their volumes and autorecovery."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from herdkeeper.api.resource import (
+    AGE_COLUMN,
+    READY_COLUMN,
+    STATUS_COLUMN,
+    Compute,
+    DeletionPolicy,
+    Model,
+    PrinterColumn,
+    Reference,
+    Resource,
+    Rule,
+    Status,
+    VolumeClaim,
+)
+
+
+class AutoRecovery(Model):
+    """The daemon that copies the entries of lost bookies to others."""
+
+    enabled: bool = Field(True, description="Whether lost replicas are copied elsewhere. The operator itself never switches it off.")
+    replicas: int = Field(1, ge=1, le=16, description="Daemon pods; one of them is the elected auditor.")
+    lost_bookie_recovery_delay_seconds: int = Field(
+        300,
+        ge=30,
+        description="Seconds that a bookie may be away before its entries are copied. Below a restart's duration every restart starts copying, and fences open ledgers.",
+    )
+    resources: Compute = Field(Compute(cpu="100m", memory="384Mi"), description="CPU and memory of each daemon.")
+
+
+class BookKeeperClusterSpec(Model):
+    """What the bookies shall be."""
+
+    zoo_keeper_ref: Reference | None = Field(
+        None, description="The ZooKeeperCluster that keeps the metadata. Immutable. Exactly one of zooKeeperRef and zooKeeperAddress."
+    )
+    zoo_keeper_address: str | None = Field(
+        None,
+        pattern=r"^[^,:\s]+:[0-9]+(,[^,:\s]+:[0-9]+)*$",
+        description="An external ZooKeeper ensemble, `host:port,host:port`. Immutable. Exactly one of zooKeeperRef and zooKeeperAddress.",
+    )
+    bookies: int = Field(4, ge=1, le=999, description="Bookies. One more than the largest ensemble, so that a lost one can be replaced.")
+    image: str = Field("herdkeeper/bookkeeper:0.1.0", min_length=1, description="Image of bookies and autorecovery.")
+    journal: VolumeClaim = Field(
+        VolumeClaim(size="5Gi"), description="Journal volume of each bookie: fsynced before an entry is acknowledged."
+    )
+    ledgers: VolumeClaim = Field(VolumeClaim(size="20Gi"), description="Ledger volume of each bookie: entry logs and their index.")
+    resources: Compute = Field(Compute(cpu="200m", memory="768Mi"), description="CPU and memory of each bookie.")
+    auto_recovery: AutoRecovery = Field(AutoRecovery(), description="Re-replication of lost entries.")
+    config: dict[str, str] = Field(
+        {}, description="More lines of bk_server.conf, e.g. `gcWaitTime`. Keys that the operator owns are refused."
+    )
+    deletion_policy: DeletionPolicy = Field("Retain", description="What happens to volumes and metadata when this resource is deleted.")
+
+
+class BookieStatus(Model):
+    """One bookie."""
+
+    number: int = Field(description="Its number: in the names of its objects, never reused.")
+    bookie_id: str = Field(description="Its identity in BookKeeper's metadata, bound to its volumes.")
+    state: str = Field(description="Writable, ReadOnly, Starting or Away.")
+
+
+class BookKeeperClusterStatus(Status):
+    """What the bookies are."""
+
+    zoo_keeper_address: str | None = Field(None, description="Connection string of the metadata's ensemble.")
+    ledgers_root: str | None = Field(None, description="The cluster's own root in ZooKeeper.")
+    metadata_service_uri: str | None = Field(None, description="What BookKeeper clients connect with.")
+    instance_id: str | None = Field(None, description="Identity that BookKeeper gave the cluster when it was formatted.")
+    ready_bookies: int | None = Field(None, description="Bookies that are registered as writable and pass their readiness probe.")
+    auditor: str | None = Field(None, description="The elected auditor.")
+    under_replicated: bool | None = Field(None, description="Whether the auditor knows of under-replicated ledgers; absent while unknown.")
+    bookies: tuple[BookieStatus, ...] = Field((), description="Each bookie.")
+
+
+class BookKeeperCluster(Resource):
+    """A BookKeeper cluster."""
+
+    KIND: ClassVar[str] = "BookKeeperCluster"
+    PLURAL: ClassVar[str] = "bookkeeperclusters"
+    SHORT_NAME: ClassVar[str] = "bkc"
+    SUMMARY: ClassVar[str] = "A BookKeeper cluster: bookies that keep the replicated log, and autorecovery."
+    COLUMNS: ClassVar[tuple[PrinterColumn, ...]] = (
+        READY_COLUMN,
+        PrinterColumn(name="Bookies", type="integer", json_path=".status.readyBookies"),
+        PrinterColumn(name="Under-replicated", type="boolean", json_path=".status.underReplicated"),
+        PrinterColumn(name="Auditor", type="string", json_path=".status.auditor", priority=1),
+        STATUS_COLUMN,
+        AGE_COLUMN,
+    )
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="has(self.zooKeeperRef) != has(self.zooKeeperAddress)",
+            message="set exactly one of spec.zooKeeperRef and spec.zooKeeperAddress",
+            field_path=".zooKeeperRef",
+        ),
+        Rule(
+            rule="has(self.zooKeeperRef) == has(oldSelf.zooKeeperRef) && (!has(self.zooKeeperRef) || self.zooKeeperRef == oldSelf.zooKeeperRef)",
+            message="spec.zooKeeperRef is immutable: the metadata can't move; create a new BookKeeperCluster",
+            field_path=".zooKeeperRef",
+        ),
+        Rule(
+            rule="has(self.zooKeeperAddress) == has(oldSelf.zooKeeperAddress) && (!has(self.zooKeeperAddress) || self.zooKeeperAddress == oldSelf.zooKeeperAddress)",
+            message="spec.zooKeeperAddress is immutable: the metadata can't move; create a new BookKeeperCluster",
+            field_path=".zooKeeperAddress",
+        ),
+    )
+
+    spec: BookKeeperClusterSpec
+    status: BookKeeperClusterStatus | None = None

@@ -1,0 +1,70 @@
+"""Checkpoint: the tables of a tablespace at an LSN, outside of the cluster."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from herdkeeper.api.job import Destination, JobStatus, SparkJob
+from herdkeeper.api.resource import AGE_COLUMN, STATUS_COLUMN, Model, PrinterColumn, Reference, Resource, Rule
+
+
+class Lsn(Model):
+    """A position in the log."""
+
+    ledger_id: int = Field(ge=0, description="Ledger.")
+    entry_id: int = Field(ge=0, description="Entry.")
+
+
+class CheckpointSpec(Model):
+    """What shall be checkpointed. Immutable."""
+
+    tablespace_ref: Reference = Field(description="The Tablespace.")
+    at: Lsn | None = Field(None, description="The LSN; the last confirmed one when absent.")
+    destination: Destination = Field(description="Where Parquet files and the manifest go.")
+    verify: Literal["Follower", "Reread"] = Field(
+        "Follower",
+        description="Follower: compared with a follower's digest at the same LSN, and re-read. Reread: re-read only, e.g. when there is no follower.",
+    )
+    job: SparkJob = Field(SparkJob(), description="How the Spark job runs.")
+
+
+class TableStatus(Model):
+    """One table of the checkpoint."""
+
+    name: str = Field(description="The table.")
+    rows: int = Field(description="Rows.")
+
+
+class CheckpointStatus(JobStatus):
+    """What became of it."""
+
+    lsn: Lsn | None = Field(None, description="The checkpoint holds exactly the commits up to here.")
+    manifest: str | None = Field(None, description="Path of the manifest at the destination.")
+    tables: tuple[TableStatus, ...] = Field((), description="Rows per table.")
+    rows: int | None = Field(None, description="Rows in all.")
+    bytes: int | None = Field(None, description="Bytes written.")
+    open_transactions: int | None = Field(None, description="Transactions that were open at the LSN; their changes are not in it.")
+    verified: str | None = Field(None, description="How it was verified.")
+
+
+class Checkpoint(Resource):
+    """A checkpoint."""
+
+    KIND: ClassVar[str] = "Checkpoint"
+    PLURAL: ClassVar[str] = "checkpoints"
+    SHORT_NAME: ClassVar[str] = "ckpt"
+    SUMMARY: ClassVar[str] = "The tables of a tablespace at an LSN, folded from the log by Spark into Parquet files with a manifest."
+    COLUMNS: ClassVar[tuple[PrinterColumn, ...]] = (
+        PrinterColumn(name="Phase", type="string", json_path=".status.phase"),
+        PrinterColumn(name="Ledger", type="integer", json_path=".status.lsn.ledgerId"),
+        PrinterColumn(name="Entry", type="integer", json_path=".status.lsn.entryId"),
+        PrinterColumn(name="Rows", type="integer", json_path=".status.rows"),
+        STATUS_COLUMN,
+        AGE_COLUMN,
+    )
+    RULES: ClassVar[tuple[Rule, ...]] = (Rule(rule="self == oldSelf", message="spec is immutable: create a new Checkpoint"),)
+
+    spec: CheckpointSpec
+    status: CheckpointStatus | None = None

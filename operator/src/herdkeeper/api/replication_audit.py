@@ -1,0 +1,70 @@
+"""ReplicationAudit: proof that every entry has its replicas."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from herdkeeper.api.job import Destination, JobStatus, SparkJob
+from herdkeeper.api.resource import AGE_COLUMN, STATUS_COLUMN, Model, PrinterColumn, Quantity, Reference, Resource, Rule
+
+LedgerId = Annotated[int, Field(ge=0)]
+
+
+class ReplicationAuditSpec(Model):
+    """What shall be audited. Immutable."""
+
+    book_keeper_ref: Reference = Field(description="The BookKeeperCluster.")
+    depth: Literal["Deep"] = Field(
+        "Deep", description="Deep: every entry is read from every bookie that should hold it, and its digest is verified."
+    )
+    ledgers: tuple[LedgerId, ...] = Field((), max_length=1000, description="Only these ledgers; all of the cluster when empty.")
+    bytes_per_second_per_bookie: Quantity | None = Field(
+        None, description="Most bytes per second read from one bookie; unlimited when absent."
+    )
+    destination: Destination | None = Field(None, description="Where the findings go as Parquet; the status has a summary in any case.")
+    job: SparkJob = Field(SparkJob(), description="How the Spark job runs.")
+
+
+class FindingStatus(Model):
+    """A run of entries of one ledger that one bookie should hold and does not, or holds damaged."""
+
+    kind: str = Field(description="What is wrong, e.g. Missing or CorruptDigest.")
+    severity: str = Field(description="How bad it is.")
+    ledger_id: int = Field(description="Ledger.")
+    first_entry: int = Field(description="First entry.")
+    last_entry: int = Field(description="Last entry.")
+    bookie_id: str = Field(description="Bookie.")
+
+
+class ReplicationAuditStatus(JobStatus):
+    """What was found."""
+
+    ledgers: int | None = Field(None, description="Ledgers audited.")
+    entries: int | None = Field(None, description="Entries audited.")
+    replicas: int | None = Field(None, description="Replicas of entries that were read and verified.")
+    bytes: int | None = Field(None, description="Bytes read.")
+    findings_total: int | None = Field(None, description="Findings in all.")
+    findings: tuple[FindingStatus, ...] = Field((), description="The first findings.")
+
+
+class ReplicationAudit(Resource):
+    """An audit."""
+
+    KIND: ClassVar[str] = "ReplicationAudit"
+    PLURAL: ClassVar[str] = "replicationaudits"
+    SHORT_NAME: ClassVar[str] = "raudit"
+    SUMMARY: ClassVar[str] = "An audit by Spark that every entry of every ledger is on each bookie that should hold it, undamaged."
+    COLUMNS: ClassVar[tuple[PrinterColumn, ...]] = (
+        PrinterColumn(name="Phase", type="string", json_path=".status.phase"),
+        PrinterColumn(name="Ledgers", type="integer", json_path=".status.ledgers"),
+        PrinterColumn(name="Entries", type="integer", json_path=".status.entries"),
+        PrinterColumn(name="Findings", type="integer", json_path=".status.findingsTotal"),
+        STATUS_COLUMN,
+        AGE_COLUMN,
+    )
+    RULES: ClassVar[tuple[Rule, ...]] = (Rule(rule="self == oldSelf", message="spec is immutable: create a new ReplicationAudit"),)
+
+    spec: ReplicationAuditSpec
+    status: ReplicationAuditStatus | None = None

@@ -1,0 +1,100 @@
+"""Tablespace: a replicated set of tables inside a HerdDBCluster."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from herdkeeper.api.resource import (
+    AGE_COLUMN,
+    READY_COLUMN,
+    STATUS_COLUMN,
+    DeletionPolicy,
+    Model,
+    PrinterColumn,
+    Reference,
+    Resource,
+    Rule,
+    Status,
+)
+
+SqlName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+
+
+class Failover(Model):
+    """When a follower takes the leadership without being asked."""
+
+    max_leader_inactivity_seconds: int = Field(
+        10,
+        ge=5,
+        le=600,
+        description="Seconds without a sign of life of the leader after which a follower takes over. Keep it above the longest local checkpoint.",
+    )
+
+
+class TablespaceSpec(Model):
+    """What the tablespace shall be."""
+
+    herd_db_ref: Reference = Field(alias="herdDBRef", description="The HerdDBCluster that holds it. Immutable.")
+    tablespace_name: SqlName | None = Field(
+        None, description="Its name in SQL; the resource's name with `-` as `_` when absent. Immutable."
+    )
+    replicas: int = Field(2, ge=1, le=99, description="SQL nodes that hold a copy, the leader included.")
+    failover: Failover = Field(Failover(), description="Automatic failover.")
+    deletion_policy: DeletionPolicy = Field("Retain", description="Whether the tablespace is dropped when this resource is deleted.")
+
+
+class ReplicaStatus(Model):
+    """A node's copy."""
+
+    node: str = Field(description="The SQL node.")
+    role: str = Field(description="leader, follower, booting, failed or unknown.")
+    ledger_id: int | None = Field(None, description="Ledger of the last applied entry.")
+    entry_id: int | None = Field(None, description="Last applied entry.")
+
+
+class TablespaceStatus(Status):
+    """What the tablespace is."""
+
+    tablespace_name: str | None = Field(None, description="Its name in SQL.")
+    uuid: str | None = Field(None, description="Its identity inside HerdDB.")
+    leader: str | None = Field(None, description="The SQL node that leads.")
+    replicas: tuple[ReplicaStatus, ...] = Field((), description="Each copy.")
+    ready_replicas: int | None = Field(None, description="Copies that are settled in their role.")
+
+
+class Tablespace(Resource):
+    """A tablespace."""
+
+    KIND: ClassVar[str] = "Tablespace"
+    PLURAL: ClassVar[str] = "tablespaces"
+    SHORT_NAME: ClassVar[str] = "ts"
+    SUMMARY: ClassVar[str] = "A replicated set of tables with its own leader and log, inside a HerdDBCluster."
+    COLUMNS: ClassVar[tuple[PrinterColumn, ...]] = (
+        READY_COLUMN,
+        PrinterColumn(name="Leader", type="string", json_path=".status.leader"),
+        PrinterColumn(name="Replicas", type="integer", json_path=".status.readyReplicas"),
+        STATUS_COLUMN,
+        AGE_COLUMN,
+    )
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="self.herdDBRef == oldSelf.herdDBRef",
+            message="spec.herdDBRef is immutable: create a new Tablespace",
+            field_path=".herdDBRef",
+        ),
+        Rule(
+            rule="has(self.tablespaceName) == has(oldSelf.tablespaceName) && (!has(self.tablespaceName) || self.tablespaceName == oldSelf.tablespaceName)",
+            message="spec.tablespaceName is immutable: create a new Tablespace",
+            field_path=".tablespaceName",
+        ),
+    )
+
+    spec: TablespaceSpec
+    status: TablespaceStatus | None = None
+
+    @property
+    def sql_name(self) -> str:
+        """The tablespace's name in SQL."""
+        return self.spec.tablespace_name or self.metadata.name.replace("-", "_")

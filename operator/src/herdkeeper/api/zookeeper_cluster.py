@@ -1,0 +1,69 @@
+"""ZooKeeperCluster: a ZooKeeper ensemble."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from herdkeeper.api.resource import (
+    AGE_COLUMN,
+    READY_COLUMN,
+    STATUS_COLUMN,
+    Compute,
+    DeletionPolicy,
+    Model,
+    PrinterColumn,
+    Resource,
+    Rule,
+    Status,
+    VolumeClaim,
+)
+
+
+class ZooKeeperClusterSpec(Model):
+    """What the ensemble shall be."""
+
+    replicas: int = Field(3, ge=1, le=7, description="Members. Odd: an even ensemble tolerates no more losses than the odd one below it.")
+    image: str = Field("herdkeeper/zookeeper:0.1.0", min_length=1, description="Image of the members.")
+    storage: VolumeClaim = Field(VolumeClaim(size="5Gi"), description="Volume of each member (transaction log and snapshots).")
+    resources: Compute = Field(Compute(cpu="100m", memory="512Mi"), description="CPU and memory of each member.")
+    config: dict[str, str] = Field({}, description="More lines of zoo.cfg, e.g. `snapCount`. Keys that the operator owns are refused.")
+    deletion_policy: DeletionPolicy = Field("Retain", description="What happens to the volumes when this resource is deleted.")
+
+
+class ZooKeeperClusterStatus(Status):
+    """What the ensemble is."""
+
+    address: str | None = Field(None, description="Connection string for clients inside the cluster.")
+    ready_members: int | None = Field(None, description="Members that serve in the quorum.")
+    leader: str | None = Field(None, description="Pod of the leading member.")
+    founded: bool | None = Field(
+        None, description="Whether all members have served once: from then on an empty member joins without a vote."
+    )
+
+
+class ZooKeeperCluster(Resource):
+    """A ZooKeeper ensemble."""
+
+    KIND: ClassVar[str] = "ZooKeeperCluster"
+    PLURAL: ClassVar[str] = "zookeeperclusters"
+    SHORT_NAME: ClassVar[str] = "zkc"
+    SUMMARY: ClassVar[str] = "A ZooKeeper ensemble: the metadata of BookKeeper and HerdDB."
+    COLUMNS: ClassVar[tuple[PrinterColumn, ...]] = (
+        READY_COLUMN,
+        PrinterColumn(name="Members", type="integer", json_path=".status.readyMembers"),
+        PrinterColumn(name="Leader", type="string", json_path=".status.leader"),
+        STATUS_COLUMN,
+        AGE_COLUMN,
+    )
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="self.replicas % 2 == 1",
+            message="spec.replicas must be odd (1, 3, 5, 7): an even ensemble tolerates no more losses than the odd one below it",
+            field_path=".replicas",
+        ),
+    )
+
+    spec: ZooKeeperClusterSpec
+    status: ZooKeeperClusterStatus | None = None
