@@ -1,0 +1,61 @@
+"""What a replication audit can find: kinds, severities, and one finding."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import ClassVar
+
+from pydantic import ConfigDict
+from pydantic.alias_generators import to_camel
+
+
+class FindingKind(StrEnum):
+    """What is wrong with the copies of a range of entries."""
+
+    MISSING = "Missing"
+    """The bookie should hold the entries and answered that it does not."""
+    CORRUPT_DIGEST = "CorruptDigest"
+    """The bookie holds the entries, but the digest does not match the bytes."""
+    BOOKIE_UNREACHABLE = "BookieUnreachable"
+    """The bookie is not registered, refused the connection or did not answer: its copies are unknown, not missing."""
+    READ_FAILED = "ReadFailed"
+    """The bookie answered with an error for these entries (an I/O error, for example): their copies are unknown."""
+    LEDGER_UNREADABLE = "LedgerUnreadable"
+    """The ledger's metadata could not be decoded, or what is confirmed of an open ledger could not be learned."""
+
+
+class Severity(StrEnum):
+    """How urgent a finding is, from the number of good copies against the ledger's quorums."""
+
+    CRITICAL = "Critical"
+    """Fewer good copies than the ack quorum: what was acknowledged is one or more failures closer to loss than promised."""
+    UNDER_REPLICATED = "UnderReplicated"
+    """At least the ack quorum, fewer than the write quorum, on a closed ledger: legitimate after a crash, and repairable."""
+    PENDING = "Pending"
+    """The same on an open ledger: the writer may still be sending the last copies."""
+    UNKNOWN = "Unknown"
+    """The copies could not be looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Entries `first_entry_id`..`last_entry_id` (both inclusive) of one segment of a ledger, on one bookie.
+
+    A finding about a whole bookie has no ledger, one about a whole ledger has no bookie. `expected_copies` is the write quorum,
+    `actual_copies` the number of good copies over all bookies; None where it could not be counted.
+    """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
+
+    kind: FindingKind
+    severity: Severity
+    ledger_id: int | None = None
+    first_entry_id: int | None = None
+    last_entry_id: int | None = None
+    bookie_id: str | None = None
+    segment: int | None = None
+    """Position of the segment in the ledger's metadata, from 0."""
+    expected_copies: int | None = None
+    actual_copies: int | None = None
+    detail: str = ""

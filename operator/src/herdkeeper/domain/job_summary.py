@@ -1,0 +1,189 @@
+"""What a job tells the operator through its container's termination message.
+
+The kubelet keeps at most 4096 bytes of that message, so `to_json` drops items of the long list, last first, until the rest fits, and counts
+what it dropped. Keys are camelCase, so that the operator can copy them into a status. `from_json` ignores keys that it does not know
+(a newer job image) and refuses missing ones by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import ClassVar, TypeVar, assert_never
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+
+from herdkeeper.domain.audit_finding import Finding
+
+MAX_TERMINATION_MESSAGE_BYTES = 4096
+_MAX_MESSAGE_CHARACTERS = 500
+Summary = TypeVar("Summary")
+_CONFIG = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
+
+
+class SummaryError(ValueError):
+    """A termination message is not the summary that it should be; the message names the field."""
+
+
+class JobOutcome(StrEnum):
+    """How a job ended. Each outcome has its own exit code, which the Job's podFailurePolicy reads."""
+
+    SUCCEEDED = "Succeeded"
+    ALREADY_DONE = "AlreadyDone"
+    CONFIGURATION_REFUSED = "ConfigurationRefused"
+    RETRYABLE = "Retryable"
+    INVARIANT_VIOLATED = "InvariantViolated"
+
+    @property
+    def exit_code(self) -> int:
+        """0 done, 2 refused by configuration (retrying is useless), 3 worth a retry, 42 an invariant is violated: never retry."""
+        match self:
+            case JobOutcome.SUCCEEDED | JobOutcome.ALREADY_DONE:
+                return 0
+            case JobOutcome.CONFIGURATION_REFUSED:
+                return 2
+            case JobOutcome.RETRYABLE:
+                return 3
+            case JobOutcome.INVARIANT_VIOLATED:
+                return 42
+            case _:
+                assert_never(self)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """One table of a checkpoint."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    name: str
+    rows: int
+    bytes: int
+    """Size of its Parquet files."""
+    digest: str
+    """The order-free digest over stored keys and values, as hexadecimal text."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSummary:
+    """The result of one run of the checkpoint job. `ledger_id` and `entry_id` are the LSN; None when the run ended before it was known."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    run_id: str
+    outcome: JobOutcome
+    message: str = ""
+    """One sentence for people; on failure: what failed and what to do."""
+    instance_id: str = ""
+    """INSTANCEID of the BookKeeper cluster: ledger ids mean nothing without it."""
+    tablespace: str = ""
+    tablespace_uuid: str = ""
+    ledger_id: int | None = None
+    entry_id: int | None = None
+    manifest: str = ""
+    """Path of the manifest below the destination."""
+    entries_read: int = 0
+    rows: int = 0
+    bytes: int = 0
+    duration_seconds: float = 0.0
+    tables: tuple[TableSummary, ...] = ()
+    tables_omitted: int = 0
+    """How many tables did not fit into the message."""
+
+    def to_json(self) -> str:
+        """At most 4096 bytes of JSON; `rows`, `bytes` and `entries_read` stay exact whatever was dropped."""
+        short = replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS])
+
+        def keep(count: int) -> CheckpointSummary:
+            return replace(short, tables=short.tables[:count], tables_omitted=self.tables_omitted + len(self.tables) - count)
+
+        return _longest_that_fits(_CHECKPOINT, keep, len(self.tables))
+
+    @staticmethod
+    def from_json(text: str) -> CheckpointSummary:
+        """Raises SummaryError naming the field that is missing or has the wrong type."""
+        return _parse(_CHECKPOINT, text)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSummary:
+    """The result of one run of the replication audit. Findings are sorted by urgency, so that the dropped ones are the least urgent."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    run_id: str
+    outcome: JobOutcome
+    message: str = ""
+    """One sentence for people; on failure: what failed and what to do."""
+    instance_id: str = ""
+    """INSTANCEID of the BookKeeper cluster: ledger ids mean nothing without it."""
+    ledgers: int = 0
+    """Ledgers that were audited."""
+    open_ledgers: int = 0
+    """How many of them were open, and so audited up to their LAC only."""
+    entries: int = 0
+    """Entries that should exist, each counted once."""
+    copies_expected: int = 0
+    """Copies that should exist: each entry counted once per bookie that should hold it."""
+    copies_verified: int = 0
+    """Copies that were read and whose digest matched."""
+    copies_unknown: int = 0
+    """Copies that could not be looked at, since a bookie did not answer or answered with an error."""
+    bytes_read: int = 0
+    """Bytes of entries that came over the network, headers and digests included."""
+    duration_seconds: float = 0.0
+    critical: int = 0
+    """Findings of each severity, the omitted ones included."""
+    under_replicated: int = 0
+    pending: int = 0
+    unknown: int = 0
+    findings: tuple[Finding, ...] = ()
+    findings_omitted: int = 0
+    """How many findings did not fit into the message."""
+
+    def to_json(self) -> str:
+        """At most 4096 bytes of JSON; all counts stay exact whatever was dropped."""
+        short = replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS])
+
+        def keep(count: int) -> AuditSummary:
+            return replace(short, findings=short.findings[:count], findings_omitted=self.findings_omitted + len(self.findings) - count)
+
+        return _longest_that_fits(_AUDIT, keep, len(self.findings))
+
+    @staticmethod
+    def from_json(text: str) -> AuditSummary:
+        """Raises SummaryError naming the field that is missing or has the wrong type."""
+        return _parse(_AUDIT, text)
+
+
+_CHECKPOINT = TypeAdapter(CheckpointSummary)
+_AUDIT = TypeAdapter(AuditSummary)
+
+
+def _longest_that_fits(adapter: TypeAdapter[Summary], keep: Callable[[int], Summary], items: int) -> str:
+    """Binary search for the greatest number of items whose JSON stays within the limit; the size grows with the number."""
+    low, high = 0, items
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(_dump(adapter, keep(middle))) <= MAX_TERMINATION_MESSAGE_BYTES:
+            low = middle
+        else:
+            high = middle - 1
+    encoded = _dump(adapter, keep(low))
+    if len(encoded) > MAX_TERMINATION_MESSAGE_BYTES:
+        raise SummaryError(f"a summary without any items has {len(encoded)} bytes, the limit is {MAX_TERMINATION_MESSAGE_BYTES}")
+    return encoded.decode()
+
+
+def _dump(adapter: TypeAdapter[Summary], summary: Summary) -> bytes:
+    return adapter.dump_json(summary, by_alias=True, exclude_none=True)
+
+
+def _parse(adapter: TypeAdapter[Summary], text: str) -> Summary:
+    try:
+        return adapter.validate_json(text)
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(str(part) for part in fault['loc']) or 'summary'}: {fault['msg']}" for fault in error.errors())
+        raise SummaryError(f"not a job summary: {faults}") from error
