@@ -1,0 +1,47 @@
+# ruff: noqa: N818 - the names say what happened; "OutcomeUnknownError" would call a success an error
+"""What can go wrong when talking SQL to a HerdDB node, one type per thing that a caller does differently.
+
+`ConnectionLost` and `NotLeader` may be repeated on the current leader: nothing was applied. `OutcomeUnknown` must not be
+repeated blindly: the write may be durable. `DuplicateKey` after an `OutcomeUnknown` says that it is.
+"""
+
+from __future__ import annotations
+
+
+class SqlError(Exception):
+    """Base of everything that this client raises on its own."""
+
+
+class ConnectionLost(SqlError, ConnectionError):
+    """The connection could not be made or broke, and the statement was certainly not applied by it."""
+
+
+class OutcomeUnknown(SqlError):
+    """The answer to a write was lost, or the server failed in the middle of logging it: applied or not, nobody can tell yet."""
+
+
+class AuthenticationFailed(SqlError):
+    """The server refused the user name or the password."""
+
+
+class ServerError(SqlError):
+    """The server answered with an error; the statement was not applied.
+
+    `text` is all that it sent (often a Java stack trace); the exception's own message is its first line.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text.partition("\n")[0][:500] or "the server sent an error without a text")
+        self.text = text
+
+
+class NotLeader(ServerError):
+    """The node does not lead the tablespace: look the leader up again."""
+
+
+class DuplicateKey(ServerError):
+    """A row with this primary key (or unique index key) exists already."""
+
+
+class LeaderNotFound(SqlError):
+    """No node that leads the tablespace could be reached before the deadline; the cause is the last attempt's error."""

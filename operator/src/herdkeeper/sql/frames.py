@@ -1,0 +1,290 @@
+"""HerdDB's wire protocol, version 3: messages to bytes and bytes to messages. Pure, no socket.
+
+Source: herddb-utils, `herddb.proto.PduCodec`, `Pdu` and `ByteBufUtils` of HerdDB 0.29. A frame is u32 length, then
+u8 version (3), u8 flags (1 request, 2 response, 4 "don't keep read locks"), u8 type, i64 message id, body; big-endian.
+Strings are VInt length + UTF-8 (not Java's modified UTF-8 here); VInt is LEB128, low group first.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence, Sized
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+
+from herdkeeper.formats.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
+
+_ALLOWED_TYPES = "use None, bool, int, float, str, bytes, datetime (with a time zone) or a list of float"
+
+Value = None | bool | int | float | str | bytes | datetime | list[float]
+"""What a column or a parameter can be. A timestamp is a datetime in UTC with milliseconds; a list is HerdDB's float array."""
+
+VERSION = 3
+REQUEST_FLAG = 1
+RESPONSE_FLAG = 2
+DONT_KEEP_READ_LOCKS = 4
+HEADER = struct.Struct(">bbbq")
+LENGTH = struct.Struct(">I")
+MAX_FRAME_BYTES = 1 << 30
+"""No answer is larger: a fetch is bounded by its row count, and a larger length means that this is no HerdDB server."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class MessageType(IntEnum):
+    """The types that this client sends or understands (`Pdu.TYPE_*`)."""
+
+    ACK = 0
+    ERROR = 4
+    EXECUTE_STATEMENT = 5
+    EXECUTE_STATEMENT_RESULT = 6
+    OPEN_SCANNER = 7
+    RESULT_SET_CHUNK = 8
+    CLOSE_SCANNER = 9
+    FETCH_SCANNER_DATA = 10
+    EXECUTE_STATEMENTS = 15
+    EXECUTE_STATEMENTS_RESULT = 16
+    TRANSACTION_COMMAND = 24
+    TRANSACTION_COMMAND_RESULT = 25
+    SASL_REQUEST = 100
+    SASL_RESPONSE = 101
+    PREPARE_STATEMENT = 103
+    PREPARE_STATEMENT_RESULT = 104
+
+
+class TransactionCommand(IntEnum):
+    """`PduCodec.TxCommand`."""
+
+    ROLLBACK = 1
+    COMMIT = 2
+    BEGIN = 3
+
+
+class ErrorFlag(IntEnum):
+    """Bits of an error answer's first byte (`PduCodec.ErrorResponse`)."""
+
+    NOT_LEADER = 1
+    MISSING_PREPARED_STATEMENT = 2
+    DUPLICATE_KEY = 4
+
+
+@dataclass(frozen=True)
+class Message:
+    """One received message: its type as a number (a server may send types that this client does not know) and its body."""
+
+    type: int
+    flags: int
+    id: int
+    body: bytes
+
+
+def encode_frame(message_type: MessageType, message_id: int, body: bytes) -> bytes:
+    """A request, with its length in front."""
+    payload = HEADER.pack(VERSION, REQUEST_FLAG, message_type, message_id) + body
+    return LENGTH.pack(len(payload)) + payload
+
+
+def decode_payload(payload: bytes) -> Message:
+    """The message in a frame whose length was taken off.
+
+    Raises:
+        MalformedDataError: shorter than a header, or another protocol version.
+    """
+    if len(payload) < HEADER.size:
+        raise MalformedDataError(f"a message of {len(payload)} bytes is shorter than its header of {HEADER.size} bytes")
+    version, flags, message_type, message_id = HEADER.unpack_from(payload)
+    if version != VERSION:
+        raise MalformedDataError(f"protocol version {version} instead of {VERSION}: is this the SQL port of a HerdDB node?")
+    return Message(message_type, flags, message_id, payload[HEADER.size :])
+
+
+def _array(data: bytes) -> bytes:
+    return _count(data) + data
+
+
+def _text(text: str) -> bytes:
+    return _array(text.encode())
+
+
+def _count(items: Sized) -> bytes:
+    return JavaDataWriter().v_int(len(items)).to_bytes()
+
+
+def timestamp_millis(moment: datetime) -> int:
+    """Milliseconds since 1970-01-01 UTC; what is finer is cut off, HerdDB keeps milliseconds.
+
+    Raises:
+        ValueError: the datetime has no time zone, so it names no moment.
+    """
+    if moment.tzinfo is None:
+        raise ValueError(f"the datetime {moment.isoformat()} has no time zone: pass one, for example tzinfo=datetime.UTC")
+    return (moment - _EPOCH) // timedelta(milliseconds=1)
+
+
+def timestamp_from_millis(millis: int) -> datetime:
+    """The moment, in UTC.
+
+    Raises:
+        OverflowError: outside the years 1 to 9999, which Python's datetime can't express.
+    """
+    return _EPOCH + timedelta(milliseconds=millis)
+
+
+def encode_value(value: Value) -> bytes:  # noqa: PLR0911 - one return per wire type
+    """One parameter: its type code and its payload. Every int goes as a long; HerdDB converts it to the column's type.
+
+    Raises:
+        TypeError: a type that HerdDB has no code for.
+        ValueError: an int of more than 64 bits, or a datetime without a time zone.
+    """
+    # bool first: it is an int to Python
+    match value:
+        case None:
+            return b"\x05"
+        case bool():
+            return b"\x07\x01" if value else b"\x07\x00"
+        case int():
+            if not -(1 << 63) <= value < 1 << 63:
+                raise ValueError(f"the parameter {value} has more than 64 bits: HerdDB's largest integer type is long")
+            return b"\x01" + struct.pack(">q", value)
+        case float():
+            return b"\x06" + struct.pack(">d", value)
+        case str():
+            return b"\x00" + _text(value)
+        case bytes():
+            return b"\x03" + _array(value)
+        case datetime():
+            return b"\x04" + struct.pack(">q", timestamp_millis(value))
+        case list():
+            return b"\x0a" + _count(value) + struct.pack(f">{len(value)}f", *value)
+    raise TypeError(f"a parameter of type {type(value).__name__}: {_ALLOWED_TYPES}")
+
+
+def encode_values(values: Sequence[Value]) -> bytes:
+    """VInt count and the values."""
+    return _count(values) + b"".join(map(encode_value, values))
+
+
+def decode_value(reader: JavaDataReader) -> Value:  # noqa: PLR0911, C901 - one return per wire type
+    """One value: its type code and its payload.
+
+    Raises:
+        MalformedDataError: the code is unknown, or the bytes end too early.
+    """
+    start = reader.position
+    code = reader.v_int()
+    match code:
+        case 0:
+            return decode_text(reader)
+        case 1:
+            return reader.i64()
+        case 2:
+            return reader.i32()
+        case 3:
+            return _present(reader)
+        case 4:
+            return timestamp_from_millis(reader.i64())
+        case 5:
+            return None
+        case 6:
+            return reader.f64()
+        case 7:
+            return reader.boolean()
+        case 8:
+            return reader.i16()
+        case 9:
+            return int.from_bytes(reader.raw(1), "big", signed=True)
+        case 10:
+            return [reader.f32() for _ in range(reader.v_int())]
+    raise MalformedDataError(f"value type {code} at byte {start}: expected 0 to 10")
+
+
+def decode_text(reader: JavaDataReader) -> str:
+    """VInt length and plain UTF-8. Bytes that are no UTF-8 become U+FFFD: the text of an error must never hide the error."""
+    return _present(reader).decode(errors="replace")
+
+
+def _present(reader: JavaDataReader) -> bytes:
+    start = reader.position
+    data = reader.array()
+    if data is None:
+        raise MalformedDataError(f"null at byte {start}: expected bytes")
+    return data
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A piece of a result set: column names, rows in that order, and whether it is the last piece."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Value, ...]]
+    last: bool
+
+
+def decode_chunk(body: bytes) -> Chunk:
+    """`ResultSetChunk`: i64 tx, u8 last, i32 n, n names, i32 rows, rows times n values."""
+    reader = JavaDataReader(body)
+    reader.i64()
+    last = reader.boolean()
+    columns = tuple(decode_text(reader) for _ in range(reader.i32()))
+    rows = [tuple(decode_value(reader) for _ in columns) for _ in range(reader.i32())]
+    return Chunk(columns, rows, last)
+
+
+def sasl_plain_body(username: str, password: str) -> bytes:
+    """The first and only token of SASL PLAIN: NUL user NUL password."""
+    return _text("PLAIN") + _array(f"\0{username}\0{password}".encode())
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One SQL text for a tablespace, in a transaction (0 = none: autocommit)."""
+
+    tablespace: str
+    sql: str
+    transaction_id: int = 0
+
+
+def execute_body(statement: Statement, parameters: Sequence[Value]) -> bytes:
+    """`ExecuteStatement`: u8 return values (0), i64 tx, i64 prepared statement (0 = the text follows), tablespace, SQL, parameters."""
+    head = struct.pack(">bqq", 0, statement.transaction_id, 0)
+    return head + _text(statement.tablespace) + _text(statement.sql) + encode_values(parameters)
+
+
+def execute_batch_body(statement: Statement, rows: Sequence[Sequence[Value]]) -> bytes:
+    """`ExecuteStatements`: as `ExecuteStatement`, with VInt count and so many parameter lists."""
+    head = struct.pack(">bqq", 0, statement.transaction_id, 0)
+    texts = _text(statement.tablespace) + _text(statement.sql)
+    return head + texts + _count(rows) + b"".join(map(encode_values, rows))
+
+
+def open_scanner_body(statement: Statement, parameters: Sequence[Value], scanner_id: int, fetch_rows: int) -> bytes:
+    """`OpenScanner`: i64 tx, i64 prepared statement, i32 fetch size, i32 max rows (0 = all), i64 scanner, tablespace, SQL, parameters.
+
+    Outside a transaction the trailer releases the read locks at once: nobody could release them later.
+    """
+    head = struct.pack(">qqiiq", statement.transaction_id, 0, fetch_rows, 0, scanner_id)
+    texts = _text(statement.tablespace) + _text(statement.sql)
+    trailer = b"" if statement.transaction_id else bytes([DONT_KEEP_READ_LOCKS])
+    return head + texts + encode_values(parameters) + trailer
+
+
+def fetch_body(scanner_id: int, fetch_rows: int) -> bytes:
+    """`FetchScannerData`: i64 scanner, i32 fetch size."""
+    return struct.pack(">qi", scanner_id, fetch_rows)
+
+
+def close_scanner_body(scanner_id: int) -> bytes:
+    """`CloseScanner`: i64 scanner. The server does not answer it."""
+    return struct.pack(">q", scanner_id)
+
+
+def transaction_body(command: TransactionCommand, transaction_id: int, tablespace: str) -> bytes:
+    """`TxCommand`: u8 command, i64 tx (0 for BEGIN), tablespace."""
+    return struct.pack(">bq", command, transaction_id) + _text(tablespace)
+
+
+def prepare_body(tablespace: str, sql: str) -> bytes:
+    """`PrepareStatement`: tablespace, SQL."""
+    return _text(tablespace) + _text(sql)

@@ -1,0 +1,102 @@
+"""Finds a tablespace's leader in ZooKeeper and connects to it, again and again until a deadline.
+
+ZooKeeper names the leader that *should* lead; the node itself decides when it does (it first fences and replays the log), so a
+connection counts only after the node said that it leads.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from herdkeeper.formats.herddb_node import decode_node, node_path
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.sql.connection import Address, Connection, Credentials
+from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader
+
+RETRY_PAUSE_SECONDS = 0.1
+"""Between two attempts. A planned hand-over takes about 0.2 s, so a longer pause would be the longest part of it."""
+
+
+def _as_advertised(address: Address) -> Address:
+    return address
+
+
+@dataclass(frozen=True)
+class LeaderFinder:
+    """Where to look leaders up.
+
+    `zookeeper` is a started client; `resolve` turns the address that a node advertises (a pod's DNS name) into one that this
+    process can reach, for example through a forwarded port outside of the cluster.
+    """
+
+    zookeeper: KazooClient
+    herd_root: str
+    resolve: Callable[[Address], Address] = _as_advertised
+
+    def leader(self, tablespace: str) -> Address:
+        """The address of the node that ZooKeeper names as leader.
+
+        Raises:
+            LeaderNotFound: there is no such tablespace, or its leader never registered; the message says which.
+            KazooException: ZooKeeper could not answer.
+        """
+        path = tablespace_path(self.herd_root, tablespace)
+        try:
+            record = decode_tablespace(self.zookeeper.get(path)[0])
+        except NoNodeError as error:
+            raise LeaderNotFound(f"no tablespace {tablespace!r}: ZooKeeper has no node {path}") from error
+        path = node_path(self.herd_root, record.leader)
+        try:
+            node = decode_node(self.zookeeper.get(path)[0])
+        except NoNodeError as error:
+            raise LeaderNotFound(f"the leader {record.leader!r} of {tablespace!r} is not registered: no node {path}") from error
+        return self.resolve(Address(node.host, node.port))
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long to go on trying, and how long one call may take, in seconds."""
+
+    deadline_seconds: float = 60.0
+    call_seconds: float = 10.0
+
+
+def leader_connection(finder: LeaderFinder, tablespace: str, credentials: Credentials, patience: Patience) -> Connection:
+    """A connection to the node that leads the tablespace now.
+
+    Looks the leader up afresh in every attempt, so it follows a failover. What it retries: a lookup that fails, a node that is
+    not there, a node that does not lead (yet). A refused password is not retried.
+
+    Raises:
+        LeaderNotFound: not before the deadline; names the last attempt's error.
+        AuthenticationFailed: the leader refused the credentials.
+    """
+    deadline = time.monotonic() + patience.deadline_seconds
+    while True:
+        try:
+            connection = _connect_once(finder, tablespace, credentials, min(patience.call_seconds, max(deadline - time.monotonic(), 0.1)))
+            connection.timeout_seconds = patience.call_seconds
+            return connection
+        except (ConnectionLost, NotLeader, LeaderNotFound, MalformedDataError, KazooException, KazooTimeoutError) as error:
+            if time.monotonic() + RETRY_PAUSE_SECONDS >= deadline:
+                reason = str(error) or type(error).__name__
+                message = f"no leader of the tablespace {tablespace!r} within {patience.deadline_seconds:g} s; last attempt: {reason}"
+                raise LeaderNotFound(message) from error
+        time.sleep(RETRY_PAUSE_SECONDS)
+
+
+def _connect_once(finder: LeaderFinder, tablespace: str, credentials: Credentials, call_seconds: float) -> Connection:
+    connection = Connection.connect(finder.leader(tablespace), credentials, tablespace, timeout_seconds=call_seconds)
+    try:
+        connection.require_leader()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
