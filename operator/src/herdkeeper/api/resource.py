@@ -36,6 +36,7 @@ class ObjectMeta(BaseModel):
     uid: str = ""
     generation: int = 0
     resource_version: str = ""
+    creation_timestamp: str = ""
     deletion_timestamp: str | None = None
     finalizers: tuple[str, ...] = ()
     annotations: dict[str, str] = {}

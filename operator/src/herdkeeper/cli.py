@@ -1,0 +1,30 @@
+"""`herdkeeper run | crds | reference | rbac`: the operator, and the generators of what is made from its models.
+
+Called as the console script `herdkeeper` or as `python -m herdkeeper.cli`. Each subcommand is a file of `commands/`.
+"""
+
+from __future__ import annotations
+
+import typer
+
+from herdkeeper.commands.crds import crds
+from herdkeeper.commands.rbac import rbac
+from herdkeeper.commands.reference import reference
+from herdkeeper.commands.run import run
+
+app = typer.Typer(
+    help="Herdkeeper: a replicated SQL database on Apache BookKeeper, on Kubernetes.", no_args_is_help=True, add_completion=False
+)
+app.command()(run)
+app.command()(crds)
+app.command()(reference)
+app.command()(rbac)
+
+
+def main() -> None:
+    """The console script."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Configuration keys that the operator owns: a user's `spec.config` may not set them.
+
+A key is owned when identity, durability or an object that the operator makes (a port, a path, a probe) rests on it. Each maps to the field
+of the spec that
+decides it, or to None when nothing a user says decides it. Key names: ZooKeeper's administrator guide, BookKeeper's `bk_server.conf`,
+HerdDB's `ServerConfiguration`.
+Read by the validation; a builder that writes one more such key adds it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+OwnedKeys = Mapping[str, str | None]
+
+ZOOKEEPER: OwnedKeys = MappingProxyType(
+    dict.fromkeys(
+        (
+            "4lw.commands.whitelist",
+            "admin.enableServer",
+            "admin.serverAddress",
+            "admin.serverPort",
+            "clientPort",
+            "clientPortAddress",
+            "dataDir",
+            "dataLogDir",
+            "dynamicConfigFile",
+            "electionPortBindRetry",
+            "initLimit",
+            "quorumListenOnAllIPs",
+            "reconfigEnabled",
+            "skipACL",
+            "standaloneEnabled",
+            "syncLimit",
+            "tickTime",
+        )
+    )
+)
+
+BOOKKEEPER: OwnedKeys = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (
+                "advertisedAddress",
+                "allowEphemeralPorts",
+                "allowLoopback",
+                "allowStorageExpansion",
+                "autoRecoveryDaemonEnabled",
+                "bookieId",
+                "bookiePort",
+                "httpServerClass",
+                "httpServerEnabled",
+                "httpServerHost",
+                "httpServerPort",
+                "indexDirectories",
+                "journalDirectories",
+                "journalDirectory",
+                "journalSyncData",
+                "ledgerDirectories",
+                "ledgerStorageClass",
+                "ledgersRootPath",
+                "zkLedgersRootPath",
+                "listeningInterface",
+                "persistBookieStatusEnabled",
+                "statsProviderClass",
+                "prometheusStatsHttpEnable",
+                "prometheusStatsHttpPort",
+                "useHostNameAsBookieID",
+                "useShortHostName",
+            )
+        ),
+        "metadataServiceUri": "spec.zooKeeperRef or spec.zooKeeperAddress",
+        "zkServers": "spec.zooKeeperRef or spec.zooKeeperAddress",
+        "lostBookieRecoveryDelay": "spec.autoRecovery.lostBookieRecoveryDelaySeconds",
+    }
+)
+"""`journalSyncData=false` acknowledges entries that no disk holds; `allowStorageExpansion` relaxes the cookie check that keeps an empty
+disk out."""
+
+HERDDB: OwnedKeys = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (
+                "http.enable",
+                "http.host",
+                "http.port",
+                "requirefsync",
+                "server.advertised.host",
+                "server.advertised.port",
+                "server.base.dir",
+                "server.bookkeeper.bookieid.enabled",
+                "server.bookkeeper.ledgers.path",
+                "server.bookkeeper.port",
+                "server.bookkeeper.start",
+                "server.clear.at.boot",
+                "server.data.dir",
+                "server.enforce.leadership",
+                "server.halt.on.tablespace.boot.error",
+                "server.host",
+                "server.log.dir",
+                "server.metadata.dir",
+                "server.mode",
+                "server.network.enabled",
+                "server.node.id",
+                "server.port",
+                "server.ssl",
+                "server.tmp.dir",
+                "server.zookeeper.address",
+                "server.zookeeper.path",
+                "tablespace.default.replica.count",
+            )
+        ),
+        "server.bookkeeper.ensemble.size": "spec.ledgers.ensembleSize",
+        "server.bookkeeper.write.quorum.size": "spec.ledgers.writeQuorum",
+        "server.bookkeeper.ack.quorum.size": "spec.ledgers.ackQuorum",
+        "server.bookkeeper.ledgers.max.size": "spec.ledgers.maxSize",
+        "server.bookkeeper.ledgers.retention.period": "spec.ledgers.retentionHours",
+        "server.password": "spec.credentialsSecretRef",
+        "server.username": "spec.credentialsSecretRef",
+        "server.users.file": "spec.credentialsSecretRef",
+    }
+)
+"""`server.clear.at.boot` would empty a node at its start; `requirefsync` and the quorums decide whether an acknowledged row survives."""
+
+ZOOKEEPER_PREFIXES = ("server.", "group", "weight.")
+"""Static membership: it belongs to the dynamic file on each member's volume."""
+
+
+def owner_of(key: str, owned: OwnedKeys, prefixes: tuple[str, ...] = ()) -> str | None:
+    """What decides an owned key: a field of the spec, or "the operator". None when a user may set the key."""
+    if key in owned:
+        return owned[key] or "the operator"
+    return "the operator" if key.startswith(prefixes) and prefixes else None

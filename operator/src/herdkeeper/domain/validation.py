@@ -1,0 +1,285 @@
+"""What a resource may not say, each refusal with the field, the value, the problem and the fix.
+
+Called by the reconcile before anything is built; a refusal becomes the condition Ready=False and nothing is changed. The API server
+refuses most of it at once by
+the CRDs' CEL rules, which the rules within one resource repeat: a resource may be older than the rules. What spans resources can only be
+refused here.
+A resource that is referred to but absent, paused or on its way out is no refusal but a reason to wait: pass None for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace, ZooKeeperCluster
+from herdkeeper.api.job import SparkJob
+from herdkeeper.api.resource import ObjectMeta
+from herdkeeper.domain import owned_config
+from herdkeeper.domain.owned_config import OwnedKeys
+
+MIB = 1024 * 1024
+MAXIMUM_NAME = 40
+"""Characters of a resource's name: the longest suffix of a pod (`-bookie-999-0`, `-autorecovery-<hash>-<random>`) must fit into 63 with
+it."""
+
+MINIMUM_MEMORY_MIB = {"zookeeper": 192, "bookie": 512, "autorecovery": 256, "herddb": 512, "driver": 1024, "executor": 256}
+"""Least memory limits (MiB): each process's measured resident size at its smallest useful heap, and half of it again. Below, it is killed
+in a loop."""
+
+_NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+_SQL_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_UNITS = {"Ki": 1024, "Mi": MIB, "Gi": 1024 * MIB, "Ti": 1024 * 1024 * MIB}
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Something that a resource says and must not say.
+
+    `path` is the field as a user writes it (`spec.ledgers.writeQuorum`), `value` what stands there, `problem` why that can't be, `fix`
+    what to write instead.
+    """
+
+    path: str
+    value: str
+    problem: str
+    fix: str
+
+    @property
+    def sentence(self) -> str:
+        """The refusal as one sentence for a condition, an event or a log line."""
+        return f"{self.path} is {self.value}: {self.problem}; {self.fix}"
+
+
+def bytes_of(quantity: str) -> int:
+    """Bytes of a quantity with a binary unit, e.g. `20Gi`. ValueError when it is none."""
+    number, unit = quantity[:-2], quantity[-2:]
+    if unit not in _UNITS or not number.isdigit():
+        raise ValueError(f"quantity is {quantity!r}: it must be a whole number with one of Ki, Mi, Gi and Ti, e.g. 20Gi")
+    return int(number) * _UNITS[unit]
+
+
+def zookeeper_refusals(cluster: ZooKeeperCluster) -> tuple[Refusal, ...]:
+    """What a ZooKeeperCluster says and must not say."""
+    return (
+        *_name_refusals(cluster.metadata),
+        *_even_ensemble(cluster),
+        *_memory_refusals("spec.resources.memory", cluster.spec.resources.memory, "zookeeper"),
+        *_config_refusals(cluster.spec.config, owned_config.ZOOKEEPER, owned_config.ZOOKEEPER_PREFIXES),
+    )
+
+
+def bookkeeper_refusals(cluster: BookKeeperCluster) -> tuple[Refusal, ...]:
+    """What a BookKeeperCluster says and must not say."""
+    return (
+        *_name_refusals(cluster.metadata),
+        *_one_metadata_source(cluster),
+        *_memory_refusals("spec.resources.memory", cluster.spec.resources.memory, "bookie"),
+        *_memory_refusals("spec.autoRecovery.resources.memory", cluster.spec.auto_recovery.resources.memory, "autorecovery"),
+        *_config_refusals(cluster.spec.config, owned_config.BOOKKEEPER),
+    )
+
+
+def herddb_refusals(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> tuple[Refusal, ...]:
+    """What a HerdDBCluster says and must not say, given the BookKeeperCluster that it refers to (None while there is none)."""
+    return (
+        *_name_refusals(cluster.metadata),
+        *_quorum_refusals(cluster),
+        *_ensemble_beyond_bookies(cluster, bookkeeper),
+        *_memory_refusals("spec.resources.memory", cluster.spec.resources.memory, "herddb"),
+        *_config_refusals(cluster.spec.config, owned_config.HERDDB),
+    )
+
+
+def tablespace_refusals(tablespace: Tablespace, herddb: HerdDBCluster | None, others: Iterable[Tablespace] = ()) -> tuple[Refusal, ...]:
+    """What a Tablespace says and must not say.
+
+    `herddb` is the HerdDBCluster that it refers to (None while there is none); `others` are the Tablespaces of the namespace, of which one
+    may already hold the SQL name.
+    """
+    return (
+        *_name_refusals(tablespace.metadata),
+        *_sql_name_refusals(tablespace),
+        *_taken_sql_name(tablespace, others),
+        *_replicas_beyond_nodes(tablespace, herddb),
+    )
+
+
+def checkpoint_refusals(checkpoint: Checkpoint, tablespace: Tablespace | None) -> tuple[Refusal, ...]:
+    """What a Checkpoint says and must not say, given the Tablespace that it refers to (None while there is none)."""
+    return (
+        *_name_refusals(checkpoint.metadata),
+        *_no_follower(checkpoint, tablespace),
+        *_job_refusals(checkpoint.spec.job),
+    )
+
+
+def audit_refusals(audit: ReplicationAudit) -> tuple[Refusal, ...]:
+    """What a ReplicationAudit says and must not say."""
+    return (*_name_refusals(audit.metadata), *_job_refusals(audit.spec.job))
+
+
+def unreadable_refusals(error: ValidationError) -> tuple[Refusal, ...]:
+    """The refusals of a resource that its model could not read: one per field. Such a resource was stored under older rules, or past
+    them."""
+    return tuple(
+        Refusal(
+            path=".".join(str(part) for part in problem["loc"]),
+            value=repr(problem["input"]) if not isinstance(problem["input"], Mapping) else "an object",
+            problem=problem["msg"],
+            fix="correct it as docs/reference.md describes the field",
+        )
+        for problem in error.errors()
+    )
+
+
+def _name_refusals(metadata: ObjectMeta) -> Iterator[Refusal]:
+    if len(metadata.name) > MAXIMUM_NAME:
+        yield Refusal(
+            "metadata.name",
+            metadata.name,
+            f"it has {len(metadata.name)} characters and the names of pods and services are made from it",
+            f"take a name of at most {MAXIMUM_NAME} characters",
+        )
+    if not _NAME.fullmatch(metadata.name):
+        yield Refusal(
+            "metadata.name",
+            metadata.name,
+            "the names of services are made from it",
+            "take small letters, digits and `-` only, beginning with a letter and ending with a letter or digit",
+        )
+
+
+def _even_ensemble(cluster: ZooKeeperCluster) -> Iterator[Refusal]:
+    replicas = cluster.spec.replicas
+    if replicas % 2 == 0:
+        yield Refusal(
+            "spec.replicas",
+            str(replicas),
+            f"an even ensemble tolerates no more losses than one of {replicas - 1}",
+            f"set {replicas - 1} or {replicas + 1}",
+        )
+
+
+def _one_metadata_source(cluster: BookKeeperCluster) -> Iterator[Refusal]:
+    if (cluster.spec.zoo_keeper_ref is None) == (cluster.spec.zoo_keeper_address is None):
+        both = cluster.spec.zoo_keeper_ref is not None
+        yield Refusal(
+            "spec.zooKeeperRef",
+            f"{cluster.spec.zoo_keeper_ref.name} beside a zooKeeperAddress"
+            if cluster.spec.zoo_keeper_ref
+            else "absent, and so is zooKeeperAddress",
+            "the metadata is in exactly one ensemble",
+            "remove one of spec.zooKeeperRef and spec.zooKeeperAddress"
+            if both
+            else "set one of spec.zooKeeperRef and spec.zooKeeperAddress",
+        )
+
+
+def _quorum_refusals(cluster: HerdDBCluster) -> Iterator[Refusal]:
+    ledgers = cluster.spec.ledgers
+    if ledgers.write_quorum > ledgers.ensemble_size:
+        yield Refusal(
+            "spec.ledgers.writeQuorum",
+            str(ledgers.write_quorum),
+            f"an entry can't have more copies than its ledger has bookies (ensembleSize {ledgers.ensemble_size})",
+            "lower writeQuorum or raise ensembleSize",
+        )
+    if ledgers.ack_quorum > ledgers.write_quorum:
+        yield Refusal(
+            "spec.ledgers.ackQuorum",
+            str(ledgers.ack_quorum),
+            f"a write can't wait for more copies than are written (writeQuorum {ledgers.write_quorum})",
+            "lower ackQuorum or raise writeQuorum",
+        )
+
+
+def _ensemble_beyond_bookies(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> Iterator[Refusal]:
+    if bookkeeper is None:
+        return
+    ensemble_size = cluster.spec.ledgers.ensemble_size
+    if ensemble_size > bookkeeper.spec.bookies:
+        yield Refusal(
+            "spec.ledgers.ensembleSize",
+            str(ensemble_size),
+            f"the BookKeeperCluster {bookkeeper.metadata.name} has {bookkeeper.spec.bookies} bookies, so no ledger could be opened",
+            f"create a HerdDBCluster with an ensembleSize of at most {bookkeeper.spec.bookies}, "
+            f"or raise spec.bookies of {bookkeeper.metadata.name} to {ensemble_size + 1} (one to spare)",
+        )
+
+
+def _sql_name_refusals(tablespace: Tablespace) -> Iterator[Refusal]:
+    name = tablespace.sql_name
+    path = "spec.tablespaceName" if tablespace.spec.tablespace_name else "metadata.name"
+    if not _SQL_NAME.fullmatch(name):
+        yield Refusal(path, name, "it is no name in SQL", "take small letters, digits and `_`, beginning with a letter, 63 at most")
+    elif name == "herd":
+        yield Refusal(path, name, "HerdDB keeps this tablespace for itself", "take another name")
+
+
+def _taken_sql_name(tablespace: Tablespace, others: Iterable[Tablespace]) -> Iterator[Refusal]:
+    """The older resource keeps the name: both see that alike, whatever order they are reconciled in."""
+    mine = tablespace.metadata
+    for other in others:
+        same = other.spec.herd_db_ref == tablespace.spec.herd_db_ref and other.sql_name == tablespace.sql_name
+        if same and other.metadata.name != mine.name and other.metadata.deletion_timestamp is None and _older(other.metadata, mine):
+            yield Refusal(
+                "spec.tablespaceName",
+                tablespace.sql_name,
+                f"the Tablespace {other.metadata.name} declares it already in the HerdDBCluster {other.spec.herd_db_ref.name}",
+                "delete this resource and create one with another tablespaceName",
+            )
+
+
+def _older(one: ObjectMeta, other: ObjectMeta) -> bool:
+    return (one.creation_timestamp, one.uid, one.name) < (other.creation_timestamp, other.uid, other.name)
+
+
+def _replicas_beyond_nodes(tablespace: Tablespace, herddb: HerdDBCluster | None) -> Iterator[Refusal]:
+    if herddb is not None and tablespace.spec.replicas > herddb.spec.replicas:
+        yield Refusal(
+            "spec.replicas",
+            str(tablespace.spec.replicas),
+            f"the HerdDBCluster {herddb.metadata.name} has {herddb.spec.replicas} SQL nodes and a node holds one copy",
+            f"lower it to at most {herddb.spec.replicas}, or raise spec.replicas of {herddb.metadata.name}",
+        )
+
+
+def _no_follower(checkpoint: Checkpoint, tablespace: Tablespace | None) -> Iterator[Refusal]:
+    if tablespace is not None and checkpoint.spec.verify == "Follower" and tablespace.spec.replicas < 2:
+        yield Refusal(
+            "spec.verify",
+            "Follower",
+            f"the Tablespace {tablespace.metadata.name} has one replica, so there is no follower to compare with",
+            "create a Checkpoint with verify: Reread, or raise the Tablespace's replicas to 2",
+        )
+
+
+def _job_refusals(job: SparkJob) -> Iterator[Refusal]:
+    yield from _memory_refusals("spec.job.resources.memory", job.resources.memory, "driver")
+    if job.executors.instances > 0:
+        yield from _memory_refusals("spec.job.executors.memory", job.executors.memory, "executor")
+
+
+def _memory_refusals(path: str, memory: str, process: str) -> Iterator[Refusal]:
+    minimum = MINIMUM_MEMORY_MIB[process]
+    if bytes_of(memory) < minimum * MIB:
+        yield Refusal(path, memory, f"a {process} process does not run in less than {minimum}Mi", f"set at least {minimum}Mi")
+
+
+def _config_refusals(config: Mapping[str, str], owned: OwnedKeys, prefixes: tuple[str, ...] = ()) -> Iterator[Refusal]:
+    for key, value in sorted(config.items()):
+        owner = owned_config.owner_of(key, owned, prefixes)
+        if owner is not None:
+            fix = "remove it" if owner == "the operator" else f"set {owner} instead"
+            yield Refusal(f"spec.config[{key}]", repr(value), f"the key is decided by {owner}", fix)
+        elif re.search(r"[\r\n]", key + value) or not re.fullmatch(r"[A-Za-z0-9._-]+", key):
+            yield Refusal(
+                f"spec.config[{key!r}]",
+                repr(value),
+                "it would not be one line of the file",
+                "write one key of letters, digits, `.`, `_`, `-` and one value, without line breaks",
+            )
