@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -23,7 +23,7 @@ from typing import Self, assert_never
 from herdkeeper.formats.java_data import JavaDataReader, MalformedDataError
 from herdkeeper.sql import frames
 from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, ServerError, SqlError
-from herdkeeper.sql.frames import ErrorFlag, Message, MessageType, Statement, TransactionCommand, Value
+from herdkeeper.sql.frames import Chunk, ErrorFlag, Message, MessageType, Statement, TransactionCommand, Value
 
 DEFAULT_TABLESPACE = "herd"
 FETCH_ROWS = 2000
@@ -169,7 +169,9 @@ class Connection:
         """All rows of a SELECT, each as column name (in lower case, as HerdDB gives it) to value."""
         return list(self.stream(sql, parameters))
 
-    def stream(self, sql: str, parameters: Sequence[Value] = (), *, fetch_rows: int = FETCH_ROWS) -> Iterator[dict[str, Value]]:
+    def stream(
+        self, sql: str, parameters: Sequence[Value] = (), *, fetch_rows: int = FETCH_ROWS
+    ) -> Generator[dict[str, Value], None, None]:
         """The rows of a SELECT, fetched in pieces of `fetch_rows`. Use the connection for nothing else meanwhile."""
         return self._stream_rows(self._statement(sql), parameters, fetch_rows)
 
@@ -214,23 +216,23 @@ class Connection:
         reader.i64()
         return [reader.i64() for _ in range(reader.i32())]
 
-    def _stream_rows(self, statement: Statement, parameters: Sequence[Value], fetch_rows: int) -> Iterator[dict[str, Value]]:
+    def _stream_rows(self, statement: Statement, parameters: Sequence[Value], fetch_rows: int) -> Generator[dict[str, Value], None, None]:
         scanner_id = next(self._ids)
         body = frames.open_scanner_body(statement, parameters, scanner_id, fetch_rows)
-        kind = MessageType.OPEN_SCANNER
-        last = False
+        chunk = self._chunk(MessageType.OPEN_SCANNER, body)
         try:
-            while not last:
-                reader = self._call(kind, body, MessageType.RESULT_SET_CHUNK, Effect.NONE)
-                chunk = frames.decode_chunk(reader.rest())
-                last = chunk.last
-                yield from (dict(zip(chunk.columns, row, strict=True)) for row in chunk.rows)
-                kind, body = MessageType.FETCH_SCANNER_DATA, frames.fetch_body(scanner_id, fetch_rows)
+            yield from chunk.records()
+            while not chunk.last:
+                chunk = self._chunk(MessageType.FETCH_SCANNER_DATA, frames.fetch_body(scanner_id, fetch_rows))
+                yield from chunk.records()
         finally:
-            if not last and kind is MessageType.FETCH_SCANNER_DATA and not self._closed:
-                # a caller that stopped early; the server holds the scanner's pages until it is told
+            if not chunk.last and not self._closed:
+                # a caller that stopped early; the server holds the scanner until it is told
                 with suppress(SqlError):
                     self._send(MessageType.CLOSE_SCANNER, next(self._ids), frames.close_scanner_body(scanner_id), self._deadline())
+
+    def _chunk(self, kind: MessageType, body: bytes) -> Chunk:
+        return frames.decode_chunk(self._call(kind, body, MessageType.RESULT_SET_CHUNK, Effect.NONE).rest())
 
     def _transaction_command(self, command: TransactionCommand, transaction_id: int) -> int:
         match command:

@@ -8,7 +8,7 @@ Strings are VInt length + UTF-8 (not Java's modified UTF-8 here); VInt is LEB128
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence, Sized
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import IntEnum
@@ -220,6 +220,10 @@ class Chunk:
     columns: tuple[str, ...]
     rows: list[tuple[Value, ...]]
     last: bool
+
+    def records(self) -> Iterator[dict[str, Value]]:
+        """Each row as column name to value."""
+        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
 
 def decode_chunk(body: bytes) -> Chunk:

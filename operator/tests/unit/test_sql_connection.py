@@ -1,0 +1,348 @@
+"""The SQL client against a node that is played by a thread: what it sends, and what it makes of answers, silence and hang-ups."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from herdkeeper.formats.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
+from herdkeeper.sql import frames
+from herdkeeper.sql.connection import Address, Connection, Credentials
+from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, ServerError
+from herdkeeper.sql.frames import MessageType, Value
+
+CREDENTIALS = Credentials("alice", "wonder")
+Answer = tuple[MessageType, bytes]
+Script = Callable[[int, bytes], Answer | None]
+"""From a request's type and body to its answer; None hangs up."""
+
+
+def error_answer(flags: int, text: str) -> Answer:
+    return MessageType.ERROR, JavaDataWriter().u8(flags).array(text.encode()).to_bytes()
+
+
+def receive(stream: socket.socket) -> tuple[int, int, bytes] | None:
+    head = stream.recv(4, socket.MSG_WAITALL)
+    if len(head) < 4:
+        return None
+    payload = stream.recv(struct.unpack(">I", head)[0], socket.MSG_WAITALL)
+    version, flags, kind, message_id = struct.unpack_from(">bbbq", payload)
+    assert (version, flags) == (3, 1)
+    return kind, message_id, payload[11:]
+
+
+def serve(listener: socket.socket, script: Script, log: list[tuple[int, bytes]]) -> None:
+    stream, _ = listener.accept()
+    with stream:
+        while (request := receive(stream)) is not None:
+            kind, message_id, body = request
+            log.append((kind, body))
+            if kind == MessageType.CLOSE_SCANNER:
+                continue
+            answer = (MessageType.SASL_RESPONSE, b"") if kind == MessageType.SASL_REQUEST else script(kind, body)
+            if answer is None:
+                return
+            payload = struct.pack(">bbbq", 3, 2, answer[0], message_id) + answer[1]
+            # An answer to another request first: the client must look at the id.
+            stray = struct.pack(">bbbq", 3, 2, MessageType.ACK, message_id + 1000)
+            stream.sendall(struct.pack(">I", len(stray)) + stray + struct.pack(">I", len(payload)) + payload)
+
+
+@contextmanager
+def node(script: Script, log: list[tuple[int, bytes]] | None = None) -> Iterator[Address]:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, args=(listener, script, [] if log is None else log), daemon=True)
+        thread.start()
+        yield Address("127.0.0.1", listener.getsockname()[1])
+        thread.join(5)
+
+
+def chunk(rows: list[list[Value]], last: bool) -> Answer:
+    body = struct.pack(">q?i", 0, last, 2) + b"\x01k\x01v" + struct.pack(">i", len(rows))
+    return MessageType.RESULT_SET_CHUNK, body + b"".join(frames.encode_value(value) for row in rows for value in row)
+
+
+def scripted_transaction(kind: int, body: bytes) -> Answer:
+    if kind == MessageType.TRANSACTION_COMMAND:
+        return MessageType.TRANSACTION_COMMAND_RESULT, struct.pack(">q", 42)
+    return MessageType.EXECUTE_STATEMENT_RESULT, struct.pack(">qq", 1, 42)
+
+
+values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(1 << 63), (1 << 63) - 1),
+    st.floats(allow_nan=False),
+    st.text(),
+    st.binary(),
+    st.datetimes(timezones=st.just(UTC)).map(lambda moment: moment.replace(microsecond=moment.microsecond // 1000 * 1000)),
+    st.lists(st.floats(width=32, allow_nan=False)),
+)
+
+
+@given(values)
+def test_a_parameter_is_read_back_as_the_same_value_and_type(value: Value) -> None:
+    reader = JavaDataReader(frames.encode_value(value))
+    decoded = frames.decode_value(reader)
+    assert decoded == value
+    assert type(decoded) is type(value)
+    assert reader.at_end()
+
+
+def test_a_timestamp_before_1970_keeps_its_milliseconds() -> None:
+    moment = datetime(1969, 12, 31, 23, 59, 59, 999_999, tzinfo=UTC)
+    assert frames.timestamp_millis(moment) == -1
+
+
+def test_a_timestamp_of_another_time_zone_is_the_same_moment() -> None:
+    moment = datetime(2013, 1, 1, 2, 0, tzinfo=timezone(timedelta(hours=2)))
+    assert frames.timestamp_millis(moment) == frames.timestamp_millis(datetime(2013, 1, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "words"),
+    [
+        (datetime(2013, 1, 1), ValueError, "time zone"),  # noqa: DTZ001 - that is what is refused
+        (1 << 63, ValueError, "64 bits"),
+        ({1: 2}, TypeError, "dict"),
+    ],
+)
+def test_a_parameter_that_herddb_has_no_code_for_is_refused_with_its_reason(value: Value, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        frames.encode_value(value)
+
+
+def test_a_truncated_value_is_malformed() -> None:
+    with pytest.raises(MalformedDataError):
+        frames.decode_value(JavaDataReader(frames.encode_value("text")[:-1]))
+
+
+def test_authentication_is_sasl_plain() -> None:
+    log: list[tuple[int, bytes]] = []
+    with node(scripted_transaction, log) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=5):
+        pass
+    assert log == [(100, b"\x05PLAIN\x0d\0alice\0wonder")]
+
+
+def test_a_password_does_not_show_in_a_representation() -> None:
+    assert "wonder" not in repr(CREDENTIALS)
+
+
+def test_a_refused_password_is_an_authentication_error_that_names_the_user() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse() -> None:
+            stream, _ = listener.accept()
+            with stream:
+                request = receive(stream)
+                assert request is not None
+                answer = struct.pack(">bbbq", 3, 2, MessageType.ERROR, request[1]) + error_answer(0, "no")[1]
+                stream.sendall(struct.pack(">I", len(answer)) + answer)
+
+        thread = threading.Thread(target=refuse, daemon=True)
+        thread.start()
+        with pytest.raises(AuthenticationFailed, match="alice"):
+            Connection.connect(Address("127.0.0.1", listener.getsockname()[1]), CREDENTIALS, timeout_seconds=5)
+        thread.join(5)
+
+
+def test_nobody_at_the_address_is_a_lost_connection() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = Address("127.0.0.1", listener.getsockname()[1])
+    with pytest.raises(ConnectionLost, match=str(address)):
+        Connection.connect(address, CREDENTIALS, timeout_seconds=5)
+
+
+def test_a_timeout_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="timeout_seconds is 0"):
+        Connection.connect(Address("127.0.0.1", 1), CREDENTIALS, timeout_seconds=0)
+
+
+def test_a_result_set_is_fetched_piece_by_piece() -> None:
+    pieces = [chunk([[1, "a"], [2, None]], last=False), chunk([[3, "c"]], last=True)]
+    log: list[tuple[int, bytes]] = []
+    with (
+        node(lambda kind, body: pieces.pop(0), log) as address,
+        Connection.connect(address, CREDENTIALS, "demo", timeout_seconds=5) as connection,
+    ):
+        assert connection.query("SELECT k, v FROM t") == [{"k": 1, "v": "a"}, {"k": 2, "v": None}, {"k": 3, "v": "c"}]
+    assert [kind for kind, _ in log] == [MessageType.SASL_REQUEST, MessageType.OPEN_SCANNER, MessageType.FETCH_SCANNER_DATA]
+    assert log[1][1].endswith(bytes([frames.DONT_KEEP_READ_LOCKS]))
+
+
+def test_a_reader_that_stops_early_closes_the_scanner() -> None:
+    log: list[tuple[int, bytes]] = []
+    with (
+        node(lambda kind, body: chunk([[1, "a"], [2, "b"]], last=False), log) as address,
+        Connection.connect(address, CREDENTIALS, timeout_seconds=5) as connection,
+    ):
+        rows = connection.stream("SELECT k, v FROM t")
+        assert next(rows) == {"k": 1, "v": "a"}
+        rows.close()
+    assert log[-1][0] == MessageType.CLOSE_SCANNER
+
+
+@pytest.mark.parametrize(
+    ("flags", "text", "error"),
+    [
+        (1, "not leader for demo", NotLeader),
+        (0, "java.util.concurrent.CompletionException: herddb.model.NotLeaderException: x", NotLeader),
+        (4, "java.sql.SQLIntegrityConstraintViolationException: key exists", DuplicateKey),
+        (0, "java.util.concurrent.CompletionException: herddb.model.DuplicatePrimaryKeyException: key 1", DuplicateKey),
+        (0, "herddb.model.TableDoesNotExistException: t\n\tat herddb.Some.where", ServerError),
+    ],
+)
+def test_an_error_answer_has_the_type_that_says_what_to_do(flags: int, text: str, error: type[ServerError]) -> None:
+    with (
+        node(lambda kind, body: error_answer(flags, text)) as address,
+        Connection.connect(address, CREDENTIALS, timeout_seconds=5) as connection,
+    ):
+        with pytest.raises(ServerError) as caught:
+            connection.execute("INSERT INTO t VALUES(1)")
+        assert type(caught.value) is error
+        assert caught.value.text == text
+        assert str(caught.value) == text.splitlines()[0]
+        assert not connection.closed
+
+
+@pytest.mark.parametrize("text", ["Index t_primary already closed", "x\nCaused by: herddb.log.LogNotAvailableException: fenced"])
+def test_a_server_that_failed_while_logging_leaves_the_outcome_of_a_write_unknown(text: str) -> None:
+    with (
+        node(lambda kind, body: error_answer(0, text)) as address,
+        Connection.connect(address, CREDENTIALS, timeout_seconds=5) as connection,
+        pytest.raises(OutcomeUnknown),
+    ):
+        connection.execute("INSERT INTO t VALUES(1)")
+
+
+def test_a_hang_up_leaves_the_outcome_of_a_write_unknown_and_of_a_read_not() -> None:
+    with (
+        node(lambda kind, body: None) as address,
+        Connection.connect(address, CREDENTIALS, timeout_seconds=5) as connection,
+        pytest.raises(OutcomeUnknown),
+    ):
+        connection.execute("INSERT INTO t VALUES(1)")
+    with (
+        node(lambda kind, body: None) as address,
+        Connection.connect(address, CREDENTIALS, timeout_seconds=5) as connection,
+    ):
+        with pytest.raises(ConnectionLost):
+            connection.query("SELECT * FROM t")
+        assert connection.closed
+        with pytest.raises(ConnectionLost, match="closed"):
+            connection.execute("INSERT INTO t VALUES(1)")
+
+
+def test_silence_ends_with_the_timeout_and_closes_the_connection() -> None:
+    silent = threading.Event()
+
+    def wait(kind: int, body: bytes) -> Answer | None:
+        silent.wait(10)
+        return None
+
+    with node(wait) as address, Connection.connect(address, CREDENTIALS, timeout_seconds=0.1) as connection:
+        with pytest.raises(OutcomeUnknown, match="no answer in time"):
+            connection.execute("INSERT INTO t VALUES(1)")
+        assert connection.closed
+        silent.set()
+
+
+def test_a_transaction_commits_when_its_block_ends() -> None:
+    log: list[tuple[int, bytes]] = []
+    with (
+        node(scripted_transaction, log) as address,
+        Connection.connect(address, CREDENTIALS, "demo", timeout_seconds=5) as connection,
+        connection.transaction() as transaction,
+    ):
+        assert transaction.id == 42
+        assert transaction.execute("DELETE FROM t") == 1
+    assert log[1:] == [
+        (24, struct.pack(">bq", 3, 0) + b"\x04demo"),
+        (5, struct.pack(">bqq", 0, 42, 0) + b"\x04demo\x0dDELETE FROM t\x00"),
+        (24, struct.pack(">bq", 2, 42) + b"\x04demo"),
+    ]
+
+
+def test_a_transaction_rolls_back_when_its_block_raises() -> None:
+    log: list[tuple[int, bytes]] = []
+    with (
+        node(scripted_transaction, log) as address,
+        Connection.connect(address, CREDENTIALS, timeout_seconds=5) as connection,
+        pytest.raises(KeyError),
+        connection.transaction(),
+    ):
+        raise KeyError
+    assert [body[0] for kind, body in log if kind == MessageType.TRANSACTION_COMMAND] == [3, 1]
+
+
+def test_a_lost_answer_to_a_commit_leaves_the_outcome_unknown() -> None:
+    def begin_only(kind: int, body: bytes) -> Answer | None:
+        return scripted_transaction(kind, body) if body[0] == 3 else None
+
+    with (
+        node(begin_only) as address,
+        Connection.connect(address, CREDENTIALS, timeout_seconds=5) as connection,
+        pytest.raises(OutcomeUnknown),
+        connection.transaction(),
+    ):
+        pass
+
+
+def test_a_lost_answer_inside_a_transaction_is_a_lost_connection() -> None:
+    def begin_only(kind: int, body: bytes) -> Answer | None:
+        return scripted_transaction(kind, body) if kind == MessageType.TRANSACTION_COMMAND else None
+
+    with (
+        node(begin_only) as address,
+        Connection.connect(address, CREDENTIALS, timeout_seconds=5) as connection,
+        pytest.raises(ConnectionLost),
+        connection.transaction() as transaction,
+    ):
+        transaction.execute("DELETE FROM t")
+
+
+def test_a_batch_sends_all_parameter_lists_in_one_message_and_returns_each_count() -> None:
+    log: list[tuple[int, bytes]] = []
+    answer = (MessageType.EXECUTE_STATEMENTS_RESULT, struct.pack(">qiqqi", 0, 2, 1, 0, 0))
+    with (
+        node(lambda kind, body: answer, log) as address,
+        Connection.connect(address, CREDENTIALS, "demo", timeout_seconds=5) as connection,
+    ):
+        assert connection.execute_batch("INSERT", [[None], [True]]) == [1, 0]
+        assert connection.execute_batch("INSERT", []) == []
+    assert log[1:] == [(15, struct.pack(">bqq", 0, 0, 0) + b"\x04demo\x06INSERT\x02\x01\x05\x01\x07\x01")]
+
+
+def test_a_node_is_asked_whether_it_leads_by_preparing_a_statement() -> None:
+    answers = [error_answer(1, "not leader for demo"), (MessageType.PREPARE_STATEMENT_RESULT, struct.pack(">q", 7))]
+    with (
+        node(lambda kind, body: answers.pop(0)) as address,
+        Connection.connect(address, CREDENTIALS, "demo", timeout_seconds=5) as connection,
+    ):
+        with pytest.raises(NotLeader):
+            connection.require_leader()
+        connection.require_leader()
+
+
+def test_another_protocol_on_the_port_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def speak_http() -> None:
+            stream, _ = listener.accept()
+            with stream:
+                stream.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+                stream.recv(1000)
+
+        thread = threading.Thread(target=speak_http, daemon=True)
+        thread.start()
+        with pytest.raises(ConnectionLost, match="is this the SQL port of a HerdDB node"):
+            Connection.connect(Address("127.0.0.1", listener.getsockname()[1]), CREDENTIALS, timeout_seconds=5)
+        thread.join(5)

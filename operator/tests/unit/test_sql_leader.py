@@ -1,0 +1,102 @@
+"""Looking up a tablespace's leader: what is asked of ZooKeeper, what is retried and what is not."""
+
+from __future__ import annotations
+
+import pytest
+from kazoo.exceptions import ConnectionLoss, NoNodeError
+
+from herdkeeper.formats.herddb_node import NodeRecord, encode_node
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
+from herdkeeper.sql import leader
+from herdkeeper.sql.connection import Address, Connection, Credentials
+from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, LeaderNotFound, NotLeader
+from herdkeeper.sql.leader import LeaderFinder, Patience, leader_connection
+
+CREDENTIALS = Credentials("alice", "wonder")
+RECORD = TablespaceRecord("0ab", "demo", "db-0", ("db-0", "db-1"), 1, 60000)
+
+
+class Tree:
+    """A ZooKeeper client of which only `get` is used."""
+
+    def __init__(self, nodes: dict[str, bytes]) -> None:
+        self.nodes = nodes
+
+    def get(self, path: str) -> tuple[bytes, None]:
+        if path not in self.nodes:
+            raise NoNodeError
+        return self.nodes[path], None
+
+
+def tree() -> Tree:
+    return Tree(
+        {
+            "/ns/db/herd/tableSpaces/demo": encode_tablespace(RECORD),
+            "/ns/db/herd/nodes/db-0": encode_node(NodeRecord("db-0", "db-0.nodes", 7000)),
+        }
+    )
+
+
+def test_the_leader_is_the_address_that_its_node_advertises() -> None:
+    assert LeaderFinder(tree(), "/ns/db/herd").leader("DEMO") == Address("db-0.nodes", 7000)
+
+
+def test_an_address_is_resolved_by_the_given_function() -> None:
+    finder = LeaderFinder(tree(), "/ns/db/herd", lambda address: Address("127.0.0.1", address.port + 1))
+    assert finder.leader("demo") == Address("127.0.0.1", 7001)
+
+
+def test_an_unknown_tablespace_is_named_with_its_path() -> None:
+    with pytest.raises(LeaderNotFound, match="/ns/db/herd/tableSpaces/other"):
+        LeaderFinder(tree(), "/ns/db/herd").leader("other")
+
+
+def test_a_leader_that_never_registered_is_named() -> None:
+    nodes = tree()
+    del nodes.nodes["/ns/db/herd/nodes/db-0"]
+    with pytest.raises(LeaderNotFound, match="db-0"):
+        LeaderFinder(nodes, "/ns/db/herd").leader("demo")
+
+
+class Outcome:
+    """Plays `Connection.connect`: raises or answers what the test lists, in order."""
+
+    def __init__(self, *outcomes: Exception | str) -> None:
+        self.outcomes = list(outcomes)
+        self.closed = 0
+        self.timeout_seconds = 0.0
+
+    def connect(self, address: Address, credentials: Credentials, tablespace: str, *, timeout_seconds: float) -> Outcome:
+        outcome = self.outcomes.pop(0)
+        if isinstance(outcome, Exception) and not isinstance(outcome, NotLeader):
+            raise outcome
+        self.refusal = outcome
+        return self
+
+    def require_leader(self) -> None:
+        if isinstance(self.refusal, Exception):
+            raise self.refusal
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def test_a_connection_is_retried_until_the_node_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = Outcome(ConnectionLost("no route"), NotLeader("not yet"), ConnectionLoss(), "leads")
+    monkeypatch.setattr(Connection, "connect", outcome.connect)
+    monkeypatch.setattr(leader, "RETRY_PAUSE_SECONDS", 0.001)
+    assert leader_connection(LeaderFinder(tree(), "/ns/db/herd"), "demo", CREDENTIALS, Patience(30, 7)) is outcome
+    assert outcome.closed == 1, "the connection to the node that does not lead is closed"
+    assert outcome.timeout_seconds == 7
+
+
+def test_a_refused_password_is_not_retried(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "connect", Outcome(AuthenticationFailed("no"), "leads").connect)
+    with pytest.raises(AuthenticationFailed):
+        leader_connection(LeaderFinder(tree(), "/ns/db/herd"), "demo", CREDENTIALS, Patience(30, 7))
+
+
+def test_the_deadline_names_the_last_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Connection, "connect", Outcome(*[NotLeader("not leader for demo")] * 100).connect)
+    with pytest.raises(LeaderNotFound, match=r"within 0\.05 s; last attempt: not leader for demo"):
+        leader_connection(LeaderFinder(tree(), "/ns/db/herd"), "demo", CREDENTIALS, Patience(0.05, 7))
