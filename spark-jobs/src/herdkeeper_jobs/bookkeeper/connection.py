@@ -1,0 +1,188 @@
+"""A connection to one bookie: reads of entries over protocol version 2, never fencing, with a timeout on everything.
+
+A bookie that holds every entry of a ledger is read by BATCH_READ; of a striped ledger it holds only some, so these are asked one by one with
+many requests in flight. Answers to single reads may come in any order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import socket
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper.formats.bookkeeper_protocol import (
+    LAST_ENTRY,
+    LENGTH_BYTES,
+    BatchRead,
+    BatchReadResponse,
+    ReadCode,
+    ReadResponse,
+    batch_read_request,
+    decode_length,
+    decode_response,
+    read_request,
+)
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
+
+_READS_IN_FLIGHT = 256
+_BATCH_ENTRIES = 10_000
+_BATCH_BYTES = 2 * 1024 * 1024
+_BUSY_PAUSES_SECONDS = (0.05, 0.2, 0.8, 2.0)
+
+
+class BookieUnreachableError(RuntimeError):
+    """The bookie refused the connection, closed it, did not answer in time, or answered with bytes that are no answer."""
+
+    def __init__(self, bookie_id: str, reason: str) -> None:
+        super().__init__(f"bookie {bookie_id}: {reason}")
+        self.bookie_id = bookie_id
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[BookieUnreachableError], tuple[str, str]]:
+        """Executors send their exceptions to the driver pickled, and the default rebuilds from the message alone."""
+        return BookieUnreachableError, (self.bookie_id, self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class EntryAnswer:
+    """What a bookie said about one entry: its bytes, unverified, when the code is OK."""
+
+    entry_id: int
+    code: ReadCode
+    data: bytes = b""
+
+
+class BookieConnection:
+    """One socket to one bookie. Not for several threads. After BookieUnreachableError it is closed."""
+
+    def __init__(self, bookie_id: str, address: BookieAddress, timeout_seconds: float, rate_limit: RateLimit | None = None) -> None:
+        self.bookie_id = bookie_id
+        self.bytes_received = 0
+        self._rate_limit = rate_limit or unlimited()
+        self._request_ids = itertools.count()
+        try:
+            self._socket = socket.create_connection((address.host, address.port), timeout=timeout_seconds)
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            raise BookieUnreachableError(bookie_id, f"cannot connect to {address.host}:{address.port}: {error}") from error
+        self._stream = self._socket.makefile("rb", buffering=1 << 18)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the socket; twice is fine."""
+        self._stream.close()
+        self._socket.close()
+
+    def read_last_entry(self, ledger_id: int) -> EntryAnswer:
+        """The last entry that this bookie holds of the ledger, whatever its id; the id in the answer is -1."""
+        return next(self.read_entries(ledger_id, [LAST_ENTRY]))
+
+    def read_run(self, ledger_id: int, first: int, last: int) -> Iterator[EntryAnswer]:
+        """What the bookie says about each of the entries `first`..`last`, in order, by BATCH_READ.
+
+        The next batch is asked for before the current one is handed out, so that the bookie works while the caller verifies.
+        After an entry that it lacks, single reads look for the next one that it has.
+        """
+        next_id = first
+        while next_id <= last:
+            asked = self._send_batch(ledger_id, next_id, last)
+            while asked:
+                response = self._receive_batch()
+                following = response.entry_id + len(response.entries)
+                asked = bool(response.entries) and following <= last
+                if asked:
+                    self._send_batch(ledger_id, following, last)
+                yield from (EntryAnswer(response.entry_id + index, ReadCode.OK, data) for index, data in enumerate(response.entries))
+                next_id = following
+            if next_id <= last:
+                answers = self._single_reads_until_one_is_ok(ledger_id, next_id, last)
+                for answer in answers:
+                    yield answer
+                    next_id = answer.entry_id + 1
+
+    def read_entries(self, ledger_id: int, entry_ids: Iterable[int]) -> Iterator[EntryAnswer]:
+        """What the bookie says about each of these entries, in the order given, by pipelined READs."""
+        ids = iter(entry_ids)
+        while window := list(itertools.islice(ids, _READS_IN_FLIGHT)):
+            answers = self._read_window(ledger_id, window)
+            yield from (answers[entry_id] for entry_id in window)
+
+    def _single_reads_until_one_is_ok(self, ledger_id: int, first: int, last: int) -> Iterator[EntryAnswer]:
+        """Small windows first: most gaps are short, and a batch is faster behind them."""
+        size, next_id = 1, first
+        while next_id <= last:
+            window = range(next_id, min(next_id + size, last + 1))
+            found = False
+            for answer in self.read_entries(ledger_id, window):
+                found = found or answer.code is ReadCode.OK
+                yield answer
+            if found:
+                return
+            next_id = window.stop
+            size = min(size * 4, _READS_IN_FLIGHT)
+
+    def _read_window(self, ledger_id: int, window: list[int]) -> dict[int, EntryAnswer]:
+        """All answers to a window of reads. A bookie that is busy gets these requests again, after growing pauses."""
+        answers: dict[int, EntryAnswer] = {}
+        pending = sorted(set(window))
+        for pause in (*_BUSY_PAUSES_SECONDS, None):
+            self._send(b"".join(read_request(ledger_id, entry_id) for entry_id in pending))
+            for _ in pending:
+                response = self._receive()
+                if not isinstance(response, ReadResponse) or response.ledger_id != ledger_id or response.entry_id not in pending:
+                    raise self._broken(f"answered {response!r:.200} to a read of ledger {ledger_id}")
+                answers[response.entry_id] = EntryAnswer(response.entry_id, response.code, response.data)
+            pending = [entry_id for entry_id in pending if answers[entry_id].code is ReadCode.TOO_MANY_REQUESTS]
+            if not pending or pause is None:
+                break
+            time.sleep(pause)
+        return answers
+
+    def _send_batch(self, ledger_id: int, first: int, last: int) -> bool:
+        batch = BatchRead(ledger_id, first, min(last - first + 1, _BATCH_ENTRIES), _BATCH_BYTES)
+        self._send(batch_read_request(batch, next(self._request_ids)))
+        return True
+
+    def _receive_batch(self) -> BatchReadResponse:
+        response = self._receive()
+        if not isinstance(response, BatchReadResponse):
+            raise self._broken(f"answered {response!r:.200} to a batch read")
+        return response
+
+    def _send(self, data: bytes) -> None:
+        try:
+            self._socket.sendall(data)
+        except OSError as error:
+            raise self._broken(f"sending failed: {error}") from error
+
+    def _receive(self) -> ReadResponse | BatchReadResponse:
+        try:
+            frame = self._exactly(decode_length(self._exactly(LENGTH_BYTES)))
+            response = decode_response(frame)
+        except (OSError, MalformedDataError) as error:
+            raise self._broken(str(error) or type(error).__name__) from error
+        self.bytes_received += len(frame)
+        self._rate_limit.spend(len(frame))
+        return response
+
+    def _exactly(self, count: int) -> bytes:
+        data = self._stream.read(count)
+        if len(data) < count:
+            raise ConnectionError(f"closed the connection after {len(data)} of {count} bytes")
+        return data
+
+    def _broken(self, reason: str) -> BookieUnreachableError:
+        """After any of these the stream's position is lost, so the connection can't be used again."""
+        self.close()
+        return BookieUnreachableError(self.bookie_id, reason)

@@ -1,0 +1,158 @@
+"""Reads the metadata of a BookKeeper cluster from ZooKeeper: ledgers, bookies and the instance id. It writes nothing.
+
+The number of requests in flight is bounded: a flood of reads expires the session (apache/bookkeeper#2802).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.retry import KazooRetry
+
+from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress, decode_bookie_address
+from herdkeeper.formats.bookkeeper_layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of, ledger_path
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, decode_ledger_metadata
+from herdkeeper.formats.java_data import MalformedDataError
+
+_REQUESTS_IN_FLIGHT = 64
+_SESSION_SECONDS = 20.0
+_CONNECT_SECONDS = 30.0
+_ANSWER_SECONDS = 30.0
+
+
+class MetadataUnavailableError(RuntimeError):
+    """ZooKeeper did not answer; trying again later can help."""
+
+
+class ClusterNotFoundError(ValueError):
+    """There is no BookKeeper cluster, or none that this program can read, under the root that was given."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionedMetadata:
+    """A ledger's metadata and the version of the znode that it was read from: another version means that it has changed since."""
+
+    metadata: LedgerMetadata
+    znode_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class UndecodableMetadata:
+    """A ledger whose znode holds something else than metadata."""
+
+    ledger_id: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerCatalog:
+    """The ledgers and bookies below one root. Made by `open_catalog`; every method reads fresh and raises MetadataUnavailableError."""
+
+    client: KazooClient
+    root: str
+    layout: LedgerLayout
+    instance_id: str
+
+    def ledger_ids(self) -> list[int]:
+        """The ids of all ledgers, ascending. Ledgers made or deleted meanwhile may or may not be among them."""
+        found: list[int] = []
+        level = [f"/{name}" for name in self._children([""])[0] if inner_levels(self.layout, name) is not None]
+        while level:
+            found.extend(ledger_id for path in level if (ledger_id := ledger_id_of(path)) is not None)
+            inner = [path for path in level if ledger_id_of(path) is None]
+            level = [f"{path}/{name}" for path, names in zip(inner, self._children(inner), strict=True) for name in names]
+        return sorted(set(found))
+
+    def read_ledger_metadata(self, ledger_id: int) -> VersionedMetadata | UndecodableMetadata | None:
+        """The metadata of one ledger; None when it doesn't exist (any more)."""
+        return next(self.read_many([ledger_id]), None)
+
+    def read_many(self, ledger_ids: Iterable[int]) -> Iterator[VersionedMetadata | UndecodableMetadata]:
+        """The metadata of these ledgers in their order, read as it is consumed; ledgers that don't exist (any more) are left out."""
+        ids = list(ledger_ids)
+        paths = [self.root + ledger_path(self.layout, ledger_id) for ledger_id in ids]
+        for ledger_id, answer in zip(ids, self._ask(self.client.get_async, paths), strict=True):
+            if answer is not None:
+                data, stat = answer
+                yield _decode(ledger_id, data, stat.version)
+
+    def bookie_addresses(self) -> dict[str, BookieAddress]:
+        """Where each registered bookie listens, writable and read-only ones. A bookie that is down is not among them."""
+        addresses: dict[str, BookieAddress] = {}
+        for parent in ("/available/readonly", "/available"):
+            names = [name for name in self._children([parent])[0] if name != "readonly"]
+            for name, answer in zip(
+                names, self._ask(self.client.get_async, [f"{self.root}{parent}/{name}" for name in names]), strict=True
+            ):
+                if answer is not None:
+                    addresses[name] = decode_bookie_address(name, answer[0])
+        return addresses
+
+    def _children(self, paths: list[str]) -> list[list[str]]:
+        answers = self._ask(self.client.get_children_async, [self.root + path for path in paths])
+        return [sorted(answer or []) for answer in answers]
+
+    def _ask(self, request: Callable[[str], Any], paths: list[str]) -> Iterator[Any]:
+        """Answers in the order of the paths, None for a znode that doesn't exist, with a bounded number of requests in flight."""
+        waiting: deque[Any] = deque()
+        for path in paths:
+            waiting.append(request(path))
+            if len(waiting) >= _REQUESTS_IN_FLIGHT:
+                yield _answer(waiting.popleft())
+        while waiting:
+            yield _answer(waiting.popleft())
+
+
+@contextmanager
+def open_catalog(hosts: str, root: str) -> Iterator[LedgerCatalog]:
+    """Connects to ZooKeeper (`h1:2181,h2:2181`) and reads what the cluster under `root` is.
+
+    Raises MetadataUnavailableError when no member answers, ClusterNotFoundError when there is no cluster under `root`.
+    """
+    client = KazooClient(hosts=hosts, timeout=_SESSION_SECONDS, connection_retry=KazooRetry(max_tries=-1, max_delay=2))
+    try:
+        client.start(timeout=_CONNECT_SECONDS)
+    except (KazooException, KazooTimeoutError) as error:
+        client.close()
+        raise MetadataUnavailableError(f"ZooKeeper at {hosts} did not answer in {_CONNECT_SECONDS:.0f} s: {error}") from error
+    try:
+        yield _identify(client, root.rstrip("/"))
+    finally:
+        client.stop()
+        client.close()
+
+
+def _identify(client: KazooClient, root: str) -> LedgerCatalog:
+    layout = _answer(client.get_async(f"{root}/LAYOUT"))
+    instance = _answer(client.get_async(f"{root}/INSTANCEID"))
+    if layout is None or instance is None:
+        raise ClusterNotFoundError(
+            f"ledgers root {root!r}: no LAYOUT and INSTANCEID there; give the path at which the cluster was initialised"
+        )
+    try:
+        return LedgerCatalog(client, root, decode_layout(layout[0]), instance[0].decode("ascii"))
+    except (MalformedDataError, UnicodeDecodeError) as error:
+        raise ClusterNotFoundError(f"ledgers root {root!r}: {error}") from error
+
+
+def _answer(request: Any) -> Any:
+    try:
+        return request.get(timeout=_ANSWER_SECONDS)
+    except NoNodeError:
+        return None
+    except (KazooException, KazooTimeoutError) as error:
+        raise MetadataUnavailableError(f"ZooKeeper did not answer a read: {type(error).__name__} {error}") from error
+
+
+def _decode(ledger_id: int, data: bytes, version: int) -> VersionedMetadata | UndecodableMetadata:
+    try:
+        return VersionedMetadata(decode_ledger_metadata(ledger_id, data), version)
+    except MalformedDataError as error:
+        return UndecodableMetadata(ledger_id, str(error))
