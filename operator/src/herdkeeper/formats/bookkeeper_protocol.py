@@ -1,9 +1,9 @@
 """The frames of BookKeeper's wire protocol, version 2, as far as a reader needs it.
 
-A frame is a big-endian 32-bit length and that many bytes; a request begins with `version << 24 | operation << 16 | flags`. READ asks for one
-entry, and for the last one that the bookie has when the entry id is -1. BATCH_READ (bookies from 4.17) asks for a run; the bookie ends it
-at the first entry that it lacks, or when the size is reached. The only flag that a read can carry is the one that fences the ledger:
-no function here can set it. Source: BookieProtocol and BookieProtoEncoding of BookKeeper 4.18.0.
+A frame is a big-endian 32-bit length and that many bytes; a request begins with `version << 24 | operation << 16 | flags`. READ asks for
+one entry, and for the last one that the bookie has when the entry id is -1. BATCH_READ (bookies from 4.17) asks for a run; the bookie
+ends it at the first entry that it lacks, or when the size is reached. The only flag that a read can carry is the one that fences the
+ledger: no function here can set it. Source: BookieProtocol and BookieProtoEncoding of BookKeeper 4.18.0.
 """
 
 from __future__ import annotations

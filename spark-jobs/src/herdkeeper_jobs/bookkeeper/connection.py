@@ -1,7 +1,7 @@
 """A connection to one bookie: reads of entries over protocol version 2, never fencing, with a timeout on everything.
 
-A bookie that holds every entry of a ledger is read by BATCH_READ; of a striped ledger it holds only some, so these are asked one by one with
-many requests in flight. Answers to single reads may come in any order.
+A bookie that holds every entry of a ledger is read by BATCH_READ; of a striped ledger it holds only some, so these are asked one by one
+with many requests in flight. Answers to single reads may come in any order.
 """
 
 from __future__ import annotations
@@ -92,13 +92,14 @@ class BookieConnection:
         """What the bookie says about each of the entries `first`..`last`, in order, by BATCH_READ.
 
         The next batch is asked for before the current one is handed out, so that the bookie works while the caller verifies.
-        After an entry that it lacks, single reads look for the next one that it has.
+        After an entry that it lacks, single reads look for the next one that it has. Consume it to its end before using the connection
+        for anything else, since an answer is under way.
         """
         next_id = first
         while next_id <= last:
             asked = self._send_batch(ledger_id, next_id, last)
             while asked:
-                response = self._receive_batch()
+                response = self._receive_batch(ledger_id, next_id)
                 following = response.entry_id + len(response.entries)
                 asked = bool(response.entries) and following <= last
                 if asked:
@@ -106,8 +107,7 @@ class BookieConnection:
                 yield from (EntryAnswer(response.entry_id + index, ReadCode.OK, data) for index, data in enumerate(response.entries))
                 next_id = following
             if next_id <= last:
-                answers = self._single_reads_until_one_is_ok(ledger_id, next_id, last)
-                for answer in answers:
+                for answer in self._single_reads_until_one_is_ok(ledger_id, next_id, last):
                     yield answer
                     next_id = answer.entry_id + 1
 
@@ -135,15 +135,15 @@ class BookieConnection:
     def _read_window(self, ledger_id: int, window: list[int]) -> dict[int, EntryAnswer]:
         """All answers to a window of reads. A bookie that is busy gets these requests again, after growing pauses."""
         answers: dict[int, EntryAnswer] = {}
-        pending = sorted(set(window))
+        pending = set(window)
         for pause in (*_BUSY_PAUSES_SECONDS, None):
-            self._send(b"".join(read_request(ledger_id, entry_id) for entry_id in pending))
+            self._send(b"".join(read_request(ledger_id, entry_id) for entry_id in sorted(pending)))
             for _ in pending:
                 response = self._receive()
                 if not isinstance(response, ReadResponse) or response.ledger_id != ledger_id or response.entry_id not in pending:
                     raise self._broken(f"answered {response!r:.200} to a read of ledger {ledger_id}")
                 answers[response.entry_id] = EntryAnswer(response.entry_id, response.code, response.data)
-            pending = [entry_id for entry_id in pending if answers[entry_id].code is ReadCode.TOO_MANY_REQUESTS]
+            pending = {entry_id for entry_id in pending if answers[entry_id].code is ReadCode.TOO_MANY_REQUESTS}
             if not pending or pause is None:
                 break
             time.sleep(pause)
@@ -154,10 +154,10 @@ class BookieConnection:
         self._send(batch_read_request(batch, next(self._request_ids)))
         return True
 
-    def _receive_batch(self) -> BatchReadResponse:
+    def _receive_batch(self, ledger_id: int, first: int) -> BatchReadResponse:
         response = self._receive()
-        if not isinstance(response, BatchReadResponse):
-            raise self._broken(f"answered {response!r:.200} to a batch read")
+        if not isinstance(response, BatchReadResponse) or (response.ledger_id, response.entry_id) != (ledger_id, first):
+            raise self._broken(f"answered {response!r:.200} to a batch read of ledger {ledger_id} from entry {first}")
         return response
 
     def _send(self, data: bytes) -> None:
@@ -177,7 +177,7 @@ class BookieConnection:
         return response
 
     def _exactly(self, count: int) -> bytes:
-        data = self._stream.read(count)
+        data: bytes = self._stream.read(count)
         if len(data) < count:
             raise ConnectionError(f"closed the connection after {len(data)} of {count} bytes")
         return data
