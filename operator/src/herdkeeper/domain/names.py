@@ -1,0 +1,319 @@
+"""Every name that the operator gives: objects, labels, annotations, ports, hosts, roots in ZooKeeper, bookie ids.
+
+Names are made here and nowhere else, so that whoever builds an object, looks for it or connects to it agrees. A name is never changed
+once released: claims, cookies and ledgers outlive the pods that made them. See "Objects, names and labels" in docs/architecture.md.
+
+Hosts end with `.svc`, not with the cluster's domain: each pod's resolver appends that one, whatever it is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MANAGER = "herdkeeper"
+"""Field manager of everything applied, and the value of the managed-by label."""
+
+MANAGED_BY_LABEL = "app.kubernetes.io/managed-by"
+COMPONENT_LABEL = "app.kubernetes.io/name"
+INSTANCE_LABEL = "app.kubernetes.io/instance"
+OWNER_KIND_LABEL = "herdkeeper.io/owner-kind"
+OWNER_NAME_LABEL = "herdkeeper.io/owner-name"
+BOOKIE_LABEL = "herdkeeper.io/bookie"
+"""Number of the bookie that a StatefulSet, pod or claim belongs to."""
+
+INTENT_ANNOTATION = "herdkeeper.io/intent"
+"""Hash of what the operator last applied."""
+CONFIG_ANNOTATION = "herdkeeper.io/config"
+"""On a pod template: hash of the mounted configuration, so that a changed configuration rolls the pods."""
+FOUNDED_ANNOTATION = "herdkeeper.io/founded"
+"""On a ZooKeeper member's claim: "false" while new, "true" once all members have served."""
+BOOKIE_ID_ANNOTATION = "herdkeeper.io/bookie-id"
+"""On both claims of a bookie: the identity that is bound to them."""
+
+ZOOKEEPER_COMPONENT = "zookeeper"
+BOOKIE_COMPONENT = "bookie"
+AUTORECOVERY_COMPONENT = "autorecovery"
+HERDDB_COMPONENT = "herddb"
+CHECKPOINT_COMPONENT = "checkpoint"
+AUDIT_COMPONENT = "audit"
+
+ZOOKEEPER_CLIENT_PORT = 2181
+ZOOKEEPER_QUORUM_PORT = 2888
+ZOOKEEPER_ELECTION_PORT = 3888
+ZOOKEEPER_ADMIN_PORT = 8080
+BOOKIE_PORT = 3181
+BOOKIE_ADMIN_PORT = 8080
+HERDDB_SQL_PORT = 7000
+HERDDB_HTTP_PORT = 9845
+
+USERNAME_KEY = "username"
+PASSWORD_KEY = "password"  # noqa: S105 - the key in the Secret, not a password
+USERS_KEY = "users"
+"""Keys of the credentials Secret. `users` is HerdDB's users file, derived by the operator from the other two."""
+
+_TOKEN = re.compile(r"[a-z0-9]{6,16}")
+
+
+@dataclass(frozen=True)
+class ObjectKey:
+    """A namespaced object. Which kind it is, its holder knows."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+def selector(component: str, instance: str) -> dict[str, str]:
+    """The labels that select the pods of one component of one resource. Immutable in StatefulSets, Deployments and Services."""
+    return {COMPONENT_LABEL: component, INSTANCE_LABEL: instance}
+
+
+def labels(component: str, owner_kind: str, owner_name: str) -> dict[str, str]:
+    """The labels that every object of one component of one resource carries."""
+    return {
+        **selector(component, owner_name),
+        MANAGED_BY_LABEL: MANAGER,
+        OWNER_KIND_LABEL: owner_kind,
+        OWNER_NAME_LABEL: owner_name,
+    }
+
+
+def addresses(hosts: tuple[str, ...], port: int) -> str:
+    """A connection string: `host:port,host:port`."""
+    return ",".join(f"{host}:{port}" for host in hosts)
+
+
+def ledgers_root(bookkeeper: ObjectKey) -> str:
+    """The BookKeeperCluster's own root in ZooKeeper. Part of the cookies and of every client's configuration: never changes."""
+    return f"/{bookkeeper.namespace}/{bookkeeper.name}/ledgers"
+
+
+def herd_root(herddb: ObjectKey) -> str:
+    """The HerdDBCluster's own root in ZooKeeper."""
+    return f"/{herddb.namespace}/{herddb.name}/herd"
+
+
+def metadata_service_uri(zookeeper_address: str, root: str) -> str:
+    """What BookKeeper 4.18 connects with. Its list of hosts is separated by semicolons, unlike ZooKeeper's own connection strings.
+
+    `zookeeper_address` is `host:port,host:port`, `root` what ledgers_root() answers.
+    """
+    return f"zk+hierarchical://{zookeeper_address.replace(',', ';')}{root}"
+
+
+@dataclass(frozen=True)
+class ZooKeeperNames:
+    """The names of a ZooKeeperCluster's objects. Members are numbered from 0, their server ids from 1."""
+
+    key: ObjectKey
+
+    @property
+    def stateful_set(self) -> str:
+        """StatefulSet; also ConfigMap, client Service and PodDisruptionBudget."""
+        return f"{self.key.name}-zookeeper"
+
+    @property
+    def config_map(self) -> str:
+        """ConfigMap with zoo.cfg, the first dynamic configuration and `founding`."""
+        return self.stateful_set
+
+    @property
+    def client_service(self) -> str:
+        """Service that clients inside the cluster connect to: ready members only."""
+        return self.stateful_set
+
+    @property
+    def disruption_budget(self) -> str:
+        """PodDisruptionBudget of the members."""
+        return self.stateful_set
+
+    @property
+    def members_service(self) -> str:
+        """Headless Service that gives each member its host name, ready or not."""
+        return f"{self.stateful_set}-members"
+
+    def pod(self, number: int) -> str:
+        """Pod of member `number`."""
+        return f"{self.stateful_set}-{number}"
+
+    def claim(self, number: int) -> str:
+        """Volume claim of member `number`: the name that the StatefulSet's template `data` adopts."""
+        return f"data-{self.pod(number)}"
+
+    def host(self, number: int) -> str:
+        """Host name of member `number`."""
+        return f"{self.pod(number)}.{self.members_service}.{self.key.namespace}.svc"
+
+    def address(self, replicas: int) -> str:
+        """Connection string for clients that know members one by one, as every ZooKeeper client should."""
+        return addresses(tuple(self.host(number) for number in range(replicas)), ZOOKEEPER_CLIENT_PORT)
+
+
+@dataclass(frozen=True)
+class BookKeeperNames:
+    """The names of a BookKeeperCluster's objects. Bookies are numbered from 0, once, and numbers are never reused."""
+
+    key: ObjectKey
+
+    @property
+    def bookies(self) -> str:
+        """Headless Service, ConfigMap and PodDisruptionBudget of all bookies."""
+        return f"{self.key.name}-bookie"
+
+    @property
+    def config_map(self) -> str:
+        """ConfigMap with bk_server.conf and log4j2.xml."""
+        return self.bookies
+
+    @property
+    def service(self) -> str:
+        """Headless Service that gives each bookie its host name, ready or not."""
+        return self.bookies
+
+    @property
+    def disruption_budget(self) -> str:
+        """PodDisruptionBudget of all bookies together."""
+        return self.bookies
+
+    @property
+    def autorecovery(self) -> str:
+        """Deployment and ConfigMap of autorecovery."""
+        return f"{self.key.name}-autorecovery"
+
+    @property
+    def autorecovery_config_map(self) -> str:
+        """ConfigMap of autorecovery."""
+        return self.autorecovery
+
+    def stateful_set(self, number: int) -> str:
+        """StatefulSet (one replica) of bookie `number`."""
+        return f"{self.bookies}-{number}"
+
+    def pod(self, number: int) -> str:
+        """Pod of bookie `number`."""
+        return f"{self.stateful_set(number)}-0"
+
+    def journal_claim(self, number: int) -> str:
+        """Journal volume claim of bookie `number`."""
+        return f"{self.stateful_set(number)}-journal"
+
+    def ledgers_claim(self, number: int) -> str:
+        """Ledger volume claim of bookie `number`."""
+        return f"{self.stateful_set(number)}-ledgers"
+
+    def host(self, number: int) -> str:
+        """Host name of bookie `number`."""
+        return f"{self.pod(number)}.{self.service}.{self.key.namespace}.svc"
+
+    def bookie_id(self, number: int, token: str) -> str:
+        """The identity of bookie `number` on one pair of claims.
+
+        `token` (6 to 16 small letters and digits) is random for each pair of claims: a fresh disk under an old identity lost an
+        acknowledged entry (apache/bookkeeper#4812). ValueError for another token.
+        """
+        if not _TOKEN.fullmatch(token):
+            raise ValueError(f"token is {token!r}: it must be 6 to 16 small letters and digits")
+        return f"{self.stateful_set(number)}-{token}"
+
+    @property
+    def ledgers_root(self) -> str:
+        """The cluster's own root in ZooKeeper."""
+        return ledgers_root(self.key)
+
+
+@dataclass(frozen=True)
+class HerdDBNames:
+    """The names of a HerdDBCluster's objects. A node's id in HerdDB is its pod's name."""
+
+    key: ObjectKey
+
+    @property
+    def stateful_set(self) -> str:
+        """StatefulSet; also ConfigMap, client Service and PodDisruptionBudget."""
+        return f"{self.key.name}-herddb"
+
+    @property
+    def config_map(self) -> str:
+        """ConfigMap with server.properties and logging.properties."""
+        return self.stateful_set
+
+    @property
+    def client_service(self) -> str:
+        """Service of the SQL port: ready nodes only."""
+        return self.stateful_set
+
+    @property
+    def disruption_budget(self) -> str:
+        """PodDisruptionBudget of the nodes."""
+        return self.stateful_set
+
+    @property
+    def nodes_service(self) -> str:
+        """Headless Service that gives each node its host name, ready or not."""
+        return f"{self.stateful_set}-nodes"
+
+    @property
+    def generated_secret(self) -> str:
+        """Secret with the administrator's credentials, when the resource names none."""
+        return f"{self.stateful_set}-credentials"
+
+    @property
+    def users_secret(self) -> str:
+        """Secret with HerdDB's users file, derived from the credentials that the resource names."""
+        return f"{self.stateful_set}-users"
+
+    def pod(self, number: int) -> str:
+        """Pod, and id in HerdDB, of node `number`."""
+        return f"{self.stateful_set}-{number}"
+
+    def claim(self, number: int) -> str:
+        """Volume claim of node `number`, as the StatefulSet's template `data` names it."""
+        return f"data-{self.pod(number)}"
+
+    def host(self, number: int) -> str:
+        """Host name of node `number`."""
+        return f"{self.pod(number)}.{self.nodes_service}.{self.key.namespace}.svc"
+
+    @property
+    def sql_address(self) -> str:
+        """host:port of any ready node inside the cluster."""
+        return f"{self.client_service}.{self.key.namespace}.svc:{HERDDB_SQL_PORT}"
+
+    @property
+    def herd_root(self) -> str:
+        """The cluster's own root in ZooKeeper."""
+        return herd_root(self.key)
+
+    def jdbc_url(self, zookeeper_address: str) -> str:
+        """JDBC URL that finds the leaders through ZooKeeper.
+
+        HerdDB's defaults let a client hang: no network timeout at all, five minutes for a reply, a second between retries (HerdDB 0.29).
+        """
+        timeouts = "client.network.timeout=10000&client.timeout=30000&client.operation.retry.delay=200"
+        return f"jdbc:herddb:zookeeper:{zookeeper_address}{self.herd_root}?{timeouts}"
+
+
+@dataclass(frozen=True)
+class JobNames:
+    """The names of a Spark job's objects: Job, ServiceAccount, Role and RoleBinding all have the same."""
+
+    key: ObjectKey
+    component: str
+
+    @property
+    def job(self) -> str:
+        """Job; also ServiceAccount, Role and RoleBinding."""
+        return f"{self.key.name}-{self.component}"
+
+
+def checkpoint_names(key: ObjectKey) -> JobNames:
+    """The names of a Checkpoint's objects."""
+    return JobNames(key, CHECKPOINT_COMPONENT)
+
+
+def audit_names(key: ObjectKey) -> JobNames:
+    """The names of a ReplicationAudit's objects."""
+    return JobNames(key, AUDIT_COMPONENT)
