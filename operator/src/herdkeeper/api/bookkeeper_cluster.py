@@ -8,10 +8,13 @@ from pydantic import Field
 
 from herdkeeper.api.resource import (
     AGE_COLUMN,
+    NAME_RULES,
     READY_COLUMN,
     STATUS_COLUMN,
     Compute,
+    ConfigLines,
     DeletionPolicy,
+    Image,
     Model,
     PrinterColumn,
     Reference,
@@ -19,6 +22,10 @@ from herdkeeper.api.resource import (
     Rule,
     Status,
     VolumeClaim,
+    least_memory,
+    not_shrinking,
+    unchanged_optional,
+    unchanged_volume,
 )
 
 
@@ -30,7 +37,8 @@ class AutoRecovery(Model):
     lost_bookie_recovery_delay_seconds: int = Field(
         300,
         ge=30,
-        description="Seconds that a bookie may be away before its entries are copied. Below a restart's duration every restart starts copying, and fences open ledgers.",
+        description="Seconds that a bookie may be away before its entries are copied. "
+        "Below a restart's duration every restart starts copying, and fences open ledgers.",
     )
     resources: Compute = Field(Compute(cpu="100m", memory="384Mi"), description="CPU and memory of each daemon.")
 
@@ -43,20 +51,19 @@ class BookKeeperClusterSpec(Model):
     )
     zoo_keeper_address: str | None = Field(
         None,
+        max_length=1024,
         pattern=r"^[^,:\s]+:[0-9]+(,[^,:\s]+:[0-9]+)*$",
         description="An external ZooKeeper ensemble, `host:port,host:port`. Immutable. Exactly one of zooKeeperRef and zooKeeperAddress.",
     )
     bookies: int = Field(4, ge=1, le=999, description="Bookies. One more than the largest ensemble, so that a lost one can be replaced.")
-    image: str = Field("herdkeeper/bookkeeper:0.1.0", min_length=1, description="Image of bookies and autorecovery.")
+    image: Image = Field("herdkeeper/bookkeeper:0.1.0", description="Image of bookies and autorecovery.")
     journal: VolumeClaim = Field(
         VolumeClaim(size="5Gi"), description="Journal volume of each bookie: fsynced before an entry is acknowledged."
     )
     ledgers: VolumeClaim = Field(VolumeClaim(size="20Gi"), description="Ledger volume of each bookie: entry logs and their index.")
     resources: Compute = Field(Compute(cpu="200m", memory="768Mi"), description="CPU and memory of each bookie.")
     auto_recovery: AutoRecovery = Field(AutoRecovery(), description="Re-replication of lost entries.")
-    config: dict[str, str] = Field(
-        {}, description="More lines of bk_server.conf, e.g. `gcWaitTime`. Keys that the operator owns are refused."
-    )
+    config: ConfigLines = Field({}, description="More lines of bk_server.conf, e.g. `gcWaitTime`. Keys that the operator owns are refused.")
     deletion_policy: DeletionPolicy = Field("Retain", description="What happens to volumes and metadata when this resource is deleted.")
 
 
@@ -102,16 +109,14 @@ class BookKeeperCluster(Resource):
             message="set exactly one of spec.zooKeeperRef and spec.zooKeeperAddress",
             field_path=".zooKeeperRef",
         ),
-        Rule(
-            rule="has(self.zooKeeperRef) == has(oldSelf.zooKeeperRef) && (!has(self.zooKeeperRef) || self.zooKeeperRef == oldSelf.zooKeeperRef)",
-            message="spec.zooKeeperRef is immutable: the metadata can't move; create a new BookKeeperCluster",
-            field_path=".zooKeeperRef",
-        ),
-        Rule(
-            rule="has(self.zooKeeperAddress) == has(oldSelf.zooKeeperAddress) && (!has(self.zooKeeperAddress) || self.zooKeeperAddress == oldSelf.zooKeeperAddress)",
-            message="spec.zooKeeperAddress is immutable: the metadata can't move; create a new BookKeeperCluster",
-            field_path=".zooKeeperAddress",
-        ),
+        unchanged_optional("zooKeeperRef", "SELF.zooKeeperRef.name", "the metadata can't move; create a new BookKeeperCluster"),
+        unchanged_optional("zooKeeperAddress", "SELF.zooKeeperAddress", "the metadata can't move; create a new BookKeeperCluster"),
+        not_shrinking("bookies", "entries would lose copies, and moving them first is not supported in this version; set it back"),
+        unchanged_volume("journal", "BookKeeperCluster"),
+        unchanged_volume("ledgers", "BookKeeperCluster"),
+        least_memory("resources.memory", 512),
+        least_memory("autoRecovery.resources.memory", 256),
+        *NAME_RULES,
     )
 
     spec: BookKeeperClusterSpec

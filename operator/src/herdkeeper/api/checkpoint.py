@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from herdkeeper.api.job import Destination, JobStatus, SparkJob
-from herdkeeper.api.resource import AGE_COLUMN, STATUS_COLUMN, Model, PrinterColumn, Reference, Resource, Rule
+from herdkeeper.api.resource import AGE_COLUMN, NAME_RULES, STATUS_COLUMN, Model, PrinterColumn, Reference, Resource, Rule, least_memory
 
 
 class Lsn(Model):
@@ -25,7 +25,8 @@ class CheckpointSpec(Model):
     destination: Destination = Field(description="Where Parquet files and the manifest go.")
     verify: Literal["Follower", "Reread"] = Field(
         "Follower",
-        description="Follower: compared with a follower's digest at the same LSN, and re-read. Reread: re-read only, e.g. when there is no follower.",
+        description="Follower: compared with a follower's digest at the same LSN, and re-read. "
+        "Reread: re-read only, e.g. when there is no follower.",
     )
     job: SparkJob = Field(SparkJob(), description="How the Spark job runs.")
 
@@ -64,7 +65,12 @@ class Checkpoint(Resource):
         STATUS_COLUMN,
         AGE_COLUMN,
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (Rule(rule="self == oldSelf", message="spec is immutable: create a new Checkpoint"),)
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(rule="self == oldSelf", message="spec can't change: the job may have read it already; create a new Checkpoint"),
+        least_memory("job.resources.memory", 1024),
+        least_memory("job.executors.memory", 256),
+        *NAME_RULES,
+    )
 
     spec: CheckpointSpec
     status: CheckpointStatus | None = None

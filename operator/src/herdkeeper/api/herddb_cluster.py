@@ -8,18 +8,28 @@ from pydantic import Field
 
 from herdkeeper.api.resource import (
     AGE_COLUMN,
+    NAME_RULES,
     READY_COLUMN,
     STATUS_COLUMN,
     Compute,
+    ConfigLines,
     DeletionPolicy,
+    Image,
     Model,
     PrinterColumn,
     Quantity,
     Reference,
     Resource,
     Rule,
+    SecretReference,
     Status,
     VolumeClaim,
+    formatted,
+    least_memory,
+    not_shrinking,
+    unchanged,
+    unchanged_optional,
+    unchanged_volume,
 )
 
 
@@ -33,7 +43,8 @@ class LogLedgers(Model):
     retention_hours: int = Field(
         48,
         ge=1,
-        description="Hours after which HerdDB drops ledgers that its checkpoint no longer needs. Checkpoints read the log from its beginning in this version.",
+        description="Hours after which HerdDB drops ledgers that its checkpoint no longer needs. "
+        "Checkpoints read the log from its beginning in this version.",
     )
 
 
@@ -42,14 +53,14 @@ class HerdDBClusterSpec(Model):
 
     book_keeper_ref: Reference = Field(description="The BookKeeperCluster that keeps the log. Immutable.")
     replicas: int = Field(2, ge=1, le=99, description="SQL nodes.")
-    image: str = Field("herdkeeper/herddb:0.1.0", min_length=1, description="Image of the SQL nodes.")
+    image: Image = Field("herdkeeper/herddb:0.1.0", description="Image of the SQL nodes.")
     ledgers: LogLedgers = Field(LogLedgers(), description="How the log is replicated.")
     storage: VolumeClaim = Field(VolumeClaim(size="10Gi"), description="Volume of each SQL node: its local checkpoints.")
     resources: Compute = Field(Compute(cpu="200m", memory="1Gi"), description="CPU and memory of each SQL node.")
-    credentials_secret_ref: Reference | None = Field(
+    credentials_secret_ref: SecretReference | None = Field(
         None, description="A Secret with `username` and `password` of the administrator; one is generated when absent. Immutable."
     )
-    config: dict[str, str] = Field({}, description="More lines of server.properties. Keys that the operator owns are refused.")
+    config: ConfigLines = Field({}, description="More lines of server.properties. Keys that the operator owns are refused.")
     deletion_policy: DeletionPolicy = Field(
         "Retain", description="What happens to volumes, metadata and the generated Secret when this resource is deleted."
     )
@@ -85,24 +96,46 @@ class HerdDBCluster(Resource):
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
             rule="self.ledgers.writeQuorum <= self.ledgers.ensembleSize",
-            message="spec.ledgers.writeQuorum must not exceed spec.ledgers.ensembleSize: an entry can't have more copies than its ledger has bookies; lower writeQuorum or raise ensembleSize",
+            message="spec.ledgers.writeQuorum must not exceed spec.ledgers.ensembleSize: lower writeQuorum or raise ensembleSize",
+            message_expression=formatted(
+                "spec.ledgers.writeQuorum is %d: an entry can't have more copies than its ledger has bookies (ensembleSize %d); "
+                "lower writeQuorum or raise ensembleSize",
+                "self.ledgers.writeQuorum",
+                "self.ledgers.ensembleSize",
+            ),
             field_path=".ledgers.writeQuorum",
         ),
         Rule(
             rule="self.ledgers.ackQuorum <= self.ledgers.writeQuorum",
-            message="spec.ledgers.ackQuorum must not exceed spec.ledgers.writeQuorum: a write can't wait for more copies than are written; lower ackQuorum or raise writeQuorum",
+            message="spec.ledgers.ackQuorum must not exceed spec.ledgers.writeQuorum: lower ackQuorum or raise writeQuorum",
+            message_expression=formatted(
+                "spec.ledgers.ackQuorum is %d: a write can't wait for more copies than are written (writeQuorum %d); "
+                "lower ackQuorum or raise writeQuorum",
+                "self.ledgers.ackQuorum",
+                "self.ledgers.writeQuorum",
+            ),
             field_path=".ledgers.ackQuorum",
         ),
         Rule(
-            rule="self.bookKeeperRef == oldSelf.bookKeeperRef",
-            message="spec.bookKeeperRef is immutable: the log can't move; create a new HerdDBCluster",
-            field_path=".bookKeeperRef",
+            rule=" && ".join(f"self.ledgers.{size} == oldSelf.ledgers.{size}" for size in ("ensembleSize", "writeQuorum", "ackQuorum")),
+            message="spec.ledgers can't change its quorums: ledgers written before would keep the old ones; create a new HerdDBCluster",
+            message_expression=formatted(
+                "spec.ledgers can't change from ensembleSize %d, writeQuorum %d, ackQuorum %d to %d, %d, %d: ledgers written before would "
+                "keep the old ones, and rewriting them is not supported in this version; set them back, or create a new HerdDBCluster",
+                *(f"{owner}.ledgers.{size}" for owner in ("oldSelf", "self") for size in ("ensembleSize", "writeQuorum", "ackQuorum")),
+            ),
+            field_path=".ledgers",
         ),
-        Rule(
-            rule="has(self.credentialsSecretRef) == has(oldSelf.credentialsSecretRef) && (!has(self.credentialsSecretRef) || self.credentialsSecretRef == oldSelf.credentialsSecretRef)",
-            message="spec.credentialsSecretRef is immutable in this version: a changed password would lock clients out of running nodes",
-            field_path=".credentialsSecretRef",
+        not_shrinking("replicas", "tablespaces would lose copies, and moving them first is not supported in this version; set it back"),
+        unchanged("bookKeeperRef", "SELF.bookKeeperRef.name", "the log can't move; create a new HerdDBCluster"),
+        unchanged_optional(
+            "credentialsSecretRef",
+            "SELF.credentialsSecretRef.name",
+            "a changed password would lock clients out of running nodes; set it back, or create a new HerdDBCluster",
         ),
+        unchanged_volume("storage", "HerdDBCluster"),
+        least_memory("resources.memory", 512),
+        *NAME_RULES,
     )
 
     spec: HerdDBClusterSpec

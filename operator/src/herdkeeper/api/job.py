@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from herdkeeper.api.resource import Compute, Model, Quantity, Status
+from herdkeeper.api.resource import Compute, CpuQuantity, Image, Model, Quantity, Status
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
 
@@ -16,14 +16,14 @@ class Executors(Model):
 
     instances: int = Field(0, ge=0, le=100, description="Executor pods; 0 runs everything in the driver.")
     cores: int = Field(1, ge=1, le=32, description="Tasks that an executor runs at once.")
-    cpu: str = Field("500m", pattern=r"^[0-9]+m?$", description="Requested CPU of each executor.")
+    cpu: CpuQuantity = Field("500m", description="Requested CPU of each executor.")
     memory: Quantity = Field("512Mi", description="Java heap of each executor; Python and overhead come on top (40 %, 384Mi at least).")
 
 
 class SparkJob(Model):
     """How a job runs."""
 
-    image: str | None = Field(None, description="Image of the job; the operator's setting when absent.")
+    image: Image | None = Field(None, description="Image of the job; the operator's setting when absent.")
     resources: Compute = Field(Compute(cpu="500m", memory="2Gi"), description="CPU and memory of the driver.")
     local_threads: int = Field(2, ge=1, le=64, description="Tasks at once in the driver when there are no executors.")
     executors: Executors = Field(Executors(), description="Executors as pods.")

@@ -7,7 +7,18 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from herdkeeper.api.job import Destination, JobStatus, SparkJob
-from herdkeeper.api.resource import AGE_COLUMN, STATUS_COLUMN, Model, PrinterColumn, Quantity, Reference, Resource, Rule
+from herdkeeper.api.resource import (
+    AGE_COLUMN,
+    NAME_RULES,
+    STATUS_COLUMN,
+    Model,
+    PrinterColumn,
+    Quantity,
+    Reference,
+    Resource,
+    Rule,
+    least_memory,
+)
 
 LedgerId = Annotated[int, Field(ge=0)]
 
@@ -64,7 +75,12 @@ class ReplicationAudit(Resource):
         STATUS_COLUMN,
         AGE_COLUMN,
     )
-    RULES: ClassVar[tuple[Rule, ...]] = (Rule(rule="self == oldSelf", message="spec is immutable: create a new ReplicationAudit"),)
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(rule="self == oldSelf", message="spec can't change: the job may have read it already; create a new ReplicationAudit"),
+        least_memory("job.resources.memory", 1024),
+        least_memory("job.executors.memory", 256),
+        *NAME_RULES,
+    )
 
     spec: ReplicationAuditSpec
     status: ReplicationAuditStatus | None = None

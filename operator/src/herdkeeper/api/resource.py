@@ -14,8 +14,17 @@ API_VERSION = f"{GROUP}/{VERSION}"
 ResourceName = Annotated[str, Field(min_length=1, max_length=40, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
 """A DNS label. 40 characters at most: object names add suffixes, and a pod's name must fit into 63."""
 
-Quantity = Annotated[str, Field(pattern=r"^[1-9][0-9]*(Ki|Mi|Gi|Ti)$", examples=["512Mi", "20Gi"])]
+Quantity = Annotated[str, Field(max_length=16, pattern=r"^[1-9][0-9]*(Ki|Mi|Gi|Ti)$", examples=["512Mi", "20Gi"])]
 """A size in bytes with a binary unit, e.g. `20Gi`."""
+
+CpuQuantity = Annotated[str, Field(max_length=16, pattern=r"^[0-9]+m?$", examples=["500m", "2"])]
+"""Cores, or thousandths of a core with `m`."""
+
+Image = Annotated[str, Field(min_length=1, max_length=512)]
+"""A container image, e.g. `herdkeeper/bookkeeper:0.1.0`."""
+
+ConfigLines = Annotated[dict[str, Annotated[str, Field(max_length=1024)]], Field(max_length=100)]
+"""More lines of a server's configuration file, key to value. Bounded so that the API server can estimate its rules' cost."""
 
 DeletionPolicy = Literal["Retain", "Delete"]
 
@@ -75,13 +84,114 @@ class PrinterColumn(BaseModel):
 
 
 class Rule(BaseModel):
-    """A CEL rule on the spec: what the API server refuses at once. The message names the field, and the fix."""
+    """A CEL rule: what the API server refuses at once. The message names the field, the value and the fix.
+
+    `rule` is CEL over the spec, or over the whole resource with scope "resource"; one that mentions `oldSelf` runs at updates only.
+    `message_expression` is CEL for the message with its values, `message` stands in where it can't be evaluated.
+    `field_path` is relative to the scope.
+    """
 
     model_config = ConfigDict(frozen=True)
 
     rule: str
     message: str
+    message_expression: str | None = None
     field_path: str | None = None
+    scope: Literal["spec", "resource"] = "spec"
+
+
+def formatted(text: str, *values: str) -> str:
+    """CEL that puts values (CEL expressions) into a text at its `%d` and `%s`. Sums of strings would do, but the API server can't estimate
+    their cost."""
+    quoted = text.replace("'", "\\'")
+    return f"'{quoted}'.format([{', '.join(values)}])"
+
+
+def unchanged(field: str, shown: str, why: str) -> Rule:
+    """A rule that refuses a change of the spec's `field`, which always has a value.
+
+    `shown` is CEL for the value as a person reads it, with `SELF` for the spec, e.g. `SELF.bookKeeperRef.name`; `why` is the reason and
+    the fix.
+    """
+    return Rule(
+        rule=f"self.{field} == oldSelf.{field}",
+        message=f"spec.{field} can't change: {why}",
+        message_expression=_change(field, shown, why),
+        field_path=f".{field}",
+    )
+
+
+def unchanged_optional(field: str, shown: str, why: str) -> Rule:
+    """A rule that refuses that the spec's `field`, which may be absent, changes, comes or goes. Arguments as of `unchanged`."""
+    shown_or_none = f"(has(SELF.{field}) ? {shown} : 'none')"
+    return Rule(
+        rule=f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
+        message=f"spec.{field} can't change: {why}",
+        message_expression=_change(field, shown_or_none, why),
+        field_path=f".{field}",
+    )
+
+
+def not_shrinking(field: str, why: str) -> Rule:
+    """A rule that refuses a smaller number at the spec's `field`."""
+    return Rule(
+        rule=f"self.{field} >= oldSelf.{field}",
+        message=f"spec.{field} can't shrink: {why}",
+        message_expression=formatted(f"spec.{field} can't shrink from %d to %d: {why}", f"oldSelf.{field}", f"self.{field}"),
+        field_path=f".{field}",
+    )
+
+
+def unchanged_volume(field: str, kind: str) -> Rule:
+    """A rule that refuses a change of the volume claim at the spec's `field`."""
+    storage_class = f"(has(SELF.{field}.storageClassName) ? SELF.{field}.storageClassName : 'default')"
+    why = f"volumes are neither resized nor moved in this version; set it back, or create a new {kind}"
+    shown = [expression.replace("SELF", owner) for owner in ("oldSelf", "self") for expression in (f"SELF.{field}.size", storage_class)]
+    return Rule(
+        rule=f"self.{field} == oldSelf.{field}",
+        message=f"spec.{field} can't change: {why}",
+        message_expression=formatted(f"spec.{field} can't change from %s (class %s) to %s (class %s): {why}", *shown),
+        field_path=f".{field}",
+    )
+
+
+def least_memory(field: str, mebibytes: int) -> Rule:
+    """A rule that refuses a memory limit below `mebibytes` at the spec's `field`, e.g. `resources.memory`."""
+    why = f"the process does not run in less than {mebibytes}Mi; raise it"
+    return Rule(
+        rule=f"quantity(self.{field}).compareTo(quantity('{mebibytes}Mi')) >= 0",
+        message=f"spec.{field} is too small: {why}",
+        message_expression=formatted(f"spec.{field} is %s: {why}", f"self.{field}"),
+        field_path=f".{field}",
+    )
+
+
+def _change(field: str, shown: str, why: str) -> str:
+    return formatted(f"spec.{field} can't change from %s to %s: {why}", shown.replace("SELF", "oldSelf"), shown.replace("SELF", "self"))
+
+
+NAME_RULES = (
+    Rule(
+        scope="resource",
+        rule="self.metadata.name.size() <= 40",
+        message="metadata.name has more than 40 characters: names of pods and services are made from it; take a shorter one",
+        message_expression=formatted(
+            "metadata.name is %s, %d characters: names of pods and services are made from it; take a name of at most 40 characters",
+            "self.metadata.name",
+            "self.metadata.name.size()",
+        ),
+    ),
+    Rule(
+        scope="resource",
+        rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+        message="metadata.name must begin with a letter and hold small letters, digits and - only: names of services are made from it",
+        message_expression=formatted(
+            "metadata.name is %s: names of services are made from it; begin with a letter and take small letters, digits and - only",
+            "self.metadata.name",
+        ),
+    ),
+)
+"""What every kind refuses of its own name."""
 
 
 class Resource(BaseModel):
@@ -105,14 +215,22 @@ class VolumeClaim(Model):
     """A volume that the operator claims."""
 
     size: Quantity = Field(description="Requested size, e.g. `20Gi`.")
-    storage_class_name: str | None = Field(None, description="StorageClass; the cluster's default one when absent. Immutable.")
+    storage_class_name: str | None = Field(
+        None, min_length=1, max_length=253, description="StorageClass; the cluster's default one when absent. Immutable."
+    )
 
 
 class Compute(Model):
     """CPU and memory of one container. Heap and direct memory of a server follow from the memory limit."""
 
-    cpu: str = Field(description="Requested CPU, e.g. `500m`. No limit is set: throttled servers miss heartbeats.", pattern=r"^[0-9]+m?$")
+    cpu: CpuQuantity = Field(description="Requested CPU, e.g. `500m`. No limit is set: throttled servers miss heartbeats.")
     memory: Quantity = Field(description="Requested memory and its limit, e.g. `1Gi`.")
+
+
+class SecretReference(Model):
+    """A Secret in the same namespace."""
+
+    name: str = Field(min_length=1, max_length=253, description="Name of the Secret, in the same namespace.")
 
 
 class Reference(Model):

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from herdkeeper.api.resource import (
     AGE_COLUMN,
+    NAME_RULES,
     READY_COLUMN,
     STATUS_COLUMN,
     DeletionPolicy,
@@ -17,9 +18,12 @@ from herdkeeper.api.resource import (
     Resource,
     Rule,
     Status,
+    not_shrinking,
+    unchanged,
+    unchanged_optional,
 )
 
-SqlName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+SqlName = Annotated[str, Field(max_length=63, pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
 
 class Failover(Model):
@@ -29,7 +33,8 @@ class Failover(Model):
         10,
         ge=5,
         le=600,
-        description="Seconds without a sign of life of the leader after which a follower takes over. Keep it above the longest local checkpoint.",
+        description="Seconds without a sign of life of the leader after which a follower takes over. "
+        "Keep it above the longest local checkpoint.",
     )
 
 
@@ -79,16 +84,15 @@ class Tablespace(Resource):
         AGE_COLUMN,
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
+        unchanged("herdDBRef", "SELF.herdDBRef.name", "a tablespace can't move between clusters; create a new Tablespace"),
+        unchanged_optional("tablespaceName", "SELF.tablespaceName", "HerdDB can't rename a tablespace; create a new Tablespace"),
+        not_shrinking("replicas", "taking a copy away safely is not supported in this version; set it back"),
         Rule(
-            rule="self.herdDBRef == oldSelf.herdDBRef",
-            message="spec.herdDBRef is immutable: create a new Tablespace",
-            field_path=".herdDBRef",
+            scope="resource",
+            rule="(has(self.spec.tablespaceName) ? self.spec.tablespaceName : self.metadata.name) != 'herd'",
+            message="the tablespace herd is HerdDB's own: set spec.tablespaceName to another name",
         ),
-        Rule(
-            rule="has(self.tablespaceName) == has(oldSelf.tablespaceName) && (!has(self.tablespaceName) || self.tablespaceName == oldSelf.tablespaceName)",
-            message="spec.tablespaceName is immutable: create a new Tablespace",
-            field_path=".tablespaceName",
-        ),
+        *NAME_RULES,
     )
 
     spec: TablespaceSpec

@@ -8,16 +8,22 @@ from pydantic import Field
 
 from herdkeeper.api.resource import (
     AGE_COLUMN,
+    NAME_RULES,
     READY_COLUMN,
     STATUS_COLUMN,
     Compute,
+    ConfigLines,
     DeletionPolicy,
+    Image,
     Model,
     PrinterColumn,
     Resource,
     Rule,
     Status,
     VolumeClaim,
+    formatted,
+    least_memory,
+    unchanged_volume,
 )
 
 
@@ -25,10 +31,10 @@ class ZooKeeperClusterSpec(Model):
     """What the ensemble shall be."""
 
     replicas: int = Field(3, ge=1, le=7, description="Members. Odd: an even ensemble tolerates no more losses than the odd one below it.")
-    image: str = Field("herdkeeper/zookeeper:0.1.0", min_length=1, description="Image of the members.")
+    image: Image = Field("herdkeeper/zookeeper:0.1.0", description="Image of the members.")
     storage: VolumeClaim = Field(VolumeClaim(size="5Gi"), description="Volume of each member (transaction log and snapshots).")
     resources: Compute = Field(Compute(cpu="100m", memory="512Mi"), description="CPU and memory of each member.")
-    config: dict[str, str] = Field({}, description="More lines of zoo.cfg, e.g. `snapCount`. Keys that the operator owns are refused.")
+    config: ConfigLines = Field({}, description="More lines of zoo.cfg, e.g. `snapCount`. Keys that the operator owns are refused.")
     deletion_policy: DeletionPolicy = Field("Retain", description="What happens to the volumes when this resource is deleted.")
 
 
@@ -61,8 +67,29 @@ class ZooKeeperCluster(Resource):
         Rule(
             rule="self.replicas % 2 == 1",
             message="spec.replicas must be odd (1, 3, 5, 7): an even ensemble tolerates no more losses than the odd one below it",
+            message_expression=formatted(
+                "spec.replicas is %d: an even ensemble tolerates no more losses than one of %d; set %d or %d",
+                "self.replicas",
+                "self.replicas - 1",
+                "self.replicas - 1",
+                "self.replicas + 1",
+            ),
             field_path=".replicas",
         ),
+        Rule(
+            rule="self.replicas == oldSelf.replicas",
+            message="spec.replicas can't change: this version neither grows nor shrinks an ensemble",
+            message_expression=formatted(
+                "spec.replicas can't change from %d to %d: growing and shrinking an ensemble is not supported in this version; "
+                "set it back, or create a new ZooKeeperCluster",
+                "oldSelf.replicas",
+                "self.replicas",
+            ),
+            field_path=".replicas",
+        ),
+        unchanged_volume("storage", "ZooKeeperCluster"),
+        least_memory("resources.memory", 192),
+        *NAME_RULES,
     )
 
     spec: ZooKeeperClusterSpec

@@ -1,0 +1,74 @@
+"""Fixtures of the integration tests: one real API server for the session with the CRDs applied, and a namespace of its own for each test."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+from control_plane import REPOSITORY, ControlPlane, running
+from kubernetes import client
+from kubernetes.dynamic import DynamicClient
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The test's API server signs its own certificate: a warning at each request would hide real ones."""
+    config.addinivalue_line("filterwarnings", "ignore:Unverified HTTPS request")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever lies in this folder needs the control plane."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.integration)
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A running API server that knows the custom resources of crds/."""
+    with running(tmp_path_factory.mktemp("control-plane")) as plane:
+        apply_crds(plane, REPOSITORY / "crds")
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def dynamic(control_plane: ControlPlane) -> DynamicClient:
+    """An administrator's client that knows the custom resources."""
+    return control_plane.dynamic_client()
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """A new namespace. It is left behind: without a controller manager nothing would empty it."""
+    name = f"test-{uuid.uuid4().hex[:12]}"
+    with control_plane.api_client() as api:
+        client.CoreV1Api(api).create_namespace({"metadata": {"name": name}})
+    yield name
+
+
+def apply_crds(plane: ControlPlane, folder: Path) -> None:
+    """Create each CRD of a folder and wait until the API server serves it. RuntimeError, with the conditions, when one is not accepted."""
+    with plane.api_client() as api:
+        extensions = client.ApiextensionsV1Api(api)
+        names = []
+        for path in sorted(folder.glob("*.yaml")):
+            document = yaml.safe_load(path.read_text())
+            extensions.create_custom_resource_definition(document)
+            names.append(document["metadata"]["name"])
+        for name in names:
+            _wait_until_served(extensions, name)
+
+
+def _wait_until_served(extensions: client.ApiextensionsV1Api, name: str) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        conditions = extensions.read_custom_resource_definition(name).status.conditions or []
+        if any(condition.type == "Established" and condition.status == "True" for condition in conditions):
+            return
+        if time.monotonic() > deadline:
+            said = "; ".join(f"{condition.type}={condition.status} {condition.message}" for condition in conditions)
+            raise RuntimeError(f"{name} was not established within 30 s: {said}")
+        time.sleep(0.05)  # between polls of the condition

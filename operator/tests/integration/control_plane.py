@@ -1,0 +1,198 @@
+"""A real control plane of two processes, etcd and kube-apiserver, for tests: no kubelet, so pods are objects only.
+
+Used by conftest.py. Tokens stand in for certificates: one of an administrator, and one of the operator's ServiceAccount, which has only the RBAC rules that a test
+gives it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from kubernetes import client
+from kubernetes.dynamic import DynamicClient
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+BINARIES = ("etcd", "kube-apiserver")
+OPERATOR_USER = "system:serviceaccount:herdkeeper-system:herdkeeper"
+START_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class ControlPlane:
+    """A running control plane: its address (`https://127.0.0.1:port`) and the folder of its state, logs and kubeconfigs."""
+
+    address: str
+    folder: Path
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Kubeconfig of an administrator."""
+        return self.folder / "admin.kubeconfig"
+
+    @property
+    def operator_kubeconfig(self) -> Path:
+        """Kubeconfig of the operator's ServiceAccount, `herdkeeper` in the namespace `herdkeeper-system`: it may do nothing until bound to a role."""
+        return self.folder / "operator.kubeconfig"
+
+    def api_client(self, *, token: str = "admin-token") -> client.ApiClient:
+        """A low-level client."""
+        configuration = client.Configuration()
+        configuration.host = self.address
+        configuration.verify_ssl = False
+        configuration.api_key = {"authorization": f"Bearer {token}"}
+        return client.ApiClient(configuration)
+
+    def dynamic_client(self, *, token: str = "admin-token") -> DynamicClient:
+        """A client for any kind that the API server knows now. Make it after the CRDs are established."""
+        return DynamicClient(self.api_client(token=token), cache_file=str(self.folder / f"discovery-{token}-{time.monotonic_ns()}.json"))
+
+
+def binaries() -> dict[str, Path]:
+    """Paths of etcd and kube-apiserver. FileNotFoundError, with the fix, when one is missing.
+
+    Looked for in the folder HERDKEEPER_CONTROL_PLANE_BIN, in the repository's cache of built tools, and in PATH.
+    """
+    folders = [Path(value) for value in (os.environ.get("HERDKEEPER_CONTROL_PLANE_BIN"),) if value]
+    folders += [REPOSITORY / ".cache" / "kind" / "bin", REPOSITORY / ".cache" / "bin"]
+    found: dict[str, Path] = {}
+    for name in BINARIES:
+        candidates = [folder / name for folder in folders if (folder / name).is_file()]
+        in_path = shutil.which(name)
+        candidates += [Path(in_path)] if in_path else []
+        if not candidates:
+            looked = ", ".join(str(folder) for folder in folders)
+            raise FileNotFoundError(
+                f"{name} is in none of {looked} and not in PATH: run `make tools`, or name its folder in HERDKEEPER_CONTROL_PLANE_BIN"
+            )
+        found[name] = candidates[0]
+    return found
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[ControlPlane]:
+    """A control plane with its state in `folder`, stopped at the end. RuntimeError with the log's end when it does not become ready."""
+    paths = binaries()
+    etcd_port, peer_port, api_port = _free_ports(3)
+    _write_identities(folder, api_port)
+    processes = [
+        _started(_etcd_command(paths["etcd"], folder, (etcd_port, peer_port)), folder / "etcd.log"),
+        _started(_apiserver_command(paths["kube-apiserver"], folder, (etcd_port, api_port)), folder / "kube-apiserver.log"),
+    ]
+    try:
+        plane = ControlPlane(address=f"https://127.0.0.1:{api_port}", folder=folder)
+        _wait_until_ready(plane, processes)
+        yield plane
+    finally:
+        for process in reversed(processes):
+            process.terminate()
+        for process in reversed(processes):
+            try:
+                process.wait(timeout=20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _free_ports(count: int) -> tuple[int, ...]:
+    """Ports that nobody listens on; all are held until the last is known, so that they differ."""
+    holders = [socket.socket() for _ in range(count)]
+    try:
+        for holder in holders:
+            holder.bind(("127.0.0.1", 0))
+        return tuple(holder.getsockname()[1] for holder in holders)
+    finally:
+        for holder in holders:
+            holder.close()
+
+
+def _write_identities(folder: Path, api_port: int) -> None:
+    (folder / "tokens.csv").write_text(
+        'admin-token,admin,admin,"system:masters"\n'
+        f'operator-token,{OPERATOR_USER},operator,"system:serviceaccounts,system:serviceaccounts:herdkeeper-system"\n'
+    )
+    subprocess.run(["openssl", "genrsa", "-out", str(folder / "service-account.key"), "2048"], check=True, capture_output=True)
+    for name in ("admin", "operator"):
+        kubeconfig = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {"server": f"https://127.0.0.1:{api_port}", "insecure-skip-tls-verify": True}}],
+            "users": [{"name": name, "user": {"token": f"{name}-token"}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": name, "namespace": "default"}}],
+        }
+        (folder / f"{name}.kubeconfig").write_text(yaml.safe_dump(kubeconfig))
+
+
+def _etcd_command(binary: Path, folder: Path, ports: tuple[int, int]) -> list[str]:
+    client_url, peer_url = (f"http://127.0.0.1:{port}" for port in ports)
+    return [
+        str(binary),
+        f"--data-dir={folder / 'etcd'}",
+        f"--listen-client-urls={client_url}",
+        f"--advertise-client-urls={client_url}",
+        f"--listen-peer-urls={peer_url}",
+        f"--initial-advertise-peer-urls={peer_url}",
+        f"--initial-cluster=default={peer_url}",
+        "--unsafe-no-fsync",  # a test's state is worth nothing
+        "--log-level=error",
+    ]
+
+
+def _apiserver_command(binary: Path, folder: Path, ports: tuple[int, int]) -> list[str]:
+    etcd_port, api_port = ports
+    return [
+        str(binary),
+        f"--etcd-servers=http://127.0.0.1:{etcd_port}",
+        f"--secure-port={api_port}",
+        "--bind-address=127.0.0.1",
+        f"--cert-dir={folder / 'certs'}",
+        f"--token-auth-file={folder / 'tokens.csv'}",
+        "--authorization-mode=RBAC",
+        f"--service-account-key-file={folder / 'service-account.key'}",
+        f"--service-account-signing-key-file={folder / 'service-account.key'}",
+        "--service-account-issuer=https://kubernetes.default.svc",
+        "--service-cluster-ip-range=10.0.0.0/24",
+        "--disable-admission-plugins=ServiceAccount",  # nobody makes the default ServiceAccount that it wants in every namespace
+        "--profiling=false",
+    ]
+
+
+def _started(command: list[str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as output:
+        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+
+
+def _wait_until_ready(plane: ControlPlane, processes: list[subprocess.Popen[bytes]]) -> None:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    request = urllib.request.Request(f"{plane.address}/readyz", headers={"Authorization": "Bearer admin-token"})
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        dead = [process for process in processes if process.poll() is not None]
+        if dead:
+            raise RuntimeError(f"{dead[0].args} ended with {dead[0].returncode}: {_log_ends(plane.folder)}")
+        try:
+            with urllib.request.urlopen(request, timeout=5, context=context) as answer:
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, OSError):
+            pass
+        time.sleep(0.1)  # between polls of the condition
+    raise RuntimeError(f"the control plane was not ready within {START_SECONDS} s: {_log_ends(plane.folder)}")
+
+
+def _log_ends(folder: Path) -> str:
+    return "\n".join(f"--- {log.name}\n{log.read_text(errors='replace')[-3000:]}" for log in sorted(folder.glob("*.log")))
