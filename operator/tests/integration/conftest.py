@@ -1,4 +1,5 @@
-"""Fixtures of the integration tests: one real API server for the session with the CRDs applied, and a namespace of its own for each test."""
+"""Fixtures of the integration tests: one real API server for the session with the CRDs applied, and a namespace of its own for each
+test."""
 
 from __future__ import annotations
 
@@ -41,12 +42,12 @@ def dynamic(control_plane: ControlPlane) -> DynamicClient:
 
 
 @pytest.fixture
-def namespace(control_plane: ControlPlane) -> Iterator[str]:
+def namespace(control_plane: ControlPlane) -> str:
     """A new namespace. It is left behind: without a controller manager nothing would empty it."""
     name = f"test-{uuid.uuid4().hex[:12]}"
     with control_plane.api_client() as api:
         client.CoreV1Api(api).create_namespace({"metadata": {"name": name}})
-    yield name
+    return name
 
 
 def apply_crds(plane: ControlPlane, folder: Path) -> None:

@@ -1,12 +1,14 @@
 """A real control plane of two processes, etcd and kube-apiserver, for tests: no kubelet, so pods are objects only.
 
-Used by conftest.py. Tokens stand in for certificates: one of an administrator, and one of the operator's ServiceAccount, which has only the RBAC rules that a test
+Used by conftest.py. Tokens stand in for certificates: one of an administrator, and one of the operator's ServiceAccount, which has only
+the RBAC rules that a test
 gives it.
 """
 
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import socket
 import ssl
@@ -43,7 +45,8 @@ class ControlPlane:
 
     @property
     def operator_kubeconfig(self) -> Path:
-        """Kubeconfig of the operator's ServiceAccount, `herdkeeper` in the namespace `herdkeeper-system`: it may do nothing until bound to a role."""
+        """Kubeconfig of the operator's ServiceAccount, `herdkeeper` in the namespace `herdkeeper-system`: it may do nothing until bound to
+        a role."""
         return self.folder / "operator.kubeconfig"
 
     def api_client(self, *, token: str = "admin-token") -> client.ApiClient:
@@ -62,21 +65,20 @@ class ControlPlane:
 def binaries() -> dict[str, Path]:
     """Paths of etcd and kube-apiserver. FileNotFoundError, with the fix, when one is missing.
 
-    Looked for in the folder HERDKEEPER_CONTROL_PLANE_BIN, in the repository's cache of built tools, and in PATH.
+    They come from the folder HERDKEEPER_CONTROL_PLANE_BIN where that is set, else from the cluster's own build (e2e/kind/binaries.sh:
+    minutes when its cache is
+    cold, nothing after), else, off Linux, from PATH.
     """
-    folders = [Path(value) for value in (os.environ.get("HERDKEEPER_CONTROL_PLANE_BIN"),) if value]
-    folders += [REPOSITORY / ".cache" / "kind" / "bin", REPOSITORY / ".cache" / "bin"]
-    found: dict[str, Path] = {}
-    for name in BINARIES:
-        candidates = [folder / name for folder in folders if (folder / name).is_file()]
-        in_path = shutil.which(name)
-        candidates += [Path(in_path)] if in_path else []
-        if not candidates:
-            looked = ", ".join(str(folder) for folder in folders)
-            raise FileNotFoundError(
-                f"{name} is in none of {looked} and not in PATH: run `make tools`, or name its folder in HERDKEEPER_CONTROL_PLANE_BIN"
-            )
-        found[name] = candidates[0]
+    folder = os.environ.get("HERDKEEPER_CONTROL_PLANE_BIN")
+    if folder is None and platform.system() == "Linux":
+        built = subprocess.run([str(REPOSITORY / "e2e/kind/binaries.sh"), *BINARIES], check=True, stdout=subprocess.PIPE, text=True)
+        folder = built.stdout.strip()
+    found = {name: Path(shutil.which(name, path=folder) or "") for name in BINARIES}
+    missing = [name for name, path in found.items() if not path.is_file()]
+    if missing:
+        raise FileNotFoundError(
+            f"{' and '.join(missing)}: not in {folder or 'PATH'}; name the folder that has them in HERDKEEPER_CONTROL_PLANE_BIN"
+        )
     return found
 
 
