@@ -1,0 +1,68 @@
+"""What an object says about its own health: conditions of custom resources, readiness of pods. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.waiting import Pending
+
+
+def label(item: Object) -> str:
+    """`Kind/name`."""
+    return f"{item['kind']}/{item['metadata']['name']}"
+
+
+def condition(item: Object, name: str) -> Object | None:
+    """A condition of the status, None when it is not there."""
+    found = [entry for entry in item.get("status", {}).get("conditions", []) if entry["type"] == name]
+    return dict(found[0]) if found else None
+
+
+def not_ready_reason(item: Object) -> str | None:
+    """Why a custom resource is not Ready for its present generation; None when it is."""
+    ready = condition(item, "Ready")
+    if ready is None:
+        return "no Ready condition yet"
+    if ready.get("observedGeneration", 0) < item["metadata"].get("generation", 0):
+        return "the operator has not seen the present generation yet"
+    if ready["status"] != "True":
+        return f"{ready['reason']}: {ready['message']}"
+    return None
+
+
+def unfinished_reason(item: Object) -> str | None:
+    """Why a Checkpoint or ReplicationAudit is not Succeeded; None when it is."""
+    status = item.get("status", {})
+    phase = status.get("phase", "no phase yet")
+    return None if phase == "Succeeded" else f"{phase}" + (f": {status['message']}" if status.get("message") else "")
+
+
+def pod_problem(pod: Object) -> str | None:
+    """Why a pod does not serve; None when it is Ready, or has completed."""
+    status = pod.get("status", {})
+    if status.get("phase") == "Succeeded":
+        return None
+    ready = condition(pod, "Ready")
+    if ready is not None and ready["status"] == "True":
+        return None
+    for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
+        state = container.get("state", {})
+        if "waiting" in state:
+            return f"{container['name']} waits: {state['waiting'].get('reason', '?')} {state['waiting'].get('message', '')}".strip()
+        if "terminated" in state and state["terminated"].get("exitCode", 0) != 0:
+            ended = state["terminated"]
+            return f"{container['name']} ended with code {ended['exitCode']}: {ended.get('message') or ended.get('reason', '?')}"
+    for name in ("PodScheduled", "ContainersReady"):
+        entry = condition(pod, name)
+        if entry is not None and entry["status"] != "True":
+            return f"{entry.get('reason', name)}: {entry.get('message', '')}".strip()
+    return f"phase {status.get('phase', 'unknown')}"
+
+
+def all_ready(items: Sequence[Object], expected: int) -> Sequence[Object] | Pending:
+    """The resources when all `expected` ones are Ready, else what is missing."""
+    if len(items) < expected:
+        return Pending(f"{len(items)} of {expected} resources exist")
+    waiting = [f"{label(item)} ({reason})" for item in items if (reason := not_ready_reason(item)) is not None]
+    return Pending("; ".join(waiting)) if waiting else items

@@ -1,0 +1,98 @@
+"""Kubernetes through kubectl: what a person would type, so that a failure can be repeated by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+Object = dict[str, Any]
+"""A Kubernetes object as JSON."""
+
+
+class KubectlError(RuntimeError):
+    """kubectl ended with an error; the message holds the command and what it said."""
+
+    def __init__(self, command: Sequence[str], said: str) -> None:
+        super().__init__(f"`{' '.join(command)}` failed: {said.strip()[-2000:]}")
+        self.said = said
+
+
+@dataclass(frozen=True)
+class Kubectl:
+    """kubectl in one namespace. `environment` names the cluster (KUBECONFIG) and where kubectl is (PATH)."""
+
+    namespace: str
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def in_namespace(self, namespace: str) -> Kubectl:
+        """The same cluster, another namespace."""
+        return replace(self, namespace=namespace)
+
+    def command(self, *arguments: str) -> list[str]:
+        """The full command line."""
+        return ["kubectl", "--namespace", self.namespace, *arguments]
+
+    def run(self, *arguments: str, stdin: bytes = b"", timeout_seconds: float = 120.0) -> str:
+        """Standard output of kubectl.
+
+        Raises:
+            KubectlError: a non-zero exit code, or no end within the timeout.
+        """
+        command = self.command(*arguments)
+        try:
+            ended = subprocess.run(
+                command, input=stdin, capture_output=True, env=dict(self.environment), timeout=timeout_seconds, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise KubectlError(command, f"no end within {timeout_seconds:g} s") from error
+        if ended.returncode != 0:
+            raise KubectlError(command, ended.stderr.decode(errors="replace") or ended.stdout.decode(errors="replace"))
+        return ended.stdout.decode(errors="replace")
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """kubectl with open pipes, for a stream. The caller ends it."""
+        return subprocess.Popen(
+            self.command(*arguments),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            bufsize=1,
+            env=dict(self.environment),
+        )
+
+    def get(self, kind: str, name: str) -> Object | None:
+        """An object; None when there is none."""
+        text = self.run("get", kind, name, "--ignore-not-found", "-o", "json")
+        return _object(text) if text.strip() else None
+
+    def list(self, kinds: str, selector: str = "") -> list[Object]:
+        """The objects of one or more kinds (`pods,secrets`), by label selector; sorted by kind and name."""
+        items = _object(self.run("get", kinds, "-o", "json", *(["-l", selector] if selector else [])))["items"]
+        return sorted(items, key=lambda item: (str(item["kind"]), str(item["metadata"]["name"])))
+
+    def apply(self, manifest: Path | str) -> str:
+        """`kubectl apply` of a file, or of text; returns what kubectl says about each object."""
+        if isinstance(manifest, Path):
+            return self.run("apply", "-f", str(manifest))
+        return self.run("apply", "-f", "-", stdin=manifest.encode())
+
+    def exec(self, pod: str, *command: str, stdin: bytes = b"", timeout_seconds: float = 600.0) -> str:
+        """Standard output of a program in a pod's first container.
+
+        Raises:
+            KubectlError: it ended with an error.
+        """
+        return self.run("exec", "-i", pod, "--", *command, stdin=stdin, timeout_seconds=timeout_seconds)
+
+
+def _object(text: str) -> Object:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise TypeError(f"kubectl answered no JSON object: {text[:200]}")
+    return value

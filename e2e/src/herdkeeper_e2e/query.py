@@ -1,0 +1,80 @@
+"""Runs SQL statements on a tablespace's leader, inside the cluster: `python3 -m herdkeeper_e2e.query "SELECT …"`.
+
+Prints the rows of a query as a text table, or as lines of JSON with `--json`; of anything else how many rows it changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from datetime import datetime
+from typing import assert_never
+
+from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.errors import SqlError
+from herdkeeper.sql.frames import Value
+from herdkeeper.sql.leader import Patience
+from herdkeeper_e2e.session import SettingError, open_session
+
+PATIENCE = Patience(deadline_seconds=60.0, call_seconds=120.0)
+"""The second covers a full scan of a large table."""
+
+
+def shown(value: Value) -> str:
+    """A value as text for people."""
+    match value:
+        case None:
+            return "NULL"
+        case datetime():
+            return value.isoformat(timespec="seconds")
+        case bytes():
+            return value.hex()
+        case bool() | int() | float() | str() | list():
+            return str(value)
+        case _:
+            assert_never(value)
+
+
+def text_table(rows: list[dict[str, Value]]) -> str:
+    """Rows as aligned columns under their names; a sentence when there are none."""
+    if not rows:
+        return "(no rows)"
+    cells = [list(rows[0]), *([shown(value) for value in row.values()] for row in rows)]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(cells[0]))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
+    return "\n".join([lines[0], "  ".join("-" * width for width in widths), *lines[1:]])
+
+
+def run_statement(connection: Connection, sql: str, output: str) -> str:
+    """Runs one statement; the result as text of the form `output` (`table` or `json`)."""
+    if sql.lstrip().split(None, 1)[0].upper() != "SELECT":
+        return f"{connection.execute(sql)} changed"
+    rows = connection.query(sql)
+    if output == "json":
+        return "\n".join(json.dumps({name: _as_json(value) for name, value in row.items()}) for row in rows)
+    return text_table(rows)
+
+
+def _as_json(value: Value) -> int | float | str | None:
+    return value if value is None or isinstance(value, (int, float, str)) else shown(value)
+
+
+def main() -> int:
+    """The command line; 1 with the reason on standard error when a statement was refused."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_const", const="json", default="table", dest="output", help="one JSON object a row")
+    parser.add_argument("sql", nargs="+", help="statements, each in autocommit")
+    arguments = parser.parse_args()
+    try:
+        with open_session() as session, session.connect(PATIENCE) as connection:
+            for sql in arguments.sql:
+                print(run_statement(connection, sql, arguments.output))
+    except (SqlError, SettingError) as error:
+        print(f"query failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,62 @@
+"""How the programs inside the cluster reach the database: settings from the pod's environment, leaders found through ZooKeeper."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kazoo.client import KazooClient
+
+from herdkeeper.sql.connection import Connection, Credentials
+from herdkeeper.sql.leader import LeaderFinder, Patience, leader_connection
+
+ZOOKEEPER = "HERDDB_ZOOKEEPER"
+HERD_ROOT = "HERDDB_ROOT"
+TABLESPACE = "HERDDB_TABLESPACE"
+USERNAME = "HERDDB_USERNAME"
+PASSWORD = "HERDDB_PASSWORD"
+
+
+class SettingError(RuntimeError):
+    """An environment variable is not set; the message names it and who sets it."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """A tablespace of a database, and whom to be there. Connections are made where its leader is at that moment."""
+
+    finder: LeaderFinder
+    tablespace: str
+    credentials: Credentials
+
+    def connect(self, patience: Patience) -> Connection:
+        """A connection to the tablespace's present leader; raises what `leader_connection` raises."""
+        return leader_connection(self.finder, self.tablespace, self.credentials, patience)
+
+
+@contextmanager
+def open_session(environment: Mapping[str, str] = os.environ) -> Iterator[Session]:
+    """A session from the variables HERDDB_*; its ZooKeeper client reconnects by itself and ends with the block.
+
+    Raises:
+        SettingError: a variable is absent or empty.
+    """
+    hosts, herd_root, tablespace, username, password = (
+        _required(environment, name) for name in (ZOOKEEPER, HERD_ROOT, TABLESPACE, USERNAME, PASSWORD)
+    )
+    zookeeper = KazooClient(hosts=hosts, timeout=10.0, connection_retry={"max_tries": -1, "max_delay": 1.0})
+    zookeeper.start(timeout=60)
+    try:
+        yield Session(LeaderFinder(zookeeper, herd_root), tablespace, Credentials(username, password))
+    finally:
+        zookeeper.stop()
+        zookeeper.close()
+
+
+def _required(environment: Mapping[str, str], name: str) -> str:
+    value = environment.get(name, "")
+    if not value:
+        raise SettingError(f"the environment variable {name} is not set: run this in the pod that the demo or the tests made for it")
+    return value

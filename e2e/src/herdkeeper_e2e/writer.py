@@ -1,0 +1,130 @@
+"""Writes rows one by one and records each acknowledged one: `python3 -m herdkeeper_e2e.writer --table T --history FILE`.
+
+Every INSERT is a transaction of its own (autocommit), so each acknowledgement promises durability. After a lost connection it looks the
+leader up again at once. Standard input steers it: a line `mark NAME` is recorded with the writer's clock, `stop` or the end ends it.
+On standard output it says a few times a second how many rows were acknowledged, as lines of JSON.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import queue
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, OutcomeUnknown, SqlError
+from herdkeeper.sql.leader import Patience
+from herdkeeper_e2e.history import Event, EventKind
+from herdkeeper_e2e.session import Session, SettingError, open_session
+from herdkeeper_e2e.statements import quoted
+
+PATIENCE = Patience(deadline_seconds=2.0, call_seconds=2.0)
+"""Short, so that a connection to a dead node or to an old leader is given up soon; the writer itself tries again for ever."""
+REPORT_SECONDS = 0.25
+
+
+@dataclass
+class Recorder:
+    """Appends events to the history file; each line reaches the file before the next row is tried."""
+
+    file: TextIO
+    acknowledged: int = 0
+    unknown: int = 0
+
+    def record(self, kind: EventKind, row: int = -1, name: str = "") -> None:
+        """Writes one event, with the present time."""
+        self.acknowledged += kind is EventKind.ACKNOWLEDGED
+        self.unknown += kind is EventKind.UNKNOWN
+        self.file.write(Event(time.monotonic(), kind, row, name).to_line() + "\n")
+        self.file.flush()
+
+
+class Writer:
+    """The writer's loop."""
+
+    def __init__(self, session: Session, table: str, recorder: Recorder) -> None:
+        self._session = session
+        self._insert = f"INSERT INTO {quoted(table)} (`id`, `payload`) VALUES (?, ?)"
+        self._recorder = recorder
+        self._connection: Connection | None = None
+        self._reported = 0.0
+
+    def run(self, orders: queue.Queue[str]) -> None:
+        """Writes rows 0, 1, 2, … until an order says `stop`."""
+        row = 0
+        while self._obey(orders):
+            if self._write(row):
+                row += 1
+            self._report()
+
+    def _obey(self, orders: queue.Queue[str]) -> bool:
+        """Records marks; False after `stop`."""
+        while not orders.empty():
+            order = orders.get()
+            if order == "stop":
+                return False
+            self._recorder.record(EventKind.MARK, name=order.removeprefix("mark "))
+        return True
+
+    def _write(self, row: int) -> bool:
+        """Whether the id is used up: acknowledged, or its outcome unknown. An unknown row is never tried again."""
+        try:
+            if self._connection is None or self._connection.closed:
+                self._connection = self._session.connect(PATIENCE)
+            self._connection.execute(self._insert, (row, f"row {row}"))
+        except OutcomeUnknown:
+            self._recorder.record(EventKind.UNKNOWN, row)
+            self._drop_connection()
+            return True
+        except (ConnectionLost, NotLeader, LeaderNotFound):
+            self._drop_connection()
+            return False
+        self._recorder.record(EventKind.ACKNOWLEDGED, row)
+        return True
+
+    def _drop_connection(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _report(self) -> None:
+        if time.monotonic() - self._reported >= REPORT_SECONDS:
+            self._reported = time.monotonic()
+            print(json.dumps({"acknowledged": self._recorder.acknowledged, "unknown": self._recorder.unknown}), flush=True)
+
+
+def _read_orders(orders: queue.Queue[str]) -> None:
+    for line in sys.stdin:
+        orders.put(line.strip())
+    orders.put("stop")
+
+
+def main() -> int:
+    """The command line; 0 after `stop`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--table", required=True, help="created when absent: id long primary key, payload string")
+    parser.add_argument("--history", type=Path, required=True, help="file for the events")
+    arguments = parser.parse_args()
+    orders: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=_read_orders, args=(orders,), daemon=True).start()
+    try:
+        with open_session() as session, arguments.history.open("w", encoding="utf-8") as file:
+            with session.connect(Patience(deadline_seconds=60.0, call_seconds=30.0)) as connection:
+                connection.execute(
+                    f"CREATE TABLE IF NOT EXISTS {quoted(arguments.table)} (`id` long, `payload` string, PRIMARY KEY (`id`))"
+                )
+            Writer(session, arguments.table, Recorder(file)).run(orders)
+    except (SqlError, SettingError) as error:
+        print(f"writer failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
