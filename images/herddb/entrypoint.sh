@@ -1,0 +1,39 @@
+#!/bin/sh
+# Sizes the JVM from the container's memory limit and becomes it, so that SIGTERM reaches the JVM itself.
+#
+# heap 45 %, direct memory (network buffers, BookKeeper client) 25 %; the rest is for code, classes, threads and malloc.
+# Usage: entrypoint.sh --config /config/server.properties --node-id ID --advertised-host HOST
+set -eu
+
+HERDDB_HOME="${HERDDB_HOME:-/opt/herddb}"
+
+limit=""
+for file in /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes; do
+    if [ -r "$file" ]; then
+        limit="$(cat "$file")"
+        break
+    fi
+done
+physical=$(($(sed -n 's/^MemTotal: *\([0-9]*\) kB$/\1/p' /proc/meminfo) * 1024))
+# "max" (cgroup v2) and 2^63 rounded down to a page (v1) both mean: no limit but the machine's memory.
+case "$limit" in
+    '' | max | ??????????????????*) limit="$physical" ;;
+esac
+if [ "$limit" -gt "$physical" ]; then
+    limit="$physical"
+fi
+direct=$((limit / 100 * 25))
+
+# Few arenas: each one keeps chunks of its own, which small pods can't afford. TieredStopAtLevel stays at its default: the
+# SQL planner is hot code. ExitOnOutOfMemoryError: a node without memory must not keep its leadership.
+exec java \
+    -XX:MaxRAMPercentage=45 -XX:InitialRAMPercentage=15 \
+    -XX:MaxDirectMemorySize="$direct" \
+    -XX:+UseSerialGC -Xss512k -XX:ReservedCodeCacheSize=64m -XX:MaxMetaspaceSize=160m \
+    -XX:+ExitOnOutOfMemoryError \
+    -Dio.netty.allocator.numHeapArenas=1 -Dio.netty.allocator.numDirectArenas=1 \
+    -Dio.netty.tryReflectionSetAccessible=true \
+    -Djava.io.tmpdir=/tmp \
+    -Djava.util.logging.config.file="${HERDDB_LOGGING:-$HERDDB_HOME/logging.properties}" \
+    ${HERDDB_JAVA_OPTS:-} \
+    -cp "$HERDDB_HOME/lib/*" io.herdkeeper.node.Main "$@"

@@ -1,0 +1,79 @@
+package io.herdkeeper.node;
+
+import herddb.server.Server;
+import io.herdkeeper.node.NodeSettings.RefusedException;
+import io.herdkeeper.node.http.AdminServer;
+import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.status.HerdEvents;
+import io.herdkeeper.node.status.NodeStatus;
+import io.herdkeeper.node.status.NodeStatus.Phase;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider;
+import org.apache.commons.configuration.PropertiesConfiguration;
+
+/**
+ * Starts one HerdDB node: settings, HTTP port, server, and a clean stop on SIGTERM.
+ *
+ * <p>The HTTP port comes first, so that probes tell a slow start from a dead process.
+ */
+public final class Main {
+
+    /** What the settings refuse; the container's restart can't cure it. */
+    private static final int EXIT_REFUSED = 64;
+    private static final int EXIT_FAILED = 1;
+    private static final Logger LOGGER = Logger.getLogger(Main.class.getName());
+
+    private Main() {
+    }
+
+    public static void main(String[] arguments) {
+        try {
+            run(NodeSettings.read(arguments));
+        } catch (RefusedException error) {
+            LOGGER.log(Level.SEVERE, error.getMessage());
+            exit(EXIT_REFUSED);
+        } catch (Throwable error) {
+            LOGGER.log(Level.SEVERE, "the node can't start", error);
+            exit(EXIT_FAILED);
+        }
+    }
+
+    private static void run(NodeSettings settings) throws Exception {
+        HerdInternals.verify();
+        PrometheusMetricsProvider metrics = new PrometheusMetricsProvider();
+        PropertiesConfiguration metricsSettings = new PropertiesConfiguration();
+        metricsSettings.setProperty("prometheusStatsHttpEnable", false);
+        metrics.start(metricsSettings);
+
+        HerdEvents events = new HerdEvents();
+        events.listen();
+        Server server = NodeServer.create(settings.server(), metrics);
+        NodeStatus status = new NodeStatus(server, events);
+        AdminServer http = new AdminServer(settings.httpHost(), settings.httpPort(), status, metrics);
+        http.start();
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(server, status), "stop"));
+        server.start();
+        status.enter(Phase.RUNNING);
+        LOGGER.log(Level.INFO, "node {0} serves {1}, HTTP on port {2}",
+                new Object[]{server.getNodeId(), server.getJdbcUrl(), String.valueOf(http.port())});
+    }
+
+    /** The HTTP port stays open until the JVM ends: probes see the node stopping, not gone. */
+    private static void stop(Server server, NodeStatus status) {
+        status.enter(Phase.STOPPING);
+        LOGGER.log(Level.INFO, "asked to stop");
+        try {
+            server.close();
+            LOGGER.log(Level.INFO, "stopped");
+        } catch (Exception error) {
+            LOGGER.log(Level.SEVERE, "did not stop cleanly; the log on the bookies is what counts", error);
+        }
+    }
+
+    private static void exit(int status) {
+        System.out.flush();
+        // halt, since HerdDB's half-started threads would keep exit's shutdown hooks waiting
+        Runtime.getRuntime().halt(status);
+    }
+}

@@ -1,0 +1,165 @@
+package io.herdkeeper.node;
+
+import herddb.security.SimpleSingleUserManager;
+import herddb.server.ServerConfiguration;
+import java.io.IOException;
+import java.io.Reader;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.Properties;
+import java.util.regex.Pattern;
+
+/**
+ * What the node is told: a properties file, two arguments and the mounted passwords.
+ *
+ * @param server   HerdDB's configuration; it contains passwords and must not be logged
+ * @param httpHost where the HTTP endpoints listen
+ * @param httpPort 0 takes a free one
+ */
+public record NodeSettings(ServerConfiguration server, String httpHost, int httpPort) {
+
+    /** Port of the HTTP endpoints. */
+    public static final String HTTP_PORT = "herdkeeper.http.port";
+    /** Address of the HTTP endpoints; all of the machine's when absent. */
+    public static final String HTTP_HOST = "herdkeeper.http.host";
+    /** A folder with the files {@code username} and {@code password}, and optionally {@code users}. */
+    public static final String CREDENTIALS = "herdkeeper.credentials.dir";
+
+    private static final int DEFAULT_HTTP_PORT = 9845;
+    private static final String USAGE =
+            "usage: --config /config/server.properties --node-id ID --advertised-host HOST";
+    private static final Pattern NODE_ID = Pattern.compile("[a-z0-9]([a-z0-9-]*[a-z0-9])?");
+
+    /** A setting that can't be used; the message names it, its value and the fix. */
+    public static final class RefusedException extends Exception {
+
+        private static final long serialVersionUID = 1L;
+
+        RefusedException(String message) {
+            super(message);
+        }
+    }
+
+    /** Reads and checks everything that the server is started with. */
+    public static NodeSettings read(String... arguments) throws RefusedException {
+        Map<String, String> options = options(arguments);
+        Properties properties = load(Path.of(required(options, "--config")));
+        String nodeId = required(options, "--node-id");
+        if (!NODE_ID.matcher(nodeId).matches()) {
+            throw new RefusedException("--node-id " + nodeId + ": use lower case letters, digits and '-', no dots: "
+                    + "HerdDB makes names of it");
+        }
+        properties.setProperty(ServerConfiguration.PROPERTY_NODEID, nodeId);
+        properties.setProperty(ServerConfiguration.PROPERTY_ADVERTISED_HOST, required(options, "--advertised-host"));
+        refuseWhatDestroysOrGuesses(properties);
+        giveCredentials(properties);
+        return new NodeSettings(new ServerConfiguration(properties), properties.getProperty(HTTP_HOST, ""), port(properties));
+    }
+
+    private static Map<String, String> options(String... arguments) throws RefusedException {
+        Map<String, String> options = new HashMap<>();
+        for (int i = 0; i < arguments.length; i += 2) {
+            if (!arguments[i].startsWith("--") || i + 1 == arguments.length) {
+                throw new RefusedException("argument " + arguments[i] + " is not understood; " + USAGE);
+            }
+            options.put(arguments[i], arguments[i + 1]);
+        }
+        return options;
+    }
+
+    private static String required(Map<String, String> options, String name) throws RefusedException {
+        String value = options.get(name);
+        if (value == null || value.isBlank()) {
+            throw new RefusedException(name + " is missing; " + USAGE);
+        }
+        return value;
+    }
+
+    private static Properties load(Path file) throws RefusedException {
+        Properties properties = new Properties();
+        try (Reader reader = Files.newBufferedReader(file, StandardCharsets.UTF_8)) {
+            properties.load(reader);
+        } catch (IOException | IllegalArgumentException error) {
+            throw new RefusedException("--config " + file + " can't be read: " + error);
+        }
+        return properties;
+    }
+
+    private static int port(Properties properties) throws RefusedException {
+        String value = properties.getProperty(HTTP_PORT, String.valueOf(DEFAULT_HTTP_PORT));
+        try {
+            int port = Integer.parseInt(value);
+            if (port >= 0 && port <= 65535) {
+                return port;
+            }
+        } catch (NumberFormatException error) {
+            // told below
+        }
+        throw new RefusedException(HTTP_PORT + "=" + value + " is not a port: use 0 to 65535");
+    }
+
+    private static void refuseWhatDestroysOrGuesses(Properties properties) throws RefusedException {
+        demand(properties, ServerConfiguration.PROPERTY_MODE, ServerConfiguration.PROPERTY_MODE_CLUSTER,
+                "this program closes the holes of the replicated log, which only cluster mode has");
+        demand(properties, ServerConfiguration.PROPERTY_CLEAR_AT_BOOT, "false",
+                "it wipes the metadata of all nodes; remove it");
+        demand(properties, ServerConfiguration.PROPERTY_BOOKKEEPER_START, "false",
+                "bookies are pods of their own; remove it");
+        properties.setProperty(ServerConfiguration.PROPERTY_BOOKKEEPER_START, "false");
+        for (String key : new String[]{
+            ServerConfiguration.PROPERTY_ZOOKEEPER_ADDRESS, ServerConfiguration.PROPERTY_ZOOKEEPER_PATH,
+            ServerConfiguration.PROPERTY_BOOKKEEPER_LEDGERS_PATH, ServerConfiguration.PROPERTY_BASEDIR}) {
+            if (properties.getProperty(key, "").isBlank()) {
+                throw new RefusedException(key + " is missing: HerdDB would guess it, and might join another cluster");
+            }
+        }
+    }
+
+    /** Absent counts as wanted, except for the mode, whose default is another one. */
+    private static void demand(Properties properties, String key, String wanted, String why) throws RefusedException {
+        String value = properties.getProperty(key, key.equals(ServerConfiguration.PROPERTY_MODE) ? "" : wanted);
+        if (!value.equals(wanted)) {
+            throw new RefusedException(key + "=" + value + " is refused, use " + key + "=" + wanted + ": " + why);
+        }
+    }
+
+    /**
+     * Puts passwords where HerdDB looks for them: {@code server.username} and {@code server.password} are what a follower
+     * shows to the leader when it downloads a dump, {@code server.users.file} is who may log in.
+     */
+    private static void giveCredentials(Properties properties) throws RefusedException {
+        String folder = properties.getProperty(CREDENTIALS, "");
+        if (!folder.isBlank()) {
+            String username = line(Path.of(folder, "username"));
+            String password = line(Path.of(folder, "password"));
+            properties.setProperty(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_USERNAME, username);
+            properties.setProperty(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_PASSWORD, password);
+            Path users = Path.of(folder, "users");
+            if (Files.exists(users)) {
+                properties.setProperty(ServerConfiguration.PROPERTY_USERS_FILE, users.toAbsolutePath().toString());
+            } else {
+                properties.setProperty(SimpleSingleUserManager.PROPERTY_ADMIN_USERNAME, username);
+                properties.setProperty(SimpleSingleUserManager.PROPERTY_ADMIN_PASSWORD, password);
+                return;
+            }
+        }
+        UsersFile.read(properties.getProperty(ServerConfiguration.PROPERTY_USERS_FILE, "")).check(
+                properties.getProperty(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_USERNAME, ""),
+                properties.getProperty(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_PASSWORD, ""));
+    }
+
+    private static String line(Path file) throws RefusedException {
+        try {
+            String content = Files.readString(file, StandardCharsets.UTF_8).strip();
+            if (content.isEmpty() || content.lines().count() != 1) {
+                throw new RefusedException(CREDENTIALS + ": " + file + " must hold exactly one line");
+            }
+            return content;
+        } catch (IOException error) {
+            throw new RefusedException(CREDENTIALS + ": " + file + " can't be read: " + error);
+        }
+    }
+}

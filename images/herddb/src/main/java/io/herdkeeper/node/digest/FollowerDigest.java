@@ -1,0 +1,123 @@
+package io.herdkeeper.node.digest;
+
+import herddb.core.AbstractTableManager;
+import herddb.core.TableSpaceManager;
+import herddb.log.LogSequenceNumber;
+import herddb.model.Table;
+import herddb.utils.Bytes;
+import io.herdkeeper.node.log.FollowerGate.AlreadyHeldException;
+import io.herdkeeper.node.log.FollowerGate.AlreadyPassedException;
+import io.herdkeeper.node.log.FollowerGate.Hold;
+import io.herdkeeper.node.log.NodeCommitLog;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Map;
+import java.util.TreeMap;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * The digest of a follower's tables exactly after one entry of the log.
+ *
+ * <p>Rows are read with {@link AbstractTableManager#scanForIndexRebuild}: it is public, yields the stored key and value
+ * bytes of each committed row, and takes no lock of the tablespace, so that checkpoints and heartbeats go on. It is sound
+ * here because the follower's log consumer is the only writer of a follower's tables, and it stands: no key appears or goes
+ * while the primary key index is walked. A checkpoint may move a row to another page meanwhile; HerdDB then looks the page
+ * up again. Rows of open transactions are not in the pages: HerdDB keeps them in the transaction until its COMMIT.
+ */
+public final class FollowerDigest {
+
+    private final TableSpaceManager tableSpace;
+    private final NodeCommitLog log;
+
+    public FollowerDigest(TableSpaceManager tableSpace, NodeCommitLog log) {
+        this.tableSpace = tableSpace;
+        this.log = log;
+    }
+
+    /** Rows and digest of one table. */
+    public record TableDigest(long rows, String digest) {
+    }
+
+    /** All committed tables after {@code position}. */
+    public record Result(LogSequenceNumber position, Map<String, TableDigest> tables, int openTransactions, long scanMillis) {
+    }
+
+    /** The node can't answer, now or ever; the message says which. */
+    public static final class NotAFollowerException extends Exception {
+
+        private static final long serialVersionUID = 1L;
+
+        NotAFollowerException(String message) {
+            super(message);
+        }
+    }
+
+    /**
+     * Waits until the follower has applied {@code target}, holds it there, scans, and lets it go on.
+     *
+     * @param timeout for waiting and scanning together
+     * @throws NotAFollowerException  the node leads the tablespace, or stops or changed its role meanwhile
+     * @throws AlreadyPassedException it has applied more than {@code target}
+     * @throws AlreadyHeldException   another digest is running
+     * @throws TimeoutException       it did not come there, or the scan did not end, in time
+     */
+    public Result at(LogSequenceNumber target, Duration timeout) throws NotAFollowerException, AlreadyPassedException,
+            AlreadyHeldException, TimeoutException, InterruptedException {
+        long deadline = System.nanoTime() + timeout.toNanos();
+        checkFollows();
+        try (Hold hold = log.gate().holdAt(target, timeout)) {
+            long start = System.nanoTime();
+            int openTransactions = tableSpace.getOpenTransactions().size();
+            Map<String, TableDigest> tables = new TreeMap<>();
+            for (Table table : tableSpace.getAllCommittedTables()) {
+                AbstractTableManager manager = tableSpace.getTableManager(table.name);
+                if (manager != null && !manager.isSystemTable()) {
+                    tables.put(table.name, scan(manager, deadline));
+                }
+            }
+            checkFollows();
+            if (!log.appliedPosition().equals(target)) {
+                throw new NotAFollowerException("the log moved to " + log.appliedPosition() + " while it was scanned");
+            }
+            return new Result(target, tables, openTransactions, (System.nanoTime() - start) / 1_000_000);
+        }
+    }
+
+    private TableDigest scan(AbstractTableManager table, long deadline) throws TimeoutException {
+        RowDigest digest = new RowDigest();
+        try {
+            table.scanForIndexRebuild(row -> {
+                if (System.nanoTime() - deadline > 0) {
+                    throw new DeadlinePassed();
+                }
+                digest.add(buffer(row.key), buffer(row.value));
+            });
+        } catch (DeadlinePassed passed) {
+            throw new TimeoutException("the scan of " + table.getTable().name + " ended after " + digest.rows() + " rows");
+        }
+        return new TableDigest(digest.rows(), digest.hex());
+    }
+
+    private static ByteBuffer buffer(Bytes bytes) {
+        return ByteBuffer.wrap(bytes.getBuffer(), bytes.getOffset(), bytes.getLength());
+    }
+
+    private void checkFollows() throws NotAFollowerException {
+        if (tableSpace.isLeader()) {
+            throw new NotAFollowerException("this node leads the tablespace, and a leader is never held: ask a follower");
+        }
+        if (tableSpace.isClosed() || tableSpace.isFailed()) {
+            throw new NotAFollowerException("the tablespace stops or reboots on this node: ask again");
+        }
+    }
+
+    /** Carries the end of time out of HerdDB's scan. */
+    private static final class DeadlinePassed extends RuntimeException {
+
+        private static final long serialVersionUID = 1L;
+
+        DeadlinePassed() {
+            super(null, null, false, false);
+        }
+    }
+}

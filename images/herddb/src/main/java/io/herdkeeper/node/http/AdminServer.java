@@ -1,0 +1,91 @@
+package io.herdkeeper.node.http;
+
+import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpServer;
+import io.herdkeeper.node.http.Request.BadRequestException;
+import io.herdkeeper.node.status.NodeStatus;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.List;
+import java.util.concurrent.Executors;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider;
+
+/** The node's HTTP port: finds the endpoint of a request and sends what it answers. */
+public final class AdminServer {
+
+    private static final Logger LOGGER = Logger.getLogger(AdminServer.class.getName());
+
+    private final HttpServer server;
+    private final List<Endpoint> endpoints;
+
+    /**
+     * Binds the port; {@link #start()} serves it.
+     *
+     * @param host empty for all addresses of the machine
+     */
+    public AdminServer(String host, int port, NodeStatus node, PrometheusMetricsProvider metrics) throws IOException {
+        TimeLimited metadata = new TimeLimited();
+        endpoints = List.of(
+                new MetricsEndpoint(metrics),
+                new HealthEndpoint(node),
+                new ReadyEndpoint(node, metadata),
+                new TablespacesEndpoint(node, metadata),
+                new DigestEndpoint(node));
+        server = HttpServer.create(
+                host.isEmpty() ? new InetSocketAddress(port) : new InetSocketAddress(InetAddress.getByName(host), port), 0);
+        // Unbounded, so that a digest that waits for its entry never keeps a probe waiting.
+        server.setExecutor(Executors.newCachedThreadPool(task -> {
+            Thread thread = new Thread(task, "http");
+            thread.setDaemon(true);
+            return thread;
+        }));
+        server.createContext("/", this::handle);
+    }
+
+    public void start() {
+        server.start();
+    }
+
+    /** The bound port. */
+    public int port() {
+        return server.getAddress().getPort();
+    }
+
+    /** Stops at once. */
+    public void stop() {
+        server.stop(0);
+    }
+
+    private void handle(HttpExchange exchange) throws IOException {
+        try (exchange) {
+            Answer answer = answer(exchange);
+            exchange.getResponseHeaders().set("Content-Type", answer.contentType());
+            exchange.sendResponseHeaders(answer.status(), answer.body().length);
+            exchange.getResponseBody().write(answer.body());
+        }
+    }
+
+    private Answer answer(HttpExchange exchange) {
+        try {
+            Request request = Request.of(exchange.getRequestMethod(), exchange.getRequestURI());
+            List<Endpoint> there = endpoints.stream().filter(endpoint -> endpoint.matches(request.segments())).toList();
+            if (there.isEmpty()) {
+                return Answer.error(404, "there is nothing at " + exchange.getRequestURI().getPath());
+            }
+            for (Endpoint endpoint : there) {
+                if (endpoint.method().equals(request.method())) {
+                    return endpoint.answer(request);
+                }
+            }
+            return Answer.error(405, "use " + there.get(0).method());
+        } catch (BadRequestException error) {
+            return Answer.error(400, error.getMessage());
+        } catch (Exception error) {
+            LOGGER.log(Level.WARNING, "can't answer " + exchange.getRequestMethod() + " " + exchange.getRequestURI(), error);
+            return Answer.error(500, error.toString());
+        }
+    }
+}

@@ -1,0 +1,123 @@
+package io.herdkeeper.node.log;
+
+import herddb.cluster.BookkeeperCommitLog;
+import herddb.cluster.BookkeeperCommitLogManager;
+import herddb.core.DBManager;
+import herddb.core.TableSpaceManager;
+import herddb.log.CommitLog.FollowerContext;
+import herddb.log.LogEntry;
+import herddb.log.LogSequenceNumber;
+import java.lang.reflect.Field;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BiConsumer;
+import org.apache.bookkeeper.client.api.ReadHandle;
+
+/**
+ * Every private field of HerdDB that this program touches, in one place.
+ *
+ * <p>They belong to HerdDB {@value #HERDDB_VERSION}. {@link #verify()} finds them all before the server starts, so that
+ * another version fails at once and by name, never in the middle of a leader change.
+ */
+public final class HerdInternals {
+
+    /** The version whose fields these are; the pom pins the same one. */
+    public static final String HERDDB_VERSION = "0.29.0";
+
+    private static final Field READER =
+            field("herddb.cluster.BookkeeperCommitLog$BKFollowerContext", "currentLedger", ReadHandle.class);
+    private static final Field LEDGER_TO_TAIL =
+            field("herddb.cluster.BookkeeperCommitLog$BKFollowerContext", "ledgerToTail", long.class);
+    private static final Field ACTIVE_LOGS =
+            field(BookkeeperCommitLogManager.class.getName(), "activeLogs", ConcurrentHashMap.class);
+    private static final Field RECOVERING_TABLESPACE =
+            field("herddb.core.TableSpaceManager$ApplyEntryOnRecovery", "this$0", TableSpaceManager.class);
+    private static final Field LAST_TRANSACTION_ID =
+            field(TableSpaceManager.class.getName(), "newTransactionId", AtomicLong.class);
+    private static final Field ACTIVATOR = field(DBManager.class.getName(), "activator", Thread.class);
+
+    private HerdInternals() {
+    }
+
+    /**
+     * Finds every field by name and type.
+     *
+     * @throws ExceptionInInitializerError when HerdDB on the class path is not the version that this program knows
+     */
+    public static void verify() {
+        // Loading this class has found the fields already; the call only says when that happens.
+    }
+
+    /** The reader that a follower tails with, or null when it has none yet. */
+    static ReadHandle reader(FollowerContext context) {
+        return (ReadHandle) get(READER, context);
+    }
+
+    static void reader(FollowerContext context, ReadHandle reader) {
+        set(READER, context, reader);
+    }
+
+    /** The ledger that a follower wants to tail next, or -1 when it starts from the first one of all. */
+    static long ledgerToTail(FollowerContext context) {
+        return (long) get(LEDGER_TO_TAIL, context);
+    }
+
+    static void ledgerToTail(FollowerContext context, long ledgerId) {
+        set(LEDGER_TO_TAIL, context, ledgerId);
+    }
+
+    /** Makes a log known to its manager, which pushes the LAC of the logs that it knows while they are idle. */
+    @SuppressWarnings("unchecked")
+    static void register(BookkeeperCommitLogManager manager, String tableSpaceUuid, BookkeeperCommitLog log) {
+        ((Map<String, BookkeeperCommitLog>) get(ACTIVE_LOGS, manager)).put(tableSpaceUuid, log);
+    }
+
+    /**
+     * The counter of the tablespace that recovers through {@code consumer}; its next transaction gets the counter's value
+     * plus one.
+     *
+     * @return the counter, or null when the consumer is not a tablespace's own (a tool or a test reads the log)
+     */
+    static AtomicLong lastTransactionId(BiConsumer<LogSequenceNumber, LogEntry> consumer) {
+        if (!RECOVERING_TABLESPACE.getDeclaringClass().isInstance(consumer)) {
+            return null;
+        }
+        return (AtomicLong) get(LAST_TRANSACTION_ID, get(RECOVERING_TABLESPACE, consumer));
+    }
+
+    /** The thread that boots, stops and checkpoints tablespaces; nothing replaces it once it died. */
+    public static Thread activator(DBManager manager) {
+        return (Thread) get(ACTIVATOR, manager);
+    }
+
+    private static Field field(String className, String name, Class<?> type) {
+        try {
+            Field field = Class.forName(className).getDeclaredField(name);
+            if (field.getType() != type) {
+                throw new IllegalStateException("its type is " + field.getType().getName() + ", not " + type.getName());
+            }
+            field.setAccessible(true);
+            return field;
+        } catch (ReflectiveOperationException | RuntimeException error) {
+            throw new IllegalStateException("this node program needs the field " + name + " of " + className
+                    + ", as HerdDB " + HERDDB_VERSION + " has it: run it with that version of herddb-core", error);
+        }
+    }
+
+    private static Object get(Field field, Object owner) {
+        try {
+            return field.get(owner);
+        } catch (IllegalAccessException impossible) {
+            throw new IllegalStateException(field + " was made accessible, yet is not", impossible);
+        }
+    }
+
+    private static void set(Field field, Object owner, Object value) {
+        try {
+            field.set(owner, value);
+        } catch (IllegalAccessException impossible) {
+            throw new IllegalStateException(field + " was made accessible, yet is not", impossible);
+        }
+    }
+}

@@ -1,0 +1,89 @@
+package io.herdkeeper.node.log;
+
+import herddb.log.LogNotAvailableException;
+import herddb.log.LogSequenceNumber;
+import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Supplier;
+import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsException;
+import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
+import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.api.LedgerMetadata;
+
+/**
+ * Refuses an entry that does not follow the one before it.
+ *
+ * <p>Within a ledger this costs a comparison, at a ledger change one metadata read. A refused entry stops the follower; the
+ * activator then reboots the tablespace from its last local checkpoint, which reads the log again. Without this a gap would
+ * be found only by comparing tables, and would become permanent at the next checkpoint.
+ */
+final class LogContinuity {
+
+    private static final long METADATA_TIMEOUT_SECONDS = 20;
+    private static final long EMPTY = -1;
+
+    private final BookKeeper bookKeeper;
+    private final Supplier<List<Long>> ledgersOfTablespace;
+
+    LogContinuity(BookKeeper bookKeeper, Supplier<List<Long>> ledgersOfTablespace) {
+        this.bookKeeper = bookKeeper;
+        this.ledgersOfTablespace = ledgersOfTablespace;
+    }
+
+    /**
+     * Checks one step.
+     *
+     * @throws LogNotAvailableException when entries lie between {@code last} and {@code next}, or that can't be known
+     */
+    void check(LogSequenceNumber last, LogSequenceNumber next) {
+        boolean follows = last.ledgerId == next.ledgerId
+                ? next.offset == last.offset + 1
+                : next.ledgerId > last.ledgerId && next.offset == 0 && ledgerWasFinishedAt(last) && nothingBetween(last, next);
+        if (!follows) {
+            throw new LogNotAvailableException("entries are missing between " + last + " and " + next
+                    + ": the follower stops, and reboots from its last checkpoint");
+        }
+    }
+
+    private boolean ledgerWasFinishedAt(LogSequenceNumber last) {
+        if (last.ledgerId < 0) {
+            return true;
+        }
+        LedgerMetadata metadata = metadata(last.ledgerId);
+        // A ledger that the retention has dropped can't be asked any more; it was finished when the reader left it.
+        return metadata == null || metadata.isClosed() && metadata.getLastEntryId() == last.offset;
+    }
+
+    private boolean nothingBetween(LogSequenceNumber last, LogSequenceNumber next) {
+        for (long ledgerId : ledgersOfTablespace.get()) {
+            if (ledgerId > last.ledgerId && ledgerId < next.ledgerId) {
+                LedgerMetadata metadata = metadata(ledgerId);
+                if (metadata == null || !metadata.isClosed() || metadata.getLastEntryId() != EMPTY) {
+                    return false;
+                }
+            }
+        }
+        return true;
+    }
+
+    /** The ledger's metadata, or null when the ledger is gone. */
+    private LedgerMetadata metadata(long ledgerId) {
+        try {
+            return bookKeeper.getLedgerManager().readLedgerMetadata(ledgerId)
+                    .get(METADATA_TIMEOUT_SECONDS, TimeUnit.SECONDS).getValue();
+        } catch (ExecutionException error) {
+            if (error.getCause() instanceof BKNoSuchLedgerExistsException
+                    || error.getCause() instanceof BKNoSuchLedgerExistsOnMetadataServerException) {
+                return null;
+            }
+            throw new LogNotAvailableException("can't read the metadata of ledger " + ledgerId, error.getCause());
+        } catch (TimeoutException error) {
+            throw new LogNotAvailableException("can't read the metadata of ledger " + ledgerId + " in time", error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new LogNotAvailableException(error);
+        }
+    }
+}

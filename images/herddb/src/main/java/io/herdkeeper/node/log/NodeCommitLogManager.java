@@ -1,0 +1,68 @@
+package io.herdkeeper.node.log;
+
+import herddb.cluster.BookkeeperCommitLog;
+import herddb.cluster.BookkeeperCommitLogManager;
+import herddb.cluster.ZookeeperMetadataStorageManager;
+import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.log.NodeCommitLog.LogIdentity;
+import org.apache.bookkeeper.stats.StatsLogger;
+
+/** Makes a {@link NodeCommitLog} for each tablespace, with the sizes and periods of the server's configuration. */
+public class NodeCommitLogManager extends BookkeeperCommitLogManager {
+
+    private final ZookeeperMetadataStorageManager metadata;
+
+    /**
+     * A manager that is not started yet.
+     *
+     * @throws IllegalArgumentException when checkpoints are rarer than half of the retention: a ledger could then be dropped
+     *                                  before the checkpoint that replaces it exists
+     */
+    public NodeCommitLogManager(
+            ZookeeperMetadataStorageManager metadata, ServerConfiguration configuration, StatsLogger statistics) {
+        super(metadata, configuration, statistics);
+        this.metadata = metadata;
+        setEnsemble(configuration.getInt(ServerConfiguration.PROPERTY_BOOKKEEPER_ENSEMBLE,
+                ServerConfiguration.PROPERTY_BOOKKEEPER_ENSEMBLE_DEFAULT));
+        setWriteQuorumSize(configuration.getInt(ServerConfiguration.PROPERTY_BOOKKEEPER_WRITEQUORUMSIZE,
+                ServerConfiguration.PROPERTY_BOOKKEEPER_WRITEQUORUMSIZE_DEFAULT));
+        setAckQuorumSize(configuration.getInt(ServerConfiguration.PROPERTY_BOOKKEEPER_ACKQUORUMSIZE,
+                ServerConfiguration.PROPERTY_BOOKKEEPER_ACKQUORUMSIZE_DEFAULT));
+        setMaxLedgerSizeBytes(configuration.getLong(ServerConfiguration.PROPERTY_BOOKKEEPER_LEDGERS_MAX_SIZE,
+                ServerConfiguration.PROPERTY_BOOKKEEPER_LEDGERS_MAX_SIZE_DEFAULT));
+        setMaxIdleTime(configuration.getLong(ServerConfiguration.PROPERTY_BOOKKEEPER_MAX_IDLE_TIME,
+                ServerConfiguration.PROPERTY_BOOKKEEPER_MAX_IDLE_TIME_DEFAULT));
+        setLedgersRetentionPeriod(retentionPeriod(configuration));
+    }
+
+    private static long retentionPeriod(ServerConfiguration configuration) {
+        long retention = configuration.getLong(ServerConfiguration.PROPERTY_BOOKKEEPER_LEDGERS_RETENTION_PERIOD,
+                ServerConfiguration.PROPERTY_BOOKKEEPER_LEDGERS_RETENTION_PERIOD_DEFAULT);
+        long checkpoint = configuration.getLong(ServerConfiguration.PROPERTY_CHECKPOINT_PERIOD,
+                ServerConfiguration.PROPERTY_CHECKPOINT_PERIOD_DEFAULT);
+        if (retention > 0 && checkpoint > retention / 2) {
+            throw new IllegalArgumentException(ServerConfiguration.PROPERTY_CHECKPOINT_PERIOD + "=" + checkpoint
+                    + " must be at most half of " + ServerConfiguration.PROPERTY_BOOKKEEPER_LEDGERS_RETENTION_PERIOD + "="
+                    + retention + " (both in ms)");
+        }
+        return retention;
+    }
+
+    @Override
+    public BookkeeperCommitLog createCommitLog(String tableSpaceUuid, String tableSpaceName, String nodeId) {
+        BookkeeperCommitLog log = newLog(new LogIdentity(tableSpaceUuid, tableSpaceName, nodeId), metadata);
+        log.setEnsemble(getEnsemble());
+        log.setWriteQuorumSize(getWriteQuorumSize());
+        log.setAckQuorumSize(getAckQuorumSize());
+        log.setMaxLedgerSizeBytes(getMaxLedgerSizeBytes());
+        log.setMaxIdleTime(getMaxIdleTime());
+        log.setLedgersRetentionPeriod(getLedgersRetentionPeriod());
+        HerdInternals.register(this, tableSpaceUuid, log);
+        return log;
+    }
+
+    /** Tests override this to bring two leaders into the order that they need. */
+    BookkeeperCommitLog newLog(LogIdentity identity, ZookeeperMetadataStorageManager metadata) {
+        return new NodeCommitLog(identity, metadata, this);
+    }
+}

@@ -1,0 +1,39 @@
+package io.herdkeeper.node.log;
+
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * Which transaction ids a leader may give.
+ *
+ * <p>HerdDB counts them from 1 at each boot, and a client repeats a COMMIT on the new leader with the id that the old one
+ * gave: there it may commit a stranger's transaction. Here the ids of a leader start above {@code ledgerId << 32}, where
+ * {@code ledgerId} is the ledger that it writes. BookKeeper gives ledger ids in ascending order, and a leader's first
+ * ledger is made after every ledger that an earlier leader wrote, so that no id is ever given twice. An id of an earlier
+ * leader is unknown to the new one, and HerdDB refuses unknown ids.
+ *
+ * <p>The counter is raised again at each new ledger, so that 2^32 is the limit for one ledger, which holds far fewer
+ * transactions at any size that HerdDB can write, and not for a leader's whole life.
+ */
+final class TransactionIds {
+
+    private static final int BITS_WITHIN_LEDGER = 32;
+    private static final long LEDGER_ID_LIMIT = 1L << (Long.SIZE - 1 - BITS_WITHIN_LEDGER);
+
+    private TransactionIds() {
+    }
+
+    /**
+     * Raises a tablespace's counter above everything that was given before {@code ledgerId} was made.
+     *
+     * @param lastTransactionId the id that was given last; never lowered
+     * @param ledgerId          the ledger that the leader writes now
+     * @throws IllegalStateException when the ledger id is so high that ids above it don't fit into a long
+     */
+    static void raise(AtomicLong lastTransactionId, long ledgerId) {
+        if (ledgerId < 0 || ledgerId >= LEDGER_ID_LIMIT) {
+            throw new IllegalStateException("no transaction ids left above ledger " + ledgerId
+                    + ": ledger ids must be below " + LEDGER_ID_LIMIT + "; move the tablespace to a new BookKeeper cluster");
+        }
+        lastTransactionId.accumulateAndGet(ledgerId << BITS_WITHIN_LEDGER, Math::max);
+    }
+}

@@ -1,0 +1,35 @@
+package io.herdkeeper.node.status;
+
+import java.util.List;
+import java.util.Map;
+
+/**
+ * One tablespace of this node, as {@code GET /tablespaces} shows it.
+ *
+ * @param name             lower case
+ * @param uuid             of this generation; a tablespace that is dropped and made again gets another one
+ * @param leaderInMetadata the node that ZooKeeper names as leader
+ * @param replicas         the nodes that ZooKeeper names as replicas, the leader among them
+ * @param role             what this node does for it now
+ * @param ready            whether that is the role which the metadata gives to this node
+ * @param applied          the last entry whose effect is in this node's tables; null while booting
+ * @param log              the last entry that this node has read or written; null while booting
+ * @param openTransactions transactions that began and did not end, up to {@code applied}
+ * @param rows             committed rows of each table
+ * @param checks           the last verdict on each table, empty until a check came by
+ * @param lastError        the last failure of its boot or of its follower since this process started, or null
+ */
+public record TablespaceStatus(
+        String name,
+        String uuid,
+        String leaderInMetadata,
+        List<String> replicas,
+        Role role,
+        boolean ready,
+        Position applied,
+        Position log,
+        int openTransactions,
+        Map<String, Long> rows,
+        Map<String, Verdict> checks,
+        String lastError) {
+}
