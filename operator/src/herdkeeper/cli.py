@@ -1,4 +1,4 @@
-"""`herdkeeper run | crds | reference | rbac`: the operator, and the generators of what is made from its models.
+"""`herdkeeper run | crds | reference | chart`: the operator, and the generators of what is made from its models.
 
 Called as the console script `herdkeeper` or as `python -m herdkeeper.cli`. Each subcommand is a file of `commands/`.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import typer
 
+from herdkeeper.commands.chart import chart
 from herdkeeper.commands.crds import crds
-from herdkeeper.commands.rbac import rbac
 from herdkeeper.commands.reference import reference
 from herdkeeper.commands.run import run
 
@@ -18,7 +18,7 @@ app = typer.Typer(
 app.command()(run)
 app.command()(crds)
 app.command()(reference)
-app.command()(rbac)
+app.command()(chart)
 
 
 def main() -> None:

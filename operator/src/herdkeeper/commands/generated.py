@@ -28,7 +28,9 @@ def write_or_compare(folder: Path, contents: Mapping[str, str], *, check: bool, 
     if check:
         for sentence in stale:
             typer.echo(f"{sentence}: run `make generate` and commit the result", err=True)
-        raise typer.Exit(code=1 if stale else 0)
+        if stale:
+            raise typer.Exit(code=1)
+        return
     folder.mkdir(parents=True, exist_ok=True)
     if whole_folder:
         for path in folder.glob("*.yaml"):

@@ -1,0 +1,21 @@
+"""`herdkeeper chart`: the generated files of the Helm chart."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from herdkeeper.commands.generated import write_or_compare
+from herdkeeper.schema.access import rule_files
+from herdkeeper.schema.crd import chart_manifests
+
+
+def chart(
+    out: Annotated[Path, typer.Option(help="The chart's `files` folder: `crds/` and `rules/` are written in it.")],
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail when the folder differs from the models.")] = False,
+) -> None:
+    """Write what the Helm chart takes from the models: the CRDs, which upgrades carry, and the RBAC rules."""
+    write_or_compare(out / "crds", chart_manifests(), check=check)
+    write_or_compare(out / "rules", rule_files(), check=check)

@@ -1,0 +1,97 @@
+"""What the operator may do: the one table of RBAC rules, with the reason of each. The Helm chart's rule files are generated from it.
+
+A rule of the scope WATCHED is granted in the watched namespaces (or everywhere), one of CLUSTER for objects without a namespace, one of
+HOME in the operator's own
+namespace. A Role that the operator creates may only grant what the operator holds itself: that is why it holds what Spark drivers need.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from herdkeeper.api import KINDS
+from herdkeeper.api.resource import GROUP
+
+READ = ("get", "list", "watch")
+APPLY = (*READ, "create", "patch")
+"""Server-side apply is a patch, and a create where the object does not exist."""
+
+
+class Scope(Enum):
+    """Where a rule is granted; the value is the name of its file."""
+
+    WATCHED = "watched"
+    CLUSTER = "cluster"
+    HOME = "home"
+
+
+@dataclass(frozen=True)
+class AccessRule:
+    """Verbs on resources of one API group ("" is the core group), and why the operator needs them."""
+
+    scope: Scope
+    group: str
+    resources: tuple[str, ...]
+    verbs: tuple[str, ...]
+    why: str
+
+
+PLURALS = tuple(kind.PLURAL for kind in KINDS)
+
+EXECUTOR_RULES = (
+    AccessRule(
+        Scope.WATCHED, "", ("pods",), (*APPLY, "delete", "deletecollection"), "Spark drivers make executors as pods, and remove them"
+    ),
+    AccessRule(Scope.WATCHED, "", ("services",), (*APPLY, "delete", "deletecollection"), "Spark drivers may make a Service of their own"),
+    AccessRule(Scope.WATCHED, "", ("configmaps",), (*APPLY, "delete", "deletecollection"), "Spark drivers give executors their settings"),
+    AccessRule(Scope.WATCHED, "", ("persistentvolumeclaims",), (*READ, "deletecollection"), "Spark drivers clean up claims by their label"),
+)
+"""What the Role of a Spark driver may grant at most."""
+
+ACCESS: tuple[AccessRule, ...] = (
+    AccessRule(Scope.WATCHED, GROUP, PLURALS, (*READ, "patch", "update"), "the declared resources; patch sets and clears finalizers"),
+    AccessRule(Scope.WATCHED, GROUP, tuple(f"{plural}/status" for plural in PLURALS), ("get", "patch", "update"), "conditions and status"),
+    AccessRule(
+        Scope.WATCHED,
+        GROUP,
+        tuple(f"{plural}/finalizers" for plural in PLURALS),
+        ("update",),
+        "owner references that block the owner's deletion (checked where OwnerReferencesPermissionEnforcement is on)",
+    ),
+    AccessRule(Scope.WATCHED, "apps", ("statefulsets", "deployments"), (*APPLY, "delete"), "servers and autorecovery"),
+    AccessRule(Scope.WATCHED, "batch", ("jobs",), (*APPLY, "delete"), "checkpoints and audits"),
+    AccessRule(Scope.WATCHED, "policy", ("poddisruptionbudgets",), (*APPLY, "delete"), "one voluntary disruption at a time"),
+    AccessRule(
+        Scope.WATCHED, "", ("configmaps", "services", "serviceaccounts"), (*APPLY, "delete"), "configuration, addresses, identities"
+    ),
+    AccessRule(
+        Scope.WATCHED, "", ("persistentvolumeclaims",), (*APPLY, "delete"), "volumes; deleted only by deletionPolicy Delete, by uid"
+    ),
+    AccessRule(
+        Scope.WATCHED, "", ("secrets",), (*APPLY, "delete"), "SQL credentials: generated, or the user's, from which the users file is made"
+    ),
+    AccessRule(Scope.WATCHED, "", ("pods",), (*READ, "delete"), "readiness of members, and what blocks them"),
+    AccessRule(Scope.WATCHED, "", ("events",), ("create", "patch"), "what was done, beside the resource"),
+    AccessRule(Scope.WATCHED, "events.k8s.io", ("events",), ("create", "patch"), "the same in the newer group"),
+    AccessRule(Scope.WATCHED, "rbac.authorization.k8s.io", ("roles", "rolebindings"), (*APPLY, "delete"), "the Role of a Spark driver"),
+    *EXECUTOR_RULES,
+    AccessRule(Scope.CLUSTER, "", ("nodes",), READ, "zones, cordons and losses"),
+    AccessRule(Scope.CLUSTER, "", ("namespaces",), READ, "which namespaces there are to watch, and which are ending"),
+    AccessRule(Scope.CLUSTER, "apiextensions.k8s.io", ("customresourcedefinitions",), READ, "whether the kinds are served yet"),
+    AccessRule(Scope.HOME, "coordination.k8s.io", ("leases",), ("get", "list", "watch", "create", "update", "patch"), "leadership"),
+)
+
+
+def rules_of(scope: Scope) -> tuple[AccessRule, ...]:
+    """The rules of one scope, in the table's order."""
+    return tuple(rule for rule in ACCESS if rule.scope is scope)
+
+
+def rule_files() -> dict[str, str]:
+    """File name -> YAML list of RBAC rules, one file a scope, each rule under a comment that says why."""
+    return {f"{scope.value}.yaml": "".join(_as_yaml(rule) for rule in rules_of(scope)) for scope in Scope}
+
+
+def _as_yaml(rule: AccessRule) -> str:
+    return f'# {rule.why}\n- apiGroups: ["{rule.group}"]\n  resources: [{", ".join(rule.resources)}]\n  verbs: [{", ".join(rule.verbs)}]\n'
