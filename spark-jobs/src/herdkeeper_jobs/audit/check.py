@@ -1,0 +1,122 @@
+"""Reads the copies that a task should find on its bookie, and says what they are. Runs on executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from herdkeeper.domain.replication import EntryRange
+from herdkeeper.formats.bookkeeper_entry import DigestMismatchError
+from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper_jobs.audit.holding import CopyState, Holding
+from herdkeeper_jobs.audit.plan import AuditTask, HoldingCheck, restricted
+from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer
+from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
+
+
+def check_copies(task: AuditTask) -> Iterator[Holding]:
+    """The states of all copies of the task, each copy in exactly one Holding.
+
+    One connection reads everything. When it breaks, what is left of the task is unreachable: the audit asks once more later anyway.
+    """
+    try:
+        if task.address is None:
+            raise BookieUnreachableError(task.bookie_id, "not registered in ZooKeeper")
+        connection = BookieConnection(task.bookie_id, task.address, task.timeout_seconds, RateLimit(task.bytes_per_second))
+    except BookieUnreachableError as error:
+        for check in task.checks:
+            yield from _unreachable(check, check.entries.first, error)
+        return
+    with connection:
+        yield from _check_over(connection, task)
+
+
+def _check_over(connection: BookieConnection, task: AuditTask) -> Iterator[Holding]:
+    broken: BookieUnreachableError | None = None
+    for check in task.checks:
+        if broken is not None:
+            yield from _unreachable(check, check.entries.first, broken)
+            continue
+        run = _RunOfEqualStates(check)
+        try:
+            for answer in _answers(connection, check):
+                yield from run.add(answer)
+        except BookieUnreachableError as error:
+            broken = error
+        yield from run.finish()
+        if broken is not None:
+            yield from _unreachable(check, run.next_entry_id, broken)
+
+
+def _answers(connection: BookieConnection, check: HoldingCheck) -> Iterator[EntryAnswer]:
+    if check.striping.contiguous:
+        return connection.read_run(check.ledger_id, check.entries.first, check.entries.last)
+    return connection.read_entries(check.ledger_id, check.striping.entries_at(check.position, check.entries))
+
+
+def _judge(check: HoldingCheck, answer: EntryAnswer) -> tuple[CopyState, str]:
+    if answer.code.means_absent:
+        return CopyState.MISSING, answer.code.name
+    if answer.code is not ReadCode.OK:
+        return CopyState.FAILED, answer.code.name
+    try:
+        check.digest.verify_as(check.ledger_id, answer.entry_id, answer.data)
+    except DigestMismatchError as error:
+        return CopyState.CORRUPT, str(error)
+    return CopyState.VERIFIED, ""
+
+
+class _RunOfEqualStates:
+    """Collects answers, in order, into as few Holdings as there are changes of state."""
+
+    def __init__(self, check: HoldingCheck) -> None:
+        self._check = check
+        self._state = CopyState.VERIFIED
+        self._detail = ""
+        self._first = self._last = check.entries.first
+        self._copies = 0
+        self._bytes = 0
+
+    @property
+    def next_entry_id(self) -> int:
+        """The first entry that no answer came for."""
+        return self._last + 1 if self._copies else self._first
+
+    def add(self, answer: EntryAnswer) -> Iterator[Holding]:
+        """Takes one more answer; yields the run before it when its state differs."""
+        state, detail = _judge(self._check, answer)
+        if state is not self._state or not self._copies:
+            yield from self.finish()
+            self._state, self._detail, self._first, self._copies, self._bytes = state, detail, answer.entry_id, 0, 0
+        self._last = answer.entry_id
+        self._copies += 1
+        self._bytes += len(answer.data)
+
+    def finish(self) -> Iterator[Holding]:
+        """The run that is open, if there is one."""
+        if self._copies:
+            yield _holding(self._check, self._state, EntryRange(self._first, self._last), (self._copies, self._bytes, self._detail))
+
+
+def _unreachable(check: HoldingCheck, first: int, error: BookieUnreachableError) -> Iterator[Holding]:
+    """Everything of a check from entry `first` on; nothing when it holds nothing there."""
+    if first > check.entries.last:
+        return
+    rest = restricted(check, EntryRange(first, check.entries.last))
+    if rest is not None:
+        yield _holding(rest, CopyState.UNREACHABLE, rest.entries, (rest.copies, 0, error.reason))
+
+
+def _holding(check: HoldingCheck, state: CopyState, entries: EntryRange, counts: tuple[int, int, str]) -> Holding:
+    copies, bytes_read, detail = counts
+    return Holding(
+        ledger_id=check.ledger_id,
+        segment=check.segment,
+        bookie_id=check.bookie_id,
+        position=check.position,
+        state=state,
+        first=entries.first,
+        last=entries.last,
+        copies=copies,
+        bytes_read=bytes_read,
+        detail=detail,
+    )

@@ -1,0 +1,187 @@
+"""`herdkeeper-audit`: arguments, Spark, output and exit code of the replication audit.
+
+Exit codes: 0 done, whether anything was found or not; 2 the configuration is refused; 3 something was away, try again; 42 an invariant is
+violated, never retry. The summary goes to the standard output as its last line, and to the container's termination message.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pickle
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import structlog
+from pyarrow import parquet
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
+from herdkeeper.domain.replication import EntryRange
+from herdkeeper_jobs.audit.check import check_copies
+from herdkeeper_jobs.audit.holding import Holding
+from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, LedgerFilter, audit
+from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
+from herdkeeper_jobs.audit.schema import HOLDINGS, findings_to_table, holdings_from_table, holdings_to_batch
+from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
+from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
+from herdkeeper_jobs.termination_message import write_termination_message
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_ROWS_PER_BATCH = 10_000
+_log = structlog.get_logger()
+
+
+class ArgumentError(ValueError):
+    """An argument is refused; the message names it, its value and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditArguments:
+    """The validated command line."""
+
+    zookeeper: str
+    ledgers_root: str
+    run_id: str
+    ledgers: LedgerFilter
+    bytes_per_second_per_bookie: float
+    timeout_seconds: float
+    output: Path | None
+    spark: SparkSettings
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point of the console script; returns the exit code."""
+    parsed = _parser().parse_args(arguments)
+    started = time.monotonic()
+    try:
+        summary = _run(_validated(parsed))
+    except (ArgumentError, SparkConfigurationError, ClusterNotFoundError) as error:
+        summary = _failure(parsed.run_id, JobOutcome.CONFIGURATION_REFUSED, error)
+    except (MetadataUnavailableError, PySparkException, OSError) as error:
+        summary = _failure(parsed.run_id, JobOutcome.RETRYABLE, error)
+    except InvariantViolatedError as error:
+        summary = _failure(parsed.run_id, JobOutcome.INVARIANT_VIOLATED, error)
+    summary = replace(summary, duration_seconds=round(time.monotonic() - started, 1))
+    write_termination_message(summary.to_json(), os.environ)
+    return summary.outcome.exit_code
+
+
+def parse_ledgers(text: str) -> LedgerFilter:
+    """`1,2,5-9` as a filter; an empty text admits all. Raises ArgumentError naming the part that is wrong."""
+    ranges = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        first, last = (int(match.group(1)), int(match.group(2) or match.group(1))) if match else (1, 0)
+        if first > last:
+            raise ArgumentError(f"--ledgers: {part!r} is no ledger id and no range; write ids and ascending ranges, like 1,2,5-9")
+        ranges.append(EntryRange(first, last))
+    return LedgerFilter(tuple(ranges))
+
+
+def _run(arguments: AuditArguments) -> AuditSummary:
+    budget = AuditBudget(arguments.spark.cores, arguments.bytes_per_second_per_bookie, arguments.timeout_seconds)
+    # ZooKeeper first: it is the quicker one to say that something is wrong.
+    with open_catalog(arguments.zookeeper, arguments.ledgers_root) as catalog:
+        spark = start_spark("herdkeeper-audit", arguments.spark)
+        try:
+            result = audit(catalog, arguments.ledgers, budget, lambda tasks: _run_on_spark(spark, tasks))
+        finally:
+            spark.stop()
+    if arguments.output is not None:
+        _write_findings(arguments.output, arguments.run_id, result)
+    for finding in result.findings:
+        _log.warning("finding", **{key: value for key, value in _plain(finding).items() if value is not None})
+    return replace(result.summary, run_id=arguments.run_id)
+
+
+def _run_on_spark(spark: SparkSession, tasks: Sequence[AuditTask]) -> list[Holding]:
+    """One partition per task. The tasks travel as one broadcast, since a row of the range carries nothing but its number."""
+    shared = spark.sparkContext.broadcast([pickle.dumps(task) for task in tasks])
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _in_batches(check_copies(pickle.loads(shared.value[number])))  # noqa: S301 - our own driver pickled it
+
+    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, HOLDINGS)
+    return list(holdings_from_table(frame.toArrow()))
+
+
+def _in_batches(holdings: Iterable[Holding]) -> Iterator[pa.RecordBatch]:
+    rows: list[Holding] = []
+    for holding in holdings:
+        rows.append(holding)
+        if len(rows) >= _ROWS_PER_BATCH:
+            yield holdings_to_batch(rows)
+            rows = []
+    if rows:
+        yield holdings_to_batch(rows)
+
+
+def _write_findings(output: Path, run_id: str, result: AuditResult) -> None:
+    """One file per run, under a temporary name until it is whole; a second run of the same id replaces it."""
+    directory = output / "audit_findings"
+    directory.mkdir(parents=True, exist_ok=True)
+    whole = directory / f"{run_id}.parquet"
+    partial = whole.with_suffix(".partial")
+    parquet.write_table(findings_to_table(run_id, result.findings), partial, compression="zstd")
+    partial.replace(whole)
+
+
+def _plain(finding: object) -> dict[str, object]:
+    return {name: getattr(finding, name) for name in finding.__slots__}  # type: ignore[attr-defined]
+
+
+def _failure(run_id: str, outcome: JobOutcome, error: Exception) -> AuditSummary:
+    _log.error("failed", outcome=outcome.value, error=str(error), kind=type(error).__name__)
+    return AuditSummary(run_id=run_id, outcome=outcome, message=f"{type(error).__name__}: {error}")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        "herdkeeper-audit", description="Verifies every copy of every confirmed entry of a BookKeeper cluster."
+    )
+    parser.add_argument("--zookeeper", required=True, metavar="HOSTS", help="h1:2181,h2:2181")
+    parser.add_argument("--ledgers-root", required=True, metavar="PATH", help="root of the cluster in ZooKeeper: /namespace/name/ledgers")
+    parser.add_argument("--run-id", required=True, metavar="ID", help="name of this run, in the summary and in the findings")
+    parser.add_argument("--ledgers", default="", metavar="IDS", help="ids and ranges, like 1,2,5-9 (default: all)")
+    parser.add_argument(
+        "--bytes-per-second-per-bookie", type=float, metavar="N", help="upper limit of what is read from a bookie (default: none)"
+    )
+    parser.add_argument("--timeout-seconds", type=float, default=15.0, help="for a bookie to connect and to answer (default: %(default)s)")
+    parser.add_argument("--output", type=Path, metavar="DIR", help="write the findings as Parquet below this directory")
+    add_spark_arguments(parser)
+    return parser
+
+
+def _validated(parsed: argparse.Namespace) -> AuditArguments:
+    if not _RUN_ID.fullmatch(parsed.run_id):
+        raise ArgumentError(f"--run-id: {parsed.run_id!r} is no file name; use letters, digits, dots, dashes and underscores, at most 128")
+    if not parsed.ledgers_root.startswith("/"):
+        raise ArgumentError(f"--ledgers-root: {parsed.ledgers_root!r} is no absolute path; begin it with a slash")
+    rate = parsed.bytes_per_second_per_bookie
+    if rate is not None and rate <= 0:
+        raise ArgumentError(f"--bytes-per-second-per-bookie: {rate} is not above 0; leave the argument out for no limit")
+    if parsed.timeout_seconds <= 0:
+        raise ArgumentError(f"--timeout-seconds: {parsed.timeout_seconds} is not above 0")
+    return AuditArguments(
+        zookeeper=parsed.zookeeper,
+        ledgers_root=parsed.ledgers_root,
+        run_id=parsed.run_id,
+        ledgers=parse_ledgers(parsed.ledgers),
+        bytes_per_second_per_bookie=float("inf") if rate is None else rate,
+        timeout_seconds=parsed.timeout_seconds,
+        output=parsed.output,
+        spark=spark_settings(parsed),
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

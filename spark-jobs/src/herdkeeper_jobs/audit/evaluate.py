@@ -1,0 +1,169 @@
+"""From the states of copies to findings. Pure.
+
+Within one segment of a ledger the bad copies are ranges per position. Between two neighbouring bounds of such ranges the set of bad
+positions is constant, and within such a stretch all that still varies, in a striped ledger, is the entry's remainder by the ensemble
+size. So the work grows with the number of ranges and not with the number of entries: a bookie that is down costs one range per segment.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
+from herdkeeper.domain.replication import EntryRange, Striping, severity_of, striping
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper_jobs.audit.holding import CopyState, Holding
+
+_KINDS = {
+    CopyState.MISSING: FindingKind.MISSING,
+    CopyState.CORRUPT: FindingKind.CORRUPT_DIGEST,
+    CopyState.FAILED: FindingKind.READ_FAILED,
+}
+_LEAVES_IT_OPEN = (CopyState.FAILED, CopyState.UNREACHABLE)
+_URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.PENDING, Severity.UNKNOWN)
+
+
+def findings_of_ledger(metadata: LedgerMetadata, holdings: Iterable[Holding]) -> tuple[Finding, ...]:
+    """What is wrong with one ledger, by segment and entry. Copies that no holding calls bad count as good.
+
+    Copies on unreachable bookies make no finding of their own here (`findings_of_bookies` reports those once per bookie), but they count as
+    unknown in the severity of the others.
+    """
+    by_segment: dict[int, list[Holding]] = {}
+    for holding in holdings:
+        if holding.state is not CopyState.VERIFIED:
+            by_segment.setdefault(holding.segment, []).append(holding)
+    return tuple(finding for _, bad in sorted(by_segment.items()) for finding in _findings_of_segment(metadata, bad))
+
+
+def findings_of_bookies(holdings: Iterable[Holding]) -> tuple[Finding, ...]:
+    """One finding for each bookie that did not answer, with how much could not be looked at."""
+    by_bookie: dict[str, list[Holding]] = {}
+    for holding in holdings:
+        if holding.state is CopyState.UNREACHABLE:
+            by_bookie.setdefault(holding.bookie_id, []).append(holding)
+    return tuple(
+        Finding(
+            kind=FindingKind.BOOKIE_UNREACHABLE,
+            severity=Severity.UNKNOWN,
+            bookie_id=bookie_id,
+            detail=f"{sum(part.copies for part in own)} copies of {len({part.ledger_id for part in own})} ledgers unknown: {own[0].detail}",
+        )
+        for bookie_id, own in sorted(by_bookie.items())
+    )
+
+
+def by_urgency(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The most urgent first; then by ledger, entry and bookie."""
+    return tuple(
+        sorted(
+            findings,
+            key=lambda finding: (
+                _URGENCY.index(finding.severity),
+                -1 if finding.ledger_id is None else finding.ledger_id,
+                finding.first_entry_id or 0,
+                finding.bookie_id or "",
+            ),
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What the stretch is for one of its bad holdings."""
+
+    holding: Holding
+    entries: EntryRange
+    severity: Severity
+    good_copies: int
+
+
+def _findings_of_segment(metadata: LedgerMetadata, bad: list[Holding]) -> Iterator[Finding]:
+    verdicts = (verdict for stretch in _stretches(bad) for verdict in _verdicts(metadata, *stretch))
+    by_holding: dict[int, list[_Verdict]] = {}
+    for verdict in verdicts:
+        by_holding.setdefault(id(verdict.holding), []).append(verdict)
+    for own in by_holding.values():
+        for merged in _merge(own):
+            yield _finding(metadata, merged)
+
+
+def _stretches(bad: list[Holding]) -> Iterator[tuple[EntryRange, list[Holding]]]:
+    """Ranges of entries with the bad holdings that span them, ascending."""
+    bounds = sorted({holding.first for holding in bad} | {holding.last + 1 for holding in bad})
+    ordered = sorted(bad, key=lambda holding: holding.first)
+    active: list[Holding] = []
+    upcoming = 0
+    for start, end in itertools.pairwise(bounds):
+        active = [holding for holding in active if holding.last >= start]
+        while upcoming < len(ordered) and ordered[upcoming].first <= start:
+            active.append(ordered[upcoming])
+            upcoming += 1
+        if active:
+            yield EntryRange(start, end - 1), active
+
+
+def _verdicts(metadata: LedgerMetadata, stretch: EntryRange, active: list[Holding]) -> Iterator[_Verdict]:
+    """For each bad holding the worst that its own entries within the stretch are."""
+    spread = striping(metadata)
+    # One turn of E entries shows every pattern of write sets that the stretch can have.
+    turn = range(stretch.first, min(stretch.last, stretch.first + metadata.ensemble_size - 1) + 1)
+    for holding in active:
+        if holding.state is CopyState.UNREACHABLE:
+            continue
+        worst: tuple[int, Severity, int] | None = None
+        for entry_id in turn:
+            if spread.holds(holding.position, entry_id):
+                good, unknown = _count(spread, entry_id, active)
+                severity = severity_of(good, unknown, metadata)
+                assert severity is not None  # this holding alone makes a copy less than the write quorum
+                worst = min(worst or (99, severity, good), (_URGENCY.index(severity), severity, good))
+        if worst is not None:
+            yield _Verdict(holding, _own_range(spread, holding, stretch), worst[1], worst[2])
+
+
+def _count(spread: Striping, entry_id: int, active: list[Holding]) -> tuple[int, int]:
+    """Good and unknown copies of an entry."""
+    bad = [holding for holding in active if spread.holds(holding.position, entry_id)]
+    return spread.write_quorum - len(bad), sum(1 for holding in bad if holding.state in _LEAVES_IT_OPEN)
+
+
+def _own_range(spread: Striping, holding: Holding, stretch: EntryRange) -> EntryRange:
+    """The stretch without entries at its ends that are not the position's."""
+    first, last = stretch.first, stretch.last
+    while not spread.holds(holding.position, first):
+        first += 1
+    while not spread.holds(holding.position, last):
+        last -= 1
+    return EntryRange(first, last)
+
+
+def _merge(verdicts: list[_Verdict]) -> Iterator[_Verdict]:
+    """Joins neighbouring stretches of one holding with the same verdict; they come in ascending order."""
+    merged: _Verdict | None = None
+    for verdict in verdicts:
+        if merged is not None and (merged.severity, merged.good_copies) == (verdict.severity, verdict.good_copies):
+            merged = replace(merged, entries=EntryRange(merged.entries.first, verdict.entries.last))
+            continue
+        if merged is not None:
+            yield merged
+        merged = verdict
+    if merged is not None:
+        yield merged
+
+
+def _finding(metadata: LedgerMetadata, verdict: _Verdict) -> Finding:
+    return Finding(
+        kind=_KINDS[verdict.holding.state],
+        severity=verdict.severity,
+        ledger_id=metadata.ledger_id,
+        first_entry_id=verdict.entries.first,
+        last_entry_id=verdict.entries.last,
+        bookie_id=verdict.holding.bookie_id,
+        segment=verdict.holding.segment,
+        expected_copies=metadata.write_quorum,
+        actual_copies=verdict.good_copies,
+        detail=verdict.holding.detail,
+    )

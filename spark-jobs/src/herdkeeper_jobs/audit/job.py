@@ -1,0 +1,238 @@
+"""The replication audit from beginning to end.
+
+snapshot of the metadata -> confirmed ends -> plan -> look at all copies (Spark) -> look again at the suspects, against fresh metadata ->
+findings -> summary. Reading never fences, so an audit may run beside writers; what a writer changes meanwhile (a new ensemble, a closed
+or a deleted ledger) is settled by the second look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import structlog
+
+from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
+from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
+from herdkeeper.domain.replication import EntryRange
+from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies, findings_of_ledger
+from herdkeeper_jobs.audit.holding import CopyState, Holding
+from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, AuditTask, HoldingCheck, holding_checks, plan_tasks, restricted
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
+from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
+
+_OPEN_LEDGERS_AT_ONCE = 8
+_log = structlog.get_logger()
+
+TaskRunner = Callable[[Sequence[AuditTask]], list[Holding]]
+"""Runs check_copies over tasks, wherever; audit/cli.py gives Spark."""
+
+
+class InvariantViolatedError(RuntimeError):
+    """The audit contradicts itself: its result must not be believed."""
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerFilter:
+    """Which ledgers to audit; none given means all."""
+
+    ranges: tuple[EntryRange, ...] = ()
+
+    def admits(self, ledger_id: int) -> bool:
+        """Whether this ledger is to be audited."""
+        return not self.ranges or any(part.first <= ledger_id <= part.last for part in self.ranges)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditResult:
+    """What an audit found; `summary` holds the counts, `findings` all of them, most urgent first."""
+
+    summary: AuditSummary
+    findings: tuple[Finding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    """The ledgers as they were read, and findings about those that could not be read."""
+
+    ledgers: tuple[AuditedLedger, ...]
+    unreadable: tuple[Finding, ...]
+
+
+def audit(catalog: LedgerCatalog, ledgers: LedgerFilter, budget: AuditBudget, run_tasks: TaskRunner) -> AuditResult:
+    """Audits the ledgers that the filter admits. The summary's run id and duration are left to the caller.
+
+    Raises MetadataUnavailableError when ZooKeeper is gone, InvariantViolatedError when copies were lost on the way.
+    """
+    addresses = catalog.bookie_addresses()
+    snapshot = _read_snapshot(catalog, [ledger_id for ledger_id in catalog.ledger_ids() if ledgers.admits(ledger_id)], addresses, budget)
+    checks = [check for ledger in snapshot.ledgers for check in holding_checks(ledger)]
+    _log.info("planned", ledgers=len(snapshot.ledgers), copies=sum(check.copies for check in checks), bookies=sorted(addresses))
+    holdings = _look(checks, addresses, budget, run_tasks)
+    second = _second_look(catalog, snapshot, holdings, (budget, run_tasks))
+    findings = [finding for ledger in second.ledgers for finding in findings_of_ledger(ledger.metadata, second.of_ledger(ledger))]
+    all_findings = by_urgency([*snapshot.unreadable, *findings, *findings_of_bookies(second.holdings)])
+    bytes_read = sum(holding.bytes_read for holding in holdings) + second.bytes_read_again
+    return AuditResult(_summarize(catalog, second, all_findings, bytes_read), all_findings)
+
+
+def _read_snapshot(
+    catalog: LedgerCatalog, ledger_ids: Sequence[int], addresses: dict[str, BookieAddress], budget: AuditBudget
+) -> _Snapshot:
+    unreadable: list[Finding] = []
+    readable: list[VersionedMetadata] = []
+    for read in catalog.read_many(ledger_ids):
+        if isinstance(read, UndecodableMetadata):
+            unreadable.append(_unreadable(read.ledger_id, read.reason))
+        else:
+            readable.append(read)
+    settings = ReadSettings(timeout_seconds=budget.timeout_seconds)
+    with ThreadPoolExecutor(_OPEN_LEDGERS_AT_ONCE) as pool:
+        audited = list(pool.map(lambda read: _with_confirmed_end(read, addresses, settings), readable))
+    unreadable.extend(finding for _, finding in audited if finding is not None)
+    return _Snapshot(tuple(ledger for ledger, _ in audited), tuple(unreadable))
+
+
+def _with_confirmed_end(
+    read: VersionedMetadata, addresses: dict[str, BookieAddress], settings: ReadSettings
+) -> tuple[AuditedLedger, Finding | None]:
+    """An open ledger of which nobody tells the LAC is audited up to its last segment, and reported."""
+    try:
+        return AuditedLedger(read.metadata, read.znode_version, last_confirmed(read.metadata, addresses, settings)), None
+    except LastConfirmedUnknownError as error:
+        certain = read.metadata.segments[-1].first_entry_id - 1
+        return AuditedLedger(read.metadata, read.znode_version, certain), _unreadable(read.metadata.ledger_id, str(error))
+
+
+def _unreadable(ledger_id: int, reason: str) -> Finding:
+    return Finding(FindingKind.LEDGER_UNREADABLE, Severity.UNKNOWN, ledger_id=ledger_id, detail=reason)
+
+
+def _look(checks: Sequence[HoldingCheck], addresses: dict[str, BookieAddress], budget: AuditBudget, run_tasks: TaskRunner) -> list[Holding]:
+    """Looks at the copies of these checks; every one of them must come back in exactly one holding."""
+    tasks = plan_tasks(checks, addresses, budget)
+    if not tasks:
+        return []
+    holdings = run_tasks(tasks)
+    expected = sum(check.copies for check in checks)
+    seen = sum(holding.copies for holding in holdings)
+    if seen != expected:
+        raise InvariantViolatedError(f"{expected} copies were to be looked at, {seen} came back")
+    return holdings
+
+
+@dataclass(frozen=True, slots=True)
+class _SecondLook:
+    """What counts in the end: verified copies of the first look, and all that the second look saw."""
+
+    ledgers: tuple[AuditedLedger, ...]
+    """Without those that are gone by now."""
+    holdings: tuple[Holding, ...]
+    bytes_read_again: int
+    bad_by_ledger: dict[int, list[Holding]]
+
+    def of_ledger(self, ledger: AuditedLedger) -> list[Holding]:
+        """The copies of a ledger that are still not verified."""
+        return self.bad_by_ledger.get(ledger.metadata.ledger_id, [])
+
+
+def _second_look(catalog: LedgerCatalog, snapshot: _Snapshot, first: list[Holding], how: tuple[AuditBudget, TaskRunner]) -> _SecondLook:
+    """Reads what was not verified once more. A ledger that is gone is no finding; one that changed is judged by its new metadata."""
+    budget, run_tasks = how
+    suspects: dict[int, list[Holding]] = {}
+    for holding in first:
+        if holding.state is not CopyState.VERIFIED:
+            suspects.setdefault(holding.ledger_id, []).append(holding)
+    if not suspects:
+        return _SecondLook(snapshot.ledgers, tuple(first), 0, {})
+    _log.info("second look", ledgers=len(suspects), copies=sum(holding.copies for own in suspects.values() for holding in own))
+    before = {ledger.metadata.ledger_id: ledger for ledger in snapshot.ledgers}
+    fresh = {ledger_id: _fresh(before[ledger_id], catalog.read_ledger_metadata(ledger_id)) for ledger_id in suspects}
+    checks = [
+        check
+        for ledger_id, ledger in fresh.items()
+        if ledger is not None
+        for check in _checks_of_suspects(before[ledger_id], ledger, suspects[ledger_id])
+    ]
+    again = _look(checks, catalog.bookie_addresses(), budget, run_tasks)
+    gone = {ledger_id for ledger_id, ledger in fresh.items() if ledger is None}
+    kept = [holding for holding in first if holding.state is CopyState.VERIFIED and holding.ledger_id not in gone]
+    bad: dict[int, list[Holding]] = {}
+    for holding in again:
+        if holding.state is not CopyState.VERIFIED:
+            bad.setdefault(holding.ledger_id, []).append(holding)
+    ledgers = tuple(fresh.get(ledger.metadata.ledger_id, ledger) for ledger in snapshot.ledgers)
+    still_there = tuple(ledger for ledger in ledgers if ledger is not None)
+    return _SecondLook(still_there, (*kept, *again), sum(holding.bytes_read for holding in again), bad)
+
+
+def _fresh(before: AuditedLedger, now: VersionedMetadata | UndecodableMetadata | None) -> AuditedLedger | None:
+    """The ledger as it is now, audited up to the same entry: what was confirmed stays confirmed. None when it is gone."""
+    match now:
+        case None:
+            return None
+        case UndecodableMetadata():
+            # It could be decoded a moment ago; what is known of it then is the best there is.
+            return before
+        case VersionedMetadata():
+            return replace(before, metadata=now.metadata, znode_version=now.znode_version)
+        case _:
+            assert_never(now)
+
+
+def _checks_of_suspects(before: AuditedLedger, now: AuditedLedger, suspects: Iterable[Holding]) -> list[HoldingCheck]:
+    """The same copies again if the metadata is the same; after a change the same entries on all bookies that should hold them now."""
+    checks = holding_checks(now)
+    if before.znode_version == now.znode_version:
+        own = {(check.segment, check.position): check for check in checks}
+        parts = [restricted(own[holding.segment, holding.position], EntryRange(holding.first, holding.last)) for holding in suspects]
+    else:
+        ranges = _union([EntryRange(holding.first, holding.last) for holding in suspects])
+        parts = [restricted(check, entries) for check in checks for entries in ranges]
+    return [part for part in parts if part is not None]
+
+
+def _union(ranges: Iterable[EntryRange]) -> list[EntryRange]:
+    """Disjoint ranges that cover the same entries, so that no copy is looked at twice."""
+    joined: list[EntryRange] = []
+    for entries in sorted(ranges):
+        if joined and entries.first <= joined[-1].last + 1:
+            joined[-1] = EntryRange(joined[-1].first, max(joined[-1].last, entries.last))
+        else:
+            joined.append(entries)
+    return joined
+
+
+def _summarize(catalog: LedgerCatalog, second: _SecondLook, findings: tuple[Finding, ...], bytes_read: int) -> AuditSummary:
+    copies = dict.fromkeys(CopyState, 0)
+    for holding in second.holdings:
+        copies[holding.state] += holding.copies
+    severities = [finding.severity for finding in findings]
+    summary = AuditSummary(
+        run_id="",
+        outcome=JobOutcome.SUCCEEDED,
+        instance_id=catalog.instance_id,
+        ledgers=len(second.ledgers),
+        open_ledgers=sum(1 for ledger in second.ledgers if not ledger.metadata.closed),
+        entries=sum(ledger.last_entry_id + 1 for ledger in second.ledgers),
+        copies_expected=sum(copies.values()),
+        copies_verified=copies[CopyState.VERIFIED],
+        copies_unknown=copies[CopyState.FAILED] + copies[CopyState.UNREACHABLE],
+        bytes_read=bytes_read,
+        critical=severities.count(Severity.CRITICAL),
+        under_replicated=severities.count(Severity.UNDER_REPLICATED),
+        pending=severities.count(Severity.PENDING),
+        unknown=severities.count(Severity.UNKNOWN),
+        findings=findings,
+    )
+    return replace(summary, message=_sentence(summary))
+
+
+def _sentence(summary: AuditSummary) -> str:
+    found = f"{len(summary.findings)} findings" if summary.findings else "nothing found"
+    unknown = f", {summary.copies_unknown} unknown" if summary.copies_unknown else ""
+    copies = f"{summary.copies_verified} of {summary.copies_expected} copies verified{unknown}"
+    return f"{summary.ledgers} ledgers, {summary.entries} entries, {copies}: {found}"

@@ -1,0 +1,25 @@
+"""Hands a job's summary to whoever started it: standard output for people, the termination message for the operator."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+VARIABLE = "HERDKEEPER_TERMINATION_MESSAGE"
+_KUBERNETES_DEFAULT = Path("/dev/termination-log")
+
+
+def write_termination_message(summary: str, environment: Mapping[str, str]) -> None:
+    """Prints the summary as one line, and writes it to the file that VARIABLE names, else to Kubernetes' own when that can be written."""
+    print(summary, flush=True)
+    named = environment.get(VARIABLE)
+    path = Path(named) if named else _KUBERNETES_DEFAULT
+    if not named and not os.access(path, os.W_OK):
+        return
+    try:
+        path.write_text(summary)
+    except OSError as error:
+        # The work is done and its outcome is the exit code; a summary that nobody can read must not turn it into a failure.
+        print(f"{VARIABLE}: cannot write {path}: {error}", file=sys.stderr)
