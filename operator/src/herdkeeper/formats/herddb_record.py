@@ -1,0 +1,158 @@
+"""Stored rows of HerdDB: key bytes and value bytes, to columns and back.
+
+Key: of a single primary key column its raw bytes without a length; of several, each column's bytes as an array (VInt length, bytes).
+Raw bytes: string UTF-8; integer i32; long and timestamp i64; double IEEE 754; boolean u8; float array n x f32.
+Value: until its end {VInt serial position, VInt type, payload}; payload of string and bytes: VInt length, bytes; float array: VInt count,
+f32; others as raw bytes. Nulls and key columns are left out; a serial position that the table doesn't know is a dropped column.
+Source: herddb.codec.RecordSerializer of HerdDB 0.29.0. Timestamps are int here: milliseconds since 1970 UTC.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from herdkeeper.formats.herddb_table import TYPE_OF_CODE, Column, ColumnType, TableDefinition
+from herdkeeper.formats.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
+
+Stored = None | bool | int | float | str | bytes | tuple[float, ...]
+
+_I32 = struct.Struct(">i")
+_I64 = struct.Struct(">q")
+_F64 = struct.Struct(">d")
+
+
+def _floats(data: bytes) -> tuple[float, ...]:
+    return struct.unpack(f">{len(data) // 4}f", data)
+
+
+_FROM_RAW: dict[ColumnType, Callable[[bytes], Stored]] = {
+    ColumnType.STRING: lambda data: data.decode(errors="replace"),
+    ColumnType.LONG: lambda data: int(_I64.unpack(data)[0]),
+    ColumnType.INTEGER: lambda data: int(_I32.unpack(data)[0]),
+    ColumnType.BYTES: bytes,
+    ColumnType.TIMESTAMP: lambda data: int(_I64.unpack(data)[0]),
+    ColumnType.NULL: lambda _: None,
+    ColumnType.DOUBLE: lambda data: float(_F64.unpack(data)[0]),
+    ColumnType.BOOLEAN: lambda data: data != b"\0",
+    ColumnType.FLOAT_ARRAY: _floats,
+}
+_FIXED_SIZE = {
+    ColumnType.LONG: 8,
+    ColumnType.INTEGER: 4,
+    ColumnType.TIMESTAMP: 8,
+    ColumnType.NULL: 0,
+    ColumnType.DOUBLE: 8,
+    ColumnType.BOOLEAN: 1,
+}
+_WIDENS = {
+    (ColumnType.INTEGER, ColumnType.LONG),
+    (ColumnType.INTEGER, ColumnType.DOUBLE),
+    (ColumnType.LONG, ColumnType.DOUBLE),
+    (ColumnType.LONG, ColumnType.TIMESTAMP),
+    (ColumnType.TIMESTAMP, ColumnType.LONG),
+}
+
+
+class RowDecoder:
+    """Decodes the rows of one table into its columns, in the order of the definition."""
+
+    def __init__(self, table: TableDefinition) -> None:
+        self.table = table
+        indexes = {column.name: index for index, column in enumerate(table.columns)}
+        self._key = [(indexes[column.name], _FROM_RAW[column.type], column.name) for column in table.key_columns]
+        self._by_position = {column.serial_position: (indexes[column.name], column) for column in table.columns}
+
+    def decode(self, key: bytes, value: bytes) -> list[Stored]:
+        """One value per column; None where nothing is stored.
+
+        Raises:
+            MalformedDataError: bytes that end too early, an unknown type, or a value that doesn't fit its column; names table and column.
+        """
+        row: list[Stored] = [None] * len(self.table.columns)
+        self._decode_key(key, row)
+        reader = JavaDataReader(value)
+        while not reader.at_end():
+            position, code = reader.v_int(), reader.v_int()
+            kind = TYPE_OF_CODE.get(code)
+            if kind is None:
+                raise MalformedDataError(f"table {self.table.name!r}: type {code} at serial position {position} is unknown")
+            stored = _payload(reader, kind)
+            known = self._by_position.get(position)
+            if known is not None:
+                index, column = known
+                row[index] = stored if kind is column.type else _widened(stored, kind, column)
+        return row
+
+    def _decode_key(self, key: bytes, row: list[Stored]) -> None:
+        if len(self._key) == 1:
+            index, convert, name = self._key[0]
+            row[index] = self._convert(convert, key, name)
+            return
+        reader = JavaDataReader(key)
+        for index, convert, name in self._key:
+            row[index] = self._convert(convert, reader.array() or b"", name)
+
+    def _convert(self, convert: Callable[[bytes], Stored], data: bytes, name: str) -> Stored:
+        try:
+            return convert(data)
+        except struct.error as error:
+            raise MalformedDataError(f"table {self.table.name!r}: {len(data)} bytes of key column {name!r}: {error}") from error
+
+
+def _payload(reader: JavaDataReader, kind: ColumnType) -> Stored:
+    size = _FIXED_SIZE.get(kind)
+    if size is None:
+        size = reader.v_int() * (4 if kind is ColumnType.FLOAT_ARRAY else 1)
+    return _FROM_RAW[kind](reader.raw(size))
+
+
+def _widened(stored: Stored, kind: ColumnType, column: Column) -> Stored:
+    """A value that was stored before the column's type was changed."""
+    if stored is None or (kind, column.type) in _WIDENS:
+        return float(stored) if column.type is ColumnType.DOUBLE and isinstance(stored, int) else stored
+    if column.type is ColumnType.STRING and isinstance(stored, int | float):
+        return str(stored).lower() if isinstance(stored, bool) else str(stored)
+    raise MalformedDataError(f"column {column.name!r} is {column.type.name} now, but a row holds {kind.name}")
+
+
+_TO_RAW: dict[ColumnType, Callable[[Any], bytes]] = {
+    ColumnType.STRING: str.encode,
+    ColumnType.LONG: _I64.pack,
+    ColumnType.INTEGER: _I32.pack,
+    ColumnType.BYTES: bytes,
+    ColumnType.TIMESTAMP: _I64.pack,
+    ColumnType.NULL: lambda _: b"",
+    ColumnType.DOUBLE: _F64.pack,
+    ColumnType.BOOLEAN: lambda value: b"\1" if value else b"\0",
+    ColumnType.FLOAT_ARRAY: lambda floats: struct.pack(f">{len(floats)}f", *floats),
+}
+
+
+def encode_raw(kind: ColumnType, value: Stored) -> bytes:
+    """A value's raw bytes, as in a key of one column. Raises TypeError or struct.error for a value of another type."""
+    return _TO_RAW[kind](value)
+
+
+def encode_row(table: TableDefinition, row: Mapping[str, Stored]) -> tuple[bytes, bytes]:
+    """Key and value bytes of a row as HerdDB would store them; columns that are missing or None are left out of the value."""
+    raw = [encode_raw(column.type, row[column.name]) for column in table.key_columns]
+    if len(raw) == 1:
+        key = raw[0]
+    else:
+        keys = JavaDataWriter()
+        for part in raw:
+            keys.array(part)
+        key = keys.to_bytes()
+    value = JavaDataWriter()
+    for column in table.columns:
+        stored = row.get(column.name)
+        if stored is None or column.name in table.primary_key:
+            continue
+        data = encode_raw(column.type, stored)
+        value.v_int(column.serial_position).v_int(column.type.value[0 if column.nullable else 1])
+        if column.type not in _FIXED_SIZE:
+            value.v_int(len(data) // 4 if column.type is ColumnType.FLOAT_ARRAY else len(data))
+        value.raw(data)
+    return key, value.to_bytes()
