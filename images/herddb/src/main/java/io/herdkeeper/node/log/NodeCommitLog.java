@@ -65,6 +65,10 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         return gate;
     }
 
+    LogContinuity continuity() {
+        return continuity;
+    }
+
     /** The last entry whose effect is in the tables: for a leader, the last one that was acknowledged. */
     public LogSequenceNumber appliedPosition() {
         return writing ? getLastSequenceNumber() : applied;

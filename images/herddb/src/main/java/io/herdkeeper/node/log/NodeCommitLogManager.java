@@ -50,7 +50,7 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
 
     @Override
     public BookkeeperCommitLog createCommitLog(String tableSpaceUuid, String tableSpaceName, String nodeId) {
-        BookkeeperCommitLog log = newLog(new LogIdentity(tableSpaceUuid, tableSpaceName, nodeId), metadata);
+        BookkeeperCommitLog log = new NodeCommitLog(new LogIdentity(tableSpaceUuid, tableSpaceName, nodeId), metadata, this);
         log.setEnsemble(getEnsemble());
         log.setWriteQuorumSize(getWriteQuorumSize());
         log.setAckQuorumSize(getAckQuorumSize());
@@ -59,10 +59,5 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
         log.setLedgersRetentionPeriod(getLedgersRetentionPeriod());
         HerdInternals.register(this, tableSpaceUuid, log);
         return log;
-    }
-
-    /** Tests override this to bring two leaders into the order that they need. */
-    BookkeeperCommitLog newLog(LogIdentity identity, ZookeeperMetadataStorageManager metadata) {
-        return new NodeCommitLog(identity, metadata, this);
     }
 }

@@ -1,0 +1,126 @@
+package io.herdkeeper.node.log;
+
+import herddb.cluster.BookkeeperCommitLog;
+import herddb.cluster.BookkeeperCommitLogManager;
+import herddb.cluster.ZookeeperMetadataStorageManager;
+import herddb.log.CommitLog.FollowerContext;
+import herddb.log.LogEntry;
+import herddb.log.LogEntryFactory;
+import herddb.log.LogEntryType;
+import herddb.log.LogSequenceNumber;
+import herddb.model.Table;
+import herddb.server.ServerConfiguration;
+import herddb.utils.Bytes;
+import io.herdkeeper.node.testing.BookKeeperForTests;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.UUID;
+import org.apache.bookkeeper.stats.NullStatsLogger;
+
+/**
+ * One tablespace's log on a real bookie, opened by as many nodes as a test wants, with this program's log or, for control,
+ * with HerdDB's own.
+ */
+final class LogBench implements AutoCloseable {
+
+    /** Whose log a node opens. */
+    enum Program { OURS, PLAIN_HERDDB }
+
+    private static final Table TABLE = Table.builder().tablespace("app").name("t").uuid("t").primaryKey("k")
+            .column("k", herddb.model.ColumnTypes.STRING).build();
+
+    private final ZookeeperMetadataStorageManager metadata;
+    private final BookkeeperCommitLogManager manager;
+    private final String uuid = UUID.randomUUID().toString().replace("-", "");
+
+    LogBench(Program program) throws Exception {
+        BookKeeperForTests servers = BookKeeperForTests.running();
+        metadata = new ZookeeperMetadataStorageManager(servers.zooKeeperAddress(), 20_000, servers.newRoot());
+        metadata.start();
+        ServerConfiguration configuration = new ServerConfiguration()
+                .set(ServerConfiguration.PROPERTY_BOOKKEEPER_LEDGERS_PATH, BookKeeperForTests.LEDGERS_PATH);
+        manager = program == Program.OURS
+                ? new NodeCommitLogManager(metadata, configuration, NullStatsLogger.INSTANCE)
+                : new BookkeeperCommitLogManager(metadata, configuration, NullStatsLogger.INSTANCE);
+        manager.start();
+    }
+
+    BookkeeperCommitLog open(String node) {
+        return manager.createCommitLog(uuid, "app", node);
+    }
+
+    /** What a new leader does before it writes: fences and replays everything. Gives the rows that it replayed. */
+    static List<String> fenceAndReplay(BookkeeperCommitLog log) {
+        List<String> rows = new ArrayList<>();
+        log.recovery(LogSequenceNumber.START_OF_TIME, (position, entry) -> collect(rows, entry), true);
+        return rows;
+    }
+
+    static BookkeeperCommitLog lead(BookkeeperCommitLog log) {
+        fenceAndReplay(log);
+        log.startWriting(1);
+        return log;
+    }
+
+    /** Writes a row and waits until it is acknowledged. */
+    static LogSequenceNumber write(BookkeeperCommitLog leader, String row) {
+        LogEntry entry = LogEntryFactory.insert(TABLE, Bytes.from_string(row), Bytes.from_string(row), null);
+        return leader.log(entry, true).getLogSequenceNumber();
+    }
+
+    private static void collect(List<String> rows, LogEntry entry) {
+        if (entry.type == LogEntryType.INSERT) {
+            rows.add(entry.key.to_string());
+        }
+    }
+
+    /** A follower as HerdDB's TableSpaceManager runs it, but a round at a time. */
+    static final class Follower implements AutoCloseable {
+
+        private final BookkeeperCommitLog log;
+        private final FollowerContext context;
+        private final List<String> rows = new ArrayList<>();
+        private LogSequenceNumber position = LogSequenceNumber.START_OF_TIME;
+
+        Follower(BookkeeperCommitLog log) {
+            this.log = log;
+            this.context = log.startFollowing(position);
+        }
+
+        LogSequenceNumber round() {
+            log.followTheLeader(position, (next, entry) -> {
+                collect(rows, entry);
+                position = next;
+                return true;
+            }, context);
+            return position;
+        }
+
+        /** Rounds until {@code target} is applied, or none of many rounds brings anything. */
+        void followTo(LogSequenceNumber target) {
+            for (int idle = 0; idle < 100 && !position.equals(target);) {
+                LogSequenceNumber before = position;
+                idle = round().equals(before) ? idle + 1 : 0;
+            }
+        }
+
+        LogSequenceNumber position() {
+            return position;
+        }
+
+        List<String> rows() {
+            return rows;
+        }
+
+        @Override
+        public void close() throws Exception {
+            context.close();
+        }
+    }
+
+    @Override
+    public void close() throws Exception {
+        manager.close();
+        metadata.close();
+    }
+}
