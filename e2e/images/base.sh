@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Makes the base of every image present in the engine under its usual name, debian:bookworm-slim:
+# pulled where a registry answers, else made from Debian's packages.
+set -euo pipefail
+. "$(dirname "$0")/../bootstrap/paths.sh"
+
+image=debian:bookworm-slim
+docker image inspect "$image" >/dev/null 2>&1 && exit 0
+
+if timeout 300 docker pull -q "$image" >/dev/null 2>&1; then
+  say "$image: pulled"
+  exit 0
+fi
+
+say "$image: no image registry answers, so it is made from Debian's packages (about 30 s)"
+"$(dirname "$0")/../bootstrap/apt.sh" mmdebstrap=mmdebstrap
+# what Debian's own slim image leaves out
+excludes=()
+for path in '/usr/share/man/*' '/usr/share/doc/*' '/usr/share/info/*' '/usr/share/locale/*' '/usr/share/lintian/*'; do
+  excludes+=("--dpkgopt=path-exclude=$path")
+done
+# as in Debian's own image: an installation leaves no archives behind in a layer
+clean='DPkg::Post-Invoke { "rm -f /var/cache/apt/archives/*.deb /var/cache/apt/*.bin || true"; };'
+mmdebstrap --quiet --variant=minbase --include=ca-certificates "${excludes[@]}" \
+  --customize-hook="echo '$clean' > \"\$1/etc/apt/apt.conf.d/docker-clean\"" --dpkgopt='path-include=/usr/share/doc/*/copyright' bookworm - 2>"$cache/base.log" |
+  docker import - "$image" >/dev/null || fail "mmdebstrap could not make $image; see $cache/base.log"

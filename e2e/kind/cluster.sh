@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# The test cluster. Usage: cluster.sh up | down | env
+#   up    makes it, or finds it healthy and leaves it as it is; makes it anew when its nodes were stopped
+#   down  removes it
+#   env   prints KUBECONFIG, PATH and names for a shell: eval "$(e2e/kind/cluster.sh env)"
+# HERDKEEPER_KIND_CLUSTER names it (default: herdkeeper). ~/.kube/config is never touched.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../bootstrap/paths.sh"
+. "$here/versions.sh"
+
+cluster=${HERDKEEPER_KIND_CLUSTER:-herdkeeper}
+state=$cache/kind/$cluster
+kubeconfig=$state/kubeconfig
+mkdir -p "$state"
+export KUBECONFIG=$kubeconfig
+
+kubectl() { "$tools/kubectl" --request-timeout=10s "$@"; }
+nodes() { docker ps -a --filter "label=io.x-k8s.kind.cluster=$cluster" --format '{{.Names}} {{.State}}'; }
+
+# why_not_usable: the reason why the cluster that is there can't be used, or nothing.
+why_not_usable() {
+  local stopped ready
+  stopped=$(nodes | awk '$2 != "running" {print $1}' | tr '\n' ' ')
+  [ -z "$stopped" ] || { echo "these nodes are stopped: $stopped"; return; }
+  [ -s "$kubeconfig" ] || "$tools/kind" export kubeconfig --name "$cluster" >/dev/null 2>&1 || { echo "its kubeconfig can't be exported"; return; }
+  [ -f "$state/mode" ] || { echo "an earlier run did not finish making it"; return; }
+  ready=$(kubectl get nodes --no-headers 2>/dev/null | awk '$2 == "Ready"' | wc -l)
+  [ "$ready" -eq 4 ] || echo "$ready of its 4 nodes are ready"
+}
+
+create() {
+  local mode image begun=$SECONDS log=$state/create.log
+  read -r mode image <<<"$("$here/node-image.sh")"
+  [ -n "$image" ] || fail "there is no node image; the lines above tell why"
+  rm -f "$state/mode" "$kubeconfig"
+  sed "s/DISABLE_DEFAULT_CNI/$([ "$mode" = built ] && echo true || echo false)/" "$here/cluster.yaml" > "$state/cluster.yaml"
+  say "creating cluster $cluster: one control plane, three workers"
+  # not --wait: nodes become ready only with the pod network, which comes after this
+  "$tools/kind" create cluster --name "$cluster" --image "$image" --config "$state/cluster.yaml" --kubeconfig "$kubeconfig" --retain >"$log" 2>&1 ||
+    { tail -40 "$log" >&2; fail "kind could not create the cluster; see $log, and: kind export logs --name $cluster"; }
+  if [ "$mode" = built ]; then
+    KUBECTL=$tools/kubectl "$here/pod-network.sh"
+    # kind itself makes a class of this name whose volumes are bound to no node
+    kubectl delete storageclass standard --ignore-not-found >/dev/null
+    sed "s#LOCAL_PATH_IMAGE#docker.io/rancher/local-path-provisioner:$local_path_version#" "$here/volumes.yaml" | kubectl apply -f - >/dev/null
+  fi
+  wait_until_ready
+  echo "$mode" > "$state/mode"
+  say "cluster $cluster: ready after $((SECONDS - begun)) s"
+}
+
+wait_until_ready() {
+  local patient=("$tools/kubectl" --request-timeout=0)
+  "${patient[@]}" wait --for=condition=Ready nodes --all --timeout=180s >/dev/null || fail "nodes did not become ready: $(kubectl get nodes --no-headers | tr '\n' ';')"
+  "${patient[@]}" -n kube-system rollout status deployment/coredns --timeout=180s >/dev/null || fail "cluster DNS did not become ready"
+  "${patient[@]}" -n local-path-storage rollout status deployment/local-path-provisioner --timeout=180s >/dev/null || fail "dynamic volumes did not become ready"
+}
+
+up() {
+  local reason
+  "$here/../bootstrap/engine.sh"
+  tools=$("$here/tools.sh")
+  if [ -n "$(nodes)" ]; then
+    reason=$(why_not_usable)
+    if [ -z "$reason" ]; then
+      say "cluster $cluster: there already, and healthy"
+    else
+      say "cluster $cluster is made anew: $reason"
+      "$tools/kind" delete cluster --name "$cluster" >/dev/null 2>&1
+      create
+    fi
+  else
+    create
+  fi
+  echo "KUBECONFIG=$kubeconfig"
+}
+
+down() {
+  local node
+  if ! docker info >/dev/null 2>&1; then
+    say "no container engine answers; if it still has the cluster's nodes, start it and run this again"
+  else
+    # without kind, so that this needs no tool to be built
+    for node in $(nodes | awk '{print $1}'); do docker rm -f -v "$node" >/dev/null && say "removed $node"; done
+  fi
+  rm -rf "$state"
+}
+
+print_environment() {
+  tools=$("$here/tools.sh")
+  printf 'export KUBECONFIG=%q\n' "$kubeconfig"
+  printf 'export PATH=%q:"$PATH"\n' "$tools"
+  printf 'export HERDKEEPER_KIND_CLUSTER=%q\n' "$cluster"
+}
+
+# Two runs at once would delete each other's nodes.
+if command -v flock >/dev/null; then
+  exec 9>"$cache/kind/lock"
+  flock -w 1800 9 || fail "another run holds $cache/kind/lock"
+fi
+case ${1:-} in
+  up) up ;;
+  down) down ;;
+  env) print_environment ;;
+  *) fail "usage: cluster.sh up | down | env" ;;
+esac
