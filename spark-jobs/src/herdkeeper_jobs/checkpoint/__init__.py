@@ -1,0 +1,1 @@
+"""The Checkpoint job: all tables of a tablespace at an LSN, as Parquet files and a manifest."""

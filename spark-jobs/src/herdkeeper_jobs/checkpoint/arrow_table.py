@@ -1,0 +1,35 @@
+"""HerdDB's tables as Arrow: types of columns, and stored rows as record batches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from herdkeeper.formats.herddb_record import RowDecoder
+from herdkeeper.formats.herddb_table import ColumnType, TableDefinition
+
+ARROW_TYPES = {
+    ColumnType.STRING: pa.string(),
+    ColumnType.LONG: pa.int64(),
+    ColumnType.INTEGER: pa.int32(),
+    ColumnType.BYTES: pa.binary(),
+    ColumnType.TIMESTAMP: pa.timestamp("ms", tz="UTC"),
+    ColumnType.NULL: pa.null(),
+    ColumnType.DOUBLE: pa.float64(),
+    ColumnType.BOOLEAN: pa.bool_(),
+    ColumnType.FLOAT_ARRAY: pa.list_(pa.float32()),
+}
+
+
+def arrow_schema(table: TableDefinition) -> pa.Schema:
+    """The table's columns. All are nullable: rows that were stored before a column was added have no value in it."""
+    return pa.schema([pa.field(column.name, ARROW_TYPES[column.type]) for column in table.columns])
+
+
+def decode_rows(decoder: RowDecoder, rows: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:
+    """Stored (key, value) pairs as a record batch of `arrow_schema`. Raises MalformedDataError, naming table and column."""
+    schema = arrow_schema(decoder.table)
+    decoded = [decoder.decode(key, value) for key, value in rows]
+    columns = zip(*decoded, strict=True) if decoded else [()] * len(schema)
+    return pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)

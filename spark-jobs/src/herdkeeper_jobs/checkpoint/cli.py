@@ -1,0 +1,120 @@
+"""`herdkeeper-checkpoint`: the tables of a tablespace at an LSN, into Parquet files and a manifest.
+
+Exit codes: 0 done or already done, 2 refused (arguments, or a log without its beginning), 3 worth a retry, 42 an invariant is violated.
+A summary goes to the container's termination message and to standard output, whatever the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+
+from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
+from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
+from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.timeline import LogInconsistentError
+
+_TERMINATION_MESSAGE = "/dev/termination-log"
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_VIOLATIONS_IN_TASKS = (LogInconsistentError.__name__, MalformedDataError.__name__, InvariantViolated.__name__)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the job and returns its exit code."""
+    parsed = _parser().parse_args(arguments)
+    summary = _attempt(parsed)
+    text = summary.to_json()
+    print(text, flush=True)
+    _write_termination_message(Path(parsed.termination_message), text)
+    return summary.outcome.exit_code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="herdkeeper-checkpoint", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--zookeeper", required=True, help="ZooKeeper's members, host:port separated by commas")
+    parser.add_argument("--ledgers-root", required=True, help="BookKeeper's root in ZooKeeper, for example /ns/bk/ledgers")
+    parser.add_argument("--herd-root", required=True, help="HerdDB's root in ZooKeeper, for example /ns/db/herd")
+    parser.add_argument("--tablespace", required=True, help="name of the tablespace")
+    parser.add_argument("--to", default="now", help="now, or LEDGER,ENTRY (default: %(default)s)")
+    parser.add_argument("--destination", required=True, help="folder for checkpoints; with executors as pods all of them must mount it")
+    parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
+    parser.add_argument(
+        "--verify-against", default="", metavar="HOST:PORT", help="HTTP port of a follower, to compare digests at the LSN with"
+    )
+    parser.add_argument("--leader-http", default="", metavar="HOST:PORT", help="HTTP port of the leader, to learn what `now` is from it")
+    parser.add_argument("--termination-message", default=_TERMINATION_MESSAGE, help="file for the summary (default: %(default)s)")
+    add_spark_arguments(parser)
+    return parser
+
+
+def _attempt(parsed: argparse.Namespace) -> CheckpointSummary:
+    try:
+        settings = spark_settings(parsed)
+        return _checkpoint(parsed, _request(parsed), settings)
+    except (CheckpointRefused, SparkConfigurationError, ClusterNotFoundError) as error:
+        return _failed(parsed, JobOutcome.CONFIGURATION_REFUSED, error)
+    except (InvariantViolated, LogInconsistentError, MalformedDataError) as error:
+        return _failed(parsed, JobOutcome.INVARIANT_VIOLATED, error)
+    except PySparkException as error:
+        violated = any(name in str(error) for name in _VIOLATIONS_IN_TASKS)
+        return _failed(parsed, JobOutcome.INVARIANT_VIOLATED if violated else JobOutcome.RETRYABLE, error)
+    except (CheckpointRetryable, MetadataUnavailableError, OSError) as error:
+        return _failed(parsed, JobOutcome.RETRYABLE, error)
+
+
+def _checkpoint(parsed: argparse.Namespace, request: CheckpointRequest, settings: SparkSettings) -> CheckpointSummary:
+    with open_catalog(parsed.zookeeper, parsed.ledgers_root) as catalog:
+        spark = start_spark("herdkeeper-checkpoint", settings)
+        try:
+            return run_checkpoint(spark, catalog, request)
+        finally:
+            spark.stop()
+
+
+def _request(parsed: argparse.Namespace) -> CheckpointRequest:
+    if _RUN_ID.fullmatch(parsed.run_id) is None:
+        raise CheckpointRefused(f"--run-id is {parsed.run_id!r}: it names a folder, take letters, digits, '.', '_' and '-'")
+    destination = Path(parsed.destination)
+    if not destination.is_dir():
+        raise CheckpointRefused(f"--destination is {str(destination)!r}: no such folder; mount the volume there")
+    try:
+        lsn = None if parsed.to == "now" else Lsn.parse(parsed.to)
+    except ValueError as error:
+        raise CheckpointRefused(f"--to: {error}, or now") from error
+    target = TargetRequest(lsn, parsed.leader_http, parsed.verify_against)
+    return CheckpointRequest(parsed.herd_root, parsed.tablespace, target, destination, parsed.run_id)
+
+
+def _failed(parsed: argparse.Namespace, outcome: JobOutcome, error: Exception) -> CheckpointSummary:
+    print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    return CheckpointSummary(run_id=parsed.run_id, outcome=outcome, message=_essence(str(error)), tablespace=parsed.tablespace)
+
+
+def _essence(text: str) -> str:
+    """The line that names the cause: the last one that names one of our errors in a traceback that Spark handed on, else the first."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    named = [line for line in lines if re.match(r"(herdkeeper[\w.]*\.)?\w+Error: ", line)]
+    return (named or lines or ["failed without a message"])[-1 if named else 0]
+
+
+def _write_termination_message(path: Path, text: str) -> None:
+    # Outside of a container there is no such file, and making one in /dev would be wrong.
+    if path.exists() and os.access(path, os.W_OK):
+        path.write_text(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,15 @@
+"""Why a checkpoint was not made; each class is one exit code."""
+
+from __future__ import annotations
+
+
+class CheckpointRefused(ValueError):  # noqa: N818 - a refusal is an answer, not a fault of the program
+    """The request can't be fulfilled as it is; trying again is useless. Exit code 2."""
+
+
+class CheckpointRetryable(RuntimeError):  # noqa: N818 - as above
+    """Something that is needed is not there now. Exit code 3."""
+
+
+class InvariantViolated(RuntimeError):  # noqa: N818 - as above
+    """The log, a follower or a written file contradicts another one. Exit code 42: never retry, look at it."""

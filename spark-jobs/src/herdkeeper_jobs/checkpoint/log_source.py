@@ -1,0 +1,114 @@
+"""Where a tablespace's log is: from ZooKeeper, what has to be read from which ledgers, up to an LSN. Writes nothing, fences nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.formats.herddb_ledgers import LedgerList, decode_ledgers, ledgers_path
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, tablespace_path
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
+from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, PartitionSpec, last_confirmed, plan_partitions
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.wal.lsn import Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class LogSource:
+    """The log of one tablespace; its methods read fresh."""
+
+    catalog: LedgerCatalog
+    herd_root: str
+    tablespace: TablespaceRecord
+
+    def confirmed_end(self) -> Lsn:
+        """The last entry of the log that is confirmed for certain.
+
+        It may trail behind the last acknowledged one: a LAC becomes known with the entry after it (HerdDB's idle NOOP at the latest).
+        Raises CheckpointRetryable when the log is empty or no bookie of its open ledger answers.
+        """
+        for metadata in reversed(self._metadata(self._ledgers().active)):
+            try:
+                last = last_confirmed(metadata, self.catalog.bookie_addresses())
+            except LastConfirmedUnknownError as error:
+                raise CheckpointRetryable(str(error)) from error
+            if last >= 0:
+                return Lsn(metadata.ledger_id, last)
+        raise CheckpointRetryable(f"the log of tablespace {self.tablespace.name!r} has no confirmed entry yet")
+
+    def ledgers_up_to(self, target: Lsn) -> list[tuple[LedgerMetadata, int]]:
+        """The ledgers of the log up to an LSN, each with the last entry to read.
+
+        Raises:
+            CheckpointRefused: the log doesn't begin with its first ledger any more, or the LSN is not in it.
+            CheckpointRetryable: the LSN is not confirmed yet, or a ledger before it is still being closed.
+        """
+        ledgers = self._ledgers()
+        if not ledgers.complete:
+            raise CheckpointRefused(
+                f"the log of tablespace {self.tablespace.name!r} begins with ledger {ledgers.active[0] if ledgers.active else 'none'}, its "
+                f"first one was {ledgers.first}: older ones were dropped, so it needs a base checkpoint; not in this version"
+            )
+        if target.ledger_id not in ledgers.active:
+            raise CheckpointRefused(f"LSN {target}: ledger {target.ledger_id} is not in the log of {self.tablespace.name!r}")
+        metadata = self._metadata([ledger for ledger in ledgers.active if ledger <= target.ledger_id])
+        read = [(ledger, self._last_entry(ledger)) for ledger in metadata[:-1]]
+        confirmed = self._confirmed(metadata[-1])
+        if target.entry_id > confirmed:
+            if metadata[-1].closed:
+                raise CheckpointRefused(f"LSN {target}: ledger {target.ledger_id} is closed and ends with entry {confirmed}")
+            raise CheckpointRetryable(f"LSN {target} is not confirmed yet: ledger {target.ledger_id} is confirmed up to entry {confirmed}")
+        return [*read, (metadata[-1], target.entry_id)]
+
+    def partitions(self, ledgers: Sequence[tuple[LedgerMetadata, int]], count: int) -> tuple[PartitionSpec, ...]:
+        """What each of about `count` tasks reads."""
+        return plan_partitions(ledgers, self.catalog.bookie_addresses(), count)
+
+    def _confirmed(self, metadata: LedgerMetadata) -> int:
+        try:
+            return last_confirmed(metadata, self.catalog.bookie_addresses())
+        except LastConfirmedUnknownError as error:
+            raise CheckpointRetryable(str(error)) from error
+
+    def _last_entry(self, metadata: LedgerMetadata) -> int:
+        if metadata.last_entry_id is None:
+            raise CheckpointRetryable(f"ledger {metadata.ledger_id} is followed by another one but not closed yet: its end is not known")
+        return metadata.last_entry_id
+
+    def _ledgers(self) -> LedgerList:
+        data = _get(self.catalog, ledgers_path(self.herd_root, self.tablespace.uuid))
+        return decode_ledgers(data or b"")
+
+    def _metadata(self, ledger_ids: Sequence[int]) -> list[LedgerMetadata]:
+        found: list[LedgerMetadata] = []
+        for item in self.catalog.read_many(ledger_ids):
+            if isinstance(item, UndecodableMetadata):
+                raise InvariantViolated(f"metadata of ledger {item.ledger_id}: {item.reason}")
+            found.append(item.metadata)
+        missing = sorted(set(ledger_ids) - {metadata.ledger_id for metadata in found})
+        if missing:
+            raise InvariantViolated(f"ledger {missing[0]} is in the log of {self.tablespace.name!r}, but BookKeeper doesn't know it")
+        return found
+
+
+def open_log(catalog: LedgerCatalog, herd_root: str, tablespace: str) -> LogSource:
+    """The log of the tablespace of that name. Raises CheckpointRefused when there is none."""
+    root = herd_root.rstrip("/")
+    path = tablespace_path(root, tablespace)
+    data = _get(catalog, path)
+    if data is None:
+        raise CheckpointRefused(f"--tablespace is {tablespace!r}: there is none of that name, ZooKeeper has no node {path}")
+    return LogSource(catalog, root, decode_tablespace(data))
+
+
+def _get(catalog: LedgerCatalog, path: str) -> bytes | None:
+    try:
+        return bytes(catalog.client.get(path)[0])
+    except NoNodeError:
+        return None
+    except (KazooException, KazooTimeoutError) as error:
+        raise CheckpointRetryable(f"ZooKeeper did not answer a read of {path}: {type(error).__name__} {error}") from error

@@ -1,0 +1,208 @@
+"""The manifest: what a checkpoint consists of. It is the commit: files that no manifest names are not part of any checkpoint.
+
+`<destination>/<INSTANCEID>/<tablespace uuid>/manifests/<ledger, 20 digits>-<entry, 20 digits>.json`, created only if absent (temporary
+file, fsync, link, fsync of the folder), so that two runs for one LSN can't overwrite each other. Ledger ids restart in a re-created
+cluster, so the path holds the identity of both the cluster and the tablespace. Keys are camelCase; `schemaVersion` is 1.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from herdkeeper_jobs.checkpoint.data_files import sync_folder
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.wal.lsn import Lsn
+
+SCHEMA_VERSION = 1
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore")
+
+
+class Position(_Part):
+    """An LSN."""
+
+    ledger_id: int
+    entry_id: int
+
+    @staticmethod
+    def of(lsn: Lsn) -> Position:
+        """From the log's own type."""
+        return Position(ledger_id=lsn.ledger_id, entry_id=lsn.entry_id)
+
+    @property
+    def lsn(self) -> Lsn:
+        """As the log's own type."""
+        return Lsn(self.ledger_id, self.entry_id)
+
+
+class Identity(_Part):
+    """Whose log it is. Checked before anything is read from or written beside a manifest."""
+
+    instance_id: str
+    tablespace_uuid: str
+    tablespace: str
+    ledgers_root: str
+    herd_root: str
+
+
+class ManifestColumn(_Part):
+    """A column; `type` is HerdDB's name of it (ColumnType)."""
+
+    name: str
+    type: str
+    serial_position: int
+    nullable: bool
+
+
+class ManifestFile(_Part):
+    """A Parquet file; `path` below the tablespace's folder, `hash` XXH3-128 of its bytes."""
+
+    path: str
+    rows: int
+    size: int
+    hash: str
+
+
+class ManifestTable(_Part):
+    """A table. `digest` is the order-free digest of the stored rows; `definition` HerdDB's own, in hexadecimal."""
+
+    name: str
+    uuid: str
+    columns: tuple[ManifestColumn, ...]
+    primary_key: tuple[str, ...]
+    auto_increment: bool
+    highest_auto_increment: int | None
+    rows: int
+    digest: str
+    files: tuple[ManifestFile, ...]
+    definition: str
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files."""
+        return sum(file.size for file in self.files)
+
+
+class ManifestIndex(_Part):
+    """An index."""
+
+    name: str
+    table: str
+    type: str
+    unique: bool
+    columns: tuple[str, ...]
+
+
+class ManifestTransaction(_Part):
+    """A transaction that was open at the LSN; its changes are not in the checkpoint."""
+
+    transaction_id: int
+    begin: Position
+
+
+class Verification(_Part):
+    """How the checkpoint was verified, and by whom: `Reread` by the job itself, `Follower` by a follower's digest at the LSN as well."""
+
+    how: str
+    by: str
+
+
+class Manifest(_Part):
+    """A checkpoint: exactly the commits up to `lsn`."""
+
+    schema_version: int = SCHEMA_VERSION
+    identity: Identity
+    lsn: Position
+    lsn_timestamp_millis: int | None
+    """Wall time of the last entry, by its leader's clock, taken before it was appended."""
+    run_id: str
+    entries_read: int
+    tables: tuple[ManifestTable, ...]
+    indexes: tuple[ManifestIndex, ...]
+    open_transactions: tuple[ManifestTransaction, ...]
+    restart_lsn: Position
+    """From where a later run must read again: the oldest BEGIN that was open, else the LSN itself."""
+    verified: Verification
+    versions: dict[str, str]
+
+    def logical_content(self) -> dict[str, tuple[str, int, str]]:
+        """What must be equal in any two checkpoints at one LSN: per table its uuid, rows and digest."""
+        return {table.name: (table.uuid, table.rows, table.digest) for table in self.tables}
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedManifest:
+    """The manifest that is now the one for its LSN; `existed` when another run had committed it before."""
+
+    manifest: Manifest
+    path: Path
+    existed: bool
+
+
+def tablespace_folder(destination: Path, identity: Identity) -> Path:
+    """Where everything of one tablespace of one cluster lies."""
+    return destination / identity.instance_id / identity.tablespace_uuid
+
+
+def manifest_path(folder: Path, lsn: Lsn) -> Path:
+    """The manifest of an LSN; names sort in log order."""
+    return folder / "manifests" / f"{lsn.ledger_id:020d}-{lsn.entry_id:020d}.json"
+
+
+def read_manifest(path: Path) -> Manifest:
+    """Raises InvariantViolated for a file that is no manifest of a version that this program knows."""
+    try:
+        document: Any = json.loads(path.read_bytes())
+        version = document.get("schemaVersion")
+        if version != SCHEMA_VERSION:
+            raise InvariantViolated(f"{path}: schemaVersion {version}, this program knows {SCHEMA_VERSION}")
+        return Manifest.model_validate(document)
+    except (ValueError, AttributeError) as error:
+        raise InvariantViolated(f"{path} is no manifest: {error}") from error
+
+
+def commit_manifest(manifest: Manifest, folder: Path) -> CommittedManifest:
+    """Makes the checkpoint exist, unless one for its LSN exists already.
+
+    Raises:
+        InvariantViolated: the existing one belongs to another log, or has another content: one of the two is wrong.
+    """
+    path = manifest_path(folder, manifest.lsn.lsn)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    with temporary.open("xb") as stream:
+        stream.write(manifest.model_dump_json(by_alias=True, indent=1).encode())
+        stream.flush()
+        os.fsync(stream.fileno())
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        existing = read_manifest(path)
+        _require_equal(existing, manifest, path)
+        return CommittedManifest(existing, path, existed=True)
+    finally:
+        temporary.unlink()
+    sync_folder(path.parent)
+    sync_folder(folder)
+    return CommittedManifest(manifest, path, existed=False)
+
+
+def _require_equal(existing: Manifest, manifest: Manifest, path: Path) -> None:
+    if existing.identity != manifest.identity:
+        raise InvariantViolated(f"{path} belongs to {existing.identity}, this run read {manifest.identity}")
+    before, now = existing.logical_content(), manifest.logical_content()
+    for table in sorted(before.keys() | now.keys()):
+        if before.get(table) != now.get(table):
+            raise InvariantViolated(
+                f"{path} exists with another content: table {table!r} is {before.get(table)} there and {now.get(table)} in this run"
+            )

@@ -1,0 +1,77 @@
+"""What the job asks of SQL nodes over their HTTP port: the leader's log position, and a follower's digest at an LSN.
+
+Shapes: images/herddb, TablespacesEndpoint and DigestEndpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
+from herdkeeper_jobs.wal.lsn import Lsn
+
+_CALL_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerDigest:
+    """A follower's tables exactly after an LSN."""
+
+    lsn: Lsn
+    tables: Mapping[str, RowDigest]
+    node: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotHeld:
+    """The follower could not be held at the LSN. `position` is where it is, None when it didn't say."""
+
+    reason: str
+    position: Lsn | None
+
+
+def log_position(address: str, tablespace: str) -> Lsn:
+    """The last entry that the node at `host:port` has written or read of the tablespace's log. Raises CheckpointRetryable."""
+    status, body = _call(address, "/tablespaces", "GET", _CALL_SECONDS)
+    found = [item for item in body if item["name"] == tablespace.lower()] if status == 200 and isinstance(body, list) else []
+    if not found or found[0]["log"] is None:
+        raise CheckpointRetryable(f"the node {address} does not tell a log position of tablespace {tablespace!r} (status {status})")
+    return _position(found[0]["log"])
+
+
+def follower_digest(address: str, tablespace: str, lsn: Lsn, timeout_seconds: int) -> FollowerDigest | NotHeld:
+    """Has the follower at `host:port` held at the LSN and its tables digested. Raises CheckpointRetryable when it doesn't answer."""
+    name = urllib.parse.quote(tablespace.lower())
+    query = urllib.parse.urlencode({"ledger": lsn.ledger_id, "entry": lsn.entry_id, "timeoutSeconds": timeout_seconds})
+    status, body = _call(address, f"/tablespaces/{name}/digest?{query}", "POST", timeout_seconds + _CALL_SECONDS)
+    if not isinstance(body, dict):
+        raise CheckpointRetryable(f"the node {address} answered {status} to a request for a digest, and no JSON object")
+    if status == 200:
+        tables = {table: RowDigest.parse(item["rows"], item["digest"]) for table, item in body["tables"].items()}
+        return FollowerDigest(Lsn(body["ledger"], body["entry"]), tables, address)
+    position = body.get("position")
+    return NotHeld(f"the node {address} answered {status}: {body.get('error', body)}", _position(position) if position else None)
+
+
+def _position(body: Mapping[str, int]) -> Lsn:
+    return Lsn(body["ledgerId"], body["entryId"])
+
+
+def _call(address: str, path: str, method: str, timeout_seconds: float) -> tuple[int, object]:
+    request = urllib.request.Request(f"http://{address}{path}", method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=timeout_seconds) as answer:  # noqa: S310 - as above
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        try:
+            return error.code, json.load(error)
+        except ValueError:
+            return error.code, None
+    except (OSError, ValueError) as error:
+        raise CheckpointRetryable(f"the node {address} did not answer {method} {path}: {error}") from error

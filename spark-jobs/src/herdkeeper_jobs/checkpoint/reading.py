@@ -1,0 +1,63 @@
+"""Reads checkpoints: finds the latest one of a tablespace, lists its tables, loads a table. Needs neither Spark nor the cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from herdkeeper.formats.herddb_table import ColumnType
+from herdkeeper_jobs.checkpoint.arrow_table import ARROW_TYPES
+from herdkeeper_jobs.checkpoint.manifest import Manifest, ManifestTable, read_manifest
+
+
+class CheckpointNotFoundError(LookupError):
+    """There is no such checkpoint or table; the message says where was looked."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedCheckpoint:
+    """A checkpoint on a file system."""
+
+    manifest: Manifest
+    folder: Path
+    """The tablespace's folder, which the paths of files are relative to."""
+
+    def table(self, name: str) -> ManifestTable:
+        """What the manifest says of a table. Raises CheckpointNotFoundError naming those that it has."""
+        for table in self.manifest.tables:
+            if table.name == name:
+                return table
+        raise CheckpointNotFoundError(f"no table {name!r} in the checkpoint; it has {[table.name for table in self.manifest.tables]}")
+
+    def load(self, name: str) -> pa.Table:
+        """All rows of a table, in no order; timestamps in UTC. Raises CheckpointNotFoundError."""
+        table = self.table(name)
+        schema = pa.schema([pa.field(column.name, ARROW_TYPES[ColumnType[column.type]]) for column in table.columns])
+        return pa.concat_tables([schema.empty_table(), *(pq.read_table(self.folder / file.path, schema=schema) for file in table.files)])
+
+
+def open_manifest(path: Path) -> OpenedCheckpoint:
+    """The checkpoint of one manifest file. Raises InvariantViolated for a file that is no manifest."""
+    return OpenedCheckpoint(read_manifest(path), path.parent.parent)
+
+
+def manifests(destination: Path, instance_id: str = "*", tablespace_uuid: str = "*") -> list[Path]:
+    """Manifests below a destination, of one cluster or tablespace when given, each tablespace's in log order."""
+    return sorted(destination.glob(f"{instance_id}/{tablespace_uuid}/manifests/[0-9]*.json"))
+
+
+def open_latest(destination: Path, tablespace_uuid: str = "*") -> OpenedCheckpoint:
+    """The checkpoint with the highest LSN.
+
+    Raises:
+        CheckpointNotFoundError: there is none, or there are several tablespaces and none was named, whose LSNs can't be compared.
+    """
+    found = manifests(destination, tablespace_uuid=tablespace_uuid)
+    if not found:
+        raise CheckpointNotFoundError(f"no manifest below {destination} for tablespace uuid {tablespace_uuid}")
+    if len({path.parent for path in found}) > 1:
+        raise CheckpointNotFoundError(f"several tablespaces below {destination}: name one of {sorted({p.parts[-3] for p in found})}")
+    return open_manifest(found[-1])

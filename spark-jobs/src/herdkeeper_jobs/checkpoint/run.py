@@ -1,0 +1,224 @@
+"""The Checkpoint job's table of contents: target -> log -> timeline -> fold -> files -> verify -> manifest."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+
+from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome, TableSummary
+from herdkeeper.formats.herddb_table import TableDefinition, encode_table
+from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
+from herdkeeper_jobs.bookkeeper.reader import PartitionSpec, read_partition
+from herdkeeper_jobs.checkpoint.data_files import WrittenTable, sync_folders, verify_files, write_tables
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
+from herdkeeper_jobs.checkpoint.manifest import (
+    CommittedManifest,
+    Identity,
+    Manifest,
+    ManifestColumn,
+    ManifestFile,
+    ManifestIndex,
+    ManifestTable,
+    ManifestTransaction,
+    Position,
+    Verification,
+    commit_manifest,
+    tablespace_folder,
+)
+from herdkeeper_jobs.checkpoint.node_http import FollowerDigest
+from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
+from herdkeeper_jobs.wal.decode import LOG_COLUMNS, decode_batches
+from herdkeeper_jobs.wal.fold import LogExtent, highest_auto_increments, last_changes, log_extent, log_timeline, place_changes
+from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointRequest:
+    """What one run shall do."""
+
+    herd_root: str
+    tablespace: str
+    target: TargetRequest
+    destination: Path
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """What the fold gave: everything that a manifest is made of but who asked for it."""
+
+    extent: LogExtent
+    timeline: Timeline
+    written: list[WrittenTable]
+    highest_keys: dict[str, int]
+
+
+def run_checkpoint(spark: SparkSession, catalog: LedgerCatalog, request: CheckpointRequest) -> CheckpointSummary:
+    """Makes one checkpoint and returns what became of it.
+
+    Raises:
+        CheckpointRefused, CheckpointRetryable, InvariantViolated: see `errors`. No manifest was written then.
+    """
+    started = time.monotonic()
+    log = open_log(catalog, request.herd_root, request.tablespace)
+    target = choose_target(log, request.target)
+    identity = Identity(
+        instance_id=catalog.instance_id,
+        tablespace_uuid=log.tablespace.uuid,
+        tablespace=log.tablespace.name,
+        ledgers_root=catalog.root,
+        herd_root=log.herd_root,
+    )
+    folder = tablespace_folder(request.destination, identity)
+    folded = _fold(spark, log, target.lsn, (folder, request.run_id))
+    sync_folders(folder, request.run_id, request.destination)
+    verify_files(zip(folded.timeline.tables, folded.written, strict=True), folder)
+    verified = _compare(folded, target.follower)
+    committed = commit_manifest(_manifest(identity, target, request.run_id, folded, verified), folder)
+    if committed.existed and committed.manifest.run_id != request.run_id:
+        # This run's files belong to no manifest. Those of an earlier attempt of the same run may be the committed ones.
+        shutil.rmtree(folder / "data" / request.run_id, ignore_errors=True)
+    return _summary(committed, request, time.monotonic() - started)
+
+
+def read_log(spark: SparkSession, partitions: tuple[PartitionSpec, ...]) -> DataFrame:
+    """The decoded log entries of the partitions, one task each. Columns: `wal.decode.LOG_COLUMNS`."""
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for position in batch.column(0).to_pylist():
+                yield from decode_batches(read_partition(partitions[position]))
+
+    return spark.range(0, len(partitions), 1, max(1, len(partitions))).mapInArrow(read, LOG_COLUMNS)
+
+
+def _fold(spark: SparkSession, log: LogSource, lsn: Lsn, where: tuple[Path, str]) -> _Folded:
+    cores = spark.sparkContext.defaultParallelism
+    ledgers = log.ledgers_up_to(lsn)
+    # On disk, so that bookies are read once: the timeline, the extent and the fold each go over the log.
+    entries = read_log(spark, log.partitions(ledgers, 3 * cores)).persist(StorageLevel.DISK_ONLY)
+    try:
+        extent = log_extent(entries)
+        expected = sum(last + 1 for _, last in ledgers)
+        if extent.entries != expected:
+            raise InvariantViolated(f"the log up to {lsn} has {expected} entries, {extent.entries} were read")
+        timeline = log_timeline(entries)
+        placed = place_changes(entries, timeline)
+        written = write_tables(last_changes(placed, 2 * cores), timeline.tables, *where)
+        return _Folded(extent, timeline, written, highest_auto_increments(placed, timeline))
+    finally:
+        entries.unpersist()
+
+
+def _compare(folded: _Folded, follower: FollowerDigest | None) -> Verification:
+    """Compares with the follower's tables, if there are any to compare with."""
+    if follower is None:
+        return Verification(how="Reread", by="the checkpoint job")
+    ours = {table.name: written.digest for table, written in zip(folded.timeline.tables, folded.written, strict=True)}
+    for table in sorted(ours.keys() | follower.tables.keys()):
+        mine, theirs = ours.get(table), follower.tables.get(table)
+        if mine != theirs:
+            raise InvariantViolated(
+                f"table {table!r} at {follower.lsn}: the fold of the log has {_describe(mine)}, the follower {follower.node} has "
+                f"{_describe(theirs)}"
+            )
+    return Verification(how="Follower", by=follower.node)
+
+
+def _describe(digest: RowDigest | None) -> str:
+    return "no such table" if digest is None else f"{digest.rows} rows with digest {digest.hex}"
+
+
+def _manifest(identity: Identity, target: Target, run_id: str, folded: _Folded, verified: Verification) -> Manifest:
+    timeline = folded.timeline
+    begins = [transaction.begin for transaction in timeline.open_transactions]
+    return Manifest(
+        identity=identity,
+        lsn=Position.of(target.lsn),
+        lsn_timestamp_millis=folded.extent.last_timestamp_millis,
+        run_id=run_id,
+        entries_read=folded.extent.entries,
+        tables=tuple(
+            _manifest_table(table, written, folded.highest_keys.get(table.uuid))
+            for table, written in zip(timeline.tables, folded.written, strict=True)
+        ),
+        indexes=tuple(
+            ManifestIndex(
+                name=index.name,
+                table=index.table,
+                type=index.type,
+                unique=index.unique,
+                columns=tuple(name for name, _, _ in index.columns),
+            )
+            for index in timeline.indexes
+        ),
+        open_transactions=tuple(
+            ManifestTransaction(transaction_id=transaction.transaction_id, begin=Position.of(transaction.begin))
+            for transaction in timeline.open_transactions
+        ),
+        restart_lsn=Position.of(min(begins, default=target.lsn)),
+        verified=verified,
+        versions=_versions(),
+    )
+
+
+def _manifest_table(table: TableDefinition, written: WrittenTable, highest_key: int | None) -> ManifestTable:
+    return ManifestTable(
+        name=table.name,
+        uuid=table.uuid,
+        columns=tuple(
+            ManifestColumn(name=column.name, type=column.type.name, serial_position=column.serial_position, nullable=column.nullable)
+            for column in table.columns
+        ),
+        primary_key=table.primary_key,
+        auto_increment=table.auto_increment,
+        highest_auto_increment=highest_key,
+        rows=written.digest.rows,
+        digest=written.digest.hex,
+        files=tuple(ManifestFile(path=file.path, rows=file.rows, size=file.size, hash=file.hash) for file in written.files),
+        definition=encode_table(table).hex(),
+    )
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for name in ("herdkeeper", "pyspark", "pyarrow"):
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            versions[name] = "not installed as a package"
+    return versions
+
+
+def _summary(committed: CommittedManifest, request: CheckpointRequest, seconds: float) -> CheckpointSummary:
+    manifest = committed.manifest
+    by = f"compared with follower {manifest.verified.by}" if manifest.verified.how == "Follower" else "files re-read"
+    done = "existed already" if committed.existed else "written"
+    return CheckpointSummary(
+        run_id=request.run_id,
+        outcome=JobOutcome.ALREADY_DONE if committed.existed else JobOutcome.SUCCEEDED,
+        message=f"checkpoint at {manifest.lsn.lsn} {done}; {by}; {len(manifest.open_transactions)} transactions open there",
+        instance_id=manifest.identity.instance_id,
+        tablespace=manifest.identity.tablespace,
+        tablespace_uuid=manifest.identity.tablespace_uuid,
+        ledger_id=manifest.lsn.ledger_id,
+        entry_id=manifest.lsn.entry_id,
+        manifest=str(committed.path.relative_to(request.destination)),
+        entries_read=manifest.entries_read,
+        rows=sum(table.rows for table in manifest.tables),
+        bytes=sum(table.bytes for table in manifest.tables),
+        duration_seconds=round(seconds, 3),
+        tables=tuple(TableSummary(table.name, table.rows, table.bytes, table.digest) for table in manifest.tables),
+    )

@@ -1,0 +1,1 @@
+"""HerdDB's write-ahead log in Spark: decoding its entries, and folding them into the tables at an LSN."""

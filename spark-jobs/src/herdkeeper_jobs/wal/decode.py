@@ -1,0 +1,58 @@
+"""Log entries as rows: from payloads that were read from bookies to columns. Runs in tasks, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from herdkeeper.formats.herddb_log_entry import LogEntry, decode_log_entry
+from herdkeeper.formats.java_data import MalformedDataError
+
+LOG_SCHEMA = pa.schema(
+    [
+        pa.field("ledger_id", pa.int64(), nullable=False),
+        pa.field("entry_id", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.int64(), nullable=False),
+        pa.field("type", pa.int32(), nullable=False),
+        pa.field("transaction_id", pa.int64(), nullable=False),
+        pa.field("table_name", pa.string(), nullable=False),
+        pa.field("row_key", pa.binary(), nullable=False),
+        pa.field("row_value", pa.binary(), nullable=False),
+    ]
+)
+"""One row per log entry; `timestamp` in milliseconds. `table_name`, `row_key` and `row_value` are empty where a type has none."""
+
+LOG_COLUMNS = (
+    "ledger_id long, entry_id long, timestamp long, type int, transaction_id long, table_name string, row_key binary, row_value binary"
+)
+"""LOG_SCHEMA as Spark's DDL text."""
+
+
+def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches with ledger_id, entry_id and payload (`herdkeeper_jobs.bookkeeper.reader.ENTRY_SCHEMA`) as batches of LOG_SCHEMA.
+
+    Raises:
+        MalformedDataError: naming the LSN, for a payload that is no log entry.
+    """
+    for batch in batches:
+        ledgers, entries, payloads = (batch.column(name).to_pylist() for name in ("ledger_id", "entry_id", "payload"))
+        decoded = [_decode(*entry) for entry in zip(ledgers, entries, payloads, strict=True)]
+        columns = [
+            batch.column("ledger_id"),
+            batch.column("entry_id"),
+            pa.array([entry.timestamp_millis for entry in decoded], pa.int64()),
+            pa.array([int(entry.type) for entry in decoded], pa.int32()),
+            pa.array([entry.transaction_id for entry in decoded], pa.int64()),
+            pa.array([entry.table for entry in decoded], pa.string()),
+            pa.array([entry.key for entry in decoded], pa.binary()),
+            pa.array([entry.value for entry in decoded], pa.binary()),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=LOG_SCHEMA)
+
+
+def _decode(ledger_id: int, entry_id: int, payload: bytes) -> LogEntry:
+    try:
+        return decode_log_entry(payload)
+    except MalformedDataError as error:
+        raise MalformedDataError(f"log entry {ledger_id},{entry_id}: {error}") from error

@@ -1,0 +1,160 @@
+"""Folds a decoded log into the rows of the tables at its end, with Spark. DataFrame to DataFrame; reads and writes nothing outside.
+
+First the control entries, which are few, are collected and walked in order on the driver (`timeline`). Then every row change finds its
+place by itself, so that the changes can be spread by key; of the changes of a key the last one in the order of application wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, functions
+
+from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
+from herdkeeper.formats.herddb_table import ColumnType
+from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.timeline import ControlEntry, Placement, Timeline, Touch, walk
+
+_PLACED_COLUMNS = (
+    "table_index int, row_key binary, row_value binary, deleted boolean, "
+    "applied_ledger long, applied_entry long, ledger_id long, entry_id long"
+)
+_PLACED_SCHEMA = pa.schema(
+    [
+        ("table_index", pa.int32()),
+        ("row_key", pa.binary()),
+        ("row_value", pa.binary()),
+        ("deleted", pa.bool_()),
+        ("applied_ledger", pa.int64()),
+        ("applied_entry", pa.int64()),
+        ("ledger_id", pa.int64()),
+        ("entry_id", pa.int64()),
+    ]
+)
+_NOT_CONTROL = [int(kind) for kind in (*ROW_CHANGES, LogEntryType.NOOP, LogEntryType.CONSISTENCY_CHECK)]
+_CHANGES = [int(kind) for kind in ROW_CHANGES]
+
+
+@dataclass(frozen=True, slots=True)
+class LogExtent:
+    """What a log holds, to compare with what it should hold."""
+
+    entries: int
+    last_timestamp_millis: int | None
+    """Of the last entry, by the clock of its leader; None for an empty log."""
+
+
+def log_extent(log: DataFrame) -> LogExtent:
+    """Counts the entries of a decoded log and finds the last one's time."""
+    last = functions.max_by("timestamp", functions.struct("ledger_id", "entry_id"))
+    row = log.agg(functions.count("*").alias("entries"), last.alias("last")).first()
+    assert row is not None
+    return LogExtent(row["entries"], row["last"])
+
+
+def log_timeline(log: DataFrame) -> Timeline:
+    """The timeline of a decoded log (columns `decode.LOG_COLUMNS`). Raises what `timeline.walk` raises."""
+    rows = (
+        log.where(~functions.col("type").isin(_NOT_CONTROL))
+        .select("ledger_id", "entry_id", "type", "transaction_id", "table_name", "row_value")
+        .collect()
+    )
+    entries = sorted(
+        ControlEntry(Lsn(row[0], row[1]), LogEntryType(row[2]), row[3], row[4], bytes(row[5]))
+        for row in rows  # one per transaction boundary and definition
+    )
+    truncated = sorted({entry.table for entry in entries if entry.type is LogEntryType.TRUNCATE})
+    return walk(entries, _touches(log, truncated) if truncated else ())
+
+
+def _touches(log: DataFrame, tables: list[str]) -> list[Touch]:
+    rows = (
+        log.where(functions.col("type").isin(_CHANGES) & (functions.col("transaction_id") > 0) & functions.col("table_name").isin(tables))
+        .groupBy("transaction_id", "table_name", "ledger_id")
+        .agg(functions.min("entry_id").alias("first"))
+        .collect()
+    )
+    return [Touch(row["transaction_id"], row["table_name"], Lsn(row["ledger_id"], row["first"])) for row in rows]
+
+
+def place_changes(log: DataFrame, timeline: Timeline) -> DataFrame:
+    """The row changes that are part of the state at the end, each with its table's index in the timeline and its LSN of application.
+
+    A task raises LogInconsistentError, which reaches the driver inside Spark's own exception.
+    """
+    broadcast = log.sparkSession.sparkContext.broadcast(timeline)
+
+    def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _placed(batches, broadcast.value.place)
+
+    return log.where(functions.col("type").isin(_CHANGES)).mapInArrow(place, _PLACED_COLUMNS)
+
+
+def _placed(batches: Iterable[pa.RecordBatch], place: Callable[[Lsn, int, str], Placement | None]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        ledgers, entries, transactions, tables = (
+            batch.column(name).to_pylist() for name in ("ledger_id", "entry_id", "transaction_id", "table_name")
+        )
+        kept: list[int] = []
+        indexes: list[int] = []
+        applied: list[Lsn] = []
+        for row, (ledger, entry, transaction, table) in enumerate(zip(ledgers, entries, transactions, tables, strict=True)):
+            placement = place(Lsn(ledger, entry), transaction, table)
+            if placement is not None:
+                kept.append(row)
+                indexes.append(placement.table)
+                applied.append(placement.applied)
+        rows = batch.take(pa.array(kept, pa.int64()))
+        deleted = pa.array([kind == LogEntryType.DELETE for kind in rows.column("type").to_pylist()], pa.bool_())
+        columns = [
+            pa.array(indexes, pa.int32()),
+            rows.column("row_key"),
+            rows.column("row_value"),
+            deleted,
+            pa.array([lsn.ledger_id for lsn in applied], pa.int64()),
+            pa.array([lsn.entry_id for lsn in applied], pa.int64()),
+            rows.column("ledger_id"),
+            rows.column("entry_id"),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=_PLACED_SCHEMA)
+
+
+def last_changes(placed: DataFrame, partitions: int) -> DataFrame:
+    """The rows that are left: table_index, row_key, row_value, partitioned by table and key.
+
+    repartition before max_by lets the aggregation run without a second shuffle (measured: 13.5 s against 15.1 s for 20M changes).
+    """
+    order = functions.struct("applied_ledger", "applied_entry", "ledger_id", "entry_id")
+    return (
+        placed.repartition(partitions, "table_index", "row_key")
+        .groupBy("table_index", "row_key")
+        .agg(functions.max_by(functions.struct("deleted", "row_value"), order).alias("last"))
+        .where(~functions.col("last.deleted"))
+        .select("table_index", "row_key", functions.col("last.row_value").alias("row_value"))
+    )
+
+
+def highest_auto_increments(placed: DataFrame, timeline: Timeline) -> dict[str, int]:
+    """Per uuid of a table with auto-increment, the highest key that any applied change named: a deleted top row counts too.
+
+    A restore needs it, or ids would be given twice.
+    """
+    wanted = {position: table for position, table in enumerate(timeline.tables) if table.auto_increment}
+    if not wanted:
+        return {}
+    sizes = {position: 8 if table.key_columns[0].type is ColumnType.LONG else 4 for position, table in wanted.items()}
+    # As unsigned text the highest key of positive numbers is the highest number; negative ones are told apart by their first bit.
+    keys = functions.hex("row_key")
+    rows = (
+        placed.where(functions.col("table_index").isin(list(wanted)) & (functions.substring(keys, 1, 1) < "8"))
+        .groupBy("table_index")
+        .agg(functions.max(keys).alias("highest"))
+        .collect()
+    )
+    return {
+        wanted[row["table_index"]].uuid: int.from_bytes(bytes.fromhex(row["highest"]), "big")
+        for row in rows
+        if len(row["highest"]) == 2 * sizes[row["table_index"]]
+    }

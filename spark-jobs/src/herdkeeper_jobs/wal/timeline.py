@@ -1,0 +1,303 @@
+"""What the control entries of a log say: which transactions committed where, and which tables had which name when. Pure.
+
+Control entries are all but row changes and NOOPs; they are few, so one process walks them in log order. The result tells for any row
+change, in any order and on any machine, whether it is part of the state at the end, of which table, and in which place it applies:
+
+- Outside a transaction (id 0) it applies at its own LSN. Inside, at its transaction's COMMIT; without one by the end it does not apply.
+- A transaction's net effect on a key is its last change of that key: HerdDB applies new rows, then changed, then deleted ones, and
+  keeps a key in one of the three only (`herddb.model.Transaction`). So the order (commit LSN, own LSN) is the order of application.
+- Transaction ids restart with every leader. A BEGIN on an id that is open replaces it; what it had changed is gone.
+- A change names its table by name. HerdDB looks the name up when it applies the change: at the entry outside of a transaction, at the
+  COMMIT inside. A name that means nothing at the COMMIT (renamed or dropped meanwhile) is passed over, there and here.
+- TRUNCATE takes effect unless an open transaction touches the table: it is logged before it is checked, and refused then.
+
+Source: TableSpaceManager.apply, TableManager.apply and Transaction of HerdDB 0.29.0.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, assert_never
+
+from herdkeeper.formats.herddb_index import IndexDefinition, decode_index
+from herdkeeper.formats.herddb_log_entry import LogEntryType
+from herdkeeper.formats.herddb_table import TableDefinition, decode_table
+from herdkeeper_jobs.wal.lsn import Lsn
+
+
+class LogInconsistentError(RuntimeError):
+    """The log can't be replayed from nothing: an entry refers to something that no earlier entry made."""
+
+
+class ControlEntry(NamedTuple):
+    """A log entry that changes no row."""
+
+    lsn: Lsn
+    type: LogEntryType
+    transaction_id: int
+    table: str = ""
+    value: bytes = b""
+
+
+class Touch(NamedTuple):
+    """That a transaction changed rows of a table in a ledger: needed for TRUNCATE only."""
+
+    transaction_id: int
+    table: str
+    first: Lsn
+    """The first such change in that ledger. Within one ledger an id names one transaction."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenTransaction:
+    """A transaction that had begun and not ended at the end of the log."""
+
+    transaction_id: int
+    begin: Lsn
+
+
+@dataclass(slots=True)
+class _Transaction:
+    id: int
+    begin: Lsn
+    new_tables: list[str] = field(default_factory=list)
+    new_indexes: list[str] = field(default_factory=list)
+    dropped_tables: list[str] = field(default_factory=list)
+    dropped_indexes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a row change belongs: index of the table in `Timeline.tables`, and the LSN at which it applies."""
+
+    table: int
+    applied: Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """One life of a transaction id: (begin, end), end None while open; `committed` says whether it ended by COMMIT."""
+
+    begin: Lsn
+    end: Lsn | None
+    committed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The outcome of the walk. Picklable; it travels to the tasks."""
+
+    tables: tuple[TableDefinition, ...]
+    """The tables at the end, by name. Not those that only an open transaction created."""
+    indexes: tuple[IndexDefinition, ...]
+    open_transactions: tuple[OpenTransaction, ...]
+    spans: Mapping[int, tuple[_Span, ...]]
+    names: Mapping[str, tuple[tuple[Lsn, ...], tuple[str | None, ...]]]
+    """Per name, when its meaning changed and to which table's uuid."""
+    truncated: Mapping[str, Lsn]
+    """Per uuid, the last TRUNCATE that took effect."""
+    positions: Mapping[str, int]
+    """Per uuid, the index in `tables`."""
+
+    def place(self, lsn: Lsn, transaction_id: int, table: str) -> Placement | None:
+        """Where a row change applies, None when it is not part of the state at the end.
+
+        Raises:
+            LogInconsistentError: its transaction was never begun, or outside of one its table does not exist.
+        """
+        if transaction_id <= 0:
+            applied: Lsn | None = lsn
+            uuid = self._meaning(table, bisect_right(self._changes(table), lsn))
+            if uuid is None:
+                raise LogInconsistentError(f"entry {lsn} changes a row of table {table!r}, which does not exist there")
+        else:
+            applied = self._commit(lsn, transaction_id)
+            # what the name meant just before the COMMIT, whose own DROP TABLEs come last
+            uuid = None if applied is None else self._meaning(table, bisect_left(self._changes(table), applied))
+        if applied is None or uuid is None or uuid not in self.positions:
+            return None
+        truncated = self.truncated.get(uuid)
+        if truncated is not None and applied < truncated:
+            return None
+        return Placement(self.positions[uuid], applied)
+
+    def _changes(self, table: str) -> tuple[Lsn, ...]:
+        return self.names[table][0] if table in self.names else ()
+
+    def _meaning(self, table: str, changes: int) -> str | None:
+        return self.names[table][1][changes - 1] if changes else None
+
+    def _commit(self, lsn: Lsn, transaction_id: int) -> Lsn | None:
+        spans = self.spans.get(transaction_id, ())
+        position = bisect_right(spans, lsn, key=lambda span: span.begin) - 1
+        span = spans[position] if position >= 0 else None
+        if span is None or (span.end is not None and lsn > span.end):
+            raise LogInconsistentError(f"entry {lsn} belongs to transaction {transaction_id}, which is not open there")
+        return span.end if span.committed else None
+
+
+def walk(entries: Iterable[ControlEntry], touches: Iterable[Touch] = ()) -> Timeline:
+    """The timeline of control entries, which must come in log order. `touches` are needed when there are TRUNCATEs.
+
+    Raises:
+        LogInconsistentError: an entry refers to a transaction, a table or an index that no earlier one made.
+        MalformedDataError: a definition that can't be decoded.
+    """
+    walker = _Walker(tuple(touches))
+    for entry in entries:
+        walker.apply(entry)
+    return walker.timeline()
+
+
+class _Walker:
+    def __init__(self, touches: tuple[Touch, ...]) -> None:
+        self._touches = touches
+        self._open: dict[int, _Transaction] = {}
+        self._spans: dict[int, list[_Span]] = {}
+        self._tables: dict[str, TableDefinition] = {}
+        self._uncommitted: set[str] = set()
+        self._by_name: dict[str, str] = {}
+        self._names: dict[str, tuple[list[Lsn], list[str | None]]] = {}
+        self._truncated: dict[str, Lsn] = {}
+        self._indexes: dict[str, tuple[IndexDefinition, str]] = {}
+        self._uncommitted_indexes: set[str] = set()
+
+    def apply(self, entry: ControlEntry) -> None:
+        match entry.type:
+            case LogEntryType.BEGIN:
+                if entry.transaction_id in self._open:
+                    self._end(self._open[entry.transaction_id], entry.lsn, committed=False)
+                self._open[entry.transaction_id] = _Transaction(entry.transaction_id, entry.lsn)
+            case LogEntryType.COMMIT | LogEntryType.ROLLBACK:
+                self._end(self._transaction(entry), entry.lsn, committed=entry.type is LogEntryType.COMMIT)
+            case LogEntryType.CREATE_TABLE | LogEntryType.ALTER_TABLE | LogEntryType.DROP_TABLE | LogEntryType.TRUNCATE:
+                self._change_table(entry)
+            case LogEntryType.CREATE_INDEX | LogEntryType.DROP_INDEX:
+                self._change_index(entry)
+            case LogEntryType.NOOP | LogEntryType.CONSISTENCY_CHECK:
+                pass
+            case LogEntryType.INSERT | LogEntryType.UPDATE | LogEntryType.DELETE:
+                raise ValueError(f"entry {entry.lsn} is a row change, not a control entry")
+            case _:
+                assert_never(entry.type)
+
+    def timeline(self) -> Timeline:
+        live = sorted((table for uuid, table in self._tables.items() if uuid not in self._uncommitted), key=lambda table: table.name)
+        spans = {identity: list(lives) for identity, lives in self._spans.items()}
+        for transaction in self._open.values():
+            spans.setdefault(transaction.id, []).append(_Span(transaction.begin, None, committed=False))
+        indexes = [index for name, (index, _) in sorted(self._indexes.items()) if name not in self._uncommitted_indexes]
+        open_ = sorted((OpenTransaction(item.id, item.begin) for item in self._open.values()), key=lambda item: item.begin)
+        return Timeline(
+            tuple(live),
+            tuple(indexes),
+            tuple(open_),
+            {identity: tuple(lives) for identity, lives in spans.items()},
+            {name: (tuple(lsns), tuple(uuids)) for name, (lsns, uuids) in self._names.items()},
+            dict(self._truncated),
+            {table.uuid: position for position, table in enumerate(live)},
+        )
+
+    def _transaction(self, entry: ControlEntry) -> _Transaction:
+        try:
+            return self._open[entry.transaction_id]
+        except KeyError:
+            raise LogInconsistentError(
+                f"entry {entry.lsn} ({entry.type.name}) belongs to transaction {entry.transaction_id}, which is not open there"
+            ) from None
+
+    def _end(self, transaction: _Transaction, lsn: Lsn, *, committed: bool) -> None:
+        del self._open[transaction.id]
+        self._spans.setdefault(transaction.id, []).append(_Span(transaction.begin, lsn, committed))
+        self._uncommitted.difference_update(transaction.new_tables)
+        self._uncommitted_indexes.difference_update(transaction.new_indexes)
+        for uuid in transaction.dropped_tables if committed else transaction.new_tables:
+            self._drop_table(uuid, lsn)
+        for name in transaction.dropped_indexes if committed else transaction.new_indexes:
+            self._indexes.pop(name, None)
+
+    def _change_table(self, entry: ControlEntry) -> None:
+        if entry.type is LogEntryType.CREATE_TABLE:
+            table = decode_table(entry.value)
+            if entry.transaction_id > 0:
+                self._transaction(entry).new_tables.append(table.uuid)
+                self._uncommitted.add(table.uuid)
+            self._tables[table.uuid] = table
+            self._name(table.name, table.uuid, entry.lsn)
+        elif entry.type is LogEntryType.ALTER_TABLE:
+            self._alter(decode_table(entry.value), entry.lsn)
+        elif entry.type is LogEntryType.DROP_TABLE:
+            uuid = self._uuid_of(entry)
+            if entry.transaction_id > 0:
+                self._transaction(entry).dropped_tables.append(uuid)
+            else:
+                self._drop_table(uuid, entry.lsn)
+        elif not self._touched(entry):
+            self._truncated[self._uuid_of(entry)] = entry.lsn
+
+    def _alter(self, table: TableDefinition, lsn: Lsn) -> None:
+        before = self._tables.get(table.uuid)
+        if before is None:
+            raise LogInconsistentError(f"entry {lsn} alters table {table.name!r} ({table.uuid}), which does not exist there")
+        self._tables[table.uuid] = table
+        if before.name != table.name:
+            self._name(before.name, None, lsn)
+            self._name(table.name, table.uuid, lsn)
+            for name, (index, uuid) in list(self._indexes.items()):
+                if uuid == table.uuid:
+                    self._indexes[name] = (replace(index, table=table.name), uuid)
+
+    def _drop_table(self, uuid: str, lsn: Lsn) -> None:
+        table = self._tables.pop(uuid, None)
+        if table is not None and self._by_name.get(table.name) == uuid:
+            self._name(table.name, None, lsn)
+        for name in [name for name, (_, owner) in self._indexes.items() if owner == uuid]:
+            del self._indexes[name]
+
+    def _change_index(self, entry: ControlEntry) -> None:
+        if entry.type is LogEntryType.DROP_INDEX:
+            name = entry.value.decode()
+            if entry.transaction_id > 0:
+                self._transaction(entry).dropped_indexes.append(name)
+            else:
+                self._indexes.pop(name, None)
+            return
+        index = decode_index(entry.value)
+        uuid = self._by_name.get(index.table)
+        if uuid is None:
+            raise LogInconsistentError(
+                f"entry {entry.lsn} creates index {index.name!r} on table {index.table!r}, which does not exist there"
+            )
+        if entry.transaction_id > 0:
+            self._transaction(entry).new_indexes.append(index.name)
+            self._uncommitted_indexes.add(index.name)
+        self._indexes[index.name] = (index, uuid)
+
+    def _touched(self, entry: ControlEntry) -> bool:
+        """Whether an open transaction has changed the table, or its definition, before this TRUNCATE."""
+        uuid = self._uuid_of(entry)
+        if any(uuid in transaction.dropped_tables or uuid in transaction.new_tables for transaction in self._open.values()):
+            return True
+        return any(
+            touch.table == entry.table
+            and (transaction := self._open.get(touch.transaction_id)) is not None
+            and transaction.begin < touch.first < entry.lsn
+            for touch in self._touches
+        )
+
+    def _uuid_of(self, entry: ControlEntry) -> str:
+        uuid = self._by_name.get(entry.table)
+        if uuid is None:
+            raise LogInconsistentError(f"entry {entry.lsn} ({entry.type.name}) names table {entry.table!r}, which does not exist there")
+        return uuid
+
+    def _name(self, name: str, uuid: str | None, lsn: Lsn) -> None:
+        lsns, uuids = self._names.setdefault(name, ([], []))
+        lsns.append(lsn)
+        uuids.append(uuid)
+        if uuid is None:
+            self._by_name.pop(name, None)
+        else:
+            self._by_name[name] = uuid
