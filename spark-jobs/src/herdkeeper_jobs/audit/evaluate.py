@@ -82,11 +82,11 @@ class _Verdict:
 
 def _findings_of_segment(metadata: LedgerMetadata, bad: list[Holding]) -> Iterator[Finding]:
     verdicts = (verdict for stretch in _stretches(bad) for verdict in _verdicts(metadata, *stretch))
-    by_holding: dict[int, list[_Verdict]] = {}
+    by_copy: dict[tuple[int, CopyState], list[_Verdict]] = {}
     for verdict in verdicts:
-        by_holding.setdefault(id(verdict.holding), []).append(verdict)
-    for own in by_holding.values():
-        for merged in _merge(own):
+        by_copy.setdefault((verdict.holding.position, verdict.holding.state), []).append(verdict)
+    for own in by_copy.values():
+        for merged in _merge(striping(metadata), own):
             yield _finding(metadata, merged)
 
 
@@ -140,11 +140,11 @@ def _own_range(spread: Striping, holding: Holding, stretch: EntryRange) -> Entry
     return EntryRange(first, last)
 
 
-def _merge(verdicts: list[_Verdict]) -> Iterator[_Verdict]:
-    """Joins neighbouring stretches of one holding with the same verdict; they come in ascending order."""
+def _merge(spread: Striping, verdicts: list[_Verdict]) -> Iterator[_Verdict]:
+    """Joins the stretches of one position with the same verdict between which it holds nothing; they come in ascending order."""
     merged: _Verdict | None = None
     for verdict in verdicts:
-        if merged is not None and (merged.severity, merged.good_copies) == (verdict.severity, verdict.good_copies):
+        if merged is not None and _continues(spread, merged, verdict):
             merged = replace(merged, entries=EntryRange(merged.entries.first, verdict.entries.last))
             continue
         if merged is not None:
@@ -152,6 +152,12 @@ def _merge(verdicts: list[_Verdict]) -> Iterator[_Verdict]:
         merged = verdict
     if merged is not None:
         yield merged
+
+
+def _continues(spread: Striping, before: _Verdict, after: _Verdict) -> bool:
+    between = range(before.entries.last + 1, after.entries.first)
+    gap = len(between) >= spread.ensemble_size or any(spread.holds(after.holding.position, entry_id) for entry_id in between)
+    return not gap and (before.severity, before.good_copies) == (after.severity, after.good_copies)
 
 
 def _finding(metadata: LedgerMetadata, verdict: _Verdict) -> Finding:

@@ -13,6 +13,8 @@ from herdkeeper_jobs.bookkeeper.reader import digest_of
 
 _TASKS_PER_CORE = 3
 """A task costs tens of milliseconds, and a few per core even out bookies of different speed."""
+_LEAST_TASK_BYTES = 4 * 1024 * 1024
+"""Less is not worth a task."""
 _ASSUMED_ENTRY_BYTES = 1024
 """For open ledgers, whose length the metadata doesn't know."""
 _ENTRY_OVERHEAD_BYTES = 64
@@ -114,7 +116,7 @@ def plan_tasks(checks: Iterable[HoldingCheck], addresses: Mapping[str, BookieAdd
     for check in checks:
         by_bookie.setdefault(check.bookie_id, []).append(check)
     total = sum(check.estimated_bytes for own in by_bookie.values() for check in own)
-    share = max(1, -(-total // (budget.cores * _TASKS_PER_CORE)))
+    share = max(_LEAST_TASK_BYTES, -(-total // (budget.cores * _TASKS_PER_CORE)))
     queues = [_tasks_of(bookie_id, own, addresses.get(bookie_id), (share, budget)) for bookie_id, own in sorted(by_bookie.items())]
     return tuple(_alternate(queues))
 
