@@ -235,7 +235,7 @@ def _taken_sql_name(tablespace: Tablespace, others: Iterable[Tablespace]) -> Ite
 
 
 def _older(one: ObjectMeta, other: ObjectMeta) -> bool:
-    return (one.creation_timestamp, one.uid, one.name) < (other.creation_timestamp, other.uid, other.name)
+    return (one.creation_timestamp, one.name, one.uid) < (other.creation_timestamp, other.name, other.uid)
 
 
 def _replicas_beyond_nodes(tablespace: Tablespace, herddb: HerdDBCluster | None) -> Iterator[Refusal]:

@@ -1,0 +1,85 @@
+"""Every shipped example is what the models accept, and every refusal by condition says what its first line promises."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace, ZooKeeperCluster
+from herdkeeper.api.resource import GROUP, Resource
+from herdkeeper.domain import validation
+from herdkeeper.domain.validation import Refusal
+from herdkeeper.schema.defaulting import stored
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+APPLIED = sorted(EXAMPLES.glob("*.yaml"))
+REFUSED = sorted((EXAMPLES / "refused").glob("*.yaml"))
+BY_CONDITION = [path for path in REFUSED if path.name.startswith("by-condition-")]
+
+
+def documents(path: Path) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(path.read_text()) if document]
+
+
+def resources(path: Path) -> list[Resource]:
+    return [stored(document) for document in documents(path) if document["apiVersion"].startswith(GROUP)]
+
+
+def refusals(subject: Resource, neighbours: list[Resource]) -> tuple[Refusal, ...]:
+    """The refusals of a resource among its neighbours, as the reconcile asks for them."""
+
+    def named(kind: type[Resource], name: str) -> Any:
+        return next((other for other in neighbours if isinstance(other, kind) and other.metadata.name == name), None)
+
+    match subject:
+        case ZooKeeperCluster():
+            return validation.zookeeper_refusals(subject)
+        case BookKeeperCluster():
+            return validation.bookkeeper_refusals(subject)
+        case HerdDBCluster():
+            return validation.herddb_refusals(subject, named(BookKeeperCluster, subject.spec.book_keeper_ref.name))
+        case Tablespace():
+            others = [other for other in neighbours if isinstance(other, Tablespace)]
+            return validation.tablespace_refusals(subject, named(HerdDBCluster, subject.spec.herd_db_ref.name), others)
+        case Checkpoint():
+            return validation.checkpoint_refusals(subject, named(Tablespace, subject.spec.tablespace_ref.name))
+        case ReplicationAudit():
+            return validation.audit_refusals(subject)
+    raise AssertionError(f"{type(subject).__name__} has no validation")
+
+
+@pytest.mark.parametrize("path", APPLIED, ids=lambda path: path.stem)
+def test_an_example_is_accepted_among_the_other_resources_of_its_file_and_of_the_quickstart(path: Path) -> None:
+    neighbours = resources(path) + resources(EXAMPLES / "quickstart.yaml")
+    for subject in resources(path):
+        assert refusals(subject, neighbours) == ()
+
+
+def test_every_kind_has_an_example() -> None:
+    shown = {type(resource).KIND for path in APPLIED for resource in resources(path)}
+    assert shown == {"ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace", "Checkpoint", "ReplicationAudit"}
+
+
+def test_every_example_is_in_the_list_of_examples() -> None:
+    listed = (EXAMPLES / "README.md").read_text()
+    assert [path.name for path in APPLIED if f"]({path.name})" not in listed] == []
+
+
+@pytest.mark.parametrize("path", BY_CONDITION, ids=lambda path: path.stem)
+def test_what_is_refused_by_condition_gets_the_sentence_of_the_files_first_line(path: Path) -> None:
+    promised = path.read_text().splitlines()[0].removeprefix("# refused by condition: ")
+    *neighbours, subject = resources(path)
+    sentences = [refusal.sentence for refusal in refusals(subject, neighbours)]
+    assert len(sentences) == 1
+    assert sentences[0].startswith(promised)
+    for neighbour in neighbours:
+        assert refusals(neighbour, [*neighbours, subject]) == ()
+
+
+@pytest.mark.parametrize("path", REFUSED, ids=lambda path: path.stem)
+def test_a_refused_example_says_in_its_first_line_how_it_is_refused(path: Path) -> None:
+    first = path.read_text().splitlines()[0]
+    assert first.startswith("# refused by condition: " if path in BY_CONDITION else "# refused: ")

@@ -1,0 +1,174 @@
+"""The generated CRDs, rules and reference: what a structural schema may hold, which defaults are stored, and that the files are up to
+date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from herdkeeper.api import KINDS, HerdDBCluster, ZooKeeperCluster
+from herdkeeper.api.resource import Resource, Rule
+from herdkeeper.commands.generated import stale_files
+from herdkeeper.domain.validation import MAXIMUM_NAME, MINIMUM_MEMORY_MIB
+from herdkeeper.schema.access import ACCESS, EXECUTOR_RULES, Scope, rule_files
+from herdkeeper.schema.crd import Schema, chart_manifests, manifests, resource_schema
+from herdkeeper.schema.field_reference import page
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+kinds = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.KIND)
+
+
+def nodes(schema: Schema, path: str = "") -> Iterator[tuple[str, Schema]]:
+    yield path, schema
+    for name, field in schema.get("properties", {}).items():
+        yield from nodes(field, f"{path}.{name}")
+    for key in ("items", "additionalProperties"):
+        if isinstance(schema.get(key), dict):
+            yield from nodes(schema[key], f"{path}[]")
+
+
+@kinds
+def test_a_schema_holds_nothing_that_structural_schemas_forbid(kind: type[Resource]) -> None:
+    for path, schema in nodes(resource_schema(kind)):
+        assert not {"$ref", "anyOf", "const", "title", "prefixItems", "examples", "exclusiveMinimum"} & schema.keys(), path
+        assert not ("properties" in schema and "additionalProperties" in schema), path
+        assert "type" in schema, path
+
+
+@kinds
+def test_every_field_is_described(kind: type[Resource]) -> None:
+    undescribed = [
+        path
+        for path, schema in nodes(resource_schema(kind))
+        if path.startswith((".spec.", ".status.")) and "[]" not in path[-2:]
+        if not schema.get("description")
+    ]
+    assert undescribed == []
+
+
+@kinds
+def test_every_default_of_the_spec_is_stored_and_none_of_the_status(kind: type[Resource]) -> None:
+    schema = resource_schema(kind)["properties"]
+    declared = dict(defaults(kind.model_fields["spec"].annotation))
+    assert dict(stored_defaults(schema["spec"])) == declared
+    assert [path for path, node in nodes(schema["status"]) if "default" in node] == []
+
+
+def defaults(model: Any, given: BaseModel | None = None, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Path -> value of each default that a model's instance has, nested ones where the outer field has a default itself or is always
+    there."""
+    for name, field in model.model_fields.items():
+        value = getattr(given, name) if given is not None else field.default
+        here = f"{path}.{field.alias}"
+        if isinstance(value, BaseModel):
+            yield from defaults(type(value), value, here)
+        elif value not in (None, {}, ()) and (given is not None or not field.is_required()):
+            yield here, value
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from defaults(field.annotation, None, here)
+
+
+def stored_defaults(schema: Schema) -> Iterator[tuple[str, Any]]:
+    for path, node in nodes(schema):
+        if "default" in node and node["default"] != {}:
+            yield path, node["default"]
+
+
+@kinds
+def test_a_nested_default_reaches_the_store_because_its_object_has_a_default_too(kind: type[Resource]) -> None:
+    for path, node in nodes(resource_schema(kind)["properties"]["spec"]):
+        for name, field in node.get("properties", {}).items():
+            if any("default" in inner for _, inner in nodes(field)) and name not in node.get("required", ()):
+                assert "default" in field, f"{path}.{name}"
+
+
+@kinds
+def test_every_rule_names_a_field_and_its_message_expression_matches_its_message(kind: type[Resource]) -> None:
+    for rule in kind.RULES:
+        assert "spec" in rule.message or "metadata.name" in rule.message
+        if rule.message_expression:
+            assert rule.message_expression.count("%") >= 1
+            assert rule.message_expression.split("'")[1].split(" ")[0].startswith(("spec", "metadata.name"))
+
+
+@kinds
+def test_no_rule_uses_optional_fields_whose_cost_the_api_server_can_not_estimate(kind: type[Resource]) -> None:
+    assert [rule.rule for rule in kind.RULES if ".?" in f"{rule.rule}{rule.message_expression}"] == []
+
+
+def test_the_api_server_and_the_operator_agree_on_least_memory_and_names() -> None:
+    stated = MINIMUM_MEMORY_MIB
+    texts = " ".join(rule.rule for kind in KINDS for rule in kind.RULES)
+    assert {f"'{minimum}Mi'" in texts for minimum in stated.values()} == {True}
+    assert f"size() <= {MAXIMUM_NAME}" in texts
+
+
+def test_a_union_of_two_types_is_refused_with_what_to_do() -> None:
+    class Both(BaseModel):
+        value: int | str
+
+    class Odd(Resource):
+        SUMMARY = "odd"
+        spec: Both
+        status: Both | None = None
+
+    with pytest.raises(ValueError, match="split the field"):
+        resource_schema(Odd)
+
+
+def test_a_changed_model_makes_the_generated_files_stale(tmp_path: Path) -> None:
+    (tmp_path / "old.yaml").write_text("kind: Old\n")
+    (tmp_path / "same.yaml").write_text("same\n")
+    (tmp_path / "changed.yaml").write_text("before\n")
+    found = stale_files(tmp_path, {"same.yaml": "same\n", "changed.yaml": "after\n", "new.yaml": "new\n"}, whole_folder=True)
+    assert [sentence.split("/")[-1] for sentence in found] == [
+        "changed.yaml differs from what the models say",
+        "new.yaml is missing",
+        "old.yaml is generated by nothing",
+    ]
+
+
+def test_the_generated_files_are_up_to_date() -> None:
+    assert stale_files(REPOSITORY / "crds", manifests(), whole_folder=True) == ()
+    assert stale_files(REPOSITORY / "charts/herdkeeper/files/crds", chart_manifests(), whole_folder=True) == ()
+    assert stale_files(REPOSITORY / "charts/herdkeeper/files/rules", rule_files(), whole_folder=True) == ()
+    assert stale_files(REPOSITORY / "docs", {"reference.md": page()}, whole_folder=False) == ()
+
+
+def test_uninstalling_the_chart_keeps_the_definitions() -> None:
+    for text in chart_manifests().values():
+        assert yaml.safe_load(text)["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
+def test_the_operator_asks_for_no_wildcard_and_no_power_over_pods_contents() -> None:
+    for rule in ACCESS:
+        assert "*" not in (*rule.resources, *rule.verbs, rule.group)
+        assert not {"pods/exec", "pods/log", "pods/attach"} & set(rule.resources)
+        assert "escalate" not in rule.verbs
+        assert "bind" not in rule.verbs
+
+
+def test_secrets_are_never_read_outside_of_the_watched_namespaces() -> None:
+    assert {rule.scope for rule in ACCESS if "secrets" in rule.resources} == {Scope.WATCHED}
+
+
+def test_what_a_driver_may_get_the_operator_holds() -> None:
+    assert set(EXECUTOR_RULES) <= set(ACCESS)
+
+
+def test_the_reference_shows_every_field_of_every_kind() -> None:
+    text = page()
+    for kind in (ZooKeeperCluster, HerdDBCluster):
+        for path, _ in nodes(resource_schema(kind)["properties"]["spec"]):
+            assert f"`spec{path}`" in text or path in ("", ".config[]")
+
+
+def test_a_transition_rule_is_marked_in_the_reference() -> None:
+    transition = [rule for kind in KINDS for rule in kind.RULES if "oldSelf" in rule.rule]
+    assert all(isinstance(rule, Rule) for rule in transition)
+    assert page().count("(at a change)") == len(transition)

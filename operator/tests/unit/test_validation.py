@@ -1,0 +1,156 @@
+"""What a resource may not say: each refusal names the field, the value, the problem and the fix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
+from herdkeeper.domain import owned_config, validation
+from herdkeeper.domain.validation import Refusal, bytes_of
+from herdkeeper.schema.defaulting import stored
+
+
+def zookeeper(name: str = "zk", **spec: Any) -> ZooKeeperCluster:
+    return made("ZooKeeperCluster", name, spec)
+
+
+def bookkeeper(name: str = "bk", **spec: Any) -> BookKeeperCluster:
+    return made("BookKeeperCluster", name, {"zooKeeperRef": {"name": "zk"}, **spec})
+
+
+def herddb(name: str = "db", **spec: Any) -> HerdDBCluster:
+    return made("HerdDBCluster", name, {"bookKeeperRef": {"name": "bk"}, **spec})
+
+
+def tablespace(name: str = "flights", metadata: dict[str, Any] | None = None, **spec: Any) -> Tablespace:
+    return made("Tablespace", name, {"herdDBRef": {"name": "db"}, **spec}, metadata)
+
+
+def made(kind: str, name: str, spec: dict[str, Any], metadata: dict[str, Any] | None = None) -> Any:
+    return stored({"kind": kind, "metadata": {"name": name, **(metadata or {})}, "spec": spec})
+
+
+def paths(refusals: tuple[Refusal, ...]) -> list[str]:
+    return [refusal.path for refusal in refusals]
+
+
+@pytest.mark.parametrize(("replicas", "fix"), [(2, "set 1 or 3"), (4, "set 3 or 5"), (6, "set 5 or 7")])
+def test_an_even_ensemble_is_refused_with_the_odd_ones_beside_it(replicas: int, fix: str) -> None:
+    (refusal,) = validation.zookeeper_refusals(zookeeper(replicas=replicas))
+    assert (refusal.path, refusal.value, refusal.fix) == ("spec.replicas", str(replicas), fix)
+
+
+@pytest.mark.parametrize("replicas", [1, 3, 5, 7])
+def test_an_odd_ensemble_is_accepted(replicas: int) -> None:
+    assert validation.zookeeper_refusals(zookeeper(replicas=replicas)) == ()
+
+
+@pytest.mark.parametrize(
+    ("quorums", "refused"),
+    [
+        ((3, 3, 2), []),
+        ((3, 3, 3), []),
+        ((1, 1, 1), []),
+        ((3, 4, 2), ["spec.ledgers.writeQuorum"]),
+        ((3, 2, 3), ["spec.ledgers.ackQuorum"]),
+        ((2, 3, 4), ["spec.ledgers.writeQuorum", "spec.ledgers.ackQuorum"]),
+    ],
+)
+def test_quorums_must_not_grow_from_ensemble_to_write_to_ack(quorums: tuple[int, int, int], refused: list[str]) -> None:
+    ledgers = dict(zip(("ensembleSize", "writeQuorum", "ackQuorum"), quorums, strict=True))
+    assert paths(validation.herddb_refusals(herddb(ledgers=ledgers), None)) == refused
+
+
+@pytest.mark.parametrize(("bookies", "refused"), [(2, ["spec.ledgers.ensembleSize"]), (3, []), (4, [])])
+def test_an_ensemble_beyond_the_bookies_is_refused(bookies: int, refused: list[str]) -> None:
+    assert paths(validation.herddb_refusals(herddb(), bookkeeper(bookies=bookies))) == refused
+
+
+def test_an_ensemble_can_not_be_judged_while_there_are_no_bookies_to_compare_with() -> None:
+    assert validation.herddb_refusals(herddb(ledgers={"ensembleSize": 15}), None) == ()
+
+
+@pytest.mark.parametrize(("replicas", "refused"), [(1, []), (2, []), (3, ["spec.replicas"])])
+def test_a_tablespace_with_more_replicas_than_sql_nodes_is_refused(replicas: int, refused: list[str]) -> None:
+    assert paths(validation.tablespace_refusals(tablespace(replicas=replicas), herddb(replicas=2))) == refused
+
+
+def test_the_older_of_two_tablespaces_keeps_the_sql_name() -> None:
+    older = tablespace("flights", {"creationTimestamp": "2026-01-01T00:00:00Z"})
+    newer = tablespace("again", {"creationTimestamp": "2026-01-02T00:00:00Z"}, tablespaceName="flights")
+    assert validation.tablespace_refusals(older, None, (older, newer)) == ()
+    assert paths(validation.tablespace_refusals(newer, None, (older, newer))) == ["spec.tablespaceName"]
+
+
+def test_the_same_sql_name_in_another_cluster_is_accepted() -> None:
+    here, there = tablespace("flights"), tablespace("other", tablespaceName="flights", herdDBRef={"name": "db2"})
+    assert validation.tablespace_refusals(there, None, (here, there)) == ()
+
+
+@pytest.mark.parametrize("name", ["3zk", "z.k", "a" * 41])
+def test_a_name_that_no_service_can_be_named_after_is_refused(name: str) -> None:
+    assert paths(validation.zookeeper_refusals(zookeeper(name))) == ["metadata.name"]
+
+
+@pytest.mark.parametrize(("memory", "refused"), [("511Mi", True), ("512Mi", False), ("524288Ki", False), ("1Gi", False)])
+def test_memory_is_compared_in_bytes_not_as_text(memory: str, refused: bool) -> None:
+    assert bool(validation.bookkeeper_refusals(bookkeeper(resources={"memory": memory}))) is refused
+
+
+def test_a_key_that_a_field_decides_is_refused_with_the_field() -> None:
+    (refusal,) = validation.bookkeeper_refusals(bookkeeper(config={"lostBookieRecoveryDelay": "0"}))
+    assert refusal.path == "spec.config[lostBookieRecoveryDelay]"
+    assert refusal.fix == "set spec.autoRecovery.lostBookieRecoveryDelaySeconds instead"
+
+
+def test_a_static_member_line_is_refused() -> None:
+    assert paths(validation.zookeeper_refusals(zookeeper(config={"server.4": "stranger:2888:3888"}))) == ["spec.config[server.4]"]
+
+
+@pytest.mark.parametrize("config", [{"gcWaitTime": "1\nbookieId=other"}, {"gc wait": "1"}, {"a\nbookieId": "x"}])
+def test_a_line_break_can_not_smuggle_an_owned_key_into_the_file(config: dict[str, str]) -> None:
+    assert len(validation.bookkeeper_refusals(bookkeeper(config=config))) == 1
+
+
+def test_a_key_that_nobody_owns_is_accepted() -> None:
+    assert validation.bookkeeper_refusals(bookkeeper(config={"gcWaitTime": "900000"})) == ()
+    assert owned_config.owner_of("gcWaitTime", owned_config.BOOKKEEPER) is None
+
+
+def test_a_field_that_an_owned_key_points_to_exists() -> None:
+    pointed = [path for keys in (owned_config.BOOKKEEPER, owned_config.HERDDB) for path in keys.values() if path]
+    specs = {"spec." + line for cluster in (bookkeeper(), herddb()) for line in dotted(type(cluster.spec))}
+    for path in {part for joined in pointed for part in joined.split(" or ")}:
+        assert path in specs
+
+
+def dotted(model: Any) -> list[str]:
+    found = []
+    for field in model.model_fields.values():
+        found.append(field.alias)
+        for part in (field.annotation, *getattr(field.annotation, "__args__", ())):
+            if hasattr(part, "model_fields"):
+                found += [f"{field.alias}.{name}" for name in dotted(part)]
+    return found
+
+
+def test_a_resource_that_can_not_be_read_is_refused_field_by_field() -> None:
+    with pytest.raises(ValidationError) as caught:
+        zookeeper(replicas="many", storage={"size": "20"})
+    refusals = validation.unreadable_refusals(caught.value)
+    assert paths(refusals) == ["spec.replicas", "spec.storage.size"]
+    assert refusals[0].sentence.startswith("spec.replicas is 'many': ")
+
+
+@pytest.mark.parametrize(("quantity", "expected"), [("1Ki", 1024), ("20Mi", 20 * 1024**2), ("3Gi", 3 * 1024**3), ("2Ti", 2 * 1024**4)])
+def test_a_quantity_has_binary_units(quantity: str, expected: int) -> None:
+    assert bytes_of(quantity) == expected
+
+
+@pytest.mark.parametrize("quantity", ["20", "20G", "Gi", "1.5Gi", ""])
+def test_another_quantity_is_refused_with_an_example(quantity: str) -> None:
+    with pytest.raises(ValueError, match=r"e\.g\. 20Gi"):
+        bytes_of(quantity)
