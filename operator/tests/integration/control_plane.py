@@ -82,6 +82,16 @@ def binaries() -> dict[str, Path]:
     return found
 
 
+def helm() -> Path:
+    """Path of Helm: from HERDKEEPER_CONTROL_PLANE_BIN where it is there, else from the cluster's tools (e2e/kind/tools.sh), which find or
+    build it."""
+    found = shutil.which("helm", path=os.environ.get("HERDKEEPER_CONTROL_PLANE_BIN", "/nonexistent"))
+    if found is None:
+        tools = subprocess.run([str(REPOSITORY / "e2e/kind/tools.sh")], check=True, stdout=subprocess.PIPE, text=True)
+        found = str(Path(tools.stdout.strip()) / "helm")
+    return Path(found)
+
+
 @contextmanager
 def running(folder: Path) -> Iterator[ControlPlane]:
     """A control plane with its state in `folder`, stopped at the end. RuntimeError with the log's end when it does not become ready."""
@@ -98,13 +108,8 @@ def running(folder: Path) -> Iterator[ControlPlane]:
         yield plane
     finally:
         for process in reversed(processes):
-            process.terminate()
-        for process in reversed(processes):
-            try:
-                process.wait(timeout=20)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            process.kill()  # nothing of its state is needed, and a graceful end takes seconds
+            process.wait()
 
 
 def _free_ports(count: int) -> tuple[int, ...]:

@@ -1,0 +1,158 @@
+"""The Helm chart: it renders, its pod suits the restricted Pod Security Standard, its rules give what the operator needs and no more."""
+
+from __future__ import annotations
+
+import subprocess
+import uuid
+from typing import Any
+
+import pytest
+import yaml
+from control_plane import REPOSITORY, ControlPlane, helm
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import DynamicApiError
+
+from herdkeeper.api import KINDS
+from herdkeeper.schema.access import ACCESS, Scope
+
+CHART = REPOSITORY / "charts" / "herdkeeper"
+HOME = "herdkeeper-system"
+
+
+def rendered(*settings: str) -> list[dict[str, Any]]:
+    """The objects of a release named herdkeeper. A setting that values.schema.json refuses raises CalledProcessError."""
+    arguments = [argument for setting in settings for argument in ("--set", setting)]
+    command = [str(helm()), "template", "herdkeeper", str(CHART), "--namespace", HOME, "--kube-version", "v1.34.0", *arguments]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [document for document in yaml.safe_load_all(answer.stdout) if document]
+
+
+def of_kind(objects: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+    return [document for document in objects if document["kind"] == kind]
+
+
+def apply_rules(plane: ControlPlane, objects: list[dict[str, Any]]) -> None:
+    dynamic = plane.dynamic_client()
+    for document in objects:
+        if document["kind"] in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"):
+            resource = dynamic.resources.get(api_version=document["apiVersion"], kind=document["kind"])
+            namespace = document["metadata"].get("namespace")
+            resource.server_side_apply(body=document, name=document["metadata"]["name"], namespace=namespace, field_manager="helm")
+
+
+def may(plane: ControlPlane, namespace: str | None, verb: str, group: str, resource: str) -> bool:
+    """Whether the operator's ServiceAccount may do it; the API server's own answer."""
+    plural, _, subresource = resource.partition("/")
+    attributes = {"verb": verb, "group": group, "resource": plural, "subresource": subresource, "namespace": namespace}
+    with plane.api_client(token="operator-token") as api:
+        review = client.AuthorizationV1Api(api).create_self_subject_access_review({"spec": {"resourceAttributes": attributes}})
+    return bool(review.status.allowed)
+
+
+def make_namespace(plane: ControlPlane, name: str, labels: dict[str, str] | None = None) -> str:
+    with plane.api_client() as api:
+        try:
+            client.CoreV1Api(api).create_namespace({"metadata": {"name": name, "labels": labels or {}}})
+        except ApiException as error:
+            if error.status != 409:
+                raise
+    return name
+
+
+@pytest.fixture
+def clean_access(control_plane: ControlPlane) -> Any:
+    """The operator's ServiceAccount without any rights, before and after."""
+    make_namespace(control_plane, HOME)
+    yield control_plane
+    with control_plane.api_client() as api:
+        rbac = client.RbacAuthorizationV1Api(api)
+        rbac.delete_cluster_role_binding("herdkeeper-system-herdkeeper")
+        for binding in rbac.list_role_binding_for_all_namespaces(label_selector="app.kubernetes.io/name=herdkeeper-operator").items:
+            rbac.delete_namespaced_role_binding(binding.metadata.name, binding.metadata.namespace)
+
+
+def test_helm_finds_nothing_wrong_with_the_chart() -> None:
+    answer = subprocess.run([str(helm()), "lint", "--strict", str(CHART)], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout
+
+
+def test_the_chart_carries_the_definitions_unless_told_not_to() -> None:
+    names = {document["metadata"]["name"] for document in of_kind(rendered(), "CustomResourceDefinition")}
+    assert names == {f"{kind.PLURAL}.herdkeeper.io" for kind in KINDS}
+    assert of_kind(rendered("crds.install=false"), "CustomResourceDefinition") == []
+
+
+def test_the_charts_definitions_are_the_ones_that_are_tested() -> None:
+    for document in of_kind(rendered(), "CustomResourceDefinition"):
+        plain = yaml.safe_load((REPOSITORY / "crds" / f"{document['spec']['names']['plural']}.yaml").read_text())
+        assert document["spec"] == plain["spec"]
+
+
+@pytest.mark.parametrize("setting", ["logLevel=loud", "replicas=many", "watchNamespace={a}", "resyncSeconds=0"])
+def test_a_setting_that_nothing_reads_or_understands_is_refused(setting: str) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        rendered(setting)
+    assert setting.partition("=")[0] in caught.value.stderr
+
+
+def test_the_operators_pod_is_admitted_where_only_restricted_pods_are(control_plane: ControlPlane) -> None:
+    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+    namespace = make_namespace(control_plane, f"restricted-{uuid.uuid4().hex[:8]}", labels)
+    (deployment,) = of_kind(rendered(), "Deployment")
+    pod = {"metadata": {"name": "operator"}, "spec": deployment["spec"]["template"]["spec"]}
+    with control_plane.api_client() as api:
+        core = client.CoreV1Api(api)
+        assert core.create_namespaced_pod(namespace, pod, dry_run="All").metadata.name == "operator"
+        del pod["spec"]["containers"][0]["securityContext"]
+        with pytest.raises(ApiException, match="violates PodSecurity"):
+            core.create_namespaced_pod(namespace, pod, dry_run="All")
+
+
+def test_the_operator_is_told_its_settings(control_plane: ControlPlane, namespace: str) -> None:
+    (deployment,) = of_kind(rendered("watchNamespaces={a,b}", "resyncSeconds=5", "logLevel=debug", "sparkImage=spark:2"), "Deployment")
+    environment = {entry["name"]: entry.get("value") for entry in deployment["spec"]["template"]["spec"]["containers"][0]["env"]}
+    assert environment == {
+        "HERDKEEPER_WATCH_NAMESPACES": "a,b",
+        "HERDKEEPER_SPARK_IMAGE": "spark:2",
+        "HERDKEEPER_RESYNC_SECONDS": "5",
+        "HERDKEEPER_LOG_LEVEL": "debug",
+        "HERDKEEPER_POD_NAMESPACE": None,
+        "HERDKEEPER_POD_NAME": None,
+    }
+
+
+def test_cluster_wide_the_operator_may_do_what_its_table_says_and_nothing_beside(clean_access: ControlPlane, namespace: str) -> None:
+    assert not may(clean_access, namespace, "list", "herdkeeper.io", "tablespaces")
+    apply_rules(clean_access, rendered())
+    for rule in ACCESS:
+        where = {Scope.WATCHED: namespace, Scope.CLUSTER: None, Scope.HOME: HOME}[rule.scope]
+        assert may(clean_access, where, rule.verbs[0], rule.group, rule.resources[0]), rule
+    for verb, group, resource in (("create", "", "pods/exec"), ("delete", "", "nodes"), ("escalate", "rbac.authorization.k8s.io", "roles")):
+        assert not may(clean_access, namespace, verb, group, resource)
+    assert not may(clean_access, namespace, "patch", "coordination.k8s.io", "leases")
+
+
+def test_with_watched_namespaces_the_operator_may_nothing_elsewhere(clean_access: ControlPlane, namespace: str) -> None:
+    elsewhere = make_namespace(clean_access, f"elsewhere-{uuid.uuid4().hex[:8]}")
+    apply_rules(clean_access, rendered(f"watchNamespaces={{{namespace}}}"))
+    assert may(clean_access, namespace, "get", "", "secrets")
+    assert not may(clean_access, elsewhere, "get", "", "secrets")
+    assert not may(clean_access, elsewhere, "list", "herdkeeper.io", "tablespaces")
+    assert not may(clean_access, None, "list", "", "secrets")
+
+
+def test_the_operator_may_hand_a_spark_driver_its_role(clean_access: ControlPlane, namespace: str) -> None:
+    apply_rules(clean_access, rendered())
+    dynamic: DynamicClient = clean_access.dynamic_client(token="operator-token")
+    roles = dynamic.resources.get(api_version="rbac.authorization.k8s.io/v1", kind="Role")
+    rules = [
+        {"apiGroups": [""], "resources": ["pods", "configmaps"], "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"]},
+        {"apiGroups": [""], "resources": ["services", "persistentvolumeclaims"], "verbs": ["list", "deletecollection"]},
+    ]
+    body = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "driver"}, "rules": rules}
+    roles.server_side_apply(body=body, name="driver", namespace=namespace, field_manager="herdkeeper")
+    body["rules"] = [{"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["create"]}]
+    with pytest.raises(DynamicApiError, match="attempting to grant RBAC permissions not currently held"):
+        roles.server_side_apply(body=body, name="driver", namespace=namespace, field_manager="herdkeeper")
