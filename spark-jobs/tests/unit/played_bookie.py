@@ -1,0 +1,133 @@
+"""A bookie that is played: it speaks the read protocol over a real socket and can be told to misbehave."""
+
+from __future__ import annotations
+
+import socket
+import socketserver
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper.formats.bookkeeper_entry import Entry, EntryDigest, entry_digest
+from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from herdkeeper.formats.bookkeeper_protocol import ReadCode
+
+CRC32C = entry_digest(DigestType.CRC32C)
+
+
+def packed(ledger_id: int, entry_id: int, digest: EntryDigest = CRC32C) -> bytes:
+    """The entry that every writer of these tests writes."""
+    return digest.pack(Entry(ledger_id, entry_id, entry_id - 1, (entry_id + 1) * 10, f"{ledger_id}/{entry_id}".encode()))
+
+
+def ledger(ledger_id: int, last: int | None, bookies: tuple[str, ...], quorums: tuple[int, int] = (3, 2)) -> LedgerMetadata:
+    """A ledger of one segment; open when `last` is None."""
+    return LedgerMetadata(
+        ledger_id=ledger_id,
+        format_version=3,
+        ensemble_size=len(bookies),
+        write_quorum=quorums[0],
+        ack_quorum=quorums[1],
+        state=LedgerState.OPEN if last is None else LedgerState.CLOSED,
+        length=None if last is None else (last + 1) * 10,
+        last_entry_id=last,
+        segments=(Segment(0, bookies),),
+        digest_type=DigestType.CRC32C,
+    )
+
+
+@dataclass
+class PlayedBookie:
+    """What it holds, and how it misbehaves."""
+
+    entries: dict[tuple[int, int], bytes] = field(default_factory=dict)
+    codes: dict[tuple[int, int], ReadCode] = field(default_factory=dict)
+    """Answers with an error instead of what it holds."""
+    busy_for: int = 0
+    """So many reads are answered with TOO_MANY_REQUESTS first."""
+    closes_after: int | None = None
+    """Closes each connection after so many requests."""
+    silent: bool = False
+    most_in_batch: int = 7
+    requests: list[tuple[int, int, int]] = field(default_factory=list)
+    """(operation and flags, ledger, entry)."""
+
+    def answer(self, frame: bytes) -> bytes:
+        """A response frame."""
+        header, ledger_id, entry_id = struct.unpack_from(">iqq", frame)
+        self.requests.append((header & 0xFFFFFF, ledger_id, entry_id))
+        if header >> 16 & 0xFF == 7:
+            return self._answer_batch(frame, header, (ledger_id, entry_id))
+        code, data = self._read(ledger_id, entry_id)
+        return _framed(struct.pack(">iiqq", header, code.value, ledger_id, entry_id) + data)
+
+    def _answer_batch(self, frame: bytes, header: int, first: tuple[int, int]) -> bytes:
+        request_id, most, _ = struct.unpack_from(">qiq", frame, 20)
+        code, body = ReadCode.OK, b""
+        for index in range(min(most, self.most_in_batch)):
+            code, data = self._read(first[0], first[1] + index)
+            if code is not ReadCode.OK:
+                break
+            body += struct.pack(">i", len(data)) + data
+        return _framed(struct.pack(">iiqqq", header, 0 if body else code.value, *first, request_id) + body)
+
+    def _read(self, ledger_id: int, entry_id: int) -> tuple[ReadCode, bytes]:
+        if self.busy_for > 0:
+            self.busy_for -= 1
+            return ReadCode.TOO_MANY_REQUESTS, b""
+        own = [held for held in self.entries if held[0] == ledger_id]
+        if entry_id == -1 and own:
+            return ReadCode.OK, self.entries[max(own)]
+        if (ledger_id, entry_id) in self.codes:
+            return self.codes[ledger_id, entry_id], b""
+        if (ledger_id, entry_id) in self.entries:
+            return ReadCode.OK, self.entries[ledger_id, entry_id]
+        return (ReadCode.NO_ENTRY if own else ReadCode.NO_LEDGER), b""
+
+
+@contextmanager
+def served(*bookies: PlayedBookie) -> Iterator[dict[str, BookieAddress]]:
+    """Serves them as b0, b1, … on free ports."""
+    servers = [_server(bookie) for bookie in bookies]
+    try:
+        yield {f"b{index}": BookieAddress("127.0.0.1", server.server_address[1]) for index, server in enumerate(servers)}
+    finally:
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+
+
+def nowhere() -> BookieAddress:
+    """An address at which nobody listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return BookieAddress("127.0.0.1", probe.getsockname()[1])
+
+
+def _framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def _server(bookie: PlayedBookie) -> socketserver.ThreadingTCPServer:
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            handled = 0
+            while length := self.rfile.read(4):
+                frame = self.rfile.read(int.from_bytes(length, "big"))
+                handled += 1
+                if bookie.silent:
+                    continue
+                if bookie.closes_after is not None and handled > bookie.closes_after:
+                    return
+                self.wfile.write(bookie.answer(frame))
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        allow_reuse_address = True
+
+    server = Server(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    return server

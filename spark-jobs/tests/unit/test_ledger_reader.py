@@ -1,0 +1,190 @@
+"""The ledger reader against played bookies: order, failover, limits, and that it never fences."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from played_bookie import PlayedBookie, ledger, nowhere, packed, served
+
+from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper.formats.bookkeeper_entry import Entry, entry_digest
+from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata
+from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError
+from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
+from herdkeeper_jobs.bookkeeper.reader import (
+    ENTRY_SCHEMA,
+    EntryUnreadableError,
+    LastConfirmedUnknownError,
+    ReadSettings,
+    last_confirmed,
+    plan_partitions,
+    read_partition,
+)
+
+NAMES = ("b0", "b1", "b2")
+QUICK = ReadSettings(timeout_seconds=2.0, batch_entries=16)
+
+
+def full(ledger_id: int, last: int) -> dict[tuple[int, int], bytes]:
+    return {(ledger_id, entry_id): packed(ledger_id, entry_id) for entry_id in range(last + 1)}
+
+
+def trio(ledger_id: int, last: int) -> tuple[PlayedBookie, PlayedBookie, PlayedBookie]:
+    return PlayedBookie(full(ledger_id, last)), PlayedBookie(full(ledger_id, last)), PlayedBookie(full(ledger_id, last))
+
+
+def read_all(metadata: LedgerMetadata, addresses: dict[str, BookieAddress], partitions: int = 1) -> list[dict[str, object]]:
+    assert metadata.last_entry_id is not None
+    specs = plan_partitions([(metadata, metadata.last_entry_id)], addresses, partitions, QUICK)
+    batches = [batch for spec in specs for batch in read_partition(spec)]
+    assert all(batch.schema == ENTRY_SCHEMA and 0 < batch.num_rows <= QUICK.batch_entries for batch in batches)
+    return list(pa.Table.from_batches(batches, ENTRY_SCHEMA).to_pylist())
+
+
+@pytest.mark.parametrize("quorums", [(3, 2), (2, 2), (1, 1)])
+def test_every_entry_comes_once_and_in_order_however_it_is_striped(quorums: tuple[int, int]) -> None:
+    metadata = ledger(4, 600, NAMES, quorums)
+    with served(*trio(4, 600)) as addresses:
+        rows = read_all(metadata, addresses)
+    assert [row["entry_id"] for row in rows] == list(range(601))
+    assert rows[7] == {"ledger_id": 4, "entry_id": 7, "lac": 6, "length": 80, "payload": b"4/7", "bookie": rows[7]["bookie"]}
+
+
+def test_a_striped_entry_is_read_from_bookies_of_its_write_set_only() -> None:
+    metadata = ledger(4, 99, NAMES, (2, 2))
+    with served(*trio(4, 99)) as addresses:
+        rows = read_all(metadata, addresses)
+    assert all(NAMES.index(str(row["bookie"])) in {int(str(row["entry_id"])) % 3, (int(str(row["entry_id"])) + 1) % 3} for row in rows)
+
+
+def test_nothing_that_the_reader_sends_can_fence_a_ledger() -> None:
+    bookies = trio(4, 50)
+    with served(*bookies) as addresses:
+        read_all(ledger(4, 50, NAMES), addresses)
+        read_all(ledger(4, 50, NAMES, (2, 2)), addresses)
+        last_confirmed(ledger(4, None, NAMES), addresses, QUICK)
+    headers = {request[0] for bookie in bookies for request in bookie.requests}
+    assert headers == {2 << 16, 7 << 16}
+
+
+@pytest.mark.parametrize("quorums", [(3, 2), (2, 2)])
+def test_an_entry_that_is_missing_damaged_or_failing_on_one_replica_comes_from_another(quorums: tuple[int, int]) -> None:
+    bookies = trio(4, 60)
+    del bookies[0].entries[4, 10]
+    damaged = bytearray(bookies[1].entries[4, 20])
+    damaged[-1] ^= 1
+    bookies[1].entries[4, 20] = bytes(damaged)
+    bookies[2].codes[4, 30] = ReadCode.IO_ERROR
+    bookies[0].entries[4, 40] = packed(4, 41)
+    with served(*bookies) as addresses:
+        rows = read_all(ledger(4, 60, NAMES, quorums), addresses, partitions=3)
+    assert [row["payload"] for row in rows] == [f"4/{entry_id}".encode() for entry_id in range(61)]
+    assert [rows[entry_id]["bookie"] for entry_id in (10, 20, 30, 40)] != ["b0", "b1", "b2", "b0"]
+
+
+@pytest.mark.parametrize("quorums", [(3, 2), (2, 2)])
+def test_a_bookie_that_is_away_or_breaks_off_is_replaced_without_losing_an_entry(quorums: tuple[int, int]) -> None:
+    bookies = trio(4, 60)
+    bookies[1].closes_after = 1
+    with served(*bookies) as addresses:
+        addresses["b0"] = nowhere()
+        rows = read_all(ledger(4, 60, NAMES, (3, 2)), addresses, partitions=2)
+    assert [row["entry_id"] for row in rows] == list(range(61))
+
+
+def test_an_entry_that_no_replica_has_intact_fails_with_what_each_of_them_said() -> None:
+    bookies = trio(4, 20)
+    del bookies[0].entries[4, 10]
+    bookies[1].entries[4, 10] = b"x" * 50
+    with served(bookies[0], bookies[1]) as addresses, pytest.raises(EntryUnreadableError) as caught:
+        read_all(ledger(4, 20, NAMES), addresses)
+    assert (caught.value.ledger_id, caught.value.entry_id) == (4, 10)
+    message = str(pickle.loads(pickle.dumps(caught.value)))
+    assert message.startswith("entry 10 of ledger 4 cannot be read: ")
+    for part in ("bookie b0 answered NO_ENTRY", "bookie b1 has it damaged: CRC32C digest is", "bookie b2: not registered in ZooKeeper"):
+        assert part in message
+
+
+def test_a_long_gap_is_read_elsewhere_and_the_run_goes_on_behind_it() -> None:
+    bookies = trio(4, 400)
+    for entry_id in range(50, 350):
+        del bookies[1].entries[4, entry_id]
+    with served(*bookies) as addresses:
+        rows = read_all(ledger(4, 400, NAMES), addresses)
+    assert [row["entry_id"] for row in rows] == list(range(401))
+    assert {row["bookie"] for row in rows[:50] + rows[350:]} == {"b1"}
+
+
+def test_a_silent_bookie_is_given_up_after_the_timeout() -> None:
+    with served(PlayedBookie(silent=True)) as addresses, pytest.raises(BookieUnreachableError, match=r"bookie b0: .*timed out"):
+        list(BookieConnection("b0", addresses["b0"], 0.2).read_run(1, 0, 5))
+
+
+def test_a_busy_bookie_is_asked_again() -> None:
+    bookie = PlayedBookie(full(1, 5), busy_for=3)
+    with served(bookie) as addresses, BookieConnection("b0", addresses["b0"], 2.0) as connection:
+        assert [answer.code for answer in connection.read_run(1, 0, 5)] == [ReadCode.OK] * 6
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sets(st.integers(0, 40)), st.integers(0, 40), st.integers(1, 9))
+def test_a_run_gives_one_answer_per_entry_in_order_whatever_the_bookie_lacks(held: set[int], last: int, most_in_batch: int) -> None:
+    bookie = PlayedBookie({(1, entry_id): packed(1, entry_id) for entry_id in held}, most_in_batch=most_in_batch)
+    with served(bookie) as addresses, BookieConnection("b0", addresses["b0"], 2.0) as connection:
+        answers = list(connection.read_run(1, 0, last))
+    assert [answer.entry_id for answer in answers] == list(range(last + 1))
+    assert {answer.entry_id for answer in answers if answer.code is ReadCode.OK} == {entry_id for entry_id in held if entry_id <= last}
+
+
+def test_an_open_ledger_ends_at_the_highest_lac_that_any_bookie_tells() -> None:
+    bookies = trio(4, 20)
+    for entry_id in range(11, 21):
+        del bookies[0].entries[4, entry_id]
+    with served(*bookies) as addresses:
+        assert last_confirmed(ledger(4, None, NAMES), addresses, QUICK) == 19
+        del addresses["b1"], addresses["b2"]
+        assert last_confirmed(ledger(4, None, NAMES), addresses, QUICK) == 9
+
+
+def test_a_lac_in_a_damaged_entry_is_not_believed() -> None:
+    bookies = trio(4, 5)
+    forged = entry_digest(DigestType.DUMMY).pack(Entry(4, 5, 1000, 0, b"\0\0\0\0"))
+    bookies[0].entries[4, 5] = forged
+    with served(*bookies) as addresses:
+        assert last_confirmed(ledger(4, None, NAMES), addresses, QUICK) == 4
+
+
+def test_a_fresh_open_ledger_has_nothing_confirmed() -> None:
+    with served(PlayedBookie(), PlayedBookie(), PlayedBookie()) as addresses:
+        assert last_confirmed(ledger(4, None, NAMES), addresses, QUICK) == -1
+
+
+def test_a_lac_that_nobody_tells_is_not_guessed() -> None:
+    with pytest.raises(LastConfirmedUnknownError, match="open ledger 4: no bookie told its LAC"):
+        last_confirmed(ledger(4, None, NAMES), {"b0": nowhere()}, QUICK)
+
+
+@given(st.lists(st.integers(-1, 50), max_size=6), st.integers(1, 8))
+def test_partitions_keep_the_order_lose_nothing_and_are_about_equal(lasts: list[int], count: int) -> None:
+    ledgers = [(ledger(number, last, NAMES), last) for number, last in enumerate(lasts)]
+    specs = plan_partitions(ledgers, {}, count)
+    read = [(piece.ledger_id, entry_id) for spec in specs for piece in spec.pieces for entry_id in piece.entries]
+    assert read == [(number, entry_id) for number, last in enumerate(lasts) for entry_id in range(last + 1)]
+    assert len(specs) <= count
+    assert max((sum(len(piece.entries) for piece in spec.pieces) for spec in specs), default=0) <= -(-len(read) // count)
+
+
+def test_a_rate_limit_waits_as_long_as_the_bytes_need() -> None:
+    now = [100.0]
+    limit = RateLimit(1000.0, clock=lambda: now[0], sleep=lambda seconds: now.__setitem__(0, now[0] + seconds))
+    for _ in range(10):
+        limit.spend(500)
+    assert now[0] == pytest.approx(105.0)
+    now[0] += 60
+    limit.spend(1000)
+    assert now[0] == pytest.approx(166.0)
