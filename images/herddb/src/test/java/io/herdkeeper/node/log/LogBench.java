@@ -42,6 +42,8 @@ final class LogBench implements AutoCloseable {
         manager = program == Program.OURS
                 ? new NodeCommitLogManager(metadata, configuration, NullStatsLogger.INSTANCE)
                 : new BookkeeperCommitLogManager(metadata, configuration, NullStatsLogger.INSTANCE);
+        // HerdDB's own default overflows to 0, with which every row would get a ledger of its own.
+        manager.setMaxLedgerSizeBytes(1 << 30);
         manager.start();
     }
 

@@ -1,0 +1,102 @@
+package io.herdkeeper.node;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import io.herdkeeper.node.NodeSettings.RefusedException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+class NodeSettingsTest {
+
+    private static final String PASSWORD = "s3cret";
+
+    @TempDir
+    private Path folder;
+    private String complete;
+
+    @BeforeEach
+    void writeCredentials() throws Exception {
+        Files.writeString(folder.resolve("username"), "herdkeeper");
+        Files.writeString(folder.resolve("password"), PASSWORD + "\n");
+        Files.writeString(folder.resolve("users"), "herdkeeper," + PASSWORD + ",admin\n# more\n");
+        complete = """
+                server.mode=cluster
+                server.zookeeper.address=zk:2181
+                server.zookeeper.path=/ns/db/herd
+                server.bookkeeper.ledgers.path=/ns/bk/ledgers
+                server.base.dir=/data
+                herdkeeper.credentials.dir=%s
+                """.formatted(folder);
+    }
+
+    @Test
+    void argumentsAndMountedPasswordsReachHerdDb() throws Exception {
+        NodeSettings settings = read(complete);
+        assertEquals("db-herddb-0", settings.server().getString("server.node.id", ""));
+        assertEquals("db-herddb-0.nodes", settings.server().getString("server.advertised.host", ""));
+        assertEquals("herdkeeper", settings.server().getString("server.username", ""));
+        assertEquals(PASSWORD, settings.server().getString("server.password", ""));
+        assertEquals(folder.resolve("users").toString(), settings.server().getString("server.users.file", ""));
+        assertFalse(settings.server().getBoolean("server.bookkeeper.start", true));
+        assertEquals(9845, settings.httpPort());
+    }
+
+    @Test
+    void aSecretWithoutAUsersFileAllowsItsOwnUserOnly() throws Exception {
+        Files.delete(folder.resolve("users"));
+        NodeSettings settings = read(complete);
+        assertEquals("", settings.server().getString("server.users.file", ""));
+        assertEquals("herdkeeper", settings.server().getString("admin.username", ""));
+        assertEquals(PASSWORD, settings.server().getString("admin.password", ""));
+    }
+
+    @Test
+    void nobodyGetsTheDefaultPassword() {
+        refused(complete.replaceAll("herdkeeper.credentials.dir=.*", ""), "no users");
+    }
+
+    @Test
+    void usersWhomHerdDbWouldSkipAreRefusedWithoutTellingPasswords() throws Exception {
+        Files.writeString(folder.resolve("users"), "herdkeeper," + PASSWORD + ",admin\nbob,with,comma,admin\n");
+        String message = refused(complete, "user line 2");
+        assertFalse(message.contains("comma,admin"), message);
+        Files.writeString(folder.resolve("users"), "bob,other,admin\n");
+        message = refused(complete, "server.username=herdkeeper");
+        assertFalse(message.contains(PASSWORD), message);
+    }
+
+    @Test
+    void whatWouldBeGuessedOrDestroyedIsRefusedByName() {
+        refused(complete.replace("server.mode=cluster", ""), "server.mode");
+        refused(complete + "server.clear.at.boot=true\n", "server.clear.at.boot=true");
+        refused(complete + "server.bookkeeper.start=true\n", "server.bookkeeper.start=true");
+        refused(complete.replace("server.zookeeper.path=/ns/db/herd", ""), "server.zookeeper.path");
+        refused(complete + "herdkeeper.http.port=many\n", "herdkeeper.http.port=many");
+    }
+
+    @Test
+    void argumentsThatAreMissingOrUnknownAreRefused() {
+        assertTrue(assertThrows(RefusedException.class, () -> NodeSettings.read("--config")).getMessage().contains("usage"));
+        assertTrue(assertThrows(RefusedException.class, () -> NodeSettings.read("--config", "/none"))
+                .getMessage().contains("/none"));
+    }
+
+    private String refused(String properties, String expected) {
+        String message = assertThrows(RefusedException.class, () -> read(properties)).getMessage();
+        assertTrue(message.contains(expected), message);
+        return message;
+    }
+
+    private NodeSettings read(String properties) throws Exception {
+        Path file = folder.resolve("server.properties");
+        Files.writeString(file, properties);
+        return NodeSettings.read(
+                "--config", file.toString(), "--node-id", "db-herddb-0", "--advertised-host", "db-herddb-0.nodes");
+    }
+}

@@ -1,0 +1,55 @@
+package io.herdkeeper.node.logging;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.io.ByteArrayOutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.time.Instant;
+import java.util.List;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import org.junit.jupiter.api.Test;
+
+class LimitedConsoleHandlerTest {
+
+    private final ByteArrayOutputStream out = new ByteArrayOutputStream();
+    private final LimitedConsoleHandler handler =
+            new LimitedConsoleHandler(new PrintStream(out, true, StandardCharsets.UTF_8));
+
+    @Test
+    void aFloodOfOneLoggerIsCountedAndHidesNoOther() {
+        for (int i = 0; i < 1_000; i++) {
+            log("flood", 1_000 + i, "can't connect " + i, null);
+        }
+        log("other", 1_500, "seen", null);
+        log("flood", 20_000, "again", null);
+        List<String> lines = lines();
+        assertEquals(40 + 1 + 2, lines.size());
+        assertTrue(lines.get(40).contains("seen"), lines.get(40));
+        assertTrue(lines.get(41).contains("960 more records"), lines.get(41));
+        assertTrue(lines.get(42).contains("again"), lines.get(42));
+    }
+
+    @Test
+    void anErrorWithItsCauseIsOneLine() {
+        log("db", 0, "two\nlines", new IllegalStateException("outer", new RuntimeException("inner")));
+        List<String> lines = lines();
+        assertEquals(1, lines.size());
+        assertTrue(lines.get(0).contains("two lines"), lines.get(0));
+        assertTrue(lines.get(0).contains("outer | java.lang.RuntimeException: inner at "), lines.get(0));
+    }
+
+    private void log(String logger, long millis, String message, Throwable error) {
+        LogRecord event = new LogRecord(Level.SEVERE, message);
+        event.setLoggerName("org.example." + logger);
+        event.setInstant(Instant.ofEpochMilli(millis));
+        event.setThrown(error);
+        handler.publish(event);
+    }
+
+    private List<String> lines() {
+        return out.toString(StandardCharsets.UTF_8).lines().toList();
+    }
+}
