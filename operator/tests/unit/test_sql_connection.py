@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from herdkeeper.formats.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
 from herdkeeper.sql import frames
-from herdkeeper.sql.connection import Address, Connection, Credentials
+from herdkeeper.sql.connection import BATCH_LISTS, Address, Connection, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, ServerError
 from herdkeeper.sql.frames import MessageType, Value
 
@@ -346,3 +346,18 @@ def test_another_protocol_on_the_port_is_named() -> None:
         with pytest.raises(ConnectionLost, match="is this the SQL port of a HerdDB node"):
             Connection.connect(Address("127.0.0.1", listener.getsockname()[1]), CREDENTIALS, timeout_seconds=5)
         thread.join(5)
+
+
+def test_a_large_batch_is_cut_into_messages_that_the_servers_stack_survives() -> None:
+    log: list[tuple[int, bytes]] = []
+
+    def count(kind: int, body: bytes) -> Answer:
+        lists = JavaDataReader(body[17:])
+        lists.array()
+        lists.array()
+        counts = [1] * lists.v_int()
+        return MessageType.EXECUTE_STATEMENTS_RESULT, struct.pack(f">qi{len(counts)}qi", 0, len(counts), *counts, 0)
+
+    with node(count, log) as address, Connection.connect(address, CREDENTIALS, "demo", timeout_seconds=5) as connection:
+        assert connection.execute_batch("INSERT", [[number] for number in range(2 * BATCH_LISTS + 1)]) == [1] * (2 * BATCH_LISTS + 1)
+    assert [kind for kind, _ in log] == [MessageType.SASL_REQUEST] + [MessageType.EXECUTE_STATEMENTS] * 3

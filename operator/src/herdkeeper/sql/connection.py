@@ -28,6 +28,9 @@ from herdkeeper.sql.frames import Chunk, ErrorFlag, Message, MessageType, Statem
 DEFAULT_TABLESPACE = "herd"
 FETCH_ROWS = 2000
 """Rows in one piece of a result set. HerdDB builds the piece in memory on both sides."""
+BATCH_LISTS = 50
+"""Parameter lists in one batch message. The server recurses once per list (`ServerSideConnectionPeer.ComputeNext`), and when its stack
+ends in the middle of a log write it keeps a lock of the log for ever: 1000 lists on two connections stopped a leader with -Xss512k."""
 
 # The bytes of an entry may have reached bookies when these appear in the server's stack trace: the next leader's recovery decides.
 # "already closed": an old leader closes its indexes while a statement is under way, and then answers without the not-leader flag.
@@ -154,7 +157,7 @@ class Connection:
         return self._execute(self._statement(sql), parameters)
 
     def execute_batch(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[int]:
-        """One statement with many parameter lists in one message, each in autocommit: mostly of use inside a transaction.
+        """One statement with many parameter lists, in few messages, each in autocommit: mostly of use inside a transaction.
 
         Returns:
             Changed rows per parameter list. An empty batch returns at once.
@@ -209,8 +212,10 @@ class Connection:
         return reader.i64()
 
     def _execute_batch(self, statement: Statement, rows: Sequence[Sequence[Value]]) -> list[int]:
-        if not rows:
-            return []  # the server takes the first list without asking whether there is one
+        slices = (rows[start : start + BATCH_LISTS] for start in range(0, len(rows), BATCH_LISTS))
+        return [changed for part in slices for changed in self._execute_message(statement, part)]
+
+    def _execute_message(self, statement: Statement, rows: Sequence[Sequence[Value]]) -> list[int]:
         body = frames.execute_batch_body(statement, rows)
         reader = self._call(MessageType.EXECUTE_STATEMENTS, body, MessageType.EXECUTE_STATEMENTS_RESULT, _effect(statement))
         reader.i64()
@@ -313,7 +318,7 @@ class Transaction:
         return self._connection._execute(self._connection._statement(sql, self.id), parameters)
 
     def execute_batch(self, sql: str, rows: Sequence[Sequence[Value]]) -> list[int]:
-        """One statement with many parameter lists in one message; returns the changed rows per list. The fastest way to load."""
+        """One statement with many parameter lists, in few messages; returns the changed rows per list. The fastest way to load."""
         return self._connection._execute_batch(self._connection._statement(sql, self.id), rows)
 
     def query(self, sql: str, parameters: Sequence[Value] = ()) -> list[dict[str, Value]]:
