@@ -91,7 +91,7 @@ def _run(arguments: AuditArguments) -> AuditSummary:
     with open_catalog(arguments.zookeeper, arguments.ledgers_root) as catalog:
         spark = start_spark("herdkeeper-audit", arguments.spark)
         try:
-            result = audit(catalog, arguments.ledgers, budget, lambda tasks: _run_on_spark(spark, tasks))
+            result = audit(catalog, arguments.ledgers, budget, lambda tasks: run_on_spark(spark, tasks))
         finally:
             spark.stop()
     if arguments.output is not None:
@@ -101,7 +101,7 @@ def _run(arguments: AuditArguments) -> AuditSummary:
     return replace(result.summary, run_id=arguments.run_id)
 
 
-def _run_on_spark(spark: SparkSession, tasks: Sequence[AuditTask]) -> list[Holding]:
+def run_on_spark(spark: SparkSession, tasks: Sequence[AuditTask]) -> list[Holding]:
     """One partition per task. The tasks travel as one broadcast, since a row of the range carries nothing but its number."""
     shared = spark.sparkContext.broadcast([pickle.dumps(task) for task in tasks])
 
