@@ -1,0 +1,212 @@
+"""The whole audit against played bookies and played metadata: what it counts, what it settles on the second look, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+import pytest
+from played_bookie import PlayedBookie, ledger, nowhere, packed, served
+
+from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
+from herdkeeper.domain.replication import EntryRange
+from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, LedgerState
+from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper_jobs.audit.check import check_copies
+from herdkeeper_jobs.audit.holding import Holding
+from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, LedgerFilter, audit
+from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
+
+NAMES = ("b0", "b1", "b2")
+Read = VersionedMetadata | UndecodableMetadata
+BUDGET = AuditBudget(cores=2, timeout_seconds=2.0)
+
+
+@dataclass
+class PlayedCatalog:
+    """ZooKeeper's side: `later` is what a second read of a ledger gives; None there: it is gone."""
+
+    addresses: dict[str, BookieAddress]
+    ledgers: dict[int, Read]
+    later: dict[int, Read | None] = field(default_factory=dict)
+    instance_id: str = "instance-1"
+
+    def bookie_addresses(self) -> dict[str, BookieAddress]:
+        return self.addresses
+
+    def ledger_ids(self) -> list[int]:
+        return sorted(self.ledgers)
+
+    def read_many(self, ledger_ids: Sequence[int]) -> Iterator[Read]:
+        return (self.ledgers[ledger_id] for ledger_id in ledger_ids)
+
+    def read_ledger_metadata(self, ledger_id: int) -> Read | None:
+        return self.later.get(ledger_id, self.ledgers[ledger_id])
+
+
+def run_here(tasks: Sequence[AuditTask]) -> list[Holding]:
+    return [holding for task in tasks for holding in check_copies(task)]
+
+
+def audited(
+    catalog: PlayedCatalog, run: Callable[[Sequence[AuditTask]], list[Holding]] = run_here, only: LedgerFilter | None = None
+) -> AuditResult:
+    return audit(cast("LedgerCatalog", catalog), only or LedgerFilter(), BUDGET, run)
+
+
+def full(*ledgers: tuple[int, int]) -> dict[tuple[int, int], bytes]:
+    return {(number, entry_id): packed(number, entry_id) for number, last in ledgers for entry_id in range(last + 1)}
+
+
+def versioned(*ledgers: LedgerMetadata) -> dict[int, Read]:
+    return {metadata.ledger_id: VersionedMetadata(metadata, 3) for metadata in ledgers}
+
+
+def short(finding: Finding) -> tuple[object, ...]:
+    return finding.kind, finding.severity, finding.ledger_id, finding.first_entry_id, finding.last_entry_id, finding.bookie_id
+
+
+def test_a_healthy_cluster_gives_no_findings_and_exact_counts() -> None:
+    bookies = [PlayedBookie(full((1, 99), (2, 29), (3, 19))) for _ in NAMES]
+    with served(*bookies) as addresses:
+        result = audited(
+            PlayedCatalog(
+                addresses, versioned(ledger(1, 99, NAMES), ledger(2, 29, NAMES, (2, 2)), ledger(3, None, NAMES), ledger(4, -1, NAMES))
+            )
+        )
+    summary = result.summary
+    assert result.findings == ()
+    assert (summary.ledgers, summary.open_ledgers) == (4, 1)
+    # The open ledger is audited up to its LAC, which its last entry says is 18.
+    assert summary.entries == 100 + 30 + 19
+    assert summary.copies_expected == summary.copies_verified == 300 + 60 + 57
+    assert summary.copies_unknown == 0
+    assert summary.bytes_read > 0
+
+
+def test_exactly_the_entries_that_were_taken_away_are_named() -> None:
+    bookies = [PlayedBookie(full((1, 99), (2, 29))) for _ in NAMES]
+    for entry_id in range(17, 24):
+        del bookies[1].entries[1, entry_id]
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 99, NAMES), ledger(2, 29, NAMES))))
+    assert [short(finding) for finding in result.findings] == [(FindingKind.MISSING, Severity.UNDER_REPLICATED, 1, 17, 23, "b1")]
+    assert (result.findings[0].expected_copies, result.findings[0].actual_copies) == (3, 2)
+    assert result.summary.copies_verified == result.summary.copies_expected - 7
+
+
+def test_damage_and_read_errors_are_told_apart() -> None:
+    bookies = [PlayedBookie(full((1, 9))) for _ in NAMES]
+    bookies[0].entries[1, 4] = bookies[0].entries[1, 4][:-1] + b"?"
+    bookies[2].codes[1, 6] = ReadCode.IO_ERROR
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES))))
+    assert [short(finding) for finding in result.findings] == [
+        (FindingKind.CORRUPT_DIGEST, Severity.UNDER_REPLICATED, 1, 4, 4, "b0"),
+        (FindingKind.READ_FAILED, Severity.UNKNOWN, 1, 6, 6, "b2"),
+    ]
+    assert result.findings[0].detail.startswith("CRC32C digest is ")
+    assert result.summary.copies_unknown == 1
+
+
+def test_a_bookie_that_is_away_makes_its_copies_unknown_and_not_missing() -> None:
+    bookies = [PlayedBookie(full((1, 9))) for _ in NAMES]
+    with served(*bookies) as addresses:
+        addresses["b1"] = nowhere()
+        del addresses["b2"]
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES))))
+    assert [(finding.kind, finding.bookie_id) for finding in result.findings] == [
+        (FindingKind.BOOKIE_UNREACHABLE, "b1"),
+        (FindingKind.BOOKIE_UNREACHABLE, "b2"),
+    ]
+    assert (result.summary.copies_verified, result.summary.copies_unknown) == (10, 20)
+
+
+def test_a_bookie_that_breaks_off_once_is_read_again_and_not_reported() -> None:
+    bookies = [PlayedBookie(full((1, 60))) for _ in NAMES]
+    bookies[1].closes_after = 6
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 60, NAMES))))
+    assert result.findings == ()
+    assert result.summary.copies_verified == result.summary.copies_expected == 183
+
+
+def test_a_ledger_that_is_gone_by_the_second_look_is_no_finding_and_not_counted() -> None:
+    bookies = [PlayedBookie(full((2, 9))) for _ in NAMES]
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES), ledger(2, 9, NAMES)), later={1: None}))
+    assert result.findings == ()
+    assert (result.summary.ledgers, result.summary.entries, result.summary.copies_expected) == (1, 10, 30)
+
+
+def test_a_ledger_whose_ensemble_changed_meanwhile_is_judged_by_its_new_metadata() -> None:
+    bookies = [PlayedBookie(full((1, 9))), PlayedBookie(full((1, 9))), PlayedBookie(), PlayedBookie(full((1, 9)))]
+    now = VersionedMetadata(ledger(1, 9, ("b0", "b1", "b3")), 4)
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES)), later={1: now}))
+    assert result.findings == ()
+    # Two replicas were verified by the first look, and all three of the new ensemble by the second.
+    assert result.summary.copies_verified == result.summary.copies_expected == 50
+
+
+def test_a_missing_copy_of_an_open_ledger_is_pending_and_nothing_above_the_lac_is_looked_at() -> None:
+    bookies = [PlayedBookie(full((1, 20))) for _ in NAMES]
+    del bookies[2].entries[1, 19]
+    del bookies[2].entries[1, 20]
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, None, NAMES))))
+    assert [short(finding) for finding in result.findings] == [(FindingKind.MISSING, Severity.PENDING, 1, 19, 19, "b2")]
+
+
+def test_an_entry_below_the_ack_quorum_is_critical_and_comes_first() -> None:
+    bookies = [PlayedBookie(full((1, 9), (2, 9))) for _ in NAMES]
+    del bookies[0].entries[1, 3]
+    del bookies[0].entries[2, 5]
+    del bookies[1].entries[2, 5]
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES), ledger(2, 9, NAMES))))
+    assert [finding.severity for finding in result.findings] == [Severity.CRITICAL, Severity.CRITICAL, Severity.UNDER_REPLICATED]
+    assert (result.summary.critical, result.summary.under_replicated) == (2, 1)
+
+
+def test_extra_entries_on_other_bookies_are_legitimate() -> None:
+    bookies = [PlayedBookie(full((1, 30))) for _ in NAMES]
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 20, NAMES, (2, 2)))))
+    assert result.findings == ()
+
+
+def test_metadata_that_cannot_be_decoded_and_a_lac_that_nobody_tells_are_reported_by_ledger() -> None:
+    undecodable = UndecodableMetadata(1, "metadata of ledger 1: rubbish")
+    catalog = PlayedCatalog({}, {1: undecodable, 2: VersionedMetadata(ledger(2, None, NAMES), 0)})
+    assert [(finding.kind, finding.ledger_id) for finding in audited(catalog).findings] == [
+        (FindingKind.LEDGER_UNREADABLE, 1),
+        (FindingKind.LEDGER_UNREADABLE, 2),
+    ]
+
+
+def test_only_the_ledgers_of_the_filter_are_audited() -> None:
+    bookies = [PlayedBookie(full((1, 9), (2, 9), (3, 9))) for _ in NAMES]
+    with served(*bookies) as addresses:
+        catalog = PlayedCatalog(addresses, versioned(*(ledger(number, 9, NAMES) for number in (1, 2, 3))))
+        result = audited(catalog, only=LedgerFilter((EntryRange(2, 3),)))
+    assert result.summary.ledgers == 2
+    assert {request[1] for bookie in bookies for request in bookie.requests} == {2, 3}
+
+
+def test_copies_that_get_lost_between_plan_and_result_are_a_violated_invariant() -> None:
+    bookies = [PlayedBookie(full((1, 9))) for _ in NAMES]
+    with served(*bookies) as addresses, pytest.raises(InvariantViolatedError, match="30 copies were to be looked at, 20 came back"):
+        audited(PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES))), run=lambda tasks: run_here(tasks[1:]))
+
+
+def test_a_ledger_that_closed_meanwhile_is_still_judged_up_to_what_was_confirmed() -> None:
+    bookies = [PlayedBookie(full((1, 20))) for _ in NAMES]
+    del bookies[2].entries[1, 10]
+    now = VersionedMetadata(replace(ledger(1, None, NAMES), state=LedgerState.CLOSED, last_entry_id=20, length=210), 4)
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, None, NAMES)), later={1: now}))
+    assert [short(finding) for finding in result.findings] == [(FindingKind.MISSING, Severity.UNDER_REPLICATED, 1, 10, 10, "b2")]
