@@ -105,7 +105,7 @@ def start_spark(application: str, settings: SparkSettings, environment: Mapping[
 def spark_configuration(settings: SparkSettings, environment: Mapping[str, str]) -> dict[str, str]:
     """The configuration that belongs to these settings. Pure, so that it can be tested without a JVM."""
     configuration = {
-        "spark.driver.memory": settings.driver_memory,
+        "spark.driver.memory": _java_size("--driver-memory", settings.driver_memory),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.speculation": "false",
@@ -140,13 +140,21 @@ def _kubernetes(settings: SparkSettings, environment: Mapping[str, str]) -> dict
         "spark.kubernetes.executor.request.cores": settings.executor_cpu_request,
         "spark.executor.instances": str(settings.executors),
         "spark.executor.cores": str(settings.executor_cores),
-        "spark.executor.memory": settings.executor_memory,
+        "spark.executor.memory": _java_size("--executor-memory", settings.executor_memory),
         # The Python workers live outside of the heap.
-        "spark.executor.memoryOverheadFactor": "0.6",
+        "spark.executor.memoryOverheadFactor": "0.4",
         # Work starts when all executors are there, or after a while with those that are.
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
     }
+
+
+def _java_size(argument: str, size: str) -> str:
+    """`512m` and `1g` are Java's; `512Mi` and `1Gi`, Kubernetes' names for the same, become those."""
+    match = re.fullmatch(r"(\d+)(?:([mg])|([MG])i)", size)
+    if match is None:
+        raise SparkConfigurationError(f"{argument} is {size!r}: give whole mebibytes or gibibytes, like 512m, 1g, 512Mi or 1Gi")
+    return match.group(1) + (match.group(2) or match.group(3).lower())
 
 
 def _variable(environment: Mapping[str, str], name: str) -> str:

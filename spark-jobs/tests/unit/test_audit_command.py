@@ -148,3 +148,13 @@ def test_arguments_become_settings() -> None:
     assert spark_settings(arguments) == SparkSettings(master="k8s://https://k", executors=5, executor_image="i")
     with pytest.raises(SparkConfigurationError, match="--executors and --executor-cores"):
         spark_settings(parser.parse_args(["--master", "k8s://https://k", "--executors", "0"]))
+
+
+@pytest.mark.parametrize(("given", "expected"), [("512m", "512m"), ("512Mi", "512m"), ("1Gi", "1g")])
+def test_memory_may_be_written_as_java_or_as_kubernetes_writes_it(given: str, expected: str) -> None:
+    assert spark_configuration(SparkSettings(driver_memory=given), {})["spark.driver.memory"] == expected
+
+
+def test_memory_that_neither_of_them_reads_is_refused() -> None:
+    with pytest.raises(SparkConfigurationError, match=r"--driver-memory is '0\.5Gi'"):
+        spark_configuration(SparkSettings(driver_memory="0.5Gi"), {})

@@ -123,13 +123,14 @@ def open_catalog(hosts: str, root: str) -> Iterator[LedgerCatalog]:
         client.close()
         raise MetadataUnavailableError(f"ZooKeeper at {hosts} did not answer in {_CONNECT_SECONDS:.0f} s: {error}") from error
     try:
-        yield _identify(client, root.rstrip("/"))
+        yield identify(client, root.rstrip("/"))
     finally:
         client.stop()
         client.close()
 
 
-def _identify(client: KazooClient, root: str) -> LedgerCatalog:
+def identify(client: KazooClient, root: str) -> LedgerCatalog:
+    """The cluster under `root`, over a connection that the caller keeps. Raises ClusterNotFoundError, MetadataUnavailableError."""
     layout = _answer(client.get_async(f"{root}/LAYOUT"))
     instance = _answer(client.get_async(f"{root}/INSTANCEID"))
     if layout is None or instance is None:
