@@ -1,0 +1,53 @@
+# Everything that a person runs here. Each target makes ready what it needs; nothing has to be installed first.
+run := e2e/bootstrap/run.sh
+generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
+	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e images cluster cluster-clean
+
+help: ## what there is
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
+
+demo: ## a replicated SQL database on a cluster of its own, loaded, checkpointed and audited
+	@$(run) python -m herdkeeper_e2e.demo
+
+demo-clean: cluster-clean ## removes everything that the demo made
+
+test: ## all checks and tests, from fast to real
+	@e2e/bootstrap/stages.sh lint types imports verify-generated unit unit-java integration e2e
+
+lint: ## style
+	@$(run) ruff check && $(run) ruff format --check
+
+types: ## mypy, strict
+	@$(run) mypy
+
+imports: ## the walls between the rooms
+	@$(run) lint-imports
+
+generate: ## CRDs, their copy in the chart, RBAC and the field reference, from the models
+	@$(call generated,)
+
+verify-generated: ## fails when something generated is stale
+	@$(call generated,--check)
+
+unit: ## pure functions and Spark jobs
+	@$(run) pytest
+
+unit-java: ## the node program's tests
+	@e2e/images/test-java.sh
+
+integration: ## the operator against a real kube-apiserver and etcd
+	@$(run) pytest operator/tests/integration
+
+e2e: images cluster ## the end-to-end tests on the cluster
+	@$(run) pytest e2e/tests --ignore=e2e/tests/unit
+
+images: ## builds the five images where their inputs changed
+	@e2e/bootstrap/engine.sh && e2e/images/build.sh
+
+cluster: ## the test cluster
+	@e2e/kind/cluster.sh up
+
+cluster-clean: ## removes the test cluster
+	@e2e/kind/cluster.sh down

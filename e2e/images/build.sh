@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Builds images, those whose inputs changed since they were built. Usage: build.sh [NAME…]   (zookeeper bookkeeper herddb operator spark)
+#
+# An image's inputs are its folder in images/, the scripts here, the shared layer below it and, for Python, the project's sources and
+# requirements.lock; their key is the label io.herdkeeper.key. HERDKEEPER_IMAGE_TAG sets the tag (default: 0.1.0).
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../bootstrap/paths.sh"
+export DOCKER_BUILDKIT=0   # Debian's engine has no BuildKit front end
+
+tag=${HERDKEEPER_IMAGE_TAG:-0.1.0}
+names=("$@")
+[ ${#names[@]} -gt 0 ] || names=(zookeeper bookkeeper herddb operator spark)
+
+label() { docker image inspect -f '{{index .Config.Labels "io.herdkeeper.key"}}' "$1" 2>/dev/null || true; }
+
+# build_when_changed IMAGE KEY FOLDER DOCKERFILE
+build_when_changed() {
+  local log=$cache/image.log
+  docker build -q -t "$1" --label "io.herdkeeper.key=$2" -f "$4" "$3" >/dev/null 2>"$log" || { tail -30 "$log" >&2; fail "$1 could not be built; see $log"; }
+  say "$1: built, $(docker image inspect -f '{{.Size}}' "$1" | awk '{printf "%.0f MB", $1/1e6}')"
+}
+
+# layer NAME: a shared layer is built again when its Dockerfile or what is below it changed.
+layer() {
+  local name=$1 file=$here/layers/$1.Dockerfile below key
+  case $name in
+    java-python) layer java; below=herdkeeper/java:local ;;
+    *) "$here/base.sh"; below=debian:bookworm-slim ;;
+  esac
+  key=$(content_key "$file")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)
+  [ "$(label "herdkeeper/$name:local")" = "$key" ] || build_when_changed "herdkeeper/$name:local" "$key" "$here/layers" "$file"
+}
+
+# staged KEY FOLDER COMMAND…: runs the command in the builder, into the folder, unless it was done for this key.
+staged() {
+  local key=$1 folder=$2
+  shift 2
+  [ "$(cat "$folder/key" 2>/dev/null)" = "$key" ] && return
+  rm -f "$folder/key"
+  mkdir -p "$folder"
+  "$here/builder.sh" "$folder" "$@" >"$folder/log" 2>&1 || { tail -30 "$folder/log" >&2; fail "$* failed; see $folder/log"; }
+  echo "$key" > "$folder/key"
+}
+
+# What Docker copies: the image's folder and what was staged for it, joined in a folder of the cache.
+image() {
+  local name=$1 image=herdkeeper/$1:$tag folder=$repo/images/$1 stage=$cache/stage/$1 context=$cache/context/$1 begun=$SECONDS
+  local inputs=("$folder" "$here/stage-jars.sh") below key base
+  [ -f "$folder/Dockerfile" ] || fail "images/$name/Dockerfile: not found"
+  case $name in
+    operator | spark) inputs=("$folder" "$here/stage-python.sh" "$here/spark-jars.sh" "$repo/pyproject.toml" "$repo/requirements.lock" "$repo/operator/src" "$repo/spark-jobs/src") ;;
+  esac
+  base=$(sed -n 's/^FROM \([^ ]*\).*/\1/p' "$folder/Dockerfile" | tail -1)
+  case $base in herdkeeper/*:local) base=${base#herdkeeper/}; layer "${base%:local}"; below=herdkeeper/$base ;; *) "$here/base.sh"; below=$base ;; esac
+  key=$(content_key "${inputs[@]}")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)
+  if [ "$(label "$image")" = "$key" ]; then say "$image: up to date"; return; fi
+
+  rm -rf "$context" && mkdir -p "$context"
+  (cd "$folder" && find . -mindepth 1 -maxdepth 1 ! -name lib ! -name target ! -name site ! -name app -exec cp -r {} "$context/" \;)
+  case $name in
+    operator | spark)
+      staged "$(content_key "$here/stage-python.sh" "$here/spark-jars.sh" "$repo/pyproject.toml" "$repo/requirements.lock")" "$stage/dependencies" /src/e2e/images/stage-python.sh dependencies "$name"
+      staged "$(content_key "$here/stage-python.sh" "$repo/pyproject.toml" "$repo/operator/src" "$repo/spark-jobs/src")" "$cache/stage/project" /src/e2e/images/stage-python.sh project
+      link "$stage/dependencies/site" "$context/site"
+      # an own, small layer for what changes often, where the Dockerfile has one
+      if grep -qE '^COPY .*\bapp/? ' "$folder/Dockerfile"; then link "$cache/stage/project/app" "$context/app"; else cp -r "$cache/stage/project/app/." "$context/site/"; fi ;;
+    *)
+      staged "$(content_key "$folder" "$here/stage-jars.sh")" "$stage" /src/e2e/images/stage-jars.sh "$name"
+      link "$stage/lib" "$context/lib" ;;
+  esac
+  build_when_changed "$image" "$key" "$context" "$context/Dockerfile"
+  rm -rf "$context"
+  say "$image took $((SECONDS - begun)) s"
+}
+
+# Hard links where the file system has them: a copy of Spark would take seconds each time.
+link() { cp -rl "$1" "$2" 2>/dev/null || { rm -rf "$2" && cp -r "$1" "$2"; }; }
+
+for name in "${names[@]}"; do image "$name"; done
