@@ -16,7 +16,7 @@ import java.util.logging.LogRecord;
  */
 public final class LimitedConsoleHandler extends Handler {
 
-    private static final int RECORDS_IN_WINDOW = 40;
+    private static final int RECORDS_IN_WINDOW = 200;
     private static final long WINDOW_MILLIS = 10_000;
 
     private final PrintStream out;

@@ -138,6 +138,15 @@ class TwoNodesTest {
     }
 
     @Test
+    void theVerdictOfAConsistencyCheckIsShown() throws Exception {
+        Node.execute(leader.server, 0, "CREATE TABLE app.checked (k int primary key, n int)");
+        Node.execute(leader.server, 0, "INSERT INTO app.checked(k,n) VALUES(1,1)");
+        Node.execute(leader.server, 0, "tableconsistencycheck app.checked");
+        Await.until("the follower has checked", LIMIT,
+                () -> follower.tablespace("app").at("/checks/checked/pass").asBoolean());
+    }
+
+    @Test
     void aLeaderIsNeverHeld() throws Exception {
         HttpResponse<String> refused = leader.ask("POST", "/tablespaces/app/digest?ledger=0&entry=0");
         assertEquals(409, refused.statusCode());

@@ -26,10 +26,10 @@ class LimitedConsoleHandlerTest {
         log("other", 1_500, "seen", null);
         log("flood", 20_000, "again", null);
         List<String> lines = lines();
-        assertEquals(40 + 1 + 2, lines.size());
-        assertTrue(lines.get(40).contains("seen"), lines.get(40));
-        assertTrue(lines.get(41).contains("960 more records"), lines.get(41));
-        assertTrue(lines.get(42).contains("again"), lines.get(42));
+        assertEquals(200 + 1 + 2, lines.size());
+        assertTrue(lines.get(200).contains("seen"), lines.get(200));
+        assertTrue(lines.get(201).contains("800 more records"), lines.get(201));
+        assertTrue(lines.get(202).contains("again"), lines.get(202));
     }
 
     @Test
