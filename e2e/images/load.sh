@@ -15,26 +15,39 @@ nodes=$(docker ps --filter "label=io.x-k8s.kind.cluster=$cluster" --filter label
 # What a node has is remembered on the node itself, by the engine's id of each image, so that it is forgotten with the node.
 memory=/var/lib/herdkeeper-images
 
-load_into() {
-  local node=$1 missing=() lines=() name line present
-  present=$(docker exec "$node" sh -c "cat $memory 2>/dev/null" || true)
+# missing_on NODE: a line `IMAGE ID` for each image that the node doesn't have as the engine has it.
+missing_on() {
+  local present name line
+  present=$(docker exec "$1" sh -c "cat $memory 2>/dev/null" || true)
   for name in "${names[@]}"; do
-    line="herdkeeper/$name:$tag $(docker image inspect -f '{{.Id}}' "herdkeeper/$name:$tag")"
+    line="herdkeeper/$name:$tag $(docker image inspect -f '{{.Id}}' "herdkeeper/$name:$tag")" || fail "herdkeeper/$name:$tag is not built: run e2e/images/build.sh $name"
     # the last line of a name tells what its tag is now
-    [ "$(grep "^herdkeeper/$name:$tag " <<<"$present" | tail -1)" = "$line" ] || { missing+=("herdkeeper/$name:$tag"); lines+=("$line"); }
+    [ "$(grep "^herdkeeper/$name:$tag " <<<"$present" | tail -1)" = "$line" ] || echo "$line"
   done
-  [ ${#missing[@]} -gt 0 ] || { say "$node has them all"; return; }
-  # one archive for all of them, since they share layers
-  docker save "${missing[@]}" | docker exec -i "$node" ctr -n k8s.io images import --digests - >/dev/null || fail "$node: import failed"
-  printf '%s\n' "${lines[@]}" | docker exec -i "$node" sh -c "cat >> $memory"
-  say "$node: loaded ${missing[*]}"
 }
 
 begun=$SECONDS
-pids=()
+folder=$(mktemp -d "$cache/load.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+waiting=()
 for node in $nodes; do
-  load_into "$node" &
-  pids+=($!)
+  missing_on "$node" > "$folder/$node"
+  if [ -s "$folder/$node" ]; then waiting+=("$node"); else say "$node has them all"; fi
 done
-for pid in "${pids[@]}"; do wait "$pid"; done
+if [ ${#waiting[@]} -eq 0 ]; then exit 0; fi
+
+# one archive for all images, since they share layers, and for all nodes, since making it is the larger half of the work
+images=$(cd "$folder" && cat "${waiting[@]}" | cut -d' ' -f1 | sort -u)
+say "loading $(tr '\n' ' ' <<<"$images")into ${#waiting[@]} nodes"
+docker save -o "$folder/images.tar" $images
+import() {
+  docker exec -i "$1" ctr -n k8s.io images import --digests - < "$folder/images.tar" >"$folder/$1.log" 2>&1 || { tail -3 "$folder/$1.log" >&2; fail "$1: import failed"; }
+  docker exec -i "$1" sh -c "cat >> $memory" < "$folder/$1"
+}
+imports=()
+for node in "${waiting[@]}"; do
+  import "$node" &
+  imports+=($!)
+done
+for pid in "${imports[@]}"; do wait "$pid"; done
 say "images are on all workers after $((SECONDS - begun)) s"

@@ -7,13 +7,11 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/versions.sh"
 . "$here/go.sh"
 
-bin=$cache/kubernetes-$(content_key "$here/versions.sh" "$here/binaries.sh" "$here/kubernetes" "$here/etcd" "$here/coredns")/bin
+bin=$cache/kubernetes-$(content_key "$here/versions.sh" "$here/kubernetes" "$here/etcd" "$here/coredns")/bin
 mkdir -p "$bin"
 names=("$@")
 [ ${#names[@]} -gt 0 ] || names=(kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubeadm kubectl etcd coredns local-path-provisioner)
 
-component=k8s.io/component-base/version
-stamp="-s -w -X $component.gitVersion=$kubernetes_version -X $component.gitMajor=1 -X $component.gitMinor=34 -X $component.gitTreeState=clean"
 export CGO_ENABLED=0 GOOS=linux GOFLAGS=-trimpath
 
 build() {
@@ -24,12 +22,37 @@ build() {
     local-path-provisioner)
       # `go install` takes a module that is nobody's dependency, but can't name its output
       GOBIN=$bin/new go install -ldflags '-s -w' "github.com/rancher/local-path-provisioner@$local_path_version" && mv "$bin/new/$name" "$out" && rmdir "$bin/new" ;;
-    *) (cd "$here/kubernetes" && go build -ldflags "$stamp" -o "$out" "k8s.io/kubernetes/cmd/$name") ;;
+    *) (cd "$here/kubernetes" && go build -ldflags "$kubernetes_link_flags" -o "$out" "k8s.io/kubernetes/cmd/$name") ;;
   esac
+}
+
+# take NAME OUT: from the image of the same name in kind's own node image, for machines that can pull it and have no Go.
+take() {
+  local name=$1 out=$2 node=herdkeeper-take code=0
+  command -v go >/dev/null && return 1
+  [ "$name" != kubectl ] || return 1   # of another patch release than the one that is asked for
+  docker image inspect "$pulled_node_image" >/dev/null 2>&1 || timeout 900 docker pull -q "$pulled_node_image" >/dev/null 2>&1 || return 1
+  docker rm -f "$node" >/dev/null 2>&1 || true
+  docker run -d --name "$node" --entrypoint sleep --security-opt seccomp=unconfined "$pulled_node_image" infinity >/dev/null || return 1
+  docker exec -d "$node" containerd
+  docker exec "$node" bash -ec "
+    for i in {1..60}; do ctr version >/dev/null 2>&1 && break; sleep 0.5; done
+    mkdir -p /tmp/blobs /tmp/layers
+    ctr -n k8s.io images export --platform linux/\$(dpkg --print-architecture) /tmp/image.tar \$(ctr -n k8s.io images ls -q | grep /$name: | head -1)
+    tar -xf /tmp/image.tar -C /tmp/blobs
+    for blob in /tmp/blobs/blobs/sha256/*; do tar -xf \$blob -C /tmp/layers 2>/dev/null || true; done
+    mv \$(find /tmp/layers -type f -name $name | head -1) /tmp/program" && docker cp "$node:/tmp/program" "$out" || code=1
+  docker rm -f "$node" >/dev/null
+  return $code
 }
 
 for name in "${names[@]}"; do
   [ -x "$bin/$name" ] && continue
+  if take "$name" "$bin/$name.new" >"$bin/$name.log" 2>&1; then
+    mv "$bin/$name.new" "$bin/$name"
+    say "$name: taken from $pulled_node_image"
+    continue
+  fi
   find_go
   begun=$SECONDS
   build "$name" "$bin/$name.new" >"$bin/$name.log" 2>&1 || { tail -20 "$bin/$name.log" >&2; fail "$name could not be built; see $bin/$name.log"; }

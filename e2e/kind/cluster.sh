@@ -18,6 +18,8 @@ export KUBECONFIG=$kubeconfig
 kubectl() { "$tools/kubectl" --request-timeout=10s "$@"; }
 nodes() { docker ps -a --filter "label=io.x-k8s.kind.cluster=$cluster" --format '{{.Names}} {{.State}}'; }
 
+started_at() { docker inspect -f '{{.Name}} {{.State.StartedAt}}' $(nodes | awk '{print $1}' | sort); }
+
 # why_not_usable: the reason why the cluster that is there can't be used, or nothing.
 why_not_usable() {
   local stopped ready
@@ -25,6 +27,8 @@ why_not_usable() {
   [ -z "$stopped" ] || { echo "these nodes are stopped: $stopped"; return; }
   [ -s "$kubeconfig" ] || "$tools/kind" export kubeconfig --name "$cluster" >/dev/null 2>&1 || { echo "its kubeconfig can't be exported"; return; }
   [ -f "$state/mode" ] || { echo "an earlier run did not finish making it"; return; }
+  # nodes that an engine started again have lost their routes, though the API server still calls them ready
+  [ "$(started_at)" = "$(cat "$state/started" 2>/dev/null)" ] || { echo "its nodes were started again"; return; }
   ready=$(kubectl get nodes --no-headers 2>/dev/null | awk '$2 == "Ready"' | wc -l)
   [ "$ready" -eq 4 ] || echo "$ready of its 4 nodes are ready"
 }
@@ -46,6 +50,7 @@ create() {
     sed "s#LOCAL_PATH_IMAGE#docker.io/rancher/local-path-provisioner:$local_path_version#" "$here/volumes.yaml" | kubectl apply -f - >/dev/null
   fi
   wait_until_ready
+  started_at > "$state/started"
   echo "$mode" > "$state/mode"
   say "cluster $cluster: ready after $((SECONDS - begun)) s"
 }

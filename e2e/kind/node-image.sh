@@ -9,7 +9,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/versions.sh"
 . "$here/go.sh"
 
-built=herdkeeper/kind-node:$kubernetes_version-$(content_key "$here/versions.sh" "$here/node-image.sh" "$here/binaries.sh" "$here/kubernetes" "$here/etcd" "$here/coredns" "$here/node" "$here/pause.c")
+built=herdkeeper/kind-node:$kubernetes_version-$(content_key "$here/versions.sh" "$here/node-image.sh" "$here/kubernetes" "$here/etcd" "$here/coredns" "$here/node" "$here/pause.c")
 present() { docker image inspect "$1" >/dev/null 2>&1; }
 
 # why_not_pulled: the reason why kind's own image is of no use here, or nothing.
