@@ -41,7 +41,7 @@ integration: ## the operator against a real kube-apiserver and etcd
 	@$(run) pytest operator/tests/integration
 
 e2e: images cluster ## the end-to-end tests on the cluster
-	@$(run) pytest e2e/tests --ignore=e2e/tests/unit
+	@e2e/images/load.sh && $(run) pytest e2e/tests --ignore=e2e/tests/unit
 
 images: ## builds the five images where their inputs changed
 	@e2e/bootstrap/engine.sh && e2e/images/build.sh
