@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper.formats.java_data import MalformedDataError
@@ -76,12 +77,18 @@ def _attempt(parsed: argparse.Namespace) -> CheckpointSummary:
 
 
 def _checkpoint(parsed: argparse.Namespace, request: CheckpointRequest, settings: SparkSettings) -> CheckpointSummary:
+    started: list[SparkSession] = []
+
+    def start() -> SparkSession:
+        started.append(start_spark("herdkeeper-checkpoint", settings))
+        return started[0]
+
     with open_catalog(parsed.zookeeper, parsed.ledgers_root) as catalog:
-        spark = start_spark("herdkeeper-checkpoint", settings)
         try:
-            return run_checkpoint(spark, catalog, request)
+            return run_checkpoint(start, catalog, request)
         finally:
-            spark.stop()
+            for spark in started:
+                spark.stop()
 
 
 def _request(parsed: argparse.Namespace) -> CheckpointRequest:

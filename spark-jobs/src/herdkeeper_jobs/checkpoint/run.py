@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 import shutil
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -65,8 +65,8 @@ class _Folded:
     highest_keys: dict[str, int]
 
 
-def run_checkpoint(spark: SparkSession, catalog: LedgerCatalog, request: CheckpointRequest) -> CheckpointSummary:
-    """Makes one checkpoint and returns what became of it.
+def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, request: CheckpointRequest) -> CheckpointSummary:
+    """Makes one checkpoint and returns what became of it. `start` gives the session, once it is known that there is work for it.
 
     Raises:
         CheckpointRefused, CheckpointRetryable, InvariantViolated: see `errors`. No manifest was written then.
@@ -82,7 +82,7 @@ def run_checkpoint(spark: SparkSession, catalog: LedgerCatalog, request: Checkpo
         herd_root=log.herd_root,
     )
     folder = tablespace_folder(request.destination, identity)
-    folded = _fold(spark, log, target.lsn, (folder, request.run_id))
+    folded = _fold(start(), log, target.lsn, (folder, request.run_id))
     sync_folders(folder, request.run_id, request.destination)
     verify_files(zip(folded.timeline.tables, folded.written, strict=True), folder)
     verified = _compare(folded, target.follower)
