@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import structlog
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -23,10 +24,11 @@ from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetry
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
+from herdkeeper_jobs.termination_message import write_termination_message
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.timeline import LogInconsistentError
 
-_TERMINATION_MESSAGE = "/dev/termination-log"
+_log = structlog.get_logger()
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VIOLATIONS_IN_TASKS = (LogInconsistentError.__name__, MalformedDataError.__name__, InvariantViolated.__name__)
 
@@ -35,9 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the job and returns its exit code."""
     parsed = _parser().parse_args(arguments)
     summary = _attempt(parsed)
-    text = summary.to_json()
-    print(text, flush=True)
-    _write_termination_message(Path(parsed.termination_message), text)
+    write_termination_message(summary.to_json(), os.environ)
     return summary.outcome.exit_code
 
 
@@ -56,7 +56,6 @@ def _parser() -> argparse.ArgumentParser:
         "--verify-against", default="", metavar="HOST:PORT", help="HTTP port of a follower, to compare digests at the LSN with"
     )
     parser.add_argument("--leader-http", default="", metavar="HOST:PORT", help="HTTP port of the leader, to learn what `now` is from it")
-    parser.add_argument("--termination-message", default=_TERMINATION_MESSAGE, help="file for the summary (default: %(default)s)")
     add_spark_arguments(parser)
     return parser
 
@@ -106,7 +105,7 @@ def _request(parsed: argparse.Namespace) -> CheckpointRequest:
 
 
 def _failed(parsed: argparse.Namespace, outcome: JobOutcome, error: Exception) -> CheckpointSummary:
-    print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    _log.error("failed", outcome=outcome.value, error=str(error), kind=type(error).__name__)
     return CheckpointSummary(run_id=parsed.run_id, outcome=outcome, message=_essence(str(error)), tablespace=parsed.tablespace)
 
 
@@ -115,12 +114,6 @@ def _essence(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     named = [line for line in lines if re.match(r"(herdkeeper[\w.]*\.)?\w+Error: ", line)]
     return (named or lines or ["failed without a message"])[-1 if named else 0]
-
-
-def _write_termination_message(path: Path, text: str) -> None:
-    # Outside of a container there is no such file, and making one in /dev would be wrong.
-    if path.exists() and os.access(path, os.W_OK):
-        path.write_text(text)
 
 
 if __name__ == "__main__":

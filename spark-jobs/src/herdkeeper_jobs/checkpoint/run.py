@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pyarrow as pa
+import structlog
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
@@ -43,6 +44,8 @@ from herdkeeper_jobs.wal.fold import LogExtent, highest_auto_increments, last_ch
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.timeline import Timeline
 
+_log = structlog.get_logger()
+
 
 @dataclass(frozen=True, slots=True)
 class CheckpointRequest:
@@ -74,6 +77,7 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     started = time.monotonic()
     log = open_log(catalog, request.herd_root, request.tablespace)
     target = choose_target(log, request.target)
+    _log.info("target", lsn=str(target.lsn), follower="" if target.follower is None else target.follower.node)
     identity = Identity(
         instance_id=catalog.instance_id,
         tablespace_uuid=log.tablespace.uuid,
@@ -86,6 +90,7 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     sync_folders(folder, request.run_id, request.destination)
     verify_files(zip(folded.timeline.tables, folded.written, strict=True), folder)
     verified = _compare(folded, target.follower)
+    _log.info("verified", how=verified.how, by=verified.by)
     committed = commit_manifest(_manifest(identity, target, request.run_id, folded, verified), folder)
     if committed.existed and committed.manifest.run_id != request.run_id:
         # This run's files belong to no manifest. Those of an earlier attempt of the same run may be the committed ones.
@@ -114,9 +119,12 @@ def _fold(spark: SparkSession, log: LogSource, lsn: Lsn, where: tuple[Path, str]
         expected = sum(last + 1 for _, last in ledgers)
         if extent.entries != expected:
             raise InvariantViolated(f"the log up to {lsn} has {expected} entries, {extent.entries} were read")
+        _log.info("log read", entries=extent.entries, ledgers=len(ledgers))
         timeline = log_timeline(entries)
+        _log.info("control entries walked", tables=len(timeline.tables), open_transactions=len(timeline.open_transactions))
         placed = place_changes(entries, timeline)
         written = write_tables(last_changes(placed, 2 * cores), timeline.tables, *where)
+        _log.info("tables written", rows=sum(table.digest.rows for table in written), files=sum(len(table.files) for table in written))
         return _Folded(extent, timeline, written, highest_auto_increments(placed, timeline))
     finally:
         entries.unpersist()
