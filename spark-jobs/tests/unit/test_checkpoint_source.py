@@ -1,0 +1,202 @@
+"""Where a log is read from, what is refused before anything is read, and what nodes answer over HTTP."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from kazoo.exceptions import ConnectionLoss, NoNodeError
+
+from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
+from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
+from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
+from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError
+from herdkeeper_jobs.checkpoint import cli, log_source
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
+from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, log_position
+from herdkeeper_jobs.wal.lsn import Lsn
+
+TABLESPACE = TablespaceRecord("0ab", "demo", "n0", ("n0", "n1"), 1, 60000)
+
+
+def ledger(ledger_id: int, last_entry_id: int | None) -> LedgerMetadata:
+    state = LedgerState.OPEN if last_entry_id is None else LedgerState.CLOSED
+    segments = (Segment(0, ("b0",)),)
+    return LedgerMetadata(ledger_id, 3, 1, 1, 1, state, None, last_entry_id, segments, DigestType.CRC32C)
+
+
+@dataclass
+class PlayedCatalog:
+    """ZooKeeper with two ledgers, the second one open; `client` is itself, since only `get` is used of it."""
+
+    ledgers: dict[int, LedgerMetadata] = field(default_factory=lambda: {3: ledger(3, 9), 5: ledger(5, None)})
+    first: int = 3
+    failure: Exception | None = None
+
+    @property
+    def client(self) -> PlayedCatalog:
+        return self
+
+    def get(self, path: str) -> tuple[bytes, None]:
+        if self.failure is not None:
+            raise self.failure
+        if path == "/ns/db/herd/tableSpaces/demo":
+            return encode_tablespace(TABLESPACE), None
+        if path == "/ns/db/herd/ledgers/0ab":
+            document = {"activeLedgers": [3, 5], "ledgersTimestamps": [1, 2], "firstLedger": self.first, "zkVersion": 1}
+            return json.dumps(document).encode(), None
+        raise NoNodeError
+
+    def read_many(self, ids: list[int]) -> Iterator[VersionedMetadata]:
+        return (VersionedMetadata(self.ledgers[ledger_id], 0) for ledger_id in ids if ledger_id in self.ledgers)
+
+    def bookie_addresses(self) -> dict[str, Any]:
+        return {}
+
+
+def log_of(catalog: PlayedCatalog, monkeypatch: pytest.MonkeyPatch, confirmed: int = 4) -> LogSource:
+    def last_confirmed(metadata: LedgerMetadata, addresses: object) -> int:
+        return confirmed if metadata.last_entry_id is None else metadata.last_entry_id
+
+    monkeypatch.setattr(log_source, "last_confirmed", last_confirmed)
+    return open_log(catalog, "/ns/db/herd/", "demo")  # type: ignore[arg-type]
+
+
+def test_the_confirmed_end_is_the_open_ledgers_lac(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert log_of(PlayedCatalog(), monkeypatch).confirmed_end() == Lsn(5, 4)
+
+
+def test_an_open_ledger_without_a_confirmed_entry_leaves_the_end_to_the_one_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert log_of(PlayedCatalog(), monkeypatch, confirmed=-1).confirmed_end() == Lsn(3, 9)
+
+
+def test_ledgers_are_read_whole_but_the_last_one_up_to_the_lsn(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = PlayedCatalog()
+    assert log_of(catalog, monkeypatch).ledgers_up_to(Lsn(5, 2)) == [(catalog.ledgers[3], 9), (catalog.ledgers[5], 2)]
+    assert log_of(catalog, monkeypatch).ledgers_up_to(Lsn(3, 2)) == [(catalog.ledgers[3], 2)]
+
+
+@pytest.mark.parametrize(
+    ("catalog", "lsn", "error", "words"),
+    [
+        (PlayedCatalog(first=1), Lsn(5, 2), CheckpointRefused, "needs a base checkpoint"),
+        (PlayedCatalog(), Lsn(4, 0), CheckpointRefused, "ledger 4 is not in the log"),
+        (PlayedCatalog(), Lsn(3, 10), CheckpointRefused, "ends with entry 9"),
+        (PlayedCatalog(), Lsn(5, 5), CheckpointRetryable, "confirmed up to entry 4"),
+        (PlayedCatalog({3: ledger(3, None), 5: ledger(5, None)}), Lsn(5, 2), CheckpointRetryable, "ledger 3 is followed by another"),
+        (PlayedCatalog({5: ledger(5, None)}), Lsn(5, 2), InvariantViolated, "ledger 3 is in the log of 'demo', but BookKeeper"),
+    ],
+)
+def test_a_log_that_cannot_give_the_lsn_says_why(
+    catalog: PlayedCatalog, lsn: Lsn, error: type[Exception], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(error, match=words):
+        log_of(catalog, monkeypatch).ledgers_up_to(lsn)
+
+
+def test_an_unknown_tablespace_is_refused_and_a_silent_zookeeper_is_worth_a_retry() -> None:
+    with pytest.raises(CheckpointRefused, match="/herd/tableSpaces/other"):
+        open_log(PlayedCatalog(), "/ns/db/herd", "other")  # type: ignore[arg-type]
+    with pytest.raises(CheckpointRetryable, match="ConnectionLoss"):
+        open_log(PlayedCatalog(failure=ConnectionLoss()), "/ns/db/herd", "demo")  # type: ignore[arg-type]
+
+
+def test_bookies_that_do_not_answer_are_worth_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = log_of(PlayedCatalog(), monkeypatch)
+
+    def nobody(metadata: LedgerMetadata, addresses: object) -> int:
+        raise LastConfirmedUnknownError("no bookie told its LAC")
+
+    monkeypatch.setattr(log_source, "last_confirmed", nobody)
+    with pytest.raises(CheckpointRetryable, match="no bookie told"):
+        log.confirmed_end()
+
+
+class Node(BaseHTTPRequestHandler):
+    """A SQL node's HTTP port."""
+
+    answer: ClassVar[tuple[int, object]] = (200, {})
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(f"{self.command} {self.path}")
+        status, body = self.answer
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    do_POST = do_GET  # noqa: N815 - the name that http.server looks for
+
+    def log_message(self, *arguments: object) -> None:
+        pass
+
+
+@contextmanager
+def node(status: int, body: object) -> Iterator[str]:
+    Node.answer, Node.asked = (status, body), []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Node) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+
+
+def test_a_leaders_log_position_is_found_under_its_tablespace() -> None:
+    body = [{"name": "herd", "log": None}, {"name": "demo", "log": {"ledgerId": 5, "entryId": 7}}]
+    with node(200, body) as address:
+        assert log_position(address, "DEMO") == Lsn(5, 7)
+        with pytest.raises(CheckpointRetryable, match="'herd'"):
+            log_position(address, "herd")
+
+
+def test_a_followers_digest_is_asked_for_at_the_lsn() -> None:
+    body = {"ledger": 5, "entry": 7, "tables": {"t": {"rows": 2, "digest": "0" * 31 + "a"}}, "openTransactions": 0}
+    with node(200, body) as address:
+        assert follower_digest(address, "demo", Lsn(5, 7), 9) == FollowerDigest(Lsn(5, 7), {"t": RowDigest(2, 10)}, address)
+    assert Node.asked == ["POST /tablespaces/demo/digest?ledger=5&entry=7&timeoutSeconds=9"]
+
+
+def test_a_follower_that_passed_the_lsn_tells_where_it_is() -> None:
+    with node(409, {"error": "already at (5,9)", "position": {"ledgerId": 5, "entryId": 9}}) as address:
+        assert follower_digest(address, "demo", Lsn(5, 7), 9) == NotHeld(f"the node {address} answered 409: already at (5,9)", Lsn(5, 9))
+
+
+def test_a_node_that_is_away_is_worth_a_retry() -> None:
+    with node(200, {}) as address:
+        pass
+    with pytest.raises(CheckpointRetryable, match=address):
+        log_position(address, "demo")
+
+
+ARGUMENTS = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/h", "--tablespace", "demo"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--run-id", "../x"], "--run-id is '../x'"),
+        (["--run-id", "r", "--to", "yesterday"], "--to: 'yesterday' is no LSN"),
+        (["--run-id", "r", "--master", "yarn"], "--master is 'yarn'"),
+        (["--run-id", "r", "--destination", "/no/such/folder"], "--destination is '/no/such/folder'"),
+    ],
+)
+def test_bad_arguments_end_with_2_and_a_summary_that_names_them(
+    arguments: list[str], words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message = tmp_path / "message"
+    monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(message))
+    assert cli.main([*ARGUMENTS, "--destination", str(tmp_path), *arguments]) == 2
+    summary = CheckpointSummary.from_json(message.read_text())
+    assert summary.outcome is JobOutcome.CONFIGURATION_REFUSED
+    assert words in summary.message
