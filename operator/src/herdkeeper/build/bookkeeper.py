@@ -1,0 +1,175 @@
+"""BookKeeperCluster -> the Kubernetes objects of its bookies and of autorecovery. Keys: BookKeeper's bk_server.conf, 4.18."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.build import pod
+from herdkeeper.build.pod import Json
+from herdkeeper.domain import names
+from herdkeeper.domain.names import BookKeeperNames, ObjectKey
+from herdkeeper.domain.validation import MIB, bytes_of
+
+COMPONENT = names.BOOKIE_COMPONENT
+
+
+@dataclass(frozen=True)
+class BookieIdentity:
+    """A bookie: its number and the id that both of its claims carry."""
+
+    number: int
+    bookie_id: str
+
+
+def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str) -> tuple[Json, ...]:
+    """What all bookies share. `zookeeper_address` is `host:port,host:port`."""
+    named = _names(cluster)
+    return (
+        pod.config_map(cluster, COMPONENT, named.config_map, _files(cluster, zookeeper_address)),
+        pod.headless_service(cluster, COMPONENT, named.service, {"bookie": names.BOOKIE_PORT, "admin": names.BOOKIE_ADMIN_PORT}),
+        pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
+    )
+
+
+def build_bookie_claims(cluster: BookKeeperCluster, bookie: BookieIdentity) -> tuple[Json, Json]:
+    """The two claims of a new bookie, with the same identity on both: (journal, ledgers)."""
+    named = _names(cluster)
+
+    def claim(name: str, spec: Json) -> Json:
+        meta = pod.retained_metadata(cluster, COMPONENT, name)
+        meta["labels"] = {**meta["labels"], names.BOOKIE_LABEL: str(bookie.number)}
+        meta["annotations"] = {names.BOOKIE_ID_ANNOTATION: bookie.bookie_id}
+        return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
+
+    return (
+        claim(named.journal_claim(bookie.number), pod.claim_spec(cluster.spec.journal)),
+        claim(named.ledgers_claim(bookie.number), pod.claim_spec(cluster.spec.ledgers)),
+    )
+
+
+def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_address: str) -> Json:
+    """The StatefulSet (one replica) of one bookie. Apply a changed one only while everything else of the stack is Ready."""
+    named = _names(cluster)
+    selector = {**names.selector(COMPONENT, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
+    container = {
+        "name": "bookie",
+        "image": cluster.spec.image,
+        "args": ["bookie"],
+        "env": [{"name": "BOOKIE_ID", "value": bookie.bookie_id}, {"name": "ADVERTISED_ADDRESS", "value": named.host(bookie.number)}],
+        "resources": pod.compute(cluster.spec.resources),
+        "readinessProbe": pod.http_probe("/api/v1/bookie/is_ready", names.BOOKIE_ADMIN_PORT),
+        "livenessProbe": {**pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6), "initialDelaySeconds": 120},
+        "volumeMounts": [
+            pod.CONFIG_MOUNT,
+            {"name": "journal", "mountPath": "/journal"},
+            {"name": "ledgers", "mountPath": "/ledgers"},
+        ],
+    }
+    volumes = [
+        pod.config_volume(named.config_map),
+        {"name": "journal", "persistentVolumeClaim": {"claimName": named.journal_claim(bookie.number)}},
+        {"name": "ledgers", "persistentVolumeClaim": {"claimName": named.ledgers_claim(bookie.number)}},
+    ]
+    labels = {**names.labels(COMPONENT, cluster.KIND, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
+    meta = {**pod.metadata(cluster, COMPONENT, named.stateful_set(bookie.number)), "labels": labels}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": meta,
+        "spec": {
+            "replicas": 1,
+            "serviceName": named.service,
+            "updateStrategy": {"type": "RollingUpdate"},
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": {
+                    "labels": labels,
+                    "annotations": {names.CONFIG_ANNOTATION: pod.config_hash(_files(cluster, zookeeper_address))},
+                },
+                # All bookies of the cluster are spread, whatever their number.
+                "spec": {**pod.pod_spec(container, volumes, 60), **pod.spread(names.selector(COMPONENT, cluster.metadata.name))},
+            },
+        },
+    }
+
+
+def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str) -> tuple[Json, ...]:
+    """ConfigMap and Deployment of autorecovery; nothing when it is not enabled."""
+    auto = cluster.spec.auto_recovery
+    if not auto.enabled:
+        return ()
+    named, component = _names(cluster), names.AUTORECOVERY_COMPONENT
+    files = _files(cluster, zookeeper_address)
+    selector = names.selector(component, cluster.metadata.name)
+    container = {
+        "name": "autorecovery",
+        "image": cluster.spec.image,
+        "args": ["autorecovery"],
+        # Without an id of its own every daemon is the auditor "<host>:3181". The pod's address always resolves.
+        "env": [pod.field("BOOKIE_ID", "metadata.name"), pod.field("ADVERTISED_ADDRESS", "status.podIP")],
+        "resources": pod.compute(auto.resources),
+        # is_ready answers 500 here: there is no bookie in this process.
+        "readinessProbe": pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT),
+        "livenessProbe": {**pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6), "initialDelaySeconds": 120},
+        "volumeMounts": [pod.CONFIG_MOUNT],
+    }
+    spec = {**pod.pod_spec(container, [pod.config_volume(named.autorecovery_config_map)], 30), **pod.spread(selector)}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": pod.metadata(cluster, component, named.autorecovery),
+        "spec": {
+            "replicas": auto.replicas,
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": {
+                    "labels": names.labels(component, cluster.KIND, cluster.metadata.name),
+                    "annotations": {names.CONFIG_ANNOTATION: pod.config_hash(files)},
+                },
+                "spec": spec,
+            },
+        },
+    }
+    return (pod.config_map(cluster, component, named.autorecovery_config_map, files), deployment)
+
+
+def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
+    return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+
+
+def _files(cluster: BookKeeperCluster, zookeeper_address: str) -> dict[str, str]:
+    # The entry point gives a quarter of the limit to direct memory; both caches together take at most half of that.
+    cache = max(16, bytes_of(cluster.spec.resources.memory) // MIB // 16)
+    smallest_volume = min(bytes_of(cluster.spec.journal.size), bytes_of(cluster.spec.ledgers.size))
+    log_size = min(1024 * MIB, max(64 * MIB, smallest_volume // 20))
+    lines = {
+        "bookiePort": names.BOOKIE_PORT,
+        "metadataServiceUri": names.metadata_service_uri(zookeeper_address, _names(cluster).ledgers_root),
+        "journalDirectories": "/journal/journal",
+        "ledgerDirectories": "/ledgers/ledgers",
+        "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
+        "dbStorage_writeCacheMaxSizeMb": cache,
+        "dbStorage_readAheadCacheMaxSizeMb": cache,
+        "dbStorage_rocksDB_blockCacheSize": cache * MIB // 2,
+        "dbStorage_rocksDB_writeBufferSizeMB": 4,
+        "journalMaxSizeMB": log_size // MIB,
+        "journalPreAllocSizeMB": 4,
+        "journalMaxBackups": 1,
+        "logSizeLimit": log_size,
+        "minUsableSizeForEntryLogCreation": log_size,
+        "minUsableSizeForIndexFileCreation": 10 * MIB,
+        "numAddWorkerThreads": 1,
+        "numReadWorkerThreads": 2,
+        "serverNumIOThreads": 2,
+        "gcWaitTime": 60000,
+        "autoRecoveryDaemonEnabled": "false",
+        "lostBookieRecoveryDelay": cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds,
+        "persistBookieStatusEnabled": "true",
+        "httpServerEnabled": "true",
+        "httpServerPort": names.BOOKIE_ADMIN_PORT,
+        "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer",
+        "statsProviderClass": "org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider",
+        "prometheusStatsHttpEnable": "false",
+    }
+    return {"bk_server.conf": pod.properties(lines, cluster.spec.config)}

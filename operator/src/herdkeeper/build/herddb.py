@@ -1,0 +1,135 @@
+"""HerdDBCluster -> its Kubernetes objects. Keys: HerdDB's ServerConfiguration, 0.29, and images/herddb/README.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.build import pod
+from herdkeeper.build.pod import Json
+from herdkeeper.domain import names
+from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.domain.validation import bytes_of
+
+COMPONENT = names.HERDDB_COMPONENT
+
+
+@dataclass(frozen=True)
+class LogStore:
+    """Where the log is: ZooKeeper's `host:port,host:port` and the BookKeeperCluster's root in it."""
+
+    zookeeper_address: str
+    ledgers_root: str
+
+
+def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str) -> tuple[Json, ...]:
+    """All objects but the Secret, in the order in which they are applied. `secret` has the keys username, password, users."""
+    named = _names(cluster)
+    files = {"server.properties": _server_properties(cluster, log)}
+    ports = {"sql": names.HERDDB_SQL_PORT, "http": names.HERDDB_HTTP_PORT}
+    return (
+        pod.config_map(cluster, COMPONENT, named.config_map, files),
+        pod.headless_service(cluster, COMPONENT, named.nodes_service, ports),
+        pod.client_service(cluster, COMPONENT, named.client_service, {"sql": names.HERDDB_SQL_PORT}),
+        pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
+        _stateful_set(cluster, pod.config_hash(files), secret),
+    )
+
+
+def build_herddb_secret(cluster: HerdDBCluster, name: str, username: str, password: str) -> Json:
+    """A Secret with credentials and HerdDB's users file made of them. ValueError for what that file can't hold."""
+    for key, value in (("username", username), ("password", password)):
+        if not value or any(character in value for character in ",\r\n") or value != value.strip():
+            raise ValueError(f"{key} can't stand in HerdDB's users file: use one line without commas and without spaces around it")
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": pod.retained_metadata(cluster, COMPONENT, name),
+        "type": "Opaque",
+        "stringData": {
+            names.USERNAME_KEY: username,
+            names.PASSWORD_KEY: password,
+            names.USERS_KEY: f"{username},{password},admin\n",
+        },
+    }
+
+
+def _names(cluster: HerdDBCluster) -> HerdDBNames:
+    return HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+
+
+def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
+    ledgers = cluster.spec.ledgers
+    retention = ledgers.retention_hours * 3_600_000
+    lines = {
+        "server.mode": "cluster",
+        "server.host": "0.0.0.0",  # noqa: S104 - the pod's own network
+        "server.port": names.HERDDB_SQL_PORT,
+        "server.advertised.port": names.HERDDB_SQL_PORT,
+        "server.base.dir": "/data/herddb",
+        "server.zookeeper.address": log.zookeeper_address,
+        "server.zookeeper.path": _names(cluster).herd_root,
+        "server.bookkeeper.start": "false",
+        "server.bookkeeper.ledgers.path": log.ledgers_root,
+        "server.bookkeeper.ensemble.size": ledgers.ensemble_size,
+        "server.bookkeeper.write.quorum.size": ledgers.write_quorum,
+        "server.bookkeeper.ack.quorum.size": ledgers.ack_quorum,
+        "server.bookkeeper.ledgers.max.size": bytes_of(ledgers.max_size),
+        "server.bookkeeper.ledgers.retention.period": retention,
+        # HerdDB refuses to start when it is above half of the retention.
+        "server.checkpoint.period": min(900_000, retention // 2),
+        # The default of two minutes blocks all tablespaces of a node. In seconds; the spelling is HerdDB's.
+        "server.bookkeeper.wait.cluser.ready.timeout": 10,
+        # HerdDB raises E, Wq and Aq to the expected replicas; pinned to 1 the declared sizes hold.
+        "tablespace.default.replica.count": 1,
+        "server.halt.on.tablespace.boot.error": "false",
+        "herdkeeper.credentials.dir": "/credentials",
+        "herdkeeper.http.port": names.HERDDB_HTTP_PORT,
+    }
+    return pod.properties(lines, cluster.spec.config)
+
+
+def _stateful_set(cluster: HerdDBCluster, config: str, secret: str) -> Json:
+    named = _names(cluster)
+    selector = names.selector(COMPONENT, cluster.metadata.name)
+    host = f"$(POD_NAME).{named.nodes_service}.{cluster.metadata.namespace}.svc"
+    container = {
+        "name": "herddb",
+        "image": cluster.spec.image,
+        "args": ["--config", "/config/server.properties", "--node-id", "$(POD_NAME)", "--advertised-host", host],
+        "env": [pod.field("POD_NAME", "metadata.name")],
+        "resources": pod.compute(cluster.spec.resources),
+        "readinessProbe": pod.http_probe("/readyz", names.HERDDB_HTTP_PORT),
+        "livenessProbe": {**pod.http_probe("/healthz", names.HERDDB_HTTP_PORT, 6), "initialDelaySeconds": 120},
+        "volumeMounts": [
+            pod.CONFIG_MOUNT,
+            {"name": "credentials", "mountPath": "/credentials", "readOnly": True},
+            {"name": "data", "mountPath": "/data"},
+        ],
+    }
+    volumes = [pod.config_volume(named.config_map), {"name": "credentials", "secret": {"secretName": secret, "defaultMode": 0o440}}]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": pod.metadata(cluster, COMPONENT, named.stateful_set),
+        "spec": {
+            "replicas": cluster.spec.replicas,
+            "serviceName": named.nodes_service,
+            "podManagementPolicy": "Parallel",
+            "updateStrategy": {"type": "RollingUpdate"},
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": {
+                    "labels": names.labels(COMPONENT, cluster.KIND, cluster.metadata.name),
+                    "annotations": {names.CONFIG_ANNOTATION: config},
+                },
+                "spec": {**pod.pod_spec(container, volumes, 60), **pod.spread(selector)},
+            },
+            "volumeClaimTemplates": [
+                {
+                    "metadata": {"name": "data", "labels": names.labels(COMPONENT, cluster.KIND, cluster.metadata.name)},
+                    "spec": pod.claim_spec(cluster.spec.storage),
+                }
+            ],
+        },
+    }

@@ -1,0 +1,164 @@
+"""What all pods that the operator makes have in common: security, spreading, volumes, and how configuration changes reach them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from herdkeeper.api.resource import API_VERSION, Compute, Resource, VolumeClaim
+from herdkeeper.domain import names
+
+Json = dict[str, Any]
+
+USER_ID = 10001
+"""User and group of every image; volumes belong to the group."""
+
+CONTAINER_SECURITY: Json = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+POD_SECURITY: Json = {
+    "runAsNonRoot": True,
+    "runAsUser": USER_ID,
+    "runAsGroup": USER_ID,
+    "fsGroup": USER_ID,
+    "fsGroupChangePolicy": "OnRootMismatch",
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+TEMPORARY_VOLUME: Json = {"name": "tmp", "emptyDir": {}}
+TEMPORARY_MOUNT: Json = {"name": "tmp", "mountPath": "/tmp"}  # noqa: S108 - inside the container, a volume of its own
+CONFIG_MOUNT: Json = {"name": "config", "mountPath": "/config", "readOnly": True}
+
+
+def metadata(owner: Resource, component: str, name: str) -> Json:
+    """Metadata of an object that goes away with its owner."""
+    reference = {
+        "apiVersion": API_VERSION,
+        "kind": owner.KIND,
+        "name": owner.metadata.name,
+        "uid": owner.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {**retained_metadata(owner, component, name), "ownerReferences": [reference]}
+
+
+def retained_metadata(owner: Resource, component: str, name: str) -> Json:
+    """Metadata of an object that holds data or passwords: without owner, so that deleting the owner deletes no data."""
+    return {
+        "name": name,
+        "namespace": owner.metadata.namespace,
+        "labels": names.labels(component, owner.KIND, owner.metadata.name),
+    }
+
+
+def config_hash(data: Mapping[str, str]) -> str:
+    """A short hash of configuration files. On the pod template, so that another configuration rolls the pods."""
+    return hashlib.sha256(json.dumps(dict(data), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def properties(lines: Mapping[str, object], more: Mapping[str, str]) -> str:
+    """A configuration file of `key=value` lines; `more` (the user's, validated) stands behind and wins."""
+    return "".join(f"{key}={value}\n" for key, value in {**lines, **more}.items())
+
+
+def compute(resources: Compute) -> Json:
+    """Requests and limits. No CPU limit: throttled servers miss heartbeats."""
+    return {"requests": {"cpu": resources.cpu, "memory": resources.memory}, "limits": {"memory": resources.memory}}
+
+
+def claim_spec(volume: VolumeClaim) -> Json:
+    """Spec of a volume claim."""
+    spec: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": volume.size}}}
+    return spec if volume.storage_class_name is None else {**spec, "storageClassName": volume.storage_class_name}
+
+
+def config_volume(config_map: str) -> Json:
+    """The volume of the mounted configuration."""
+    return {"name": "config", "configMap": {"name": config_map}}
+
+
+def spread(selector: Mapping[str, str]) -> Json:
+    """Over zones, then over nodes: preferred only, so that a small cluster still runs everything."""
+    chosen = {"matchLabels": dict(selector)}
+    return {
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": chosen}
+        ],
+        "affinity": {
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {"weight": 100, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": chosen}}
+                ]
+            }
+        },
+    }
+
+
+def pod_spec(container: Json, volumes: list[Json], grace_seconds: int) -> Json:
+    """A pod of one container, without rights and without a token."""
+    mounts = [*container.get("volumeMounts", []), TEMPORARY_MOUNT]
+    return {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": grace_seconds,
+        "securityContext": POD_SECURITY,
+        "containers": [{"imagePullPolicy": "IfNotPresent", "securityContext": CONTAINER_SECURITY, **container, "volumeMounts": mounts}],
+        "volumes": [*volumes, TEMPORARY_VOLUME],
+    }
+
+
+def field(name: str, path: str) -> Json:
+    """An environment variable with a field of the pod itself."""
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def http_probe(path: str, port: int, failures: int = 3) -> Json:
+    """A probe by HTTP status code."""
+    return {"httpGet": {"path": path, "port": port}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": failures}
+
+
+def config_map(owner: Resource, component: str, name: str, data: Mapping[str, str]) -> Json:
+    """A ConfigMap."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(owner, component, name), "data": dict(data)}
+
+
+def headless_service(owner: Resource, component: str, name: str, ports: Mapping[str, int]) -> Json:
+    """A Service that gives each pod its host name, ready or not: members must find each other before any of them is ready."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(owner, component, name),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": names.selector(component, owner.metadata.name),
+            "ports": [{"name": key, "port": port, "targetPort": port} for key, port in ports.items()],
+        },
+    }
+
+
+def client_service(owner: Resource, component: str, name: str, ports: Mapping[str, int]) -> Json:
+    """A Service of the ready pods."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(owner, component, name),
+        "spec": {
+            "selector": names.selector(component, owner.metadata.name),
+            "ports": [{"name": key, "port": port, "targetPort": port} for key, port in ports.items()],
+        },
+    }
+
+
+def disruption_budget(owner: Resource, component: str, name: str) -> Json:
+    """One voluntary disruption at a time."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(owner, component, name),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": names.selector(component, owner.metadata.name)}},
+    }
