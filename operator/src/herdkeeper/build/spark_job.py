@@ -1,0 +1,183 @@
+"""Checkpoint and ReplicationAudit -> the Job whose pod is the Spark driver, and what executors as pods need.
+
+The arguments are those of herdkeeper_jobs.checkpoint.cli and herdkeeper_jobs.audit.cli, as are the exit codes: 2 configuration, 42 invariant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.api import Checkpoint, ReplicationAudit
+from herdkeeper.api.job import SparkJob
+from herdkeeper.build import pod
+from herdkeeper.build.pod import Json
+from herdkeeper.domain import names
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.validation import MIB, bytes_of
+
+DESTINATION = "/checkpoints"
+"""Where the destination's claim is mounted."""
+
+
+@dataclass(frozen=True)
+class CheckpointSource:
+    """What a Checkpoint's references resolve to. `follower` is host:port of a follower's HTTP endpoint, None without one."""
+
+    zookeeper_address: str
+    ledgers_root: str
+    herd_root: str
+    tablespace: str
+    follower: str | None
+
+
+@dataclass(frozen=True)
+class AuditSource:
+    """What a ReplicationAudit's reference resolves to."""
+
+    zookeeper_address: str
+    ledgers_root: str
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A job as both kinds describe it."""
+
+    owner: Checkpoint | ReplicationAudit
+    component: str
+    image: str
+    command: tuple[str, ...]
+    claim: str | None
+
+    @property
+    def spec(self) -> SparkJob:
+        return self.owner.spec.job
+
+    @property
+    def name(self) -> str:
+        key = ObjectKey(self.owner.metadata.namespace, self.owner.metadata.name)
+        return names.JobNames(key, self.component).job
+
+
+def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_image: str) -> tuple[Json, ...]:
+    """The Checkpoint's Job, preceded by its rights when it has executors. ValueError when a follower is wanted and none is known."""
+    spec = checkpoint.spec
+    if spec.verify == "Follower" and source.follower is None:
+        raise ValueError("spec.verify is Follower: no follower is known; wait for one, or create a Checkpoint with verify: Reread")
+    verify = ("--verify-against", source.follower) if spec.verify == "Follower" and source.follower else ()
+    command = (
+        "herdkeeper_jobs.checkpoint.cli",
+        *("--zookeeper", source.zookeeper_address),
+        *("--ledgers-root", source.ledgers_root),
+        *("--herd-root", source.herd_root),
+        *("--tablespace", source.tablespace),
+        *("--to", "now" if spec.at is None else f"{spec.at.ledger_id},{spec.at.entry_id}"),
+        *("--destination", DESTINATION),
+        *verify,
+    )
+    claim = spec.destination.persistent_volume_claim.claim_name
+    return _objects(_Run(checkpoint, names.CHECKPOINT_COMPONENT, spec.job.image or default_image, command, claim))
+
+
+def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str) -> tuple[Json, ...]:
+    """The ReplicationAudit's Job, preceded by its rights when it has executors."""
+    spec = audit.spec
+    rate = spec.bytes_per_second_per_bookie
+    command = (
+        "herdkeeper_jobs.audit.cli",
+        *("--zookeeper", source.zookeeper_address),
+        *("--ledgers-root", source.ledgers_root),
+        *(("--ledgers", ",".join(map(str, spec.ledgers))) if spec.ledgers else ()),
+        *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
+        *(("--output", DESTINATION) if spec.destination else ()),
+    )
+    claim = spec.destination.persistent_volume_claim.claim_name if spec.destination else None
+    return _objects(_Run(audit, names.AUDIT_COMPONENT, spec.job.image or default_image, command, claim))
+
+
+def _objects(run: _Run) -> tuple[Json, ...]:
+    return (*(_access(run) if run.spec.executors.instances else ()), _job(run))
+
+
+def _spark_arguments(run: _Run) -> tuple[str, ...]:
+    spec, executors = run.spec, run.spec.executors
+    # Half of the limit: Python workers, the reader's buffers and Spark's overhead take the other half.
+    heap = f"{bytes_of(spec.resources.memory) // MIB // 2}m"
+    if executors.instances == 0:
+        return ("--master", f"local[{spec.local_threads}]", "--driver-memory", heap)
+    return (
+        *("--master", "k8s://https://kubernetes.default.svc"),
+        *("--driver-memory", heap),
+        *("--executors", str(executors.instances)),
+        *("--executor-cores", str(executors.cores)),
+        *("--executor-cpu-request", executors.cpu),
+        *("--executor-memory", f"{bytes_of(executors.memory) // MIB}m"),
+        *("--executor-image", run.image),
+        *("--image-pull-policy", "IfNotPresent"),
+    )
+
+
+def _job(run: _Run) -> Json:
+    # The run keeps its id over the Job's retries, so that a retry of a finished run finds its result.
+    run_id = run.owner.metadata.uid or run.owner.metadata.name
+    container = {
+        "name": "driver",
+        "image": run.image,
+        "args": ["python3", "-m", *run.command, "--run-id", run_id, *_spark_arguments(run)],
+        "env": [
+            pod.field("POD_IP", "status.podIP"),
+            pod.field("POD_NAME", "metadata.name"),
+            pod.field("POD_NAMESPACE", "metadata.namespace"),
+            *([{"name": "SERVICE_ACCOUNT", "value": run.name}] if run.spec.executors.instances else []),
+        ],
+        "resources": pod.compute(run.spec.resources),
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "volumeMounts": [{"name": "destination", "mountPath": DESTINATION}] if run.claim else [],
+    }
+    volumes = [{"name": "destination", "persistentVolumeClaim": {"claimName": run.claim}}] if run.claim else []
+    spec: Json = {**pod.pod_spec(container, volumes, 30), "restartPolicy": "Never"}
+    if run.spec.executors.instances:
+        spec |= {"serviceAccountName": run.name, "automountServiceAccountToken": True}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": pod.metadata(run.owner, run.component, run.name),
+        "spec": {
+            "backoffLimit": 2,
+            # Two drivers at once would be two writers: the next one starts when the last one has ended.
+            "podReplacementPolicy": "Failed",
+            "activeDeadlineSeconds": run.spec.deadline_seconds,
+            "podFailurePolicy": {
+                "rules": [
+                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                    {"action": "FailJob", "onExitCodes": {"containerName": "driver", "operator": "In", "values": [2, 42]}},
+                ]
+            },
+            "template": {
+                "metadata": {"labels": names.labels(run.component, run.owner.KIND, run.owner.metadata.name)},
+                "spec": spec,
+            },
+        },
+    }
+
+
+def _access(run: _Run) -> tuple[Json, Json, Json]:
+    """What a driver needs to start, watch and remove its executors, and nothing more."""
+    meta = pod.metadata(run.owner, run.component, run.name)
+    rules = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "delete", "deletecollection"]},
+        {"apiGroups": [""], "resources": ["services", "persistentvolumeclaims"], "verbs": ["list", "deletecollection"]},
+    ]
+    group = "rbac.authorization.k8s.io"
+    return (
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": rules},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": run.name},
+            "subjects": [{"kind": "ServiceAccount", "name": run.name, "namespace": run.owner.metadata.namespace}],
+        },
+    )

@@ -1,0 +1,96 @@
+"""The built objects, compared with manifests that a person has read."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, ZooKeeperCluster
+from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
+from herdkeeper.build.herddb import LogStore, build_herddb, build_herddb_secret
+from herdkeeper.build.spark_job import AuditSource, CheckpointSource, build_audit, build_checkpoint
+from herdkeeper.build.zookeeper import build_zookeeper, build_zookeeper_claim
+
+GOLDEN = Path(__file__).parent / "golden"
+ZOOKEEPER = "quick-zookeeper-0.quick-zookeeper-members.demo.svc:2181"
+META = {"name": "quick", "namespace": "demo", "uid": "11111111-2222-3333-4444-555555555555"}
+EXECUTORS = {"executors": {"instances": 2}}
+CLAIM = {"persistentVolumeClaim": {"claimName": "out"}}
+
+
+def read(kind: Any, **spec: Any) -> Any:
+    return kind.model_validate({"metadata": META, "spec": spec})
+
+
+def bookkeeper(**spec: Any) -> BookKeeperCluster:
+    return read(BookKeeperCluster, zooKeeperRef={"name": "quick"}, **spec)
+
+
+def built() -> dict[str, tuple[Any, ...]]:
+    zookeeper, bookies = read(ZooKeeperCluster), bookkeeper()
+    bookie = BookieIdentity(0, "quick-bookie-0-abc123")
+    herddb = read(HerdDBCluster, bookKeeperRef={"name": "quick"})
+    source = CheckpointSource(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd", "flights", "follower:9845")
+    checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM)
+    audit = read(ReplicationAudit, bookKeeperRef={"name": "quick"}, job=EXECUTORS)
+    return {
+        "zookeeper": (build_zookeeper_claim(zookeeper, 0), *build_zookeeper(zookeeper, founding=True)),
+        "bookkeeper": (
+            *build_bookies_shared(bookies, ZOOKEEPER),
+            *build_bookie_claims(bookies, bookie),
+            build_bookie(bookies, bookie, ZOOKEEPER),
+            *build_autorecovery(bookies, ZOOKEEPER),
+        ),
+        "herddb": (
+            build_herddb_secret(herddb, "quick-herddb-credentials", "admin", "given"),
+            *build_herddb(herddb, LogStore(ZOOKEEPER, "/demo/quick/ledgers"), "quick-herddb-credentials"),
+        ),
+        "checkpoint": build_checkpoint(checkpoint, source, "herdkeeper/spark:0.1.0"),
+        "audit": build_audit(audit, AuditSource(ZOOKEEPER, "/demo/quick/ledgers"), "herdkeeper/spark:0.1.0"),
+    }
+
+
+@pytest.mark.parametrize("name", ["zookeeper", "bookkeeper", "herddb", "checkpoint", "audit"])
+def test_the_objects_are_the_golden_ones(name: str) -> None:
+    file = GOLDEN / f"{name}.yaml"
+    objects = [yaml.safe_load(yaml.safe_dump(each)) for each in built()[name]]
+    if os.environ.get("HERDKEEPER_UPDATE_GOLDEN") == "1":
+        GOLDEN.mkdir(exist_ok=True)
+        file.write_text(yaml.safe_dump_all(objects, sort_keys=True, width=140))
+    assert file.exists(), f"{file} is missing: run with HERDKEEPER_UPDATE_GOLDEN=1, then read the difference"
+    assert objects == list(yaml.safe_load_all(file.read_text())), "run with HERDKEEPER_UPDATE_GOLDEN=1, then read the difference"
+
+
+def test_founding_ends_without_rolling_the_members() -> None:
+    cluster = read(ZooKeeperCluster)
+    before, after = build_zookeeper(cluster, founding=True), build_zookeeper(cluster, founding=False)
+    assert before[0]["data"]["founding"] == "true"
+    assert after[0]["data"]["founding"] == "false"
+    assert before[-1] == after[-1]
+
+
+def test_a_changed_configuration_rolls_the_bookies() -> None:
+    bookie = BookieIdentity(0, "quick-bookie-0-abc123")
+    one, other = (build_bookie(bookkeeper(config=lines), bookie, ZOOKEEPER) for lines in ({}, {"gcWaitTime": "1000"}))
+    assert one["spec"]["template"]["metadata"]["annotations"] != other["spec"]["template"]["metadata"]["annotations"]
+
+
+def test_both_claims_of_a_bookie_carry_its_identity_and_outlive_its_owner() -> None:
+    for claim in build_bookie_claims(bookkeeper(), BookieIdentity(3, "quick-bookie-3-abc123")):
+        assert claim["metadata"]["annotations"] == {"herdkeeper.io/bookie-id": "quick-bookie-3-abc123"}
+        assert "ownerReferences" not in claim["metadata"]
+
+
+def test_a_job_without_executors_gets_no_rights() -> None:
+    audit = read(ReplicationAudit, bookKeeperRef={"name": "quick"})
+    (job,) = build_audit(audit, AuditSource(ZOOKEEPER, "/demo/quick/ledgers"), "spark:1")
+    assert job["spec"]["template"]["spec"]["automountServiceAccountToken"] is False
+
+
+def test_a_password_that_the_users_file_cannot_hold_is_refused() -> None:
+    with pytest.raises(ValueError, match="password can't stand in HerdDB's users file"):
+        build_herddb_secret(read(HerdDBCluster, bookKeeperRef={"name": "quick"}), "s", "admin", "a,b")

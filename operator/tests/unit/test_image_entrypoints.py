@@ -1,0 +1,141 @@
+"""The entry points of the images, run with a `java` that prints its arguments."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+IMAGES = Path(__file__).parents[3] / "images"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> str:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    java = folder / "java"
+    java.write_text('#!/bin/sh\necho "java $*"\n')
+    java.chmod(0o755)
+    return f"{folder}:{os.environ['PATH']}"
+
+
+class Member:
+    """A ZooKeeper member's folders."""
+
+    def __init__(self, folder: Path, path: str) -> None:
+        self.config, self.data, self.path = folder / "config", folder / "data", path
+        self.config.mkdir()
+        self.data.mkdir()
+        (self.config / "zoo.cfg").write_text("tickTime=2000\n")
+        (self.config / "zoo.cfg.dynamic").write_text("server.1=a\n")
+
+    def start(self, founding: str = "true", host: str = "quick-zookeeper-2") -> subprocess.CompletedProcess[str]:
+        (self.config / "founding").write_text(founding)
+        folders = {"ZOOKEEPER_CONFIG": str(self.config), "ZOOKEEPER_DATA": str(self.data)}
+        command = [str(IMAGES / "zookeeper/entrypoint.sh")]
+        return subprocess.run(command, env={"PATH": self.path, "HOSTNAME": host, **folders}, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def member(tmp_path: Path, path: str) -> Member:
+    return Member(tmp_path, path)
+
+
+def test_a_founding_member_may_make_the_empty_tree(member: Member) -> None:
+    assert member.start().returncode == 0
+    assert (member.data / "store/initialize").exists()
+    assert (member.data / "store/myid").read_text() == "3\n"
+
+
+def test_an_empty_member_of_a_founded_ensemble_may_not(member: Member) -> None:
+    started = member.start(founding="false")
+    assert not (member.data / "store/initialize").exists()
+    assert "-Dzookeeper.db.autocreate=false" in started.stdout
+
+
+def test_a_member_with_data_does_not_found_again(member: Member) -> None:
+    (member.data / "store/version-2").mkdir(parents=True)
+    (member.data / "store/version-2/log.1").touch()
+    (member.data / "store/initialize").touch()
+    member.start()
+    assert not (member.data / "store/initialize").exists()
+
+
+def test_the_highest_committed_membership_on_the_volume_counts(member: Member) -> None:
+    (member.data / "conf").mkdir()
+    for version in ("9", "a00000001", "100000000", "next"):
+        (member.data / f"conf/zoo.cfg.dynamic.{version}").touch()
+    member.start()
+    assert (member.data / "conf/zoo.cfg").read_text().endswith("zoo.cfg.dynamic.a00000001\n")
+
+
+def test_another_members_volume_is_refused(member: Member) -> None:
+    member.start()
+    refused = member.start(host="quick-zookeeper-0")
+    assert refused.returncode == 78
+    assert "the volume is another member's" in refused.stderr
+
+
+class Bookie:
+    """A bookie's folders."""
+
+    def __init__(self, folder: Path, path: str) -> None:
+        self.journal, self.ledgers, self.tmp, self.path = folder / "journal", folder / "ledgers", folder / "tmp", path
+        self.config = folder / "config"
+        for each in (self.journal, self.ledgers, self.tmp, self.config):
+            each.mkdir()
+        (self.config / "bk_server.conf").write_text("bookiePort=3181\n")
+
+    def start(self, bookie_id: str = "b-0-abc123", *arguments: str) -> subprocess.CompletedProcess[str]:
+        folders = {f"BOOKKEEPER_{name.upper()}": str(getattr(self, name)) for name in ("journal", "ledgers", "tmp", "config")}
+        command = [str(IMAGES / "bookkeeper/entrypoint.sh"), *(arguments or ("bookie",))]
+        environment = {"PATH": self.path, "BOOKIE_ID": bookie_id, "ADVERTISED_ADDRESS": "b-0.svc", **folders}
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def bookie(tmp_path: Path, path: str) -> Bookie:
+    return Bookie(tmp_path, path)
+
+
+def test_two_empty_volumes_get_the_identity_and_keep_it(bookie: Bookie) -> None:
+    assert bookie.start().returncode == 0
+    assert (bookie.journal / "bookie-id").read_text() == (bookie.ledgers / "bookie-id").read_text() == "b-0-abc123\n"
+    assert bookie.start().returncode == 0
+    assert "bookieId=b-0-abc123\nadvertisedAddress=b-0.svc\n" in (bookie.tmp / "bk_server.conf").read_text()
+
+
+def test_another_identity_is_refused(bookie: Bookie) -> None:
+    bookie.start()
+    refused = bookie.start("b-0-fresh1")
+    assert refused.returncode == 78
+    assert "the volume is another bookie's" in refused.stderr
+
+
+@pytest.mark.parametrize("emptied", ["journal", "ledgers"])
+def test_one_empty_volume_beside_data_is_refused(bookie: Bookie, emptied: str) -> None:
+    bookie.start()
+    for volume in (bookie.journal, bookie.ledgers):
+        (volume / "current").touch()
+    for file in getattr(bookie, emptied).iterdir():
+        file.unlink()
+    refused = bookie.start()
+    assert refused.returncode == 78
+    assert "has no bookie-id" in refused.stderr
+
+
+def test_a_founding_that_was_interrupted_is_completed(bookie: Bookie) -> None:
+    bookie.start()
+    (bookie.ledgers / "bookie-id").unlink()
+    assert bookie.start().returncode == 0
+    assert (bookie.ledgers / "bookie-id").exists()
+
+
+def test_autorecovery_needs_no_volumes(bookie: Bookie) -> None:
+    assert "org.apache.bookkeeper.replication.AutoRecoveryMain" in bookie.start("auto", "autorecovery").stdout
+
+
+def test_an_unknown_mode_is_refused(bookie: Bookie) -> None:
+    assert bookie.start("b", "bokie").returncode == 2
