@@ -1,6 +1,6 @@
 """Checkpoint and ReplicationAudit -> the Job whose pod is the Spark driver, and what executors as pods need.
 
-The arguments are those of herdkeeper_jobs.checkpoint.cli and herdkeeper_jobs.audit.cli, as are the exit codes: 2 configuration, 42 invariant.
+The arguments are those of herdkeeper_jobs.checkpoint.cli and herdkeeper_jobs.audit.cli, as are exit codes: 2 configuration, 42 invariant.
 """
 
 from __future__ import annotations
