@@ -3,18 +3,13 @@ run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
 	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e images cluster cluster-clean
+.PHONY: help test lint types imports generate verify-generated unit unit-java integration images cluster cluster-clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
 
-demo: ## a replicated SQL database on a cluster of its own, loaded, checkpointed and audited
-	@$(run) python -m herdkeeper_e2e.demo
-
-demo-clean: cluster-clean ## removes everything that the demo made
-
 test: ## all checks and tests, from fast to real
-	@e2e/bootstrap/stages.sh lint types imports verify-generated unit unit-java integration e2e
+	@e2e/bootstrap/stages.sh lint types imports verify-generated unit unit-java integration
 
 lint: ## style
 	@$(run) ruff check && $(run) ruff format --check
@@ -39,9 +34,6 @@ unit-java: ## the node program's tests
 
 integration: ## the operator against a real kube-apiserver and etcd
 	@$(run) pytest operator/tests/integration
-
-e2e: images cluster ## the end-to-end tests on the cluster
-	@e2e/images/load.sh && $(run) pytest e2e/tests --ignore=e2e/tests/unit
 
 images: ## builds the five images where their inputs changed
 	@e2e/bootstrap/engine.sh && e2e/images/build.sh
