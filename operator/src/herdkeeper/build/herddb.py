@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import base64
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.build import pod
+from herdkeeper.build.log_store import LogStore
 from herdkeeper.build.pod import Json
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.validation import bytes_of
 
 COMPONENT = names.HERDDB_COMPONENT
-
-
-@dataclass(frozen=True)
-class LogStore:
-    """Where the log is: ZooKeeper's `host:port,host:port` and the BookKeeperCluster's root in it."""
-
-    zookeeper_address: str
-    ledgers_root: str
 
 
 def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str) -> tuple[Json, ...]:
@@ -46,12 +39,17 @@ def build_herddb_secret(cluster: HerdDBCluster, name: str, username: str, passwo
         "kind": "Secret",
         "metadata": pod.retained_metadata(cluster, COMPONENT, name),
         "type": "Opaque",
-        "stringData": {
-            names.USERNAME_KEY: username,
-            names.PASSWORD_KEY: password,
-            names.USERS_KEY: f"{username},{password},admin\n",
+        "data": {
+            names.USERNAME_KEY: _base64(username),
+            names.PASSWORD_KEY: _base64(password),
+            names.USERS_KEY: _base64(f"{username},{password},admin\n"),
         },
     }
+
+
+def _base64(text: str) -> str:
+    """As the API server stores it. Under `stringData` it could never be compared with what is stored."""
+    return base64.b64encode(text.encode()).decode()
 
 
 def _names(cluster: HerdDBCluster) -> HerdDBNames:

@@ -21,12 +21,13 @@ DESTINATION = "/checkpoints"
 
 @dataclass(frozen=True)
 class CheckpointSource:
-    """What a Checkpoint's references resolve to. `follower` is host:port of a follower's HTTP endpoint, None without one."""
+    """What a Checkpoint's references resolve to. `leader` and `follower` are host:port of their HTTP endpoints, None where unknown."""
 
     zookeeper_address: str
     ledgers_root: str
     herd_root: str
     tablespace: str
+    leader: str | None
     follower: str | None
 
 
@@ -72,6 +73,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *("--tablespace", source.tablespace),
         *("--to", "now" if spec.at is None else f"{spec.at.ledger_id},{spec.at.entry_id}"),
         *("--destination", DESTINATION),
+        *(("--leader-http", source.leader) if source.leader and spec.at is None else ()),
         *verify,
     )
     claim = spec.destination.persistent_volume_claim.claim_name

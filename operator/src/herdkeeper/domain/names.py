@@ -31,6 +31,11 @@ FOUNDED_ANNOTATION = "herdkeeper.io/founded"
 BOOKIE_ID_ANNOTATION = "herdkeeper.io/bookie-id"
 """On both claims of a bookie: the identity that is bound to them."""
 
+PAUSED_ANNOTATION = "herdkeeper.io/paused"
+"""On a resource, by the user: "true" stops every change by the operator; the status is still kept."""
+FINALIZER = "herdkeeper.io/delete-data"
+"""On a resource with deletionPolicy Delete only."""
+
 ZOOKEEPER_COMPONENT = "zookeeper"
 BOOKIE_COMPONENT = "bookie"
 AUTORECOVERY_COMPONENT = "autorecovery"

@@ -1,0 +1,28 @@
+"""What a resource's conditions say. Who writes them is status/conditions.py."""
+
+from __future__ import annotations
+
+from herdkeeper.api.resource import Condition, Resource
+
+READY = "Ready"
+PROGRESSING = "Progressing"
+
+
+def condition(resource: Resource, kind: str) -> Condition | None:
+    """A condition of the resource's status, None when it is not there."""
+    conditions: tuple[Condition, ...] = resource.status.conditions if resource.status is not None else ()
+    return next((entry for entry in conditions if entry.type == kind), None)
+
+
+def is_ready_resource(resource: Resource | None) -> bool:
+    """Whether a resource is there, is Ready for its present generation, and is not being deleted."""
+    if resource is None or resource.metadata.deletion_timestamp is not None:
+        return False
+    ready = condition(resource, READY)
+    return ready is not None and ready.status == "True" and ready.observed_generation == resource.metadata.generation
+
+
+def why_not_ready(resource: Resource) -> str:
+    """The reason that a resource itself gives for not being Ready, as a sentence."""
+    ready = condition(resource, READY)
+    return f"{ready.reason}: {ready.message}" if ready is not None and ready.status != "True" else "it has not been looked at yet"

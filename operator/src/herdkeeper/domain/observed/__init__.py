@@ -1,0 +1,1 @@
+"""What was seen in one reconcile: plain values that observe/ fills and plan/ and status/ decide upon."""

@@ -1,0 +1,62 @@
+"""What was seen of a BookKeeperCluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+
+
+@dataclass(frozen=True)
+class MetadataStore:
+    """The ZooKeeper ensemble that keeps the metadata: `host:port,host:port`, and whether all of it serves."""
+
+    address: str
+    serving: bool
+
+
+@dataclass(frozen=True)
+class StoreMissing:
+    """There is no ensemble to connect to, and why."""
+
+    reason: Reason
+    why: str
+
+
+@dataclass(frozen=True)
+class MetadataAbsent:
+    """Nothing is at the cluster's root in ZooKeeper."""
+
+
+@dataclass(frozen=True)
+class LedgersMetadata:
+    """What BookKeeper's metadata says, read completely. Bookies by their ids.
+
+    `under_replicated`: whether the auditor marked at least one ledger.
+    """
+
+    instance_id: str
+    writable: frozenset[str]
+    read_only: frozenset[str]
+    cookies: frozenset[str]
+    auditor: str | None
+    under_replicated: bool
+
+
+Metadata = LedgersMetadata | MetadataAbsent | Unknown
+
+
+@dataclass(frozen=True)
+class BookKeeperObserved:
+    """`fresh_tokens` are random, one for each bookie number: identities of claims that have yet to be made.
+
+    `dependents` are the HerdDBClusters that refer to it and still delete their data.
+    """
+
+    objects: Objects
+    store: MetadataStore | StoreMissing
+    metadata: Metadata
+    fresh_tokens: tuple[str, ...]
+    dependents: tuple[str, ...] = ()

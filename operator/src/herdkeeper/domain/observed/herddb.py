@@ -1,0 +1,62 @@
+"""What was seen of a HerdDBCluster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+
+
+@dataclass(frozen=True)
+class NodeTablespace:
+    """What a SQL node says of one tablespace. `role`: leader, follower, booting, failed or stopped. The LSN is (ledger id, entry id)."""
+
+    name: str
+    uuid: str
+    role: str
+    ready: bool
+    lsn: tuple[int, int] | None
+    last_error: str | None
+
+
+NodeView = tuple[NodeTablespace, ...]
+"""All tablespaces of one SQL node."""
+
+
+@dataclass(frozen=True)
+class UserCredentials:
+    """Name and password of the administrator, out of a Secret."""
+
+    username: str
+    password: str
+
+
+@dataclass(frozen=True)
+class CredentialsMissing:
+    """The named Secret is not there, or lacks a key."""
+
+    reason: Reason
+    why: str
+
+
+@dataclass(frozen=True)
+class HerdDBObserved:
+    """`credentials` is what the named Secret holds, None when none is named or the generated one does not exist yet.
+
+    `bookkeeper` is the BookKeeperCluster that it refers to, None while there is none. `root_parent` and `root` tell whether the znode above
+    the cluster's root, and the root, exist. `fresh_password` is random: for a Secret that has yet to be made.
+    `dependents` are the Tablespaces that refer to it and still drop their data.
+    """
+
+    objects: Objects
+    bookkeeper: BookKeeperCluster | None
+    root_parent: bool | Unknown
+    root: bool | Unknown
+    credentials: UserCredentials | CredentialsMissing | None
+    nodes: Mapping[str, NodeView | Unknown]
+    fresh_password: str
+    dependents: tuple[str, ...] = ()

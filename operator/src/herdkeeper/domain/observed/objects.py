@@ -1,0 +1,60 @@
+"""The live Kubernetes objects of one resource, as the API server answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Objects:
+    """Objects by (kind, name). All of one namespace, and all with the labels of one owner."""
+
+    items: Mapping[tuple[str, str], Json]
+
+    def get(self, kind: str, name: str) -> Json | None:
+        """An object, None when there is none."""
+        return self.items.get((kind, name))
+
+    def of_kind(self, kind: str) -> tuple[Json, ...]:
+        """All objects of a kind, sorted by name."""
+        return tuple(item for (found, _), item in sorted(self.items.items(), key=lambda pair: pair[0]) if found == kind)
+
+    def pod_ready(self, name: str) -> bool:
+        """Whether a pod is there, Ready, and not about to go."""
+        pod = self.get("Pod", name)
+        return pod is not None and is_ready(pod)
+
+
+def is_ready(item: Json) -> bool:
+    """Whether the condition Ready holds and the object is not being deleted."""
+    if item["metadata"].get("deletionTimestamp"):
+        return False
+    conditions = item.get("status", {}).get("conditions") or []
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+
+def annotation(item: Json, name: str) -> str | None:
+    """An annotation's value, None when it is not there."""
+    value = (item["metadata"].get("annotations") or {}).get(name)
+    return None if value is None else str(value)
+
+
+def pod_trouble(pod: Json | None) -> str:
+    """Why a pod is not Ready, as a phrase for people."""
+    if pod is None:
+        return "no pod"
+    if pod["metadata"].get("deletionTimestamp"):
+        return "stopping"
+    status = pod.get("status", {})
+    for container in status.get("containerStatuses") or []:
+        waiting = container.get("state", {}).get("waiting")
+        if waiting and waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+            return f"{waiting['reason']} {waiting.get('message', '')}".strip()[:200]
+    for entry in status.get("conditions") or []:
+        if entry["type"] == "PodScheduled" and entry["status"] == "False":
+            return f"{entry.get('reason', 'not scheduled')}: {entry.get('message', '')}"[:200]
+    return "starting"

@@ -1,0 +1,42 @@
+"""What was seen of a Tablespace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from herdkeeper.api import HerdDBCluster, Tablespace
+from herdkeeper.domain.observed.herddb import NodeView
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+
+
+@dataclass(frozen=True)
+class RecordAbsent:
+    """HerdDB has no tablespace of this name."""
+
+
+@dataclass(frozen=True)
+class VersionedRecord:
+    """HerdDB's record and the version of its znode, which a compare-and-set needs."""
+
+    record: TablespaceRecord
+    version: int
+
+
+@dataclass(frozen=True)
+class TablespaceObserved:
+    """`herddb` is the HerdDBCluster that it refers to, None while there is none; `others` are the namespace's other Tablespaces.
+
+    `zookeeper_address` and `ledgers_root` are None while the database has none yet. `log_left`: whether the ledger list of the tablespace
+    that the status names is still there. `leaderships` counts, per SQL node, the tablespaces that it leads.
+    """
+
+    herddb: HerdDBCluster | None
+    zookeeper_address: str | None
+    ledgers_root: str | None
+    record: VersionedRecord | RecordAbsent | Unknown
+    log_left: bool | Unknown
+    leaderships: Mapping[str, int]
+    nodes: Mapping[str, NodeView | Unknown]
+    others: tuple[Tablespace, ...] = ()

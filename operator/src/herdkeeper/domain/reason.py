@@ -1,0 +1,77 @@
+"""Why the operator waits, acts or is satisfied. The one source of condition reasons, event reasons and log fields."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """One CamelCase word, as Kubernetes' API conventions want it."""
+
+    # satisfied
+    READY = "Ready"
+    SETTLED = "Settled"
+    SUCCEEDED = "Succeeded"
+
+    # acting
+    CREATING = "Creating"
+    UPDATING = "Updating"
+    ROLLING = "Rolling"
+    FOUNDED = "Founded"
+    FORMATTED = "MetadataFormatted"
+    REMOVED = "Removed"
+    TABLESPACE_CREATED = "TablespaceCreated"
+    REPLICAS_CHANGED = "ReplicasChanged"
+    RUNNING = "Running"
+    DELETING = "Deleting"
+    DATA_DELETED = "DataDeleted"
+
+    # waiting
+    WAITING_FOR_ZOOKEEPER = "WaitingForZooKeeper"
+    WAITING_FOR_BOOKKEEPER = "WaitingForBookKeeper"
+    WAITING_FOR_HERDDB = "WaitingForHerdDB"
+    WAITING_FOR_TABLESPACE = "WaitingForTablespace"
+    WAITING_FOR_SECRET = "WaitingForSecret"  # noqa: S105 - a reason, not a password
+    WAITING_FOR_FOLLOWER = "WaitingForFollower"
+    WAITING_FOR_OTHERS = "WaitingForOthers"
+    WAITING_FOR_PODS = "WaitingForPods"
+    WAITING_FOR_DEPENDENTS = "WaitingForDependents"
+    UNREADABLE = "Unreadable"
+    PAUSED = "Paused"
+
+    # not as declared
+    STARTING = "Starting"
+    MEMBERS_NOT_READY = "MembersNotReady"
+    BOOKIES_NOT_READY = "BookiesNotReady"
+    AUTORECOVERY_NOT_READY = "AutorecoveryNotReady"
+    NODES_NOT_READY = "NodesNotReady"
+    REPLICAS_NOT_READY = "ReplicasNotReady"
+    NO_LEADER = "NoLeader"
+
+    # needs a person
+    INVALID_SPEC = "InvalidSpec"
+    NAME_TAKEN = "NameTaken"
+    CLAIM_LOST = "ClaimLost"
+    DATA_LOST = "DataLost"
+    METADATA_LOST = "MetadataLost"
+    ACTION_FAILED = "ActionFailed"
+    FAILED = "Failed"
+    DELETION_GIVEN_UP = "DeletionGivenUp"
+
+    @property
+    def needs_person(self) -> bool:
+        """Whether the operator can't go on by itself."""
+        return self in _NEED_A_PERSON
+
+
+_NEED_A_PERSON = frozenset(
+    {
+        Reason.INVALID_SPEC,
+        Reason.NAME_TAKEN,
+        Reason.CLAIM_LOST,
+        Reason.DATA_LOST,
+        Reason.METADATA_LOST,
+        Reason.FAILED,
+        Reason.DELETION_GIVEN_UP,
+    }
+)

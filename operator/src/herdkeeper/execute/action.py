@@ -1,0 +1,108 @@
+"""Does the actions of a plan, in order, and tells of each by an event and a log line. Stops at the first that fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+import structlog
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.api.resource import Resource
+from herdkeeper.domain import names
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.herddb import UserCredentials
+from herdkeeper.execute import metadata, tablespace
+from herdkeeper.execute.kubernetes import KubernetesWriter, RefusedError
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.observe.ensembles import EnsembleError
+from herdkeeper.observe.herddb import read_credentials
+from herdkeeper.observe.world import World
+from herdkeeper.plan.action import (
+    Action,
+    Annotate,
+    Apply,
+    ChangeTablespaceRecord,
+    Create,
+    CreateTablespace,
+    Delete,
+    DeleteLogs,
+    DeleteZnodes,
+    DropTablespace,
+    EnsureZnode,
+    FormatLedgersRoot,
+    Plan,
+    SetFinalizer,
+)
+from herdkeeper.sql.errors import SqlError
+from herdkeeper.status.document import Failed, described
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What actions are done with. `may_act` answers whether this process still holds the Lease: asked before each action."""
+
+    writer: KubernetesWriter
+    world: World
+    may_act: Callable[[], bool]
+
+
+def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
+    """Do all actions; what failed, or None."""
+    for action in plan.actions:
+        reason, message = described(action)
+        if not hands.may_act():
+            return Failed("this process lost the Lease")
+        try:
+            _do(resource, action, hands)
+        except (RefusedError, EnsembleError, SqlError, MalformedDataError, OSError) as error:
+            logger.warning("action failed", action=message, error=str(error))
+            hands.writer.event(resource, "ActionFailed", f"{message}: {error}", "Warning")
+            return Failed(f"{message}: {error}")
+        logger.info("done", action=message, reason=reason.value)
+        if not (isinstance(action, SetFinalizer) and not action.present and resource.metadata.deletion_timestamp is None):
+            hands.writer.event(resource, reason.value, message, "Warning" if reason.needs_person else "Normal")
+    return None
+
+
+def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901, PLR0912 - one line an action
+    namespace, ensembles = resource.metadata.namespace, hands.world.ensembles
+    match action:
+        case Apply():
+            hands.writer.apply(action)
+        case Create():
+            hands.writer.create(action)
+        case Annotate():
+            hands.writer.annotate(namespace, action)
+        case Delete():
+            hands.writer.delete(namespace, action)
+        case SetFinalizer(present):
+            others = tuple(name for name in resource.metadata.finalizers if name != names.FINALIZER)
+            hands.writer.set_finalizers(resource, (*others, names.FINALIZER) if present else others)
+        case EnsureZnode(address, path):
+            metadata.ensure_znode(ensembles.at(address), path)
+        case FormatLedgersRoot(address, root):
+            metadata.format_ledgers_root(ensembles.at(address), root)
+        case DeleteZnodes(address, root):
+            metadata.delete_znodes(ensembles.at(address), root)
+        case ChangeTablespaceRecord(address):
+            metadata.change_tablespace_record(ensembles.at(address), action)
+        case DeleteLogs(address):
+            metadata.delete_logs(ensembles.at(address), action)
+        case CreateTablespace(database):
+            tablespace.create_tablespace(ObjectKey(namespace, database), _credentials(namespace, database, hands.world), action)
+        case DropTablespace(database):
+            tablespace.drop_tablespace(ObjectKey(namespace, database), _credentials(namespace, database, hands.world), action)
+        case _:
+            assert_never(action)
+
+
+def _credentials(namespace: str, database: str, world: World) -> UserCredentials:
+    cluster = world.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, database))
+    found = read_credentials(cluster, world) if cluster is not None else None
+    if not isinstance(found, UserCredentials):
+        raise RefusedError(f"the credentials of the HerdDBCluster {database} can't be read: {found}")
+    return found

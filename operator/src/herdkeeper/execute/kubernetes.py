@@ -1,0 +1,170 @@
+"""Writes to the Kubernetes API, each of them counted."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import uuid
+from typing import Any
+
+from kubernetes.client import ApiException
+from kubernetes.dynamic import DynamicClient
+
+from herdkeeper.api.resource import API_VERSION, Resource
+from herdkeeper.domain import names
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.objects import Json
+from herdkeeper.metrics import WRITES
+from herdkeeper.plan.action import Annotate, Apply, Create, Delete
+
+STATUS_MANAGER = f"{names.MANAGER}-status"
+APPLY_PATCH = "application/apply-patch+yaml"
+MERGE_PATCH = "application/merge-patch+json"
+
+
+class RefusedError(Exception):
+    """An action's precondition does not hold, or the API server refused it; the message is a sentence for people."""
+
+
+class KubernetesWriter:
+    """Writes with one client. Every method raises RefusedError for what the API server refuses."""
+
+    def __init__(self, client: DynamicClient) -> None:
+        self._client = client
+
+    def apply(self, action: Apply) -> None:
+        """Server-side apply of the full intent, taking over fields that others changed, but never an object that is not ours."""
+        manifest = action.manifest
+        kind, key = manifest["kind"], _key(manifest)
+        if action.new:
+            self._require_no_stranger(manifest)
+        self._request(
+            "patch",
+            self._path(manifest["apiVersion"], kind, key),
+            kind,
+            body=manifest,
+            content_type=APPLY_PATCH,
+            field_manager=names.MANAGER,
+            force_conflicts=True,
+        )
+
+    def create(self, action: Create) -> None:
+        """POST; an object of this name that exists is an error."""
+        manifest = action.manifest
+        resource = self._client.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"])
+        path = resource.path(namespace=manifest["metadata"]["namespace"])
+        self._request("post", path, manifest["kind"], body=manifest, field_manager=names.MANAGER)
+
+    def annotate(self, namespace: str, action: Annotate) -> None:
+        """Merge annotations, if the object still has this uid."""
+        body = {"metadata": {"uid": action.uid, "annotations": action.annotations}}
+        path = self._path("v1", action.kind, ObjectKey(namespace, action.name))
+        self._request("patch", path, action.kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+
+    def delete(self, namespace: str, action: Delete) -> None:
+        """Delete in the background, if the object still has this uid. One that is gone already is no error."""
+        body = {"preconditions": {"uid": action.uid}, "propagationPolicy": "Background"}
+        try:
+            self._request("delete", self._path(action.api_version, action.kind, ObjectKey(namespace, action.name)), action.kind, body=body)
+        except RefusedError as error:
+            if not (isinstance(error.__cause__, ApiException) and error.__cause__.status == 404):
+                raise
+
+    def set_finalizers(self, resource: Resource, finalizers: tuple[str, ...]) -> None:
+        """Replace the finalizers, if the resource is still as it was read."""
+        metadata = resource.metadata
+        body = {"metadata": {"resourceVersion": metadata.resource_version, "uid": metadata.uid, "finalizers": list(finalizers)}}
+        path = self._path(API_VERSION, resource.KIND, ObjectKey(metadata.namespace, metadata.name))
+        self._request("patch", path, resource.KIND, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+
+    def write_status(self, resource: Resource, status: Json) -> None:
+        """Server-side apply of the whole status, by a manager of its own. A resource that is gone is no error."""
+        key = ObjectKey(resource.metadata.namespace, resource.metadata.name)
+        body = {
+            "apiVersion": API_VERSION,
+            "kind": resource.KIND,
+            # with the uid, a resource that was deleted meanwhile is not created by its status
+            "metadata": {"name": key.name, "namespace": key.namespace, "uid": resource.metadata.uid},
+            "status": status,
+        }
+        path = f"{self._path(API_VERSION, resource.KIND, key)}/status"
+        try:
+            self._request(
+                "patch",
+                path,
+                f"{resource.KIND}/status",
+                body=body,
+                content_type=APPLY_PATCH,
+                field_manager=STATUS_MANAGER,
+                force_conflicts=True,
+            )
+        except RefusedError as error:
+            if not (isinstance(error.__cause__, ApiException) and error.__cause__.status in (404, 409)):
+                raise
+
+    def event(self, resource: Resource, reason: str, message: str, kind: str) -> None:
+        """An event beside the resource; `kind` is Normal or Warning. Events are news, not state: they count as no write."""
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        metadata = resource.metadata
+        body = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{metadata.name}.{uuid.uuid4().hex[:16]}", "namespace": metadata.namespace},
+            "involvedObject": {
+                "apiVersion": API_VERSION,
+                "kind": resource.KIND,
+                "name": metadata.name,
+                "namespace": metadata.namespace,
+                "uid": metadata.uid,
+                "resourceVersion": metadata.resource_version,
+            },
+            "reason": reason,
+            "message": message[:1000],
+            "type": kind,
+            "source": {"component": names.MANAGER},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        path = self._client.resources.get(api_version="v1", kind="Event").path(namespace=metadata.namespace)
+        self._client.request("post", path, body=body)
+
+    def _require_no_stranger(self, manifest: Json) -> None:
+        key = _key(manifest)
+        try:
+            found = self._client.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"]).get(
+                name=key.name, namespace=key.namespace
+            )
+        except ApiException as error:
+            if error.status == 404:
+                return
+            raise RefusedError(_said(error, f"get {manifest['kind']} {key}")) from error
+        labels = found.to_dict()["metadata"].get("labels") or {}
+        wanted = manifest["metadata"]["labels"]
+        if any(labels.get(name) != wanted[name] for name in (names.OWNER_KIND_LABEL, names.OWNER_NAME_LABEL)):
+            raise RefusedError(
+                f"a {manifest['kind']} {key.name} exists that this resource did not make: delete it, or take another name"
+            )
+
+    def _path(self, api_version: str, kind: str, key: ObjectKey) -> str:
+        return str(self._client.resources.get(api_version=api_version, kind=kind).path(name=key.name, namespace=key.namespace))
+
+    def _request(self, verb: str, path: str, kind: str, **arguments: Any) -> None:
+        try:
+            self._client.request(verb, path, **arguments)
+        except ApiException as error:
+            raise RefusedError(_said(error, f"{verb} {kind} {path.rpartition('/')[2]}")) from error
+        WRITES.labels(verb, kind).inc()
+
+
+def _said(error: ApiException, what: str) -> str:
+    """The API server's own sentence, which names field and value."""
+    try:
+        message = json.loads(error.body or "{}").get("message") or error.reason
+    except (ValueError, AttributeError):
+        message = error.reason
+    return f"{what}: {message}"
+
+
+def _key(manifest: Json) -> ObjectKey:
+    return ObjectKey(manifest["metadata"]["namespace"], manifest["metadata"]["name"])

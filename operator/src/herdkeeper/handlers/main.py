@@ -1,0 +1,96 @@
+"""The operator's process: one port for probes and metrics, the Lease, the workers, the watches."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import tempfile
+from typing import Any
+
+import structlog
+from kubernetes import client, config
+from kubernetes.dynamic import DynamicClient
+
+from herdkeeper.execute.action import Hands
+from herdkeeper.execute.kubernetes import KubernetesWriter
+from herdkeeper.handlers.health import HealthServer
+from herdkeeper.handlers.lease import Lease
+from herdkeeper.handlers.queue import KeyQueue
+from herdkeeper.handlers.watches import watch
+from herdkeeper.handlers.workers import THREADS, Workers
+from herdkeeper.metrics import LEADING
+from herdkeeper.observe.ensembles import Ensembles
+from herdkeeper.observe.http import HttpJsonReader
+from herdkeeper.observe.kubernetes import KubernetesReader
+from herdkeeper.observe.world import World
+from herdkeeper.reconcile import Key
+from herdkeeper.settings import Settings
+
+logger = structlog.get_logger()
+
+
+def run(settings: Settings) -> None:
+    """Run until SIGTERM or SIGINT; ends the process when the Lease is lost."""
+    configure_logging(settings.log_level)
+    dynamic = kubernetes_client()
+    ensembles = Ensembles()
+    lease = Lease(dynamic, settings.namespace, settings.identity, _end_at_once)
+    for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
+        signal.signal(number, lambda *_: lease.give_up())
+    world = World(KubernetesReader(dynamic), ensembles, HttpJsonReader())
+    queue: KeyQueue[Key] = KeyQueue()
+    workers = Workers(settings, Hands(KubernetesWriter(dynamic), world, lease.held), queue)
+    health = HealthServer(settings.http_port, workers.trouble)
+    health.start()
+    if lease.acquire():
+        LEADING.set(1)
+        workers.start()
+        watch(settings, queue)
+        workers.stop()
+        lease.release()
+    ensembles.stop()
+    health.stop()
+    logger.info("stopped")
+
+
+def kubernetes_client() -> DynamicClient:
+    """A client for the cluster that the process runs in, else for the kubeconfig's."""
+    try:
+        config.load_incluster_config()
+    except config.ConfigException:
+        config.load_kube_config()
+    configuration = client.Configuration.get_default_copy()
+    configuration.connection_pool_maxsize = THREADS * 4
+    folder = tempfile.mkdtemp(prefix="herdkeeper-")
+    return DynamicClient(client.ApiClient(configuration), cache_file=os.path.join(folder, "discovery.json"))
+
+
+def configure_logging(level: str) -> None:
+    """One JSON line an event, of structlog and of the libraries alike."""
+    number = getattr(logging, level.upper())
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.PrintLoggerFactory(sys.stdout),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, structlog.processors.JSONRenderer()],
+        )
+    )
+    logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
+
+
+def _end_at_once() -> None:
+    """No late action may follow a lost Lease: nothing is cleaned up, no thread is waited for."""
+    os._exit(1)

@@ -1,0 +1,108 @@
+"""Keys that wait to be reconciled: debounced, one worker per key at a time, with a delay where asked for."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+KeyType = TypeVar("KeyType", bound=Hashable)
+
+DEBOUNCE_SECONDS = 0.2
+"""Events come in bursts (a pod's start is half a dozen): they are reconciled once."""
+FIRST_RETRY_SECONDS = 1.0
+LONGEST_RETRY_SECONDS = 60.0
+
+
+@dataclass
+class KeyQueue(Generic[KeyType]):
+    """A queue of keys. A key that is added again before its time keeps the earlier time; one that is being worked on waits until that
+    ended."""
+
+    now: Callable[[], float] = time.monotonic
+    _due: dict[KeyType, float] = field(default_factory=dict)
+    _heap: list[tuple[float, int, KeyType]] = field(default_factory=list)
+    _working: set[KeyType] = field(default_factory=set)
+    _failures: dict[KeyType, int] = field(default_factory=dict)
+    _closed: bool = False
+
+    def __post_init__(self) -> None:
+        self._condition = threading.Condition()
+        self._order = itertools.count()
+
+    def __len__(self) -> int:
+        with self._condition:
+            return len(self._due)
+
+    def add(self, key: KeyType, delay_seconds: float = DEBOUNCE_SECONDS) -> None:
+        """Have a key reconciled after the delay, or earlier when that was asked for before."""
+        with self._condition:
+            moment = self.now() + delay_seconds
+            if key in self._due and self._due[key] <= moment:
+                return
+            self._due[key] = moment
+            heapq.heappush(self._heap, (moment, next(self._order), key))
+            self._condition.notify()
+
+    def take(self) -> KeyType | None:
+        """The next key whose time has come, which nobody else works on; waits for it. None once the queue is closed."""
+        with self._condition:
+            while not self._closed:
+                key, wait_seconds = self._next()
+                if key is not None:
+                    self._working.add(key)
+                    return key
+                self._condition.wait(wait_seconds)
+            return None
+
+    def done(self, key: KeyType) -> None:
+        """A worker ended with a key."""
+        with self._condition:
+            self._working.discard(key)
+            self._failures.pop(key, None)
+            self._condition.notify_all()
+
+    def failed(self, key: KeyType) -> float:
+        """A worker could not end with a key: it comes again after a delay that doubles each time. Returns the delay in seconds."""
+        with self._condition:
+            self._working.discard(key)
+            count = self._failures.get(key, 0)
+            self._failures[key] = count + 1
+            self._condition.notify_all()
+        delay = min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * float(2 ** min(count, 10)))
+        self.add(key, delay)
+        return delay
+
+    def close(self) -> None:
+        """Let every worker end."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+
+    def _next(self) -> tuple[KeyType | None, float | None]:
+        """A key, or None and the seconds until one may be due."""
+        busy = []
+        found: KeyType | None = None
+        wait_seconds: float | None = None
+        while self._heap:
+            moment, order, key = self._heap[0]
+            if self._due.get(key) != moment:
+                heapq.heappop(self._heap)  # it was added again for an earlier time, or taken
+            elif moment > self.now():
+                wait_seconds = moment - self.now()
+                break
+            else:
+                heapq.heappop(self._heap)
+                if key in self._working:
+                    busy.append((moment, order, key))
+                    continue
+                del self._due[key]
+                found = key
+                break
+        for entry in busy:
+            heapq.heappush(self._heap, entry)
+        return found, wait_seconds

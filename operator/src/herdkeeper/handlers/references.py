@@ -1,0 +1,58 @@
+"""Who must be looked at again when a resource changes: itself, and those that refer to it, directly."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace, ZooKeeperCluster
+from herdkeeper.domain import names
+from herdkeeper.reconcile import KIND_OF, Key
+
+REFERENCES: Mapping[str, tuple[str, str]] = {
+    BookKeeperCluster.KIND: ("zooKeeperRef", ZooKeeperCluster.KIND),
+    HerdDBCluster.KIND: ("bookKeeperRef", BookKeeperCluster.KIND),
+    Tablespace.KIND: ("herdDBRef", HerdDBCluster.KIND),
+    Checkpoint.KIND: ("tablespaceRef", Tablespace.KIND),
+    ReplicationAudit.KIND: ("bookKeeperRef", BookKeeperCluster.KIND),
+}
+"""Kind -> the field of its spec that refers, and the kind referred to."""
+
+
+class References:
+    """Which resource refers to which, as the watches tell it. Only decides who is looked at; what is decided is always read anew."""
+
+    def __init__(self) -> None:
+        self._refers: dict[Key, Key] = {}
+        self._lock = threading.Lock()
+
+    def seen(self, key: Key, spec: Mapping[str, Any]) -> None:
+        """A resource exists, with this spec."""
+        entry = REFERENCES.get(key.kind)
+        name = (spec.get(entry[0]) or {}).get("name") if entry else None
+        with self._lock:
+            if entry and name:
+                self._refers[key] = Key(entry[1], key.namespace, name)
+            else:
+                self._refers.pop(key, None)
+
+    def gone(self, key: Key) -> None:
+        """A resource is no more."""
+        with self._lock:
+            self._refers.pop(key, None)
+
+    def touched_by(self, key: Key) -> tuple[Key, ...]:
+        """The resource, those that refer to it, and what it refers to: a deletion waits for its dependents to be gone."""
+        with self._lock:
+            dependents = sorted((other for other, target in self._refers.items() if target == key), key=str)
+            target = self._refers.get(key)
+        return (key, *dependents, *((target,) if target else ()))
+
+
+def owner_of(document: Mapping[str, Any]) -> Key | None:
+    """The resource that an object was made for, by its labels; None when it is none of ours."""
+    metadata = document["metadata"]
+    labels = metadata.get("labels") or {}
+    kind, name = labels.get(names.OWNER_KIND_LABEL), labels.get(names.OWNER_NAME_LABEL)
+    return Key(str(kind), metadata["namespace"], str(name)) if kind in KIND_OF and name else None

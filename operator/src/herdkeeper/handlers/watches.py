@@ -1,0 +1,74 @@
+"""kopf's part: it watches, and each event puts keys into the queue. No handler of it writes or decides.
+
+Only `on.event` is used: the others write annotations, and react to edges instead of states.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import kopf
+
+from herdkeeper.api import KINDS
+from herdkeeper.api.resource import GROUP, VERSION
+from herdkeeper.domain import names
+from herdkeeper.handlers.queue import KeyQueue
+from herdkeeper.handlers.references import References, owner_of
+from herdkeeper.reconcile import Key
+from herdkeeper.settings import Settings
+
+OWNED = (
+    ("apps", "v1", "statefulsets"),
+    ("apps", "v1", "deployments"),
+    ("batch", "v1", "jobs"),
+    ("", "v1", "pods"),
+    ("", "v1", "persistentvolumeclaims"),
+    ("", "v1", "configmaps"),
+    ("", "v1", "services"),
+    ("policy", "v1", "poddisruptionbudgets"),
+)
+"""What tells by events. Secrets and rights are looked at by the resync: passwords do not belong into a watch's cache."""
+
+
+def registry_of(queue: KeyQueue[Key]) -> kopf.OperatorRegistry:
+    """Handlers for our kinds and for the objects that we make."""
+    registry = kopf.OperatorRegistry()
+    kopf.on.login(registry=registry, id="login")(kopf.login_via_client)
+    references = References()
+
+    def resource_event(event: Any, body: Any, **_: Any) -> None:
+        key = Key(body["kind"], body["metadata"]["namespace"], body["metadata"]["name"])
+        if event["type"] != "DELETED":
+            references.seen(key, body.get("spec") or {})
+        for touched in references.touched_by(key):
+            queue.add(touched)
+        if event["type"] == "DELETED":
+            references.gone(key)
+
+    def owned_event(body: Any, **_: Any) -> None:
+        if owner := owner_of(body):
+            queue.add(owner)
+
+    for kind in KINDS:
+        kopf.on.event(GROUP, VERSION, kind.PLURAL, registry=registry, id=f"watch-{kind.PLURAL}")(resource_event)
+    for group, version, plural in OWNED:
+        labels = {names.MANAGED_BY_LABEL: names.MANAGER}
+        kopf.on.event(group, version, plural, labels=labels, registry=registry, id=f"watch-{plural}")(owned_event)
+    return registry
+
+
+def watch(settings: Settings, queue: KeyQueue[Key]) -> None:
+    """Watch until SIGTERM or SIGINT. Raises what makes watching impossible."""
+    kopf_settings = kopf.OperatorSettings()
+    kopf_settings.posting.enabled = False
+    kopf_settings.execution.max_workers = 4
+    asyncio.run(
+        kopf.operator(
+            registry=registry_of(queue),
+            settings=kopf_settings,
+            standalone=True,
+            clusterwide=not settings.watch_namespaces,
+            namespaces=settings.watch_namespaces,
+        )
+    )

@@ -1,0 +1,86 @@
+"""Threads that take keys from the queue and reconcile them."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from dataclasses import dataclass, field
+
+import structlog
+
+from herdkeeper.execute.action import Hands
+from herdkeeper.handlers.queue import KeyQueue
+from herdkeeper.metrics import QUEUED, RECONCILE_SECONDS, RECONCILES
+from herdkeeper.reconcile import Key, Outcome, Result, Steps, reconcile, steps_by_kind
+from herdkeeper.settings import Settings
+
+THREADS = 4
+LONGEST_RECONCILE_SECONDS = 600.0
+"""No call waits this long: a worker that does hangs, and the process is to be started anew."""
+
+logger = structlog.get_logger()
+
+
+@dataclass
+class Workers:
+    """`THREADS` workers on one queue."""
+
+    settings: Settings
+    hands: Hands
+    queue: KeyQueue[Key]
+    _begun: dict[str, float] = field(default_factory=dict)
+    _threads: list[threading.Thread] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Begin to work."""
+        steps = steps_by_kind(self.settings)
+        for number in range(THREADS):
+            thread = threading.Thread(target=self._work, args=(steps,), name=f"worker-{number}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """Take no further key, and wait a moment for those being worked on."""
+        self.queue.close()
+        for thread in self._threads:
+            thread.join(timeout=10)
+
+    def trouble(self) -> str | None:
+        """Why the process is not alive; None when it is."""
+        dead = [thread.name for thread in self._threads if not thread.is_alive()]
+        if dead:
+            return f"ended: {', '.join(dead)}"
+        longest = max((time.monotonic() - begun for begun in list(self._begun.values())), default=0.0)
+        return f"a reconcile takes {longest:.0f} s" if longest > LONGEST_RECONCILE_SECONDS else None
+
+    def _work(self, steps: dict[str, Steps]) -> None:
+        name = threading.current_thread().name
+        while (key := self.queue.take()) is not None:
+            QUEUED.set(len(self.queue))
+            self._begun[name] = time.monotonic()
+            with structlog.contextvars.bound_contextvars(key=str(key)):
+                self._reconcile(key, steps[key.kind])
+            RECONCILE_SECONDS.labels(key.kind).observe(time.monotonic() - self._begun.pop(name))
+
+    def _reconcile(self, key: Key, steps: Steps) -> None:
+        try:
+            result = reconcile(key, steps, self.hands)
+        except Exception as error:  # the worker must outlive whatever one resource brings up
+            delay = self.queue.failed(key)
+            RECONCILES.labels(key.kind, Outcome.FAILED.value).inc()
+            logger.exception("reconcile failed", error=str(error)[:500], again_in_seconds=delay)
+            return
+        RECONCILES.labels(key.kind, result.outcome.value).inc()
+        if result.outcome is Outcome.FAILED:
+            delay = self.queue.failed(key)
+            logger.info("action to be tried again", again_in_seconds=delay)
+            return
+        self.queue.done(key)
+        if result.outcome is not Outcome.GONE:
+            self.queue.add(key, self._delay(result))
+
+    def _delay(self, result: Result) -> float:
+        """Until the next look: what was asked for, at the latest the resync, which is spread so that not all come at once."""
+        resync = self.settings.resync_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not for secrets
+        return resync if result.look_again_seconds is None else min(resync, result.look_again_seconds)

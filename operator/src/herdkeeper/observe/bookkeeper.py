@@ -1,0 +1,104 @@
+"""Looks at a BookKeeperCluster. Paths and formats of the metadata: BookKeeper 4.18's ZKRegistrationManager and underreplication layout."""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
+from herdkeeper.domain import names
+from herdkeeper.domain.conditions import is_ready_resource
+from herdkeeper.domain.names import BookKeeperNames, ObjectKey, ZooKeeperNames
+from herdkeeper.domain.observed.bookkeeper import (
+    BookKeeperObserved,
+    LedgersMetadata,
+    Metadata,
+    MetadataAbsent,
+    MetadataStore,
+    StoreMissing,
+)
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.observe.ensembles import Ensemble, EnsembleError
+from herdkeeper.observe.kubernetes import SHARED, WORKLOADS
+from herdkeeper.observe.world import World
+
+READ_ONLY_CHILD = "readonly"
+_AUDITOR = re.compile(rb'bookieId:\s*"([^"]+)"')
+
+
+def observe_bookkeeper(cluster: BookKeeperCluster, world: World) -> BookKeeperObserved:
+    """Its objects, the ensemble that it refers to, and BookKeeper's metadata there."""
+    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    store = _store(cluster, world)
+    return BookKeeperObserved(
+        objects=world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED)),
+        store=store,
+        metadata=_metadata(world, store, BookKeeperNames(key).ledgers_root),
+        fresh_tokens=tuple(secrets.token_hex(5) for _ in range(cluster.spec.bookies)),
+        dependents=_dependents(cluster, world),
+    )
+
+
+def _store(cluster: BookKeeperCluster, world: World) -> MetadataStore | StoreMissing:
+    if cluster.spec.zoo_keeper_address is not None:
+        return MetadataStore(cluster.spec.zoo_keeper_address, serving=True)
+    if cluster.spec.zoo_keeper_ref is None:
+        raise ValueError("validation lets no resource pass without zooKeeperRef and zooKeeperAddress")
+    key = ObjectKey(cluster.metadata.namespace, cluster.spec.zoo_keeper_ref.name)
+    ensemble = world.kubernetes.readable(ZooKeeperCluster, key)
+    if ensemble is None:
+        return StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, f"there is no ZooKeeperCluster {key.name} in the namespace {key.namespace}")
+    serving = is_ready_resource(ensemble)
+    if not serving and (ensemble.status is None or not ensemble.status.founded):
+        return StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, f"the ZooKeeperCluster {key.name} is not Ready yet")
+    return MetadataStore(ZooKeeperNames(key).address(ensemble.spec.replicas), serving)
+
+
+def _metadata(world: World, store: MetadataStore | StoreMissing, root: str) -> Metadata:
+    if isinstance(store, StoreMissing):
+        return Unknown(store.why)
+    try:
+        return read_ledgers_metadata(world.ensembles.at(store.address), root)
+    except EnsembleError as error:
+        return Unknown(str(error))
+
+
+def read_ledgers_metadata(ensemble: Ensemble, root: str) -> Metadata:
+    """BookKeeper's metadata below its root. Raises EnsembleError."""
+    instance = ensemble.read(f"{root}/INSTANCEID")
+    if instance is None:
+        if ensemble.read(root) is None:
+            return MetadataAbsent()
+        return Unknown(f"{root} in ZooKeeper has no INSTANCEID: it is not a BookKeeper cluster's root")
+    election = ensemble.read(f"{root}/underreplication/auditorelection")
+    votes = ensemble.children(f"{root}/underreplication/auditorelection") or ()
+    auditor = _AUDITOR.search(election[0]) if election is not None and votes else None
+    return LedgersMetadata(
+        instance_id=instance[0].decode(errors="replace"),
+        writable=frozenset(ensemble.children(f"{root}/available") or ()) - {READ_ONLY_CHILD},
+        read_only=frozenset(ensemble.children(f"{root}/available/{READ_ONLY_CHILD}") or ()),
+        cookies=frozenset(ensemble.children(f"{root}/cookies") or ()),
+        auditor=auditor[1].decode(errors="replace") if auditor else None,
+        under_replicated=_has_marker(ensemble, f"{root}/underreplication/ledgers"),
+    )
+
+
+def _has_marker(ensemble: Ensemble, path: str, depth: int = 4) -> bool:
+    """Whether a marker `urL…` lies below. It looks no further than the first; folders without markers may remain of old ones."""
+    for name in ensemble.children(path) or ():
+        if name.startswith("urL") or (depth > 0 and _has_marker(ensemble, f"{path}/{name}", depth - 1)):
+            return True
+    return False
+
+
+def _dependents(cluster: BookKeeperCluster, world: World) -> tuple[str, ...]:
+    if cluster.metadata.deletion_timestamp is None:
+        return ()
+    return tuple(
+        f"{other.KIND} {other.metadata.name}"
+        for other in world.kubernetes.resources(HerdDBCluster, cluster.metadata.namespace)
+        if other.metadata.deletion_timestamp is not None
+        and names.FINALIZER in other.metadata.finalizers
+        and other.spec.book_keeper_ref.name == cluster.metadata.name
+    )

@@ -1,0 +1,217 @@
+"""ZooKeeper as the operator uses it: few reads and compare-and-set writes, through one session per ensemble.
+
+Every read begins with sync(): a read from a follower may be older than what the operator itself wrote.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeVar
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError, NotEmptyError
+from kazoo.handlers.threading import KazooTimeoutError
+
+CONNECT_SECONDS = 5.0
+SESSION_SECONDS = 20.0
+
+Answer = TypeVar("Answer")
+
+logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it logs each attempt; what matters becomes an EnsembleError
+
+
+class EnsembleError(Exception):
+    """ZooKeeper did not answer, or refused; the message is a sentence for people."""
+
+
+class ChangedMeanwhileError(EnsembleError):
+    """A compare-and-set found another version than the one that was read."""
+
+
+class Ensemble(Protocol):
+    """One ZooKeeper ensemble. Every method raises EnsembleError when it can't be reached."""
+
+    def read(self, path: str) -> tuple[bytes, int] | None:
+        """Data and version of a znode, None when there is none."""
+
+    def children(self, path: str) -> tuple[str, ...] | None:
+        """Sorted names of its children, None when there is no such znode."""
+
+    def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
+        """Create persistent znodes in one transaction: all of them or none."""
+
+    def ensure(self, path: str) -> None:
+        """Create an empty persistent znode and its parents where they are missing."""
+
+    def compare_and_set(self, path: str, data: bytes, version: int) -> None:
+        """Write if the version is still this one; ChangedMeanwhileError otherwise."""
+
+    def delete(self, path: str) -> None:
+        """Delete a znode; one that is gone already is no error."""
+
+    def delete_tree(self, path: str) -> None:
+        """Delete a znode and all below it; one that is gone already is no error."""
+
+    def delete_if_empty(self, path: str) -> bool:
+        """Delete a znode without children; whether it is gone now."""
+
+
+class KazooEnsemble:
+    """An Ensemble through kazoo."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._client = KazooClient(
+            hosts=address, timeout=SESSION_SECONDS, connection_retry={"max_tries": 0}, command_retry={"max_tries": 0}
+        )
+
+    def start(self) -> None:
+        """Connect. Raises EnsembleError."""
+        try:
+            self._client.start(timeout=CONNECT_SECONDS)
+        except (KazooTimeoutError, KazooException, OSError) as error:
+            self.stop()
+            raise EnsembleError(f"ZooKeeper at {self._address} did not answer within {CONNECT_SECONDS:g} s") from error
+
+    @property
+    def connected(self) -> bool:
+        """Whether the session is alive."""
+        return bool(self._client.connected)
+
+    def stop(self) -> None:
+        """End the session."""
+        self._client.stop()
+        self._client.close()
+
+    def read(self, path: str) -> tuple[bytes, int] | None:
+        """See Ensemble."""
+
+        def get() -> tuple[bytes, int] | None:
+            self._client.sync(path)
+            try:
+                data, stat = self._client.get(path)
+            except NoNodeError:
+                return None
+            return bytes(data), int(stat.version)
+
+        return self._ask(path, get)
+
+    def children(self, path: str) -> tuple[str, ...] | None:
+        """See Ensemble."""
+
+        def get() -> tuple[str, ...] | None:
+            self._client.sync(path)
+            try:
+                return tuple(sorted(self._client.get_children(path)))
+            except NoNodeError:
+                return None
+
+        return self._ask(path, get)
+
+    def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
+        """See Ensemble."""
+
+        def create() -> None:
+            transaction = self._client.transaction()
+            for path, data in znodes:
+                transaction.create(path, data)
+            failed = [result for result in transaction.commit() if isinstance(result, Exception)]
+            if failed:
+                raise next((error for error in failed if isinstance(error, (NodeExistsError, NoNodeError))), failed[0])
+
+        self._ask("a new tree", create)
+
+    def ensure(self, path: str) -> None:
+        """See Ensemble."""
+        self._ask(path, lambda: self._client.ensure_path(path))
+
+    def compare_and_set(self, path: str, data: bytes, version: int) -> None:
+        """See Ensemble."""
+        try:
+            self._ask(path, lambda: self._client.set(path, data, version=version))
+        except EnsembleError as error:
+            if isinstance(error.__cause__, BadVersionError):
+                raise ChangedMeanwhileError(f"{path} changed since it was read") from error
+            raise
+
+    def delete(self, path: str) -> None:
+        """See Ensemble."""
+
+        def delete() -> None:
+            try:
+                self._client.delete(path)
+            except NoNodeError:
+                return
+
+        self._ask(path, delete)
+
+    def delete_tree(self, path: str) -> None:
+        """See Ensemble."""
+
+        def delete() -> None:
+            try:
+                self._client.delete(path, recursive=True)
+            except NoNodeError:
+                return
+
+        self._ask(path, delete)
+
+    def delete_if_empty(self, path: str) -> bool:
+        """See Ensemble."""
+
+        def delete() -> bool:
+            try:
+                self._client.delete(path)
+            except NotEmptyError:
+                return False
+            except NoNodeError:
+                return True
+            return True
+
+        return self._ask(path, delete)
+
+    def _ask(self, path: str, question: Callable[[], Answer]) -> Answer:
+        try:
+            return question()
+        except (KazooException, KazooTimeoutError, OSError) as error:
+            raise EnsembleError(f"ZooKeeper at {self._address}, {path}: {type(error).__name__} {error}".rstrip()) from error
+
+
+class Ensembles:
+    """Sessions by address, made when first asked for and made anew when they broke. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, KazooEnsemble] = {}
+        self._locks: dict[str, threading.Lock] = {}
+        self._guard = threading.Lock()
+
+    def at(self, address: str) -> Ensemble:
+        """The ensemble at `host:port,host:port`. Raises EnsembleError."""
+        with self._guard:
+            lock = self._locks.setdefault(address, threading.Lock())
+        with lock:
+            session = self._sessions.get(address)
+            if session is not None and session.connected:
+                return session
+            if session is not None:
+                del self._sessions[address]
+                session.stop()
+            session = KazooEnsemble(address)
+            session.start()
+            self._sessions[address] = session
+            return session
+
+    def stop(self) -> None:
+        """End all sessions."""
+        for session in self._sessions.values():
+            session.stop()
+        self._sessions.clear()
+
+
+class EnsembleDirectory(Protocol):
+    """Finds ensembles by address: Ensembles, or what stands in for it in a test."""
+
+    def at(self, address: str) -> Ensemble:
+        """The ensemble at `host:port,host:port`. Raises EnsembleError."""

@@ -1,0 +1,106 @@
+"""Reads of the Kubernetes API: our resources as models, and all objects that belong to one of them. Nothing is cached."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from kubernetes.client import ApiException
+from kubernetes.dynamic import DynamicClient
+from pydantic import ValidationError
+
+from herdkeeper.api.resource import API_VERSION, Resource
+from herdkeeper.domain import names
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.objects import Json, Objects
+
+WORKLOADS = (("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"))
+SHARED = (("v1", "ConfigMap"), ("v1", "Service"), ("policy/v1", "PodDisruptionBudget"), ("v1", "Pod"), ("v1", "PersistentVolumeClaim"))
+SECRETS = (("v1", "Secret"),)
+JOBS = (
+    ("batch/v1", "Job"),
+    ("v1", "Pod"),
+    ("v1", "ServiceAccount"),
+    ("rbac.authorization.k8s.io/v1", "Role"),
+    ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+)
+"""Which kinds a resource of ours may own, by (apiVersion, kind)."""
+
+ResourceType = TypeVar("ResourceType", bound=Resource)
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """A stored resource that its model refuses, e.g. since older rules let it in."""
+
+    document: Json
+    error: ValidationError
+
+
+class KubernetesReader:
+    """Reads with one client. Every method raises ApiException when the API server answers with an error."""
+
+    def __init__(self, client: DynamicClient) -> None:
+        self._client = client
+
+    def document(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
+        """An object as it is stored, None when there is none."""
+        try:
+            found = self._client.resources.get(api_version=api_version, kind=kind).get(name=key.name, namespace=key.namespace)
+        except ApiException as error:
+            if error.status == 404:
+                return None
+            raise
+        return _plain(found)
+
+    def resource(self, kind: type[ResourceType], key: ObjectKey) -> ResourceType | Unreadable | None:
+        """One of our resources; Unreadable when its spec is not what the model allows, None when there is none."""
+        document = self.document(API_VERSION, kind.KIND, key)
+        return None if document is None else parsed(kind, document)
+
+    def readable(self, kind: type[ResourceType], key: ObjectKey) -> ResourceType | None:
+        """One of our resources that another one refers to; None when there is none that can be read."""
+        found = self.resource(kind, key)
+        return None if isinstance(found, Unreadable) else found
+
+    def resources(self, kind: type[ResourceType], namespace: str) -> tuple[ResourceType, ...]:
+        """Our readable resources of one kind in a namespace, sorted by name."""
+        documents = self._list(API_VERSION, kind.KIND, namespace, None)
+        found = [parsed(kind, {"apiVersion": API_VERSION, "kind": kind.KIND, **document}) for document in documents]
+        return tuple(sorted((item for item in found if not isinstance(item, Unreadable)), key=lambda item: item.metadata.name))
+
+    def owned(self, owner_kind: str, key: ObjectKey, kinds: tuple[tuple[str, str], ...]) -> Objects:
+        """All objects of these kinds that carry the owner's labels."""
+        chosen = f"{names.OWNER_KIND_LABEL}={owner_kind},{names.OWNER_NAME_LABEL}={key.name}"
+        items: dict[tuple[str, str], Json] = {}
+        for api_version, kind in kinds:
+            for document in self._list(api_version, kind, key.namespace, chosen):
+                # a list's items carry neither
+                items[(kind, document["metadata"]["name"])] = {**document, "apiVersion": api_version, "kind": kind}
+        return Objects(items)
+
+    def secret(self, key: ObjectKey) -> dict[str, str] | None:
+        """The decoded values of a Secret, None when there is none."""
+        document = self.document("v1", "Secret", key)
+        if document is None:
+            return None
+        return {name: base64.b64decode(value).decode(errors="replace") for name, value in (document.get("data") or {}).items()}
+
+    def _list(self, api_version: str, kind: str, namespace: str, selector: str | None) -> list[Json]:
+        found = self._client.resources.get(api_version=api_version, kind=kind).get(namespace=namespace, label_selector=selector)
+        return list(_plain(found).get("items") or [])
+
+
+def parsed(kind: type[ResourceType], document: Json) -> ResourceType | Unreadable:
+    """The model of a stored document. A status that an older version wrote and this one can't read counts as none."""
+    try:
+        return kind.model_validate(document)
+    except ValidationError as error:
+        if all(problem["loc"][:1] == ("status",) for problem in error.errors()):
+            return kind.model_validate({**document, "status": None})
+        return Unreadable(document, error)
+
+
+def _plain(found: Any) -> Json:
+    return dict(found.to_dict())

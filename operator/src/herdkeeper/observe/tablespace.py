@@ -1,0 +1,67 @@
+"""Looks at a Tablespace: HerdDB's record of it, and what the nodes say."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
+from herdkeeper.build.log_store import LogStore, log_store
+from herdkeeper.domain import names
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.tablespace import RecordAbsent, TablespaceObserved, VersionedRecord
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_ledgers import ledgers_path
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.observe.ensembles import Ensemble, EnsembleError
+from herdkeeper.observe.herddb import read_nodes
+from herdkeeper.observe.world import World
+
+PODS = (("v1", "Pod"),)
+
+
+def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserved:
+    """The database that it belongs to, its record, its log, and what the nodes say of it."""
+    namespace = tablespace.metadata.namespace
+    herddb = world.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, tablespace.spec.herd_db_ref.name))
+    bookkeeper = None
+    if herddb is not None:
+        bookkeeper = world.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, herddb.spec.book_keeper_ref.name))
+    log = log_store(bookkeeper)
+    others = tuple(other for other in world.kubernetes.resources(Tablespace, namespace) if other.metadata.name != tablespace.metadata.name)
+    if herddb is None or log is None:
+        why = Unknown("there is no database yet")
+        return TablespaceObserved(herddb, None, None, why, why, {}, {}, others)
+    record, log_left, leaderships = _read_metadata(tablespace, herddb, log, world)
+    key = ObjectKey(namespace, herddb.metadata.name)
+    nodes = read_nodes(herddb, world.kubernetes.owned(herddb.KIND, key, PODS), world)
+    return TablespaceObserved(herddb, log.zookeeper_address, log.ledgers_root, record, log_left, leaderships, nodes, others)
+
+
+def _read_metadata(
+    tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, world: World
+) -> tuple[VersionedRecord | RecordAbsent | Unknown, bool | Unknown, dict[str, int]]:
+    root = names.herd_root(ObjectKey(herddb.metadata.namespace, herddb.metadata.name))
+    uuid = tablespace.status.uuid if tablespace.status is not None else None
+    try:
+        ensemble = world.ensembles.at(log.zookeeper_address)
+        record = _record(ensemble, root, tablespace.sql_name)
+        left = uuid is not None and ensemble.read(ledgers_path(root, uuid)) is not None
+        return record, left, _leaderships(ensemble, root)
+    except (EnsembleError, MalformedDataError) as error:
+        return Unknown(str(error)), Unknown(str(error)), {}
+
+
+def _record(ensemble: Ensemble, root: str, name: str) -> VersionedRecord | RecordAbsent:
+    found = ensemble.read(tablespace_path(root, name))
+    return RecordAbsent() if found is None else VersionedRecord(decode_tablespace(found[0]), found[1])
+
+
+def _leaderships(ensemble: Ensemble, root: str) -> dict[str, int]:
+    """How many tablespaces each node leads."""
+    counts: Counter[str] = Counter()
+    for name in ensemble.children(f"{root}/tableSpaces") or ():
+        found = _record(ensemble, root, name)
+        if isinstance(found, VersionedRecord):
+            counts[found.record.leader] += 1
+    return dict(counts)

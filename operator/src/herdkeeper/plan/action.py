@@ -1,0 +1,163 @@
+"""What the operator can do, each action with what it needs and nothing else. execute/ does them, one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from herdkeeper.domain.reason import Reason
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Wait:
+    """Why nothing, or nothing more, is done now."""
+
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True)
+class Apply:
+    """Server-side apply of a full intent. `new`: the object was not seen, so a stranger's object of this name must not be taken over."""
+
+    manifest: Json
+    new: bool
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Create:
+    """Make an object that is never changed afterwards: a volume claim."""
+
+    manifest: Json
+
+
+@dataclass(frozen=True)
+class Annotate:
+    """Set annotations of a live object, if it is still the one with this uid."""
+
+    kind: str
+    name: str
+    uid: str
+    annotations: dict[str, str]
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Delete a live object, if it is still the one with this uid."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    reason: Reason
+
+
+@dataclass(frozen=True)
+class SetFinalizer:
+    """Put the finalizer on the resource, or take it off. `message` says what that means for the data."""
+
+    present: bool
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True)
+class EnsureZnode:
+    """Make a persistent, empty znode and its parents."""
+
+    zookeeper_address: str
+    path: str
+
+
+@dataclass(frozen=True)
+class FormatLedgersRoot:
+    """Make BookKeeper's metadata root with a new instance id, in one transaction, where nothing is."""
+
+    zookeeper_address: str
+    root: str
+
+
+@dataclass(frozen=True)
+class DeleteZnodes:
+    """Delete a tree of znodes, then those of its parents that are empty."""
+
+    zookeeper_address: str
+    root: str
+
+
+@dataclass(frozen=True)
+class CreateTablespace:
+    """CREATE TABLESPACE by SQL on one node, which leads it and is its only replica at first."""
+
+    herddb: str
+    name: str
+    leader: str
+    max_leader_inactivity_millis: int
+
+
+@dataclass(frozen=True)
+class ChangeTablespaceRecord:
+    """Compare-and-set of HerdDB's record of a tablespace."""
+
+    zookeeper_address: str
+    path: str
+    record: TablespaceRecord
+    version: int
+    why: str
+
+
+@dataclass(frozen=True)
+class DropTablespace:
+    """DROP TABLESPACE by SQL on one node."""
+
+    herddb: str
+    name: str
+    node: str
+
+
+@dataclass(frozen=True)
+class DeleteLogs:
+    """Delete the ledgers of HerdDB's ledger lists, then the lists. `uuids`: the tablespaces; None: all of the database.
+
+    HerdDB's DROP leaves them behind.
+    """
+
+    zookeeper_address: str
+    ledgers_root: str
+    herd_root: str
+    uuids: tuple[str, ...] | None
+
+
+Action = (
+    Apply
+    | Create
+    | Annotate
+    | Delete
+    | SetFinalizer
+    | EnsureZnode
+    | FormatLedgersRoot
+    | DeleteZnodes
+    | CreateTablespace
+    | ChangeTablespaceRecord
+    | DropTablespace
+    | DeleteLogs
+)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Actions in order, then perhaps a reason to wait. `look_again_seconds`: when to look again though no event tells of a change."""
+
+    actions: tuple[Action, ...] = ()
+    wait: Wait | None = None
+    look_again_seconds: float | None = field(default=None)
+
+    @staticmethod
+    def waiting(reason: Reason, message: str, look_again_seconds: float = 5.0) -> Plan:
+        """A plan that only waits."""
+        return Plan((), Wait(reason, message), look_again_seconds)

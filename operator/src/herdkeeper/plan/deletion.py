@@ -1,0 +1,146 @@
+"""What a deleted resource takes with it under deletionPolicy Delete: servers first, then metadata, then volumes, then the finalizer.
+
+Under Retain there is no finalizer, and nothing to do: Kubernetes removes what the resource owns, and volumes and passwords have no owner.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
+from herdkeeper.api.resource import Resource
+from herdkeeper.build.log_store import log_store
+from herdkeeper.domain import names
+from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, MetadataAbsent, MetadataStore
+from herdkeeper.domain.observed.herddb import HerdDBObserved
+from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.domain.observed.tablespace import RecordAbsent, TablespaceObserved, VersionedRecord
+from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import Action, Delete, DeleteLogs, DeleteZnodes, DropTablespace, Plan, SetFinalizer
+
+PATIENCE_SECONDS = 120.0
+"""How long a backend that can't be reached may hold up a deletion. Then it is given up with an event: else no namespace could be deleted
+whose ZooKeeper went first."""
+
+_WORKLOADS = ("StatefulSet", "Deployment")
+_DONE = SetFinalizer(False, Reason.DATA_DELETED, "volumes and metadata are deleted, as deletionPolicy Delete says")
+
+
+def finalizer_step(resource: Resource) -> SetFinalizer | None:
+    """The finalizer follows deletionPolicy; None when it is as it should be."""
+    wanted = getattr(resource.spec, "deletion_policy", "Retain") == "Delete"
+    present = names.FINALIZER in resource.metadata.finalizers
+    if wanted == present or (wanted and resource.metadata.deletion_timestamp is not None):
+        return None
+    if wanted:
+        return SetFinalizer(True, Reason.UPDATING, "deletionPolicy is Delete: data goes when this resource is deleted")
+    return SetFinalizer(False, Reason.UPDATING, "deletionPolicy is Retain: data stays when this resource is deleted")
+
+
+def plan_zookeeper_deletion(_cluster: ZooKeeperCluster, seen: ZooKeeperObserved, _age_seconds: float) -> Plan:
+    """Wait for those whose metadata it keeps, then take it down with its volumes."""
+    if seen.dependents:
+        return _waiting_for(seen.dependents)
+    return _take_down(seen.objects, ("PersistentVolumeClaim",)) or Plan((_DONE,))
+
+
+def plan_bookkeeper_deletion(cluster: BookKeeperCluster, seen: BookKeeperObserved, age_seconds: float) -> Plan:
+    """Wait for those whose log it keeps, then take bookies down, delete their volumes and the metadata root."""
+    if seen.dependents:
+        return _waiting_for(seen.dependents)
+    if plan := _take_down(seen.objects, ("PersistentVolumeClaim",)):
+        return plan
+    if isinstance(seen.metadata, MetadataAbsent):
+        return Plan((_DONE,))
+    root = names.ledgers_root(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    if isinstance(seen.store, MetadataStore) and not isinstance(seen.metadata, Unknown):
+        return Plan((DeleteZnodes(seen.store.address, root),), look_again_seconds=0.5)
+    why = seen.metadata.why if isinstance(seen.metadata, Unknown) else "there is no ZooKeeper any more"
+    return _patiently(age_seconds, f"{root} in ZooKeeper", why)
+
+
+def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, age_seconds: float) -> Plan:
+    """Wait for the tablespaces, then take the nodes down, delete their volumes, the generated Secret, their logs and their metadata."""
+    if seen.dependents:
+        return _waiting_for(seen.dependents)
+    if plan := _take_down(seen.objects, ("PersistentVolumeClaim", "Secret")):
+        return plan
+    root = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)).herd_root
+    log = log_store(seen.bookkeeper)
+    match seen.root:
+        case False:
+            return Plan((_DONE,))
+        case True if log is not None:
+            logs = DeleteLogs(log.zookeeper_address, log.ledgers_root, root, None)
+            return Plan((logs, DeleteZnodes(log.zookeeper_address, root)), look_again_seconds=0.5)
+        case Unknown(why):
+            return _patiently(age_seconds, f"{root} in ZooKeeper and the ledgers of its log", why)
+        case _:
+            return _patiently(age_seconds, f"{root} in ZooKeeper and the ledgers of its log", "there is no BookKeeperCluster any more")
+
+
+def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, age_seconds: float) -> Plan:
+    """Drop the tablespace that this resource made, then delete what DROP leaves behind. Another one of the same name is left alone."""
+    uuid = tablespace.status.uuid if tablespace.status is not None else None
+    if uuid is None:
+        return Plan((SetFinalizer(False, Reason.DATA_DELETED, "there is nothing to drop: this resource never made a tablespace"),))
+    what = f"the tablespace {tablespace.sql_name} and its log"
+    if seen.herddb is None or seen.zookeeper_address is None or seen.ledgers_root is None:
+        return _patiently(age_seconds, what, "there is no database any more")
+    match seen.record:
+        case VersionedRecord(record) if record.uuid == uuid:
+            node = next((name for name, view in sorted(seen.nodes.items()) if not isinstance(view, Unknown)), None)
+            if node is None:
+                return _patiently(age_seconds, what, "no SQL node answers")
+            return Plan((DropTablespace(seen.herddb.metadata.name, record.name, node),), look_again_seconds=1)
+        case Unknown(why):
+            return _patiently(age_seconds, what, why)
+        case VersionedRecord() | RecordAbsent():
+            return _delete_log(seen, uuid, age_seconds)
+
+
+def _delete_log(seen: TablespaceObserved, uuid: str, age_seconds: float) -> Plan:
+    match seen.log_left:
+        case False:
+            return Plan((SetFinalizer(False, Reason.DATA_DELETED, "the tablespace is dropped and its log deleted"),))
+        case True if seen.herddb is not None and seen.zookeeper_address is not None and seen.ledgers_root is not None:
+            root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
+            return Plan((DeleteLogs(seen.zookeeper_address, seen.ledgers_root, root, (uuid,)),), look_again_seconds=0.5)
+        case Unknown(why):
+            return _patiently(age_seconds, "the log of the dropped tablespace", why)
+        case _:
+            return _patiently(age_seconds, "the log of the dropped tablespace", "there is no database any more")
+
+
+def _waiting_for(dependents: tuple[str, ...]) -> Plan:
+    return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, f"these still delete their data with its help: {', '.join(dependents)}", 2)
+
+
+def _take_down(objects: Objects, data_kinds: tuple[str, ...]) -> Plan | None:
+    """Delete workloads, wait until no pod is left, then delete what holds data; None when all of it is gone."""
+    workloads = [item for kind in _WORKLOADS for item in objects.of_kind(kind)]
+    pods = objects.of_kind("Pod")
+    if workloads or pods:
+        message = f"{len(pods)} pods are stopping" if not workloads else "the servers are stopped"
+        return _plan_deletes(workloads, message)
+    data = [item for kind in data_kinds for item in objects.of_kind(kind)]
+    return _plan_deletes(data, f"{len(data)} volume claims or Secrets are being deleted") if data else None
+
+
+def _plan_deletes(items: list[dict[str, Any]], message: str) -> Plan:
+    actions: tuple[Action, ...] = tuple(
+        Delete(item["apiVersion"], item["kind"], item["metadata"]["name"], item["metadata"]["uid"], Reason.DELETING)
+        for item in items
+        if not item["metadata"].get("deletionTimestamp")
+    )
+    waiting = Plan.waiting(Reason.DELETING, message, 2)
+    return Plan(actions, waiting.wait, waiting.look_again_seconds)
+
+
+def _patiently(age_seconds: float, what: str, why: str) -> Plan:
+    if age_seconds < PATIENCE_SECONDS:
+        return Plan.waiting(Reason.UNREADABLE, f"{what} can't be deleted yet: {why}")
+    return Plan((SetFinalizer(False, Reason.DELETION_GIVEN_UP, f"{what} was left behind: {why}"),))

@@ -1,0 +1,85 @@
+"""The next steps of a HerdDB cluster: credentials, the root in ZooKeeper, the nodes."""
+
+from __future__ import annotations
+
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster
+from herdkeeper.build.herddb import build_herddb, build_herddb_secret
+from herdkeeper.build.log_store import log_store
+from herdkeeper.domain.conditions import is_ready_resource
+from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials
+from herdkeeper.domain.observed.objects import Json
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import Action, Create, EnsureZnode, Plan, Wait
+from herdkeeper.plan.intent import settle
+from herdkeeper.plan.rolling import Gate, roll
+
+ADMINISTRATOR = "herdkeeper"
+"""User name in a generated Secret."""
+
+
+def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
+    """What to do now for SQL nodes that shall live."""
+    log = log_store(seen.bookkeeper)
+    if log is None:
+        return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has no bookies yet")
+    if isinstance(seen.credentials, CredentialsMissing):
+        return Plan.waiting(seen.credentials.reason, seen.credentials.why)
+    if isinstance(seen.root_parent, Unknown):
+        return Plan.waiting(Reason.UNREADABLE, seen.root_parent.why)
+    named = _names(cluster)
+    new = seen.objects.get("StatefulSet", named.stateful_set) is None
+    if new and (why := _why_no_ledger_can_open(cluster, seen.bookkeeper)):
+        return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why)
+    actions: list[Action] = []
+    if not seen.root_parent:
+        actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
+    secret, secret_actions = _secret(cluster, seen)
+    actions += secret_actions
+    *others, stateful_set = build_herddb(cluster, log, secret)
+    actions += settle(others, seen.objects)
+    pods = [named.pod(number) for number in range(cluster.spec.replicas)]
+    step = roll(stateful_set, seen.objects, pods, Gate(_why_not_disturb(seen)))
+    if isinstance(step, Wait):
+        return Plan(tuple(actions), step, 10)
+    if step is not None:
+        actions.append(step)
+    return Plan(tuple(actions), look_again_seconds=None if all(map(seen.objects.pod_ready, pods)) else 5)
+
+
+def _why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> str | None:
+    """A SQL node without enough bookies would only fail and start again."""
+    ready = (bookkeeper.status.ready_bookies or 0) if bookkeeper is not None and bookkeeper.status is not None else 0
+    wanted = cluster.spec.ledgers.ensemble_size
+    if ready >= wanted:
+        return None
+    return f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has {ready} writable bookies of the {wanted} that a ledger needs"
+
+
+def _why_not_disturb(seen: HerdDBObserved) -> str | None:
+    return None if is_ready_resource(seen.bookkeeper) else "its BookKeeperCluster is not Ready"
+
+
+def _secret(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[str, tuple[Action, ...]]:
+    """Name of the Secret that the pods mount, and what must be done for it.
+
+    A generated one is created once and then only read: applying it again would need its password.
+    """
+    named = _names(cluster)
+    if cluster.spec.credentials_secret_ref is None:
+        if seen.credentials is not None:
+            return named.generated_secret, ()
+        made = build_herddb_secret(cluster, named.generated_secret, ADMINISTRATOR, seen.fresh_password)
+        return named.generated_secret, (Create(made),)
+    if not isinstance(seen.credentials, UserCredentials):
+        raise ValueError("a named Secret must have been read before the nodes are planned")
+    return named.users_secret, settle((_users_secret(cluster, named.users_secret, seen.credentials),), seen.objects)
+
+
+def _users_secret(cluster: HerdDBCluster, name: str, credentials: UserCredentials) -> Json:
+    return build_herddb_secret(cluster, name, credentials.username, credentials.password)
+
+
+def _names(cluster: HerdDBCluster) -> HerdDBNames:
+    return HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

@@ -1,0 +1,73 @@
+"""The next step of a Checkpoint or ReplicationAudit: its Job is made once, when what it refers to serves."""
+
+from __future__ import annotations
+
+from herdkeeper.api import Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
+from herdkeeper.build.log_store import log_store
+from herdkeeper.build.spark_job import AuditSource, CheckpointSource, build_audit, build_checkpoint
+from herdkeeper.domain import names
+from herdkeeper.domain.conditions import is_ready_resource, why_not_ready
+from herdkeeper.domain.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
+from herdkeeper.domain.observed.job import JobObserved
+from herdkeeper.domain.observed.objects import Json
+from herdkeeper.domain.reason import Reason
+from herdkeeper.plan.action import Plan
+from herdkeeper.plan.intent import settle
+
+
+def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) -> Plan:
+    """Make the Job unless it is there, or ended before. One that ended is never run again: the resource is the record of one run."""
+    name = names.checkpoint_names(_key(checkpoint)).job
+    if _is_over(checkpoint) or seen.objects.get("Job", name) is not None:
+        return Plan()
+    log = log_store(seen.bookkeeper)
+    if seen.tablespace is None or seen.herddb is None or log is None:
+        return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {checkpoint.spec.tablespace_ref.name} is not there yet")
+    if not is_ready_resource(seen.tablespace):
+        why = why_not_ready(seen.tablespace)
+        return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {seen.tablespace.metadata.name} is not Ready ({why})")
+    follower = _address_of("follower", seen.tablespace, seen.herddb)
+    if checkpoint.spec.verify == "Follower" and follower is None:
+        return Plan.waiting(Reason.WAITING_FOR_FOLLOWER, f"the Tablespace {seen.tablespace.metadata.name} has no settled follower now")
+    source = CheckpointSource(
+        zookeeper_address=log.zookeeper_address,
+        ledgers_root=log.ledgers_root,
+        herd_root=names.herd_root(_key(seen.herddb)),
+        tablespace=seen.tablespace.sql_name,
+        leader=_address_of("leader", seen.tablespace, seen.herddb),
+        follower=follower,
+    )
+    return _once(build_checkpoint(checkpoint, source, spark_image), seen)
+
+
+def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> Plan:
+    """Make the Job unless it is there, or ended before. An unhealthy cluster is audited all the same: that is when it is needed."""
+    name = names.audit_names(_key(audit)).job
+    if _is_over(audit) or seen.objects.get("Job", name) is not None:
+        return Plan()
+    log = log_store(seen.bookkeeper)
+    if seen.bookkeeper is None or log is None or not (seen.bookkeeper.status and seen.bookkeeper.status.instance_id):
+        return Plan.waiting(
+            Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {audit.spec.book_keeper_ref.name} is not there, or has no metadata yet"
+        )
+    return _once(build_audit(audit, AuditSource(log.zookeeper_address, log.ledgers_root), spark_image), seen)
+
+
+def _address_of(role: str, tablespace: Tablespace, herddb: HerdDBCluster) -> str | None:
+    """host:port of the node program of the first copy in a role, None when none is known."""
+    replicas = tablespace.status.replicas if tablespace.status is not None else ()
+    node = next((replica.node for replica in replicas if replica.role == role), None)
+    named = HerdDBNames(_key(herddb))
+    return None if node is None else f"{node}.{named.nodes_service}.{herddb.metadata.namespace}.svc:{HERDDB_HTTP_PORT}"
+
+
+def _once(manifests: tuple[Json, ...], seen: JobObserved) -> Plan:
+    return Plan(settle(manifests, seen.objects))
+
+
+def _is_over(resource: Checkpoint | ReplicationAudit) -> bool:
+    return resource.status is not None and resource.status.phase in ("Succeeded", "Failed")
+
+
+def _key(resource: Checkpoint | ReplicationAudit | HerdDBCluster) -> ObjectKey:
+    return ObjectKey(resource.metadata.namespace, resource.metadata.name)

@@ -1,0 +1,237 @@
+"""The table of contents: observe -> validate -> build and plan -> execute -> summarize, for each kind of resource.
+
+Called by a worker of handlers/queue.py with one key at a time. Reads fresh, remembers nothing: whatever is cut off here is planned again
+from what is then true.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import partial
+from typing import Any
+
+import structlog
+
+from herdkeeper.api import (
+    KINDS,
+    BookKeeperCluster,
+    Checkpoint,
+    HerdDBCluster,
+    ReplicationAudit,
+    Tablespace,
+    ZooKeeperCluster,
+)
+from herdkeeper.api.resource import ObjectMeta, Resource
+from herdkeeper.domain import names, validation
+from herdkeeper.domain.conditions import READY, condition
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.validation import Refusal
+from herdkeeper.execute.action import Hands, execute
+from herdkeeper.metrics import READY as READY_GAUGE
+from herdkeeper.observe.bookkeeper import observe_bookkeeper
+from herdkeeper.observe.herddb import observe_herddb
+from herdkeeper.observe.job import observe_audit, observe_checkpoint
+from herdkeeper.observe.kubernetes import Unreadable
+from herdkeeper.observe.tablespace import observe_tablespace
+from herdkeeper.observe.world import World
+from herdkeeper.observe.zookeeper import observe_zookeeper
+from herdkeeper.plan import deletion
+from herdkeeper.plan.action import Plan, Wait
+from herdkeeper.plan.bookkeeper import plan_bookkeeper
+from herdkeeper.plan.herddb import plan_herddb
+from herdkeeper.plan.job import plan_audit, plan_checkpoint
+from herdkeeper.plan.tablespace import plan_tablespace
+from herdkeeper.plan.zookeeper import plan_zookeeper
+from herdkeeper.settings import Settings
+from herdkeeper.status.bookkeeper import summarize_bookkeeper
+from herdkeeper.status.document import refused_status, status_document
+from herdkeeper.status.herddb import summarize_herddb
+from herdkeeper.status.job import summarize_audit, summarize_checkpoint
+from herdkeeper.status.summary import Summary
+from herdkeeper.status.tablespace import summarize_tablespace
+from herdkeeper.status.zookeeper import summarize_zookeeper
+
+logger = structlog.get_logger()
+
+KIND_OF: Mapping[str, type[Resource]] = {kind.KIND: kind for kind in KINDS}
+AGAIN_AFTER_ACTIONS_SECONDS = 2.0
+"""What was done mostly answers with an event; this is for what does not."""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A resource: its kind, namespace and name."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.namespace}/{self.name}"
+
+
+class Outcome(Enum):
+    """How a reconcile ended."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    FAILED = "failed"
+    GONE = "gone"
+
+
+@dataclass(frozen=True)
+class Result:
+    """`look_again_seconds` is None when only an event or the resync shall bring the key back."""
+
+    outcome: Outcome
+    look_again_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How one kind is reconciled. Each function takes the resource and what was seen of it; `plan_deletion` also the deletion's age in
+    seconds, and is None for kinds without data of their own."""
+
+    observe: Callable[[Any, World], Any]
+    refusals: Callable[[Any, Any], tuple[Refusal, ...]]
+    plan: Callable[[Any, Any], Plan]
+    summarize: Callable[[Any, Any], Summary]
+    plan_deletion: Callable[[Any, Any, float], Plan] | None = None
+
+
+def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
+    """The rooms, in the order in which a reconcile walks through them."""
+    return {
+        ZooKeeperCluster.KIND: Steps(
+            observe_zookeeper,
+            lambda cluster, _: validation.zookeeper_refusals(cluster),
+            plan_zookeeper,
+            summarize_zookeeper,
+            deletion.plan_zookeeper_deletion,
+        ),
+        BookKeeperCluster.KIND: Steps(
+            observe_bookkeeper,
+            lambda cluster, _: validation.bookkeeper_refusals(cluster),
+            plan_bookkeeper,
+            summarize_bookkeeper,
+            deletion.plan_bookkeeper_deletion,
+        ),
+        HerdDBCluster.KIND: Steps(
+            observe_herddb,
+            lambda cluster, seen: validation.herddb_refusals(cluster, seen.bookkeeper),
+            plan_herddb,
+            summarize_herddb,
+            deletion.plan_herddb_deletion,
+        ),
+        Tablespace.KIND: Steps(
+            observe_tablespace,
+            lambda tablespace, seen: validation.tablespace_refusals(tablespace, seen.herddb, seen.others),
+            plan_tablespace,
+            summarize_tablespace,
+            deletion.plan_tablespace_deletion,
+        ),
+        Checkpoint.KIND: Steps(
+            observe_checkpoint,
+            lambda checkpoint, seen: validation.checkpoint_refusals(checkpoint, seen.tablespace),
+            partial(_with_image, plan_checkpoint, settings.spark_image),
+            summarize_checkpoint,
+        ),
+        ReplicationAudit.KIND: Steps(
+            observe_audit,
+            lambda audit, _: validation.audit_refusals(audit),
+            partial(_with_image, plan_audit, settings.spark_image),
+            summarize_audit,
+        ),
+    }
+
+
+def reconcile(key: Key, steps: Steps, hands: Hands) -> Result:
+    """Bring one resource a step nearer to what it declares. Raises ApiException when the API server does not answer."""
+    found = hands.world.kubernetes.resource(KIND_OF[key.kind], ObjectKey(key.namespace, key.name))
+    match found:
+        case None:
+            return Result(Outcome.GONE)
+        case Unreadable(document, error):
+            return _refuse(_stub(key, document), validation.unreadable_refusals(error), hands)
+        case Resource():
+            return _reconcile_resource(found, steps, hands)
+
+
+def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Result:
+    deleting = resource.metadata.deletion_timestamp is not None
+    if deleting and names.FINALIZER not in resource.metadata.finalizers:
+        return Result(Outcome.GONE)  # Kubernetes takes the rest; what has no owner stays
+    seen = steps.observe(resource, hands.world)
+    if not deleting and (refusals := steps.refusals(resource, seen)):
+        return _refuse(resource, refusals, hands)
+    plan = _plan(resource, seen, steps)
+    failed = execute(resource, plan, hands)
+    _write_status(resource, status_document(resource, steps.summarize(resource, seen), plan, failed, _now()), hands)
+    return Result(Outcome.OK if failed is None else Outcome.FAILED, _look_again(plan))
+
+
+def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
+    if resource.metadata.annotations.get(names.PAUSED_ANNOTATION) == "true":
+        message = f"the annotation {names.PAUSED_ANNOTATION} stops every change; remove it to go on"
+        return Plan(wait=Wait(Reason.PAUSED, message))
+    if finalizer := deletion.finalizer_step(resource):
+        return Plan((finalizer,), look_again_seconds=0.1)
+    if resource.metadata.deletion_timestamp is not None and steps.plan_deletion is not None:
+        return steps.plan_deletion(resource, seen, _age_seconds(resource.metadata.deletion_timestamp))
+    plan: Plan = steps.plan(resource, seen)
+    return plan
+
+
+def _refuse(resource: Resource, refusals: tuple[Refusal, ...], hands: Hands) -> Result:
+    """Nothing is changed while a resource says what it must not say."""
+    _write_status(resource, refused_status(resource, refusals, _now()), hands)
+    return Result(Outcome.REFUSED)
+
+
+def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> None:
+    """Write what differs from the stored status, and tell of a Ready that changed its reason."""
+    before = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True) if resource.status is not None else {}
+    ready = next(entry for entry in status["conditions"] if entry["type"] == READY)
+    key = (resource.KIND, resource.metadata.namespace, resource.metadata.name)
+    READY_GAUGE.labels(*key).set(ready["status"] == "True")
+    if _comparable(before) == _comparable(status):
+        return
+    hands.writer.write_status(resource, status)
+    was = condition(resource, READY)
+    if was is None or (was.status, was.reason) != (ready["status"], ready["reason"]):
+        kind = "Warning" if Reason(ready["reason"]).needs_person else "Normal"
+        hands.writer.event(resource, ready["reason"], ready["message"], kind)
+        logger.info("ready changed", status=ready["status"], reason=ready["reason"], message=ready["message"])
+
+
+def _comparable(status: dict[str, Any]) -> dict[str, Any]:
+    """Without empty lists: whether one is stored as empty or not at all means the same."""
+    return {name: value for name, value in status.items() if value not in ([], (), None)}
+
+
+def _look_again(plan: Plan) -> float | None:
+    if plan.look_again_seconds is not None:
+        return plan.look_again_seconds
+    return AGAIN_AFTER_ACTIONS_SECONDS if plan.actions else None
+
+
+def _with_image(plan: Callable[[Any, Any, str], Plan], image: str, resource: Any, seen: Any) -> Plan:
+    return plan(resource, seen, image)
+
+
+def _stub(key: Key, document: dict[str, Any]) -> Resource:
+    """A resource whose spec can't be read, as far as its status needs it."""
+    metadata = ObjectMeta.model_validate(document["metadata"])
+    return KIND_OF[key.kind].model_construct(metadata=metadata, spec=None, status=None)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _age_seconds(timestamp: str) -> float:
+    return (datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(timestamp)).total_seconds()

@@ -1,0 +1,54 @@
+"""The operator's settings, from environment variables HERDKEEPER_*. The chart's values.yaml describes each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+
+
+class SettingsError(ValueError):
+    """An environment variable holds what it must not; the message names it, its value and the fix."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`watch_namespaces` empty: all of them. `namespace` and `identity` are of the Lease that elects the working replica."""
+
+    watch_namespaces: tuple[str, ...] = ()
+    spark_image: str = "herdkeeper/spark:0.1.0"
+    resync_seconds: float = 60.0
+    log_level: str = "info"
+    namespace: str = "herdkeeper-system"
+    identity: str = "herdkeeper"
+    http_port: int = 8080
+
+    @staticmethod
+    def from_environment(environment: Mapping[str, str] = os.environ) -> Settings:
+        """Settings with the defaults of this class. Raises SettingsError."""
+        read = Settings()
+        level = environment.get("HERDKEEPER_LOG_LEVEL", read.log_level)
+        if level not in LOG_LEVELS:
+            raise SettingsError(f"HERDKEEPER_LOG_LEVEL is {level!r}: set one of {', '.join(LOG_LEVELS)}")
+        return Settings(
+            watch_namespaces=tuple(name.strip() for name in environment.get("HERDKEEPER_WATCH_NAMESPACES", "").split(",") if name.strip()),
+            spark_image=environment.get("HERDKEEPER_SPARK_IMAGE") or read.spark_image,
+            resync_seconds=_positive(environment, "HERDKEEPER_RESYNC_SECONDS", read.resync_seconds),
+            log_level=level,
+            namespace=environment.get("HERDKEEPER_POD_NAMESPACE") or read.namespace,
+            identity=environment.get("HERDKEEPER_POD_NAME") or read.identity,
+            http_port=int(_positive(environment, "HERDKEEPER_HTTP_PORT", read.http_port)),
+        )
+
+
+def _positive(environment: Mapping[str, str], name: str, default: float) -> float:
+    text = environment.get(name) or str(default)
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if value <= 0:
+        raise SettingsError(f"{name} is {text!r}: set a number greater than 0")
+    return value

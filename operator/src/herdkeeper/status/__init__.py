@@ -1,0 +1,1 @@
+"""Pure summaries: (desired, observed, plan) -> conditions and status fields."""

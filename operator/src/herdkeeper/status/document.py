@@ -1,0 +1,133 @@
+"""Summary and plan -> the status that is stored: Ready, Progressing, the state in one sentence, the kind's own fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, assert_never
+
+from herdkeeper.api.resource import Condition, Resource
+from herdkeeper.domain.conditions import PROGRESSING, READY, condition
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.validation import Refusal
+from herdkeeper.plan.action import (
+    Action,
+    Annotate,
+    Apply,
+    ChangeTablespaceRecord,
+    Create,
+    CreateTablespace,
+    Delete,
+    DeleteLogs,
+    DeleteZnodes,
+    DropTablespace,
+    EnsureZnode,
+    FormatLedgersRoot,
+    Plan,
+    SetFinalizer,
+)
+from herdkeeper.status.summary import Health, Summary
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The action that could not be done, and what the other side said."""
+
+    message: str
+
+
+def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Failed | None, now: str) -> dict[str, Any]:
+    """The whole status. `now` (RFC 3339) becomes the transition time of those conditions whose status changes."""
+    health = _health(summary.health, plan)
+    progressing = _progressing(health, plan, failed)
+    conditions = [_condition(resource, kind, state, now) for kind, state in ((READY, health), (PROGRESSING, progressing))]
+    return {
+        "observedGeneration": resource.metadata.generation,
+        "message": health.message,
+        "conditions": [entry.model_dump(by_alias=True) for entry in conditions],
+        **{key: value for key, value in summary.fields.items() if value is not None},
+    }
+
+
+def refused_status(resource: Resource, refusals: tuple[Refusal, ...], now: str) -> dict[str, Any]:
+    """The status of a resource that must not be acted upon. What was known of it before stays."""
+    message = ". ".join(refusal.sentence for refusal in refusals)
+    kept = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True) if resource.status is not None else {}
+    refused = Health("False", Reason.INVALID_SPEC, message)
+    conditions = [_condition(resource, kind, refused, now) for kind in (READY, PROGRESSING)]
+    return {
+        **kept,
+        "observedGeneration": resource.metadata.generation,
+        "message": message,
+        "conditions": [entry.model_dump(by_alias=True) for entry in conditions],
+    }
+
+
+def _health(health: Health, plan: Plan) -> Health:
+    """What a plan waits for explains a resource that is not Ready better than its symptoms do."""
+    wait = plan.wait
+    if wait is None or (health.status == "True" and not wait.reason.needs_person):
+        return health
+    if wait.reason is Reason.PAUSED:
+        return health
+    status: Literal["False", "Unknown"] = "Unknown" if wait.reason is Reason.UNREADABLE else "False"
+    return Health(status, wait.reason, wait.message)
+
+
+def _progressing(health: Health, plan: Plan, failed: Failed | None) -> Health:
+    if failed is not None:
+        return Health("True", Reason.ACTION_FAILED, f"{failed.message}; it is tried again")
+    if plan.wait is not None and (plan.wait.reason is Reason.PAUSED or plan.wait.reason.needs_person):
+        return Health("False", plan.wait.reason, plan.wait.message)
+    if plan.actions:
+        reason, message = described(plan.actions[0])
+        more = f", and {len(plan.actions) - 1} more" if len(plan.actions) > 1 else ""
+        return Health("True", reason, message + more)
+    if plan.wait is not None:
+        return Health("True", plan.wait.reason, plan.wait.message)
+    if health.status != "True" and not health.reason.needs_person:
+        return Health("True", health.reason, health.message)
+    return Health("False", Reason.SETTLED if health.status == "True" else health.reason, "nothing is left to do")
+
+
+def _condition(resource: Resource, kind: str, state: Health, now: str) -> Condition:
+    before = condition(resource, kind)
+    changed = before is None or before.status != state.status
+    return Condition(
+        type=kind,
+        status=state.status,
+        reason=state.reason,
+        message=state.message[:1024],
+        last_transition_time=now if changed or before is None else before.last_transition_time,
+        observed_generation=resource.metadata.generation,
+    )
+
+
+def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR0912 - one line an action
+    """An action's reason and what it does, in words: for conditions, events and the log."""
+    match action:
+        case Apply(manifest, _, reason):
+            return reason, f"{reason} {manifest['kind']} {manifest['metadata']['name']}"
+        case Create(manifest):
+            return Reason.CREATING, f"Creating {manifest['kind']} {manifest['metadata']['name']}"
+        case Annotate(kind, name, _, annotations, reason):
+            return reason, f"Marking {kind} {name} with {', '.join(f'{key}={value}' for key, value in annotations.items())}"
+        case Delete(_, kind, name, _, reason):
+            return reason, f"Deleting {kind} {name}"
+        case SetFinalizer(_, reason, message):
+            return reason, message
+        case EnsureZnode(_, path):
+            return Reason.CREATING, f"Making {path} in ZooKeeper"
+        case FormatLedgersRoot(_, root):
+            return Reason.FORMATTED, f"Making BookKeeper's metadata at {root} in ZooKeeper"
+        case DeleteZnodes(_, root):
+            return Reason.DELETING, f"Deleting {root} in ZooKeeper"
+        case CreateTablespace(_, name, leader, _):
+            return Reason.TABLESPACE_CREATED, f"Creating tablespace {name}, led by {leader}"
+        case ChangeTablespaceRecord(_, _, record, _, why):
+            return Reason.REPLICAS_CHANGED, f"Changing tablespace {record.name}: {why}"
+        case DropTablespace(_, name, _):
+            return Reason.DELETING, f"Dropping tablespace {name}"
+        case DeleteLogs(_, _, _, uuids):
+            return Reason.DELETING, f"Deleting the log of {'all tablespaces' if uuids is None else ', '.join(uuids)}"
+        case _:
+            assert_never(action)

@@ -1,0 +1,34 @@
+"""What is true of a HerdDB cluster."""
+
+from __future__ import annotations
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.build.log_store import log_store
+from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.domain.observed.herddb import HerdDBObserved
+from herdkeeper.domain.observed.objects import pod_trouble
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.status.summary import Health, Summary
+
+
+def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
+    """Ready when each SQL node passes its readiness probe: its tablespaces are settled in their roles."""
+    named = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    pods = [named.pod(number) for number in range(cluster.spec.replicas)]
+    ready = [pod for pod in pods if seen.objects.pod_ready(pod)]
+    log = log_store(seen.bookkeeper)
+    reference = cluster.spec.credentials_secret_ref
+    tablespaces = {entry.name for view in seen.nodes.values() if not isinstance(view, Unknown) for entry in view}
+    fields = {
+        "readyNodes": len(ready),
+        "herdRoot": named.herd_root,
+        "sqlAddress": named.sql_address,
+        "jdbcUrl": named.jdbc_url(log.zookeeper_address) if log else None,
+        "credentialsSecret": reference.name if reference else named.generated_secret,
+        "tablespaces": sorted(tablespaces) or None,
+    }
+    if len(ready) < len(pods):
+        shown = "; ".join(f"{pod}: {pod_trouble(seen.objects.get('Pod', pod))}" for pod in pods if pod not in ready)
+        return Summary(Health("False", Reason.NODES_NOT_READY, f"{len(ready)} of {len(pods)} SQL nodes serve ({shown})"), fields)
+    return Summary(Health("True", Reason.READY, f"{len(ready)} SQL nodes serve"), fields)

@@ -1,0 +1,160 @@
+"""What became of a Checkpoint or a ReplicationAudit: the Job's state, and what its driver said in its termination message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from herdkeeper.api import Checkpoint, ReplicationAudit
+from herdkeeper.domain import names
+from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, SummaryError
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.job import JobObserved
+from herdkeeper.domain.observed.objects import Json, pod_trouble
+from herdkeeper.domain.reason import Reason
+from herdkeeper.status.summary import Health, Summary
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A Job as it is now. `said` is the newest termination message of its driver."""
+
+    phase: Literal["Pending", "Running", "Succeeded", "Failed"]
+    message: str
+    said: str | None
+    fields: dict[str, Any]
+
+
+def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
+    """The phase, and of an ended run its LSN, rows and bytes."""
+    if checkpoint.status is not None and checkpoint.status.phase in ("Succeeded", "Failed"):
+        return _kept(checkpoint)
+    run = _observe(seen, names.checkpoint_names(ObjectKey(checkpoint.metadata.namespace, checkpoint.metadata.name)).job)
+    if run.said is None or run.phase not in ("Succeeded", "Failed"):
+        return _summary(run, {})
+    try:
+        return _summary(run, checkpoint_fields(CheckpointSummary.from_json(run.said)))
+    except SummaryError:
+        return _summary(run, {})
+
+
+def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
+    """The phase, and of an ended run what was audited and found."""
+    if audit.status is not None and audit.status.phase in ("Succeeded", "Failed"):
+        return _kept(audit)
+    run = _observe(seen, names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job)
+    if run.said is None or run.phase not in ("Succeeded", "Failed"):
+        return _summary(run, {})
+    try:
+        return _summary(run, audit_fields(AuditSummary.from_json(run.said)))
+    except SummaryError:
+        return _summary(run, {})
+
+
+def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
+    """Status fields out of the driver's summary."""
+    known = summary.ledger_id is not None and summary.entry_id is not None
+    return {
+        "message": summary.message,
+        "lsn": {"ledgerId": summary.ledger_id, "entryId": summary.entry_id} if known else None,
+        "manifest": summary.manifest or None,
+        "tables": [{"name": table.name, "rows": table.rows} for table in summary.tables] or None,
+        "rows": summary.rows,
+        "bytes": summary.bytes,
+        "durationSeconds": round(summary.duration_seconds, 1),
+    }
+
+
+def audit_fields(summary: AuditSummary) -> dict[str, Any]:
+    """Status fields out of the driver's summary."""
+    findings = [
+        {
+            "kind": finding.kind.value,
+            "severity": finding.severity.value,
+            "ledgerId": finding.ledger_id,
+            "firstEntry": finding.first_entry_id,
+            "lastEntry": finding.last_entry_id,
+            "bookieId": finding.bookie_id,
+        }
+        for finding in summary.findings
+    ]
+    return {
+        "message": summary.message,
+        "ledgers": summary.ledgers,
+        "entries": summary.entries,
+        "replicas": summary.copies_verified,
+        "bytes": summary.bytes_read,
+        "durationSeconds": round(summary.duration_seconds, 1),
+        "findingsTotal": len(findings) + summary.findings_omitted,
+        "findings": [{key: value for key, value in finding.items() if value is not None} for finding in findings] or None,
+    }
+
+
+def _observe(seen: JobObserved, job_name: str) -> _Run:
+    job = seen.objects.get("Job", job_name)
+    if job is None:
+        return _Run("Pending", "the job has not started yet", None, {"phase": "Pending"})
+    pods = sorted(
+        (pod for pod in seen.objects.of_kind("Pod") if _driver_of(pod, job_name)), key=lambda pod: str(pod["metadata"]["creationTimestamp"])
+    )
+    terminated = [state for pod in pods if (state := _terminated(pod)) is not None]
+    said = next((str(state["message"]) for state in reversed(terminated) if state.get("message")), None)
+    fields: dict[str, Any] = {"job": job_name, "startedAt": job.get("status", {}).get("startTime")}
+    match seen.ended(job):
+        case "Complete":
+            completed = job["status"].get("completionTime")
+            return _Run("Succeeded", "the job ended", said, {**fields, "phase": "Succeeded", "completedAt": completed})
+        case "Failed":
+            return _Run("Failed", _failure(job, said), said, {**fields, "phase": "Failed", "completedAt": _failed_at(job)})
+    if any(pod.get("status", {}).get("phase") == "Running" for pod in pods):
+        return _Run("Running", "the job runs", said, {**fields, "phase": "Running"})
+    trouble = pod_trouble(pods[-1]) if pods else "no pod yet"
+    return _Run("Pending", f"the job's pod waits: {trouble}", said, {**fields, "phase": "Pending"})
+
+
+def _driver_of(pod: Json, job_name: str) -> bool:
+    return (pod["metadata"].get("labels") or {}).get("batch.kubernetes.io/job-name") == job_name
+
+
+def _terminated(pod: Json) -> Json | None:
+    for container in pod.get("status", {}).get("containerStatuses") or []:
+        if container["name"] == "driver":
+            ended = container.get("state", {}).get("terminated")
+            return dict(ended) if ended else None
+    return None
+
+
+def _failure(job: Json, said: str | None) -> str:
+    entry = next(entry for entry in job["status"]["conditions"] if entry["type"] == "Failed")
+    return f"{entry.get('reason', 'Failed')}: {entry.get('message', '')}" + (f"; the driver said: {said[:300]}" if said else "")
+
+
+def _failed_at(job: Json) -> str | None:
+    return next((entry.get("lastTransitionTime") for entry in job["status"]["conditions"] if entry["type"] == "Failed"), None)
+
+
+def _summary(run: _Run, fields: dict[str, Any]) -> Summary:
+    message = str(fields.pop("message", "") or run.message)
+    everything = {**run.fields, **fields}
+    match run.phase:
+        case "Succeeded":
+            return Summary(Health("True", Reason.SUCCEEDED, message), everything)
+        case "Failed":
+            return Summary(Health("False", Reason.FAILED, message), everything)
+        case "Running":
+            return Summary(Health("False", Reason.RUNNING, message), everything)
+        case "Pending":
+            return Summary(Health("False", Reason.WAITING_FOR_PODS, message), everything)
+
+
+def _kept(resource: Checkpoint | ReplicationAudit) -> Summary:
+    """The result of a run that ended: it stays, whatever became of its Job."""
+    if resource.status is None:
+        raise ValueError("a run that ended has a status")
+    fields = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    message = str(fields.pop("message", ""))
+    for name in ("conditions", "observedGeneration"):
+        fields.pop(name, None)
+    if resource.status.phase == "Succeeded":
+        return Summary(Health("True", Reason.SUCCEEDED, message), fields)
+    return Summary(Health("False", Reason.FAILED, message), fields)

@@ -1,0 +1,26 @@
+"""What is true of a resource, before it becomes conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from herdkeeper.domain.reason import Reason
+
+
+@dataclass(frozen=True)
+class Health:
+    """The condition Ready: whether the resource serves as declared, and why."""
+
+    status: Literal["True", "False", "Unknown"]
+    reason: Reason
+    message: str
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Health and the kind's own status fields, in camelCase; None leaves a field out."""
+
+    health: Health
+    fields: Mapping[str, Any]

@@ -1,0 +1,56 @@
+"""What is true of a tablespace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from herdkeeper.api import Tablespace
+from herdkeeper.domain.observed.tablespace import TablespaceObserved, VersionedRecord
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.plan.tablespace import own_copy
+from herdkeeper.status.summary import Health, Summary
+
+
+def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Summary:
+    """Ready when its leader leads, and as many copies as declared are settled in their roles."""
+    before = tablespace.status.uuid if tablespace.status is not None else None
+    fields: dict[str, Any] = {"tablespaceName": tablespace.sql_name, "uuid": before}
+    if not isinstance(seen.record, VersionedRecord):
+        if isinstance(seen.record, Unknown):
+            return Summary(Health("Unknown", Reason.UNREADABLE, seen.record.why), fields)
+        return Summary(Health("False", Reason.CREATING, "the tablespace does not exist yet"), fields)
+    record = seen.record.record
+    copies = [_copy(seen, node, record.name) for node in sorted(record.replicas)]
+    settled = [copy for copy in copies if copy["ready"]]
+    fields |= {
+        "uuid": before or record.uuid,
+        "leader": record.leader,
+        "replicas": [{key: value for key, value in copy.items() if key not in ("ready", "trouble")} for copy in copies],
+        "readyReplicas": len(settled),
+    }
+    return Summary(_health(tablespace, record, copies, len(settled)), fields)
+
+
+def _copy(seen: TablespaceObserved, node: str, name: str) -> dict[str, Any]:
+    found = own_copy(seen, node, name)
+    if found is None:
+        return {"node": node, "role": "unknown", "ready": False, "trouble": "the node does not hold it yet"}
+    if isinstance(found, Unknown):
+        return {"node": node, "role": "unknown", "ready": False, "trouble": found.why}
+    # The LSN moves with every write: in the status it would be a write of the operator for each of the clients' writes.
+    return {"node": node, "role": found.role, "ready": found.ready, "trouble": found.last_error or found.role}
+
+
+def _health(tablespace: Tablespace, record: TablespaceRecord, copies: list[dict[str, Any]], settled: int) -> Health:
+    leads = any(copy["node"] == record.leader and copy["role"] == "leader" and copy["ready"] for copy in copies)
+    if not leads:
+        trouble = next((copy["trouble"] for copy in copies if copy["node"] == record.leader), "it is no replica")
+        return Health("False", Reason.NO_LEADER, f"{record.leader} shall lead, and does not yet ({trouble})")
+    wanted = tablespace.spec.replicas
+    if settled < wanted:
+        shown = "; ".join(f"{copy['node']}: {copy['trouble']}" for copy in copies if not copy["ready"])
+        more = f" ({shown})" if shown else ""
+        return Health("False", Reason.REPLICAS_NOT_READY, f"{settled} of {wanted} copies are settled{more}")
+    return Health("True", Reason.READY, f"{record.leader} leads, {settled} copies are settled")
