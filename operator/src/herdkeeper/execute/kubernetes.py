@@ -142,9 +142,7 @@ class KubernetesWriter:
         labels = found.to_dict()["metadata"].get("labels") or {}
         wanted = manifest["metadata"]["labels"]
         if any(labels.get(name) != wanted[name] for name in (names.OWNER_KIND_LABEL, names.OWNER_NAME_LABEL)):
-            raise RefusedError(
-                f"a {manifest['kind']} {key.name} exists that this resource did not make: delete it, or take another name"
-            )
+            raise RefusedError(f"a {manifest['kind']} {key.name} exists that this resource did not make: delete it, or take another name")
 
     def _path(self, api_version: str, kind: str, key: ObjectKey) -> str:
         return str(self._client.resources.get(api_version=api_version, kind=kind).path(name=key.name, namespace=key.namespace))
