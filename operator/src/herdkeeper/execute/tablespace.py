@@ -1,4 +1,7 @@
-"""Actions by SQL: tablespaces are made and dropped on any node (HerdDB, CREATE TABLESPACE)."""
+"""Actions by SQL: tablespaces are made and dropped on the node that leads HerdDB's own tablespace `herd`.
+
+Any other node answers such a statement too, but only when it leads `herd`, or after a minute in silence.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +26,12 @@ def create_tablespace(database: ObjectKey, credentials: UserCredentials, action:
         f"wait:{WAIT_MILLIS}",
     )
     quoted = ",".join(f"'{option}'" for option in options)
-    _execute(database, action.leader, credentials, f"CREATE TABLESPACE '{action.name}',{quoted}")
+    _execute(database, action.via, credentials, f"CREATE TABLESPACE '{action.name}',{quoted}")
 
 
 def drop_tablespace(database: ObjectKey, credentials: UserCredentials, action: DropTablespace) -> None:
     """DROP TABLESPACE. Raises SqlError."""
-    _execute(database, action.node, credentials, f"DROP TABLESPACE '{action.name}'")
+    _execute(database, action.via, credentials, f"DROP TABLESPACE '{action.name}'")
 
 
 def _execute(database: ObjectKey, node: str, credentials: UserCredentials, sql: str) -> None:

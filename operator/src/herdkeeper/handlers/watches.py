@@ -6,7 +6,7 @@ Only `on.event` is used: the others write annotations, and react to edges instea
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import kopf
 
@@ -68,6 +68,8 @@ def watch(settings: Settings, queue: KeyQueue[Key]) -> None:
             registry=registry_of(queue),
             settings=kopf_settings,
             standalone=True,
+            # kopf would ask the system for a user name, which a container's user has not
+            identity=cast(Any, settings.identity),
             clusterwide=not settings.watch_namespaces,
             namespaces=settings.watch_namespaces,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
 from herdkeeper.build.log_store import LogStore, log_store
@@ -17,6 +18,7 @@ from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.herddb import read_nodes
 from herdkeeper.observe.world import World
 
+SYSTEM_TABLESPACE = "herd"
 PODS = (("v1", "Pod"),)
 
 
@@ -31,25 +33,40 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
     others = tuple(other for other in world.kubernetes.resources(Tablespace, namespace) if other.metadata.name != tablespace.metadata.name)
     if herddb is None or log is None:
         why = Unknown("there is no database yet")
-        return TablespaceObserved(herddb, None, None, why, why, {}, {}, others)
-    record, log_left, leaderships = _read_metadata(tablespace, herddb, log, world)
+        return TablespaceObserved(herddb, None, None, why, why, None, {}, {}, others)
+    metadata = _read_metadata(tablespace, herddb, log, world)
     key = ObjectKey(namespace, herddb.metadata.name)
-    nodes = read_nodes(herddb, world.kubernetes.owned(herddb.KIND, key, PODS), world)
-    return TablespaceObserved(herddb, log.zookeeper_address, log.ledgers_root, record, log_left, leaderships, nodes, others)
+    return TablespaceObserved(
+        herddb=herddb,
+        zookeeper_address=log.zookeeper_address,
+        ledgers_root=log.ledgers_root,
+        record=metadata.record,
+        log_left=metadata.log_left,
+        system_leader=metadata.leaders.get(SYSTEM_TABLESPACE),
+        leaderships=Counter(metadata.leaders.values()),
+        nodes=read_nodes(herddb, world.kubernetes.owned(herddb.KIND, key, PODS), world),
+        others=others,
+    )
 
 
-def _read_metadata(
-    tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, world: World
-) -> tuple[VersionedRecord | RecordAbsent | Unknown, bool | Unknown, dict[str, int]]:
+@dataclass(frozen=True)
+class _Metadata:
+    """What HerdDB keeps in ZooKeeper. `leaders` by tablespace, in lower case as the znodes are named."""
+
+    record: VersionedRecord | RecordAbsent | Unknown
+    log_left: bool | Unknown
+    leaders: dict[str, str]
+
+
+def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, world: World) -> _Metadata:
     root = names.herd_root(ObjectKey(herddb.metadata.namespace, herddb.metadata.name))
     uuid = tablespace.status.uuid if tablespace.status is not None else None
     try:
         ensemble = world.ensembles.at(log.zookeeper_address)
-        record = _record(ensemble, root, tablespace.sql_name)
         left = uuid is not None and ensemble.read(ledgers_path(root, uuid)) is not None
-        return record, left, _leaderships(ensemble, root)
+        return _Metadata(_record(ensemble, root, tablespace.sql_name), left, _leaders(ensemble, root))
     except (EnsembleError, MalformedDataError) as error:
-        return Unknown(str(error)), Unknown(str(error)), {}
+        return _Metadata(Unknown(str(error)), Unknown(str(error)), {})
 
 
 def _record(ensemble: Ensemble, root: str, name: str) -> VersionedRecord | RecordAbsent:
@@ -57,11 +74,7 @@ def _record(ensemble: Ensemble, root: str, name: str) -> VersionedRecord | Recor
     return RecordAbsent() if found is None else VersionedRecord(decode_tablespace(found[0]), found[1])
 
 
-def _leaderships(ensemble: Ensemble, root: str) -> dict[str, int]:
-    """How many tablespaces each node leads."""
-    counts: Counter[str] = Counter()
-    for name in ensemble.children(f"{root}/tableSpaces") or ():
-        found = _record(ensemble, root, name)
-        if isinstance(found, VersionedRecord):
-            counts[found.record.leader] += 1
-    return dict(counts)
+def _leaders(ensemble: Ensemble, root: str) -> dict[str, str]:
+    """Who leads each tablespace."""
+    found = {name: _record(ensemble, root, name) for name in ensemble.children(f"{root}/tableSpaces") or ()}
+    return {name: record.record.leader for name, record in found.items() if isinstance(record, VersionedRecord)}

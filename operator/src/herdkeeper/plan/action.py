@@ -92,9 +92,10 @@ class DeleteZnodes:
 
 @dataclass(frozen=True)
 class CreateTablespace:
-    """CREATE TABLESPACE by SQL on one node, which leads it and is its only replica at first."""
+    """CREATE TABLESPACE by SQL on the node `via`. `leader` is its only replica at first."""
 
     herddb: str
+    via: str
     name: str
     leader: str
     max_leader_inactivity_millis: int
@@ -113,11 +114,11 @@ class ChangeTablespaceRecord:
 
 @dataclass(frozen=True)
 class DropTablespace:
-    """DROP TABLESPACE by SQL on one node."""
+    """DROP TABLESPACE by SQL on the node `via`."""
 
     herddb: str
+    via: str
     name: str
-    node: str
 
 
 @dataclass(frozen=True)

@@ -92,10 +92,10 @@ def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, a
         return _patiently(age_seconds, what, "there is no database any more")
     match seen.record:
         case VersionedRecord(record) if record.uuid == uuid:
-            node = next((name for name, view in sorted(seen.nodes.items()) if not isinstance(view, Unknown)), None)
-            if node is None:
+            node = seen.system_leader
+            if node is None or isinstance(seen.nodes.get(node, Unknown("")), Unknown):
                 return _patiently(age_seconds, what, "no SQL node answers")
-            return Plan((DropTablespace(seen.herddb.metadata.name, record.name, node),), look_again_seconds=1)
+            return Plan((DropTablespace(seen.herddb.metadata.name, node, record.name),), look_again_seconds=1)
         case Unknown(why):
             return _patiently(age_seconds, what, why)
         case VersionedRecord() | RecordAbsent():

@@ -56,10 +56,12 @@ def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
         why = why_not_ready(seen.herddb) if seen.herddb is not None else "it is not there"
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {tablespace.spec.herd_db_ref.name} is not Ready ({why})")
     leader = _least_busy(seen, set())
-    if leader is None:
+    if leader is None or seen.system_leader is None:
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, "no SQL node answers")
     millis = tablespace.spec.failover.max_leader_inactivity_seconds * 1000
-    return Plan((CreateTablespace(seen.herddb.metadata.name, tablespace.sql_name, leader, millis),), look_again_seconds=1)
+    return Plan(
+        (CreateTablespace(seen.herddb.metadata.name, seen.system_leader, tablespace.sql_name, leader, millis),), look_again_seconds=1
+    )
 
 
 def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord) -> Plan:

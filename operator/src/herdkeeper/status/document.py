@@ -121,11 +121,11 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.FORMATTED, f"Making BookKeeper's metadata at {root} in ZooKeeper"
         case DeleteZnodes(_, root):
             return Reason.DELETING, f"Deleting {root} in ZooKeeper"
-        case CreateTablespace(_, name, leader, _):
+        case CreateTablespace(_, _, name, leader, _):
             return Reason.TABLESPACE_CREATED, f"Creating tablespace {name}, led by {leader}"
         case ChangeTablespaceRecord(_, _, record, _, why):
             return Reason.REPLICAS_CHANGED, f"Changing tablespace {record.name}: {why}"
-        case DropTablespace(_, name, _):
+        case DropTablespace(_, _, name):
             return Reason.DELETING, f"Dropping tablespace {name}"
         case DeleteLogs(_, _, _, uuids):
             return Reason.DELETING, f"Deleting the log of {'all tablespaces' if uuids is None else ', '.join(uuids)}"
