@@ -3,10 +3,15 @@ run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
 	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
 .DEFAULT_GOAL := help
-.PHONY: help test lint types imports generate verify-generated unit unit-java integration images cluster cluster-clean
+.PHONY: help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e images cluster cluster-clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
+
+demo: ## from nothing to a replicated SQL database with data, checkpointed and audited
+	@$(run) python -m herdkeeper_e2e.demo
+
+demo-clean: cluster-clean ## removes what the demo made
 
 test: ## all checks and tests, from fast to real
 	@e2e/bootstrap/stages.sh lint types imports verify-generated unit unit-java integration

