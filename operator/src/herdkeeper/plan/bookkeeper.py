@@ -60,7 +60,8 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, store: 
         actions += missing
     actions += settle(build_bookies_shared(cluster, store.address), seen.objects)
     autorecovery = build_autorecovery(cluster, store.address)
-    actions += settle(autorecovery, seen.objects)
+    if metadata.cookies:  # an auditor that finds no bookie at all ends itself
+        actions += settle(autorecovery, seen.objects)
     actions += _surplus_autorecovery(cluster, seen.objects) if not autorecovery else ()
     rolled = False
     for identity in identities:

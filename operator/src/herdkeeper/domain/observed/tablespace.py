@@ -29,7 +29,8 @@ class TablespaceObserved:
     """`herddb` is the HerdDBCluster that it refers to, None while there is none; `others` are the namespace's other Tablespaces.
 
     `zookeeper_address` and `ledgers_root` are None while the database has none yet. `log_left`: whether the ledger list of the tablespace
-    that the status names is still there. `system_leader` leads HerdDB's own tablespace `herd`. `leaderships` counts, per SQL node, the tablespaces that it leads.
+    that the status names is still there. `system_leader` leads HerdDB's own tablespace `herd`. `leaderships` counts, per SQL node, the
+    tablespaces that it leads.
     """
 
     herddb: HerdDBCluster | None
