@@ -1,0 +1,104 @@
+"""ZooKeeper in memory: a tree of znodes behind the same protocol as the operator's sessions. Beside it, who finds it by address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from herdkeeper.observe.ensembles import ChangedMeanwhileError, EnsembleError
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
+
+
+@dataclass
+class PlayedEnsemble:
+    """An observe.ensembles.Ensemble. `silent` makes every call fail; `written` is called after each change with what it was."""
+
+    znodes: dict[str, tuple[bytes, int]] = field(default_factory=lambda: {"/": (b"", 0)})
+    silent: bool = False
+    written: Callable[[str], None] = lambda _: None
+
+    def read(self, path: str) -> tuple[bytes, int] | None:
+        self._answer()
+        return self.znodes.get(path)
+
+    def children(self, path: str) -> tuple[str, ...] | None:
+        self._answer()
+        if path not in self.znodes:
+            return None
+        return tuple(sorted(other.rpartition("/")[2] for other in self.znodes if other != "/" and _parent(other) == path))
+
+    def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
+        self._answer()
+        after = dict(self.znodes)
+        for path, data in znodes:
+            if path in after:
+                raise EnsembleError(f"{path} exists already")
+            if _parent(path) not in after:
+                raise EnsembleError(f"{path} has no parent")
+            after[path] = (data, 0)
+        self.znodes = after
+        self.written("create_all")
+
+    def ensure(self, path: str) -> None:
+        self._answer()
+        parts = path.strip("/").split("/")
+        for depth in range(1, len(parts) + 1):
+            self.znodes.setdefault("/" + "/".join(parts[:depth]), (b"", 0))
+        self.written(f"ensure {path}")
+
+    def compare_and_set(self, path: str, data: bytes, version: int) -> None:
+        self._answer()
+        if path not in self.znodes:
+            raise EnsembleError(f"there is no {path}")
+        if self.znodes[path][1] != version:
+            raise ChangedMeanwhileError(f"{path} changed since it was read")
+        self.znodes[path] = (data, version + 1)
+        self.written(f"set {path}")
+
+    def delete(self, path: str) -> None:
+        self._answer()
+        if self.children(path):
+            raise EnsembleError(f"{path} is not empty")
+        self.znodes.pop(path, None)
+        self.written(f"delete {path}")
+
+    def delete_tree(self, path: str) -> None:
+        self._answer()
+        self.znodes = {other: entry for other, entry in self.znodes.items() if other != path and not other.startswith(f"{path}/")}
+        self.written(f"delete_tree {path}")
+
+    def delete_if_empty(self, path: str) -> bool:
+        self._answer()
+        if self.children(path):
+            return False
+        self.znodes.pop(path, None)
+        self.written(f"delete_if_empty {path}")
+        return True
+
+    def put(self, path: str, data: bytes = b"") -> None:
+        """What somebody else than the operator writes, with the parents that it needs."""
+        parts = path.strip("/").split("/")
+        for depth in range(1, len(parts)):
+            self.znodes.setdefault("/" + "/".join(parts[:depth]), (b"", 0))
+        self.znodes[path] = (data, self.znodes[path][1] + 1 if path in self.znodes else 0)
+
+    def _answer(self) -> None:
+        if self.silent:
+            raise EnsembleError("ZooKeeper does not answer")
+
+
+@dataclass
+class PlayedEnsembles:
+    """An EnsembleDirectory of one ensemble, which is found at `address` only."""
+
+    address: str
+    ensemble: PlayedEnsemble = field(default_factory=PlayedEnsemble)
+
+    def at(self, address: str) -> PlayedEnsemble:
+        """The ensemble. EnsembleError at another address, and when it is silent."""
+        if address != self.address or self.ensemble.silent:
+            raise EnsembleError(f"ZooKeeper at {address} does not answer")
+        return self.ensemble

@@ -1,0 +1,26 @@
+"""The servers' admin ports: documents by URL instead of processes that answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from herdkeeper.domain import names
+from herdkeeper.domain.names import ZooKeeperNames
+from herdkeeper.domain.unknown import Unknown
+
+
+@dataclass
+class PlayedNodes:
+    """An observe.http.JsonReader. A URL without a document does not answer."""
+
+    documents: dict[str, Any] = field(default_factory=dict)
+
+    def get(self, url: str) -> Any | Unknown:
+        return self.documents.get(url, Unknown(f"{url} did not answer"))
+
+    def zookeeper_serves(self, named: ZooKeeperNames, modes: tuple[str, ...]) -> None:
+        """Each member says of itself what `modes` gives for its number, e.g. `leader`."""
+        for number, mode in enumerate(modes):
+            url = f"http://{named.host(number)}:{names.ZOOKEEPER_ADMIN_PORT}/commands/srvr"
+            self.documents[url] = {"server_stats": {"server_state": mode}}

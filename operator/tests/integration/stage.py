@@ -1,0 +1,165 @@
+"""A namespace of the real API server on which resources are reconciled by hand, with the servers' parts played.
+
+There is no controller manager and no kubelet: pods appear, serve and go when a test says so, and so do deleted volume claims.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import NotFoundError
+from played_ensemble import PlayedEnsemble, PlayedEnsembles
+from played_nodes import PlayedNodes
+
+from herdkeeper.api.resource import API_VERSION
+from herdkeeper.execute.action import Hands
+from herdkeeper.execute.kubernetes import KubernetesWriter
+from herdkeeper.metrics import WRITES
+from herdkeeper.observe.kubernetes import SECRETS, SHARED, WORKLOADS, KubernetesReader
+from herdkeeper.observe.world import World
+from herdkeeper.reconcile import Key, Result, reconcile, steps_by_kind
+from herdkeeper.settings import Settings
+
+Json = dict[str, Any]
+
+CLAIM = "PersistentVolumeClaim"
+MERGE_PATCH = "application/merge-patch+json"
+ZOOKEEPER_ADDRESS = "zookeeper.elsewhere.svc:2181"
+STEPS = steps_by_kind(Settings())
+MADE = {kind: api_version for api_version, kind in (*WORKLOADS, *SHARED, *SECRETS)}
+"""apiVersion by kind of what the clusters may own."""
+
+
+def written() -> float:
+    """How many writes the operator has counted so far."""
+    return sum(sample.value for metric in WRITES.collect() for sample in metric.samples if sample.name.endswith("_total"))
+
+
+@dataclass
+class Stage:
+    """What a test declares, plays and looks at. `ensemble` is the ZooKeeper at ZOOKEEPER_ADDRESS."""
+
+    dynamic: DynamicClient
+    namespace: str
+    ensembles: PlayedEnsembles = field(default_factory=lambda: PlayedEnsembles(ZOOKEEPER_ADDRESS))
+    nodes: PlayedNodes = field(default_factory=PlayedNodes)
+    leads: bool = True
+
+    @property
+    def ensemble(self) -> PlayedEnsemble:
+        return self.ensembles.ensemble
+
+    def hands(self, client: Any = None) -> Hands:
+        """Hands that write with `client`, by default with the stage's own."""
+        world = World(KubernetesReader(self.dynamic), self.ensembles, self.nodes)
+        return Hands(KubernetesWriter(client or self.dynamic), world, lambda: self.leads)
+
+    def reconcile(self, kind: str, name: str, hands: Hands | None = None) -> Result:
+        return reconcile(Key(kind, self.namespace, name), STEPS[kind], hands or self.hands())
+
+    def settle(self, kind: str, name: str) -> None:
+        """Reconcile until nothing is written any more."""
+        for _ in range(30):
+            before = written()
+            self.reconcile(kind, name)
+            if written() == before:
+                return
+        raise AssertionError(f"{kind} {name} is still written to after 30 reconciles: {self.events(name)[-3:]}")
+
+    def declare(self, kind: str, name: str, spec: Json, annotations: Mapping[str, str] | None = None) -> Json:
+        """The user's `kubectl create`; the resource as it was stored."""
+        metadata = {"name": name, "annotations": dict(annotations or {})}
+        body = {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}
+        return dict(self.of(kind).create(body=body, namespace=self.namespace).to_dict())
+
+    def live(self, kind: str, name: str) -> Json | None:
+        """An object as it is now, None when there is none."""
+        try:
+            return dict(self.of(kind).get(name=name, namespace=self.namespace).to_dict())
+        except NotFoundError:
+            return None
+
+    def found(self, kind: str, name: str) -> Json:
+        """An object that must be there."""
+        document = self.live(kind, name)
+        assert document is not None, f"there is no {kind} {name}"
+        return document
+
+    def patch(self, kind: str, name: str, body: Json) -> None:
+        """Somebody else's `kubectl patch`."""
+        self.of(kind).patch(body=body, name=name, namespace=self.namespace, content_type=MERGE_PATCH, field_manager="somebody")
+
+    def delete(self, kind: str, name: str) -> None:
+        """Somebody else's `kubectl delete`. A claim is gone at once: what protects it has no controller here."""
+        self.of(kind).delete(name=name, namespace=self.namespace, body={"propagationPolicy": "Background"})
+        if kind == CLAIM:
+            self.let_claims_go()
+
+    def let_claims_go(self) -> None:
+        """What the controller of protected volume claims does once no pod uses them."""
+        for claim in self.made().values():
+            if claim["kind"] == CLAIM and claim["metadata"].get("deletionTimestamp"):
+                self.patch(CLAIM, claim["metadata"]["name"], {"metadata": {"finalizers": None}})
+
+    def made(self) -> dict[tuple[str, str], Json]:
+        """All objects in the namespace of kinds that the operator makes, by kind and name; not those that Kubernetes puts there."""
+        items: dict[tuple[str, str], Json] = {}
+        for kind, api_version in MADE.items():
+            for document in self.of(kind).get(namespace=self.namespace).to_dict().get("items") or []:
+                items[(kind, document["metadata"]["name"])] = {**document, "apiVersion": api_version, "kind": kind}
+        return {key: item for key, item in items.items() if key != ("ConfigMap", "kube-root-ca.crt")}
+
+    def versions(self) -> dict[tuple[str, str], str]:
+        """The resourceVersion of everything made, which any write to it changes."""
+        return {key: item["metadata"]["resourceVersion"] for key, item in self.made().items()}
+
+    def serve(self, stateful_set: str, number: int = 0) -> None:
+        """A pod of a StatefulSet appears, or becomes Ready again."""
+        name = f"{stateful_set}-{number}"
+        template = self.found("StatefulSet", stateful_set)["spec"]["template"]
+        if self.live("Pod", name) is None:
+            containers = [{"name": "server", "image": template["spec"]["containers"][0]["image"]}]
+            pod = {"metadata": {"name": name, "labels": template["metadata"]["labels"]}, "spec": {"containers": containers}}
+            self.of("Pod").create(body={"apiVersion": "v1", "kind": "Pod", **pod}, namespace=self.namespace)
+        self._ready(name, "True")
+
+    def stop_serving(self, pod: str) -> None:
+        """A pod fails its readiness probe."""
+        self._ready(pod, "False")
+
+    def condition(self, kind: str, name: str, which: str = "Ready") -> tuple[str, str]:
+        """Status and reason of a resource's condition."""
+        conditions = self.found(kind, name)["status"]["conditions"]
+        (entry,) = [entry for entry in conditions if entry["type"] == which]
+        return entry["status"], entry["reason"]
+
+    def events(self, name: str) -> list[Json]:
+        """The events beside a resource, in the order in which they came."""
+        found = self.of("Event").get(namespace=self.namespace).to_dict().get("items") or []
+        mine = [event for event in found if event["involvedObject"]["name"] == name]
+        return sorted(mine, key=lambda event: int(event["metadata"]["resourceVersion"]))
+
+    def set_status(self, kind: str, name: str, status: Json) -> None:
+        """What another controller, or the operator for another resource, has found out."""
+        path = f"{self.of(kind).path(name=name, namespace=self.namespace)}/status"
+        self.dynamic.request("patch", path, body={"status": status}, content_type=MERGE_PATCH)
+
+    def _ready(self, pod: str, status: str) -> None:
+        self.set_status("Pod", pod, {"conditions": [{"type": "Ready", "status": status}]})
+
+    def of(self, kind: str) -> Any:
+        """The dynamic client's way to objects of a kind."""
+        return self.dynamic.resources.get(api_version={**MADE, "Event": "v1"}.get(kind, API_VERSION), kind=kind)
+
+
+@contextmanager
+def nothing_written(stage: Stage) -> Iterator[None]:
+    """Within it, the operator counts no write and no object changes."""
+    versions, before = stage.versions(), written()
+    yield
+    assert written() == before
+    assert stage.versions() == versions

@@ -1,0 +1,205 @@
+"""A ZooKeeperCluster on a real API server: what is made of it, that a settled one is left alone, drift, and how it is founded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kubernetes.dynamic import DynamicClient
+from stage import CLAIM, Stage, nothing_written
+
+from herdkeeper.api.resource import API_VERSION
+from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
+from herdkeeper.reconcile import Outcome
+
+KIND = "ZooKeeperCluster"
+SERVERS = "zk-zookeeper"
+FOUNDED = "herdkeeper.io/founded"
+CLAIMS = [f"data-{SERVERS}-{number}" for number in range(3)]
+
+
+@pytest.fixture
+def stage(dynamic: DynamicClient, namespace: str) -> Stage:
+    """A ZooKeeperCluster zk of three members, not yet looked at."""
+    stage = Stage(dynamic, namespace)
+    stage.declare(KIND, "zk", {"replicas": 3})
+    return stage
+
+
+def marks(stage: Stage) -> list[str]:
+    return [stage.found(CLAIM, name)["metadata"]["annotations"][FOUNDED] for name in CLAIMS]
+
+
+def founding(stage: Stage) -> str:
+    return str(stage.found("ConfigMap", SERVERS)["data"]["founding"])
+
+
+def all_serve(stage: Stage) -> None:
+    for number in range(3):
+        stage.serve(SERVERS, number)
+    stage.nodes.zookeeper_serves(ZooKeeperNames(ObjectKey(stage.namespace, "zk")), ("follower", "leader", "follower"))
+
+
+def founded(stage: Stage) -> Stage:
+    stage.settle(KIND, "zk")
+    all_serve(stage)
+    stage.settle(KIND, "zk")
+    assert marks(stage) == ["true"] * 3
+    return stage
+
+
+def test_exactly_these_objects_are_made(stage: Stage) -> None:
+    stage.settle(KIND, "zk")
+    assert set(stage.made()) == {
+        ("ConfigMap", SERVERS),
+        ("Service", SERVERS),
+        ("Service", f"{SERVERS}-members"),
+        ("PodDisruptionBudget", SERVERS),
+        ("StatefulSet", SERVERS),
+        *((CLAIM, name) for name in CLAIMS),
+    }
+
+
+def test_all_but_the_claims_belong_to_the_resource(stage: Stage) -> None:
+    uid = stage.found(KIND, "zk")["metadata"]["uid"]
+    stage.settle(KIND, "zk")
+    owner = {"apiVersion": API_VERSION, "kind": KIND, "name": "zk", "uid": uid, "controller": True, "blockOwnerDeletion": True}
+    owners = {key: item["metadata"].get("ownerReferences") for key, item in stage.made().items()}
+    assert owners == {key: None if key[0] == CLAIM else [owner] for key in owners}
+
+
+def test_while_members_start_nothing_is_written_a_second_time(stage: Stage) -> None:
+    stage.settle(KIND, "zk")
+    with nothing_written(stage):
+        assert stage.reconcile(KIND, "zk").outcome is Outcome.OK
+    assert stage.condition(KIND, "zk") == ("False", "MembersNotReady")
+
+
+def test_a_founded_ensemble_is_ready_and_nothing_is_written_to_it(stage: Stage) -> None:
+    founded(stage)
+    with nothing_written(stage):
+        result = stage.reconcile(KIND, "zk")
+    assert (result.outcome, result.look_again_seconds) == (Outcome.OK, None)
+    assert stage.condition(KIND, "zk") == ("True", "Ready")
+    assert stage.condition(KIND, "zk", "Progressing") == ("False", "Settled")
+    status = stage.found(KIND, "zk")["status"]
+    assert (status["readyMembers"], status["leader"], status["founded"]) == (3, f"{SERVERS}-1", True)
+
+
+DRIFT: list[tuple[str, str, dict[str, Any], list[str | int]]] = [
+    ("ConfigMap", SERVERS, {"data": {"zoo.cfg": "dataDir=/tmp\n"}}, ["data", "zoo.cfg"]),
+    ("Service", SERVERS, {"spec": {"selector": {"app.kubernetes.io/instance": "other"}}}, ["spec", "selector"]),
+    ("Service", f"{SERVERS}-members", {"spec": {"publishNotReadyAddresses": False}}, ["spec", "publishNotReadyAddresses"]),
+    ("PodDisruptionBudget", SERVERS, {"spec": {"maxUnavailable": 3}}, ["spec", "maxUnavailable"]),
+    ("StatefulSet", SERVERS, {"spec": {"replicas": 1}}, ["spec", "replicas"]),
+    ("StatefulSet", SERVERS, {"metadata": {"annotations": {"herdkeeper.io/intent": "another"}}}, ["metadata", "annotations"]),
+    ("ConfigMap", SERVERS, {"metadata": {"ownerReferences": None}}, ["metadata", "ownerReferences"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "change", "path"), DRIFT, ids=[f"{kind}-{'.'.join(map(str, path))}" for kind, _, _, path in DRIFT]
+)
+def test_a_field_that_somebody_changed_is_put_back(stage: Stage, kind: str, name: str, change: dict[str, Any], path: list[str]) -> None:
+    def at(document: Any) -> Any:
+        for step in path:
+            document = (document or {}).get(step)
+        return document
+
+    founded(stage)
+    before = at(stage.found(kind, name))
+    stage.patch(kind, name, change)
+    assert at(stage.found(kind, name)) != before
+    stage.settle(KIND, "zk")
+    assert at(stage.found(kind, name)) == before
+
+
+@pytest.mark.parametrize("kind", ["ConfigMap", "Service", "PodDisruptionBudget", "StatefulSet"])
+def test_an_object_that_somebody_deleted_is_made_again(stage: Stage, kind: str) -> None:
+    founded(stage)
+    stage.delete(kind, SERVERS)
+    assert stage.live(kind, SERVERS) is None
+    stage.settle(KIND, "zk")
+    assert stage.live(kind, SERVERS) is not None
+
+
+def test_what_others_add_beside_the_intent_stays(stage: Stage) -> None:
+    founded(stage)
+    stage.patch("Service", SERVERS, {"metadata": {"annotations": {"example.com/note": "mine"}}})
+    with nothing_written(stage):
+        stage.reconcile(KIND, "zk")
+    assert stage.found("Service", SERVERS)["metadata"]["annotations"]["example.com/note"] == "mine"
+
+
+def test_a_strangers_object_is_not_taken_over(stage: Stage) -> None:
+    stage.of("ConfigMap").create(  # the name is the stranger's
+        body={"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": SERVERS}, "data": {"theirs": "1"}}, namespace=stage.namespace
+    )
+    assert stage.reconcile(KIND, "zk").outcome is Outcome.FAILED
+    assert stage.found("ConfigMap", SERVERS)["data"] == {"theirs": "1"}
+    assert stage.condition(KIND, "zk", "Progressing") == ("True", "ActionFailed")
+    assert f"a ConfigMap {SERVERS} exists that this resource did not make" in stage.events("zk")[-2]["message"]
+    stage.delete("ConfigMap", SERVERS)
+    stage.settle(KIND, "zk")
+    assert founding(stage) == "true"
+
+
+def test_new_claims_are_unfounded_until_all_members_serve(stage: Stage) -> None:
+    stage.settle(KIND, "zk")
+    for number in range(2):
+        stage.serve(SERVERS, number)
+        stage.settle(KIND, "zk")
+    assert (marks(stage), founding(stage)) == (["false"] * 3, "true")
+    assert stage.found(KIND, "zk")["status"]["founded"] is False
+
+
+def test_once_all_members_serve_the_claims_are_marked_before_the_ensemble_stops_founding(stage: Stage) -> None:
+    stage.settle(KIND, "zk")
+    all_serve(stage)
+    stage.reconcile(KIND, "zk")
+    assert (marks(stage), founding(stage)) == (["true"] * 3, "true")
+    stage.reconcile(KIND, "zk")
+    assert founding(stage) == "false"
+
+
+def test_ending_the_founding_restarts_no_member(stage: Stage) -> None:
+    stage.settle(KIND, "zk")
+    before = stage.found("StatefulSet", SERVERS)["metadata"]["generation"]
+    all_serve(stage)
+    stage.settle(KIND, "zk")
+    assert (founding(stage), stage.found("StatefulSet", SERVERS)["metadata"]["generation"]) == ("false", before)
+
+
+def test_a_claim_in_the_place_of_a_lost_one_is_unfounded_among_founded_ones(stage: Stage) -> None:
+    founded(stage)
+    stage.stop_serving(f"{SERVERS}-1")
+    stage.delete(CLAIM, CLAIMS[1])
+    stage.settle(KIND, "zk")
+    assert (marks(stage), founding(stage)) == (["true", "false", "true"], "false")
+    stage.serve(SERVERS, 1)
+    stage.settle(KIND, "zk")
+    assert (marks(stage), founding(stage)) == (["true"] * 3, "false")
+
+
+def test_an_ensemble_that_lost_all_its_claims_is_not_founded_anew(stage: Stage) -> None:
+    founded(stage)
+    for name in CLAIMS:
+        stage.delete(CLAIM, name)
+    stage.settle(KIND, "zk")
+    assert [key for key in stage.made() if key[0] == CLAIM] == []
+    assert stage.condition(KIND, "zk") == ("False", "DataLost")
+
+
+def test_a_changed_configuration_reaches_the_members(stage: Stage) -> None:
+    founded(stage)
+    before = stage.found("StatefulSet", SERVERS)["spec"]["template"]["metadata"]["annotations"]
+    stage.patch(KIND, "zk", {"spec": {"config": {"snapCount": "5000"}}})
+    stage.settle(KIND, "zk")
+    assert "snapCount=5000\n" in stage.found("ConfigMap", SERVERS)["data"]["zoo.cfg"]
+    assert stage.found("StatefulSet", SERVERS)["spec"]["template"]["metadata"]["annotations"] != before
+
+
+def test_a_process_that_lost_the_lease_makes_nothing(stage: Stage) -> None:
+    stage.leads = False
+    assert stage.reconcile(KIND, "zk").outcome is Outcome.FAILED
+    assert stage.made() == {}
