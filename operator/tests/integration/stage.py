@@ -16,6 +16,7 @@ from played_ensemble import PlayedEnsemble, PlayedEnsembles
 from played_nodes import PlayedNodes
 
 from herdkeeper.api.resource import API_VERSION
+from herdkeeper.domain.names import BookKeeperNames
 from herdkeeper.execute.action import Hands
 from herdkeeper.execute.kubernetes import KubernetesWriter
 from herdkeeper.metrics import WRITES
@@ -118,14 +119,30 @@ class Stage:
         return {key: item["metadata"]["resourceVersion"] for key, item in self.made().items()}
 
     def serve(self, stateful_set: str, number: int = 0) -> None:
-        """A pod of a StatefulSet appears, or becomes Ready again."""
+        """A pod of a StatefulSet, made from its present template, appears or becomes Ready again."""
         name = f"{stateful_set}-{number}"
-        template = self.found("StatefulSet", stateful_set)["spec"]["template"]
+        document = self.found("StatefulSet", stateful_set)
+        template, generation = document["spec"]["template"], document["metadata"]["generation"]
+        revision = f"{stateful_set}-{generation}"
+        status = {"replicas": 1, "observedGeneration": generation, "currentRevision": revision, "updateRevision": revision}
+        self.set_status("StatefulSet", stateful_set, status)
         if self.live("Pod", name) is None:
             containers = [{"name": "server", "image": template["spec"]["containers"][0]["image"]}]
             pod = {"metadata": {"name": name, "labels": template["metadata"]["labels"]}, "spec": {"containers": containers}}
             self.of("Pod").create(body={"apiVersion": "v1", "kind": "Pod", **pod}, namespace=self.namespace)
         self._ready(name, "True")
+
+    def serve_bookie(self, named: BookKeeperNames, number: int) -> None:
+        """A bookie's pod is Ready, and it is registered in the metadata under the id that it was given."""
+        self.serve(named.stateful_set(number))
+        bookie_id = self.bookie_id(named, number)
+        self.ensemble.put(f"{named.ledgers_root}/cookies/{bookie_id}")
+        self.ensemble.put(f"{named.ledgers_root}/available/{bookie_id}")
+
+    def bookie_id(self, named: BookKeeperNames, number: int) -> str:
+        """The id that a bookie's process is started with."""
+        (container,) = self.found("StatefulSet", named.stateful_set(number))["spec"]["template"]["spec"]["containers"]
+        return next(str(entry["value"]) for entry in container["env"] if entry["name"] == "BOOKIE_ID")
 
     def stop_serving(self, pod: str) -> None:
         """A pod fails its readiness probe."""

@@ -118,6 +118,8 @@ def _why_not_disturb(
         pod = seen.objects.get("Pod", named.pod(number))
         if number != identity.number and not seen.objects.pod_ready(named.pod(number)):
             return f"{named.pod(number)} is not Ready ({pod_trouble(pod)})"
+        if number != identity.number and not seen.objects.rolled_out(named.stateful_set(number)):
+            return f"{named.stateful_set(number)} is still being rolled out"
     return None
 
 

@@ -28,6 +28,17 @@ class Objects:
         pod = self.get("Pod", name)
         return pod is not None and is_ready(pod)
 
+    def rolled_out(self, stateful_set: str) -> bool:
+        """Whether its controller has seen the StatefulSet as it is now and made every pod from its present template.
+
+        Until then, a Ready pod may be an old one that is about to be restarted.
+        """
+        item = self.get("StatefulSet", stateful_set)
+        status = item.get("status", {}) if item is not None else {}
+        if item is None or (status.get("observedGeneration") or 0) < item["metadata"].get("generation", 0):
+            return False
+        return bool(status.get("currentRevision") == status.get("updateRevision"))
+
 
 def is_ready(item: Json) -> bool:
     """Whether the condition Ready holds and the object is not being deleted."""

@@ -1,0 +1,314 @@
+"""A BookKeeperCluster on a real API server: its metadata root, the identities of bookies, changes one by one, and what is lost."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from kubernetes.dynamic import DynamicClient
+from played_ensemble import PlayedEnsembles
+from stage import CLAIM, ZOOKEEPER_ADDRESS, Stage, nothing_written
+
+from herdkeeper.api.resource import API_VERSION
+from herdkeeper.domain.names import BookKeeperNames, ObjectKey, ZooKeeperNames
+from herdkeeper.reconcile import Outcome
+
+KIND = "BookKeeperCluster"
+BOOKIES = 3
+BOOKIE_ID = "herdkeeper.io/bookie-id"
+
+
+@pytest.fixture
+def stage(dynamic: DynamicClient, namespace: str) -> Stage:
+    """A BookKeeperCluster bk of three bookies on a ZooKeeper that somebody else runs, not yet looked at."""
+    stage = Stage(dynamic, namespace)
+    stage.declare(KIND, "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": BOOKIES})
+    return stage
+
+
+def named(stage: Stage) -> BookKeeperNames:
+    return BookKeeperNames(ObjectKey(stage.namespace, "bk"))
+
+
+def root(stage: Stage) -> str:
+    return named(stage).ledgers_root
+
+
+def serving(stage: Stage, bookies: int = BOOKIES) -> Stage:
+    """All bookies and autorecovery serve, and the operator has seen it."""
+    stage.settle(KIND, "bk")
+    for number in range(bookies):
+        stage.serve_bookie(named(stage), number)
+    stage.settle(KIND, "bk")
+    stage.set_status("Deployment", "bk-autorecovery", {"replicas": 1, "readyReplicas": 1})
+    stage.settle(KIND, "bk")
+    assert stage.condition(KIND, "bk") == ("True", "Ready")
+    return stage
+
+
+def claim_ids(stage: Stage, number: int) -> tuple[str, str]:
+    """The ids on the journal's and on the ledgers' claim of a bookie."""
+    claims = (named(stage).journal_claim(number), named(stage).ledgers_claim(number))
+    journal, ledgers = (stage.found(CLAIM, name)["metadata"]["annotations"][BOOKIE_ID] for name in claims)
+    return journal, ledgers
+
+
+def generations(stage: Stage, bookies: int = BOOKIES) -> list[int]:
+    return [stage.found("StatefulSet", named(stage).stateful_set(number))["metadata"]["generation"] for number in range(bookies)]
+
+
+def rolled(stage: Stage, before: list[int]) -> list[int]:
+    """The numbers of the bookies whose StatefulSet changed."""
+    return [number for number, generation in enumerate(generations(stage)) if generation != before[number]]
+
+
+def claims(stage: Stage) -> set[str]:
+    return {name for kind, name in stage.made() if kind == CLAIM}
+
+
+def change_configuration(stage: Stage) -> None:
+    stage.patch(KIND, "bk", {"spec": {"config": {"gcWaitTime": "90000"}}})
+
+
+def test_the_metadata_root_is_made_before_anything_else(stage: Stage) -> None:
+    stage.reconcile(KIND, "bk")
+    made = {path.removeprefix(root(stage)) for path in stage.ensemble.znodes if path.startswith(root(stage))}
+    assert made == {"", "/available", "/available/readonly", "/INSTANCEID", "/LAYOUT"}
+    assert stage.made() == {}
+
+
+def test_the_metadata_root_is_made_once(stage: Stage) -> None:
+    written: list[str] = []
+    stage.ensemble.written = written.append
+    serving(stage)
+    assert written == [f"ensure {root(stage).rpartition('/')[0]}", "create_all"]
+    instance_id = stage.ensemble.znodes[f"{root(stage)}/INSTANCEID"][0].decode()
+    assert stage.found(KIND, "bk")["status"]["instanceId"] == instance_id
+
+
+def test_a_root_that_is_there_already_is_taken_as_it_is(stage: Stage) -> None:
+    stage.ensemble.put(f"{root(stage)}/INSTANCEID", b"theirs")
+    serving(stage)
+    assert stage.ensemble.znodes[f"{root(stage)}/INSTANCEID"] == (b"theirs", 0)
+    assert stage.found(KIND, "bk")["status"]["instanceId"] == "theirs"
+
+
+def test_something_else_at_the_root_is_left_alone(stage: Stage) -> None:
+    stage.ensemble.put(root(stage), b"mine")
+    before = dict(stage.ensemble.znodes)
+    stage.settle(KIND, "bk")
+    assert (stage.ensemble.znodes, stage.made()) == (before, {})
+    assert stage.condition(KIND, "bk") == ("Unknown", "Unreadable")
+
+
+def test_exactly_these_objects_are_made_and_autorecovery_last(stage: Stage) -> None:
+    first = {
+        ("ConfigMap", "bk-bookie"),
+        ("Service", "bk-bookie"),
+        ("PodDisruptionBudget", "bk-bookie"),
+        *(("StatefulSet", f"bk-bookie-{number}") for number in range(BOOKIES)),
+        *((CLAIM, f"bk-bookie-{number}-{volume}") for number in range(BOOKIES) for volume in ("journal", "ledgers")),
+    }
+    stage.settle(KIND, "bk")
+    assert set(stage.made()) == first
+    stage.serve_bookie(named(stage), 0)
+    stage.settle(KIND, "bk")
+    later = {("ConfigMap", "bk-autorecovery"), ("Deployment", "bk-autorecovery")}
+    assert set(stage.made()) == first | later | {("Pod", "bk-bookie-0-0")}
+
+
+def test_all_but_claims_and_pods_belong_to_the_resource(stage: Stage) -> None:
+    uid = stage.found(KIND, "bk")["metadata"]["uid"]
+    serving(stage)
+    owner = {"apiVersion": API_VERSION, "kind": KIND, "name": "bk", "uid": uid, "controller": True, "blockOwnerDeletion": True}
+    owners = {key: item["metadata"].get("ownerReferences") for key, item in stage.made().items() if key[0] != "Pod"}
+    assert owners == {key: None if key[0] == CLAIM else [owner] for key in owners}
+
+
+def test_both_claims_and_the_process_of_a_bookie_carry_the_same_id_and_no_other_bookie_has_it(stage: Stage) -> None:
+    stage.settle(KIND, "bk")
+    found = [(*claim_ids(stage, number), stage.bookie_id(named(stage), number)) for number in range(BOOKIES)]
+    ids = [journal for journal, _, _ in found]
+    assert found == [(bookie_id,) * 3 for bookie_id in ids]
+    assert all(re.fullmatch(rf"bk-bookie-{number}-[a-z0-9]{{6,16}}", bookie_id) for number, bookie_id in enumerate(ids))
+
+
+def test_a_settled_cluster_gets_no_write(stage: Stage) -> None:
+    serving(stage)
+    with nothing_written(stage):
+        result = stage.reconcile(KIND, "bk")
+    assert (result.outcome, result.look_again_seconds) == (Outcome.OK, None)
+    status = stage.found(KIND, "bk")["status"]
+    assert (status["readyBookies"], status["underReplicated"]) == (BOOKIES, False)
+    assert [bookie["state"] for bookie in status["bookies"]] == ["Writable"] * BOOKIES
+
+
+def test_bookies_keep_their_ids_when_their_stateful_sets_are_made_again(stage: Stage) -> None:
+    serving(stage)
+    before = [claim_ids(stage, number) for number in range(BOOKIES)]
+    for number in range(BOOKIES):
+        stage.delete("StatefulSet", named(stage).stateful_set(number))
+    stage.settle(KIND, "bk")
+    assert [claim_ids(stage, number) for number in range(BOOKIES)] == before
+    assert [stage.bookie_id(named(stage), number) for number in range(BOOKIES)] == [journal for journal, _ in before]
+
+
+def test_a_further_bookie_disturbs_none_of_the_others(stage: Stage) -> None:
+    serving(stage)
+    before = generations(stage)
+    stage.patch(KIND, "bk", {"spec": {"bookies": BOOKIES + 1}})
+    stage.settle(KIND, "bk")
+    assert rolled(stage, before) == []
+    assert claim_ids(stage, BOOKIES)[0] == stage.bookie_id(named(stage), BOOKIES)
+    assert stage.condition(KIND, "bk") == ("False", "BookiesNotReady")
+
+
+def test_a_changed_configuration_restarts_one_bookie_after_the_other(stage: Stage) -> None:
+    serving(stage)
+    before = generations(stage)
+    change_configuration(stage)
+    for number in range(BOOKIES):
+        stage.settle(KIND, "bk")
+        assert rolled(stage, before) == list(range(number + 1))
+        stage.delete("Pod", named(stage).pod(number))
+        stage.settle(KIND, "bk")
+        assert rolled(stage, before) == list(range(number + 1))
+        stage.serve_bookie(named(stage), number)
+    stage.settle(KIND, "bk")
+    assert stage.condition(KIND, "bk", "Progressing") == ("False", "Settled")
+    assert "gcWaitTime=90000\n" in stage.found("ConfigMap", "bk-bookie")["data"]["bk_server.conf"]
+
+
+def test_the_next_bookie_is_not_restarted_while_the_old_pod_of_the_last_one_still_looks_ready(stage: Stage) -> None:
+    serving(stage)
+    before = generations(stage)
+    change_configuration(stage)
+    stage.settle(KIND, "bk")
+    assert stage.found("Pod", named(stage).pod(0))["status"]["conditions"][0]["status"] == "True"
+    status = {"observedGeneration": generations(stage)[0], "currentRevision": "old", "updateRevision": "new"}
+    stage.set_status("StatefulSet", named(stage).stateful_set(0), status)  # its controller has seen the change, and not acted yet
+    stage.settle(KIND, "bk")
+    assert rolled(stage, before) == [0]
+
+
+@pytest.mark.parametrize("trouble", ["another bookie is away", "ledgers are under-replicated"])
+def test_no_serving_bookie_is_restarted_while_something_else_is_disturbed(stage: Stage, trouble: str) -> None:
+    serving(stage)
+    before = generations(stage)
+    marker = f"{root(stage)}/underreplication/ledgers/0000/0000/0000/0001/urL0000000001"
+    if trouble == "another bookie is away":
+        stage.stop_serving(named(stage).pod(2))
+    else:
+        stage.ensemble.put(marker)
+    change_configuration(stage)
+    stage.settle(KIND, "bk")
+    # one that does not serve can't be disturbed: else a broken configuration could not be mended
+    assert rolled(stage, before) == ([2] if trouble == "another bookie is away" else [])
+    stage.serve_bookie(named(stage), 2)
+    stage.ensemble.delete_tree(marker)
+    stage.settle(KIND, "bk")
+    assert 0 in rolled(stage, before)
+
+
+@pytest.mark.parametrize("volumes", [("journal",), ("ledgers",), ("journal", "ledgers")], ids="-".join)
+def test_no_claim_is_made_in_the_place_of_a_lost_one(stage: Stage, volumes: tuple[str, ...]) -> None:
+    serving(stage)
+    before = claims(stage)
+    lost = {f"bk-bookie-1-{volume}" for volume in volumes}
+    stage.delete("Pod", named(stage).pod(1))
+    for name in sorted(lost):
+        stage.delete(CLAIM, name)
+    stage.settle(KIND, "bk")
+    assert claims(stage) == before - lost
+    assert stage.condition(KIND, "bk") == ("False", "ClaimLost")
+    assert stage.condition(KIND, "bk", "Progressing") == ("False", "ClaimLost")
+    assert [event["type"] for event in stage.events("bk") if event["reason"] == "ClaimLost"] == ["Warning"]
+
+
+def test_a_bookie_whose_claims_and_stateful_set_are_lost_is_known_by_its_cookie(stage: Stage) -> None:
+    serving(stage)
+    before = claims(stage)
+    stage.delete("StatefulSet", "bk-bookie-1")
+    lost = {"bk-bookie-1-journal", "bk-bookie-1-ledgers"}
+    for name in sorted(lost):
+        stage.delete(CLAIM, name)
+    stage.settle(KIND, "bk")
+    assert claims(stage) == before - lost
+    assert stage.live("StatefulSet", "bk-bookie-1") is None
+    assert stage.condition(KIND, "bk") == ("False", "ClaimLost")
+
+
+def test_claims_of_two_bookies_are_not_taken_for_one_bookies(stage: Stage) -> None:
+    serving(stage)
+    stage.patch(CLAIM, "bk-bookie-1-journal", {"metadata": {"annotations": {BOOKIE_ID: "bk-bookie-1-another1"}}})
+    stage.settle(KIND, "bk")
+    assert stage.condition(KIND, "bk") == ("False", "ClaimLost")
+    assert claim_ids(stage, 1)[0] == "bk-bookie-1-another1"
+
+
+def test_lost_metadata_is_not_made_anew_under_the_volumes(stage: Stage) -> None:
+    serving(stage)
+    stage.ensemble.delete_tree(f"/{stage.namespace}")
+    before = stage.versions()
+    stage.settle(KIND, "bk")
+    assert root(stage) not in stage.ensemble.znodes
+    assert stage.versions() == before
+    assert stage.condition(KIND, "bk") == ("False", "MetadataLost")
+
+
+def test_while_zookeeper_is_silent_nothing_is_changed_and_nothing_is_claimed(stage: Stage) -> None:
+    serving(stage)
+    stage.ensemble.silent = True
+    change_configuration(stage)
+    before = stage.versions()
+    stage.settle(KIND, "bk")
+    assert stage.versions() == before
+    assert stage.condition(KIND, "bk") == ("Unknown", "Unreadable")
+
+
+def test_autorecovery_that_is_switched_off_is_removed(stage: Stage) -> None:
+    serving(stage)
+    stage.patch(KIND, "bk", {"spec": {"autoRecovery": {"enabled": False}}})
+    stage.settle(KIND, "bk")
+    assert [key for key in stage.made() if key[1] == "bk-autorecovery"] == []
+    assert stage.condition(KIND, "bk") == ("True", "Ready")
+
+
+def test_it_waits_for_the_ensemble_that_it_refers_to_and_then_finds_it(dynamic: DynamicClient, namespace: str) -> None:
+    zookeeper = ZooKeeperNames(ObjectKey(namespace, "zk"))
+    stage = Stage(dynamic, namespace, PlayedEnsembles(zookeeper.address(1)))
+    stage.declare(KIND, "bk", {"zooKeeperRef": {"name": "zk"}, "bookies": BOOKIES})
+    stage.settle(KIND, "bk")
+    assert stage.condition(KIND, "bk") == ("False", "WaitingForZooKeeper")
+    stage.declare("ZooKeeperCluster", "zk", {"replicas": 1})
+    stage.settle("ZooKeeperCluster", "zk")
+    stage.settle(KIND, "bk")
+    assert stage.condition(KIND, "bk") == ("False", "WaitingForZooKeeper")
+    assert (list(stage.ensemble.znodes), claims(stage)) == (["/"], {"data-zk-zookeeper-0"})
+    stage.serve("zk-zookeeper")
+    stage.nodes.zookeeper_serves(zookeeper, ("standalone",))
+    stage.settle("ZooKeeperCluster", "zk")
+    serving(stage)
+    assert zookeeper.address(1) in stage.found("ConfigMap", "bk-bookie")["data"]["bk_server.conf"]
+
+
+def test_no_serving_bookie_is_restarted_while_a_zookeeper_member_is_away(dynamic: DynamicClient, namespace: str) -> None:
+    zookeeper = ZooKeeperNames(ObjectKey(namespace, "zk"))
+    stage = Stage(dynamic, namespace, PlayedEnsembles(zookeeper.address(1)))
+    stage.declare("ZooKeeperCluster", "zk", {"replicas": 1})
+    stage.declare(KIND, "bk", {"zooKeeperRef": {"name": "zk"}, "bookies": BOOKIES})
+    stage.settle("ZooKeeperCluster", "zk")
+    stage.serve("zk-zookeeper")
+    stage.nodes.zookeeper_serves(zookeeper, ("standalone",))
+    stage.settle("ZooKeeperCluster", "zk")
+    serving(stage)
+    before = generations(stage)
+    stage.stop_serving("zk-zookeeper-0")
+    stage.settle("ZooKeeperCluster", "zk")
+    change_configuration(stage)
+    stage.settle(KIND, "bk")
+    assert rolled(stage, before) == []
+    stage.serve("zk-zookeeper")
+    stage.settle("ZooKeeperCluster", "zk")
+    stage.settle(KIND, "bk")
+    assert rolled(stage, before) == [0]
