@@ -40,6 +40,9 @@ unit-java: ## the node program's tests
 integration: ## the operator against a real kube-apiserver and etcd
 	@$(run) pytest operator/tests/integration
 
+e2e: ## the scenarios, on the test cluster
+	@e2e/bootstrap/engine.sh && e2e/images/build.sh && e2e/kind/cluster.sh up && e2e/images/load.sh && $(run) pytest e2e/tests -x -s --ignore=e2e/tests/unit
+
 images: ## builds the five images where their inputs changed
 	@e2e/bootstrap/engine.sh && e2e/images/build.sh
 

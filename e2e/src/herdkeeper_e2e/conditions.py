@@ -61,8 +61,16 @@ def pod_problem(pod: Object) -> str | None:
 
 
 def all_ready(items: Sequence[Object], expected: int) -> Sequence[Object] | Pending:
-    """The resources when all `expected` ones are Ready, else what is missing."""
+    """The resources when all `expected` ones are Ready, else the first that is not, in the order in which they wait for each other."""
     if len(items) < expected:
         return Pending(f"{len(items)} of {expected} resources exist")
-    waiting = [f"{label(item)} ({reason})" for item in items if (reason := not_ready_reason(item)) is not None]
-    return Pending("; ".join(waiting)) if waiting else items
+    waiting = [item for item in sorted(items, key=_layer) if not_ready_reason(item) is not None]
+    if not waiting:
+        return items
+    others = f"; after it {', '.join(label(item) for item in waiting[1:])}" if waiting[1:] else ""
+    return Pending(f"{label(waiting[0])}: {not_ready_reason(waiting[0])}{others}")
+
+
+def _layer(item: Object) -> int:
+    layers = ("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace")
+    return layers.index(item["kind"]) if item["kind"] in layers else len(layers)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from rich.console import Console
 
 from herdkeeper_e2e import cluster
-from herdkeeper_e2e.conditions import all_ready, unfinished_reason
+from herdkeeper_e2e.conditions import all_ready
 from herdkeeper_e2e.diagnosis import explain
-from herdkeeper_e2e.kubectl import Kubectl, KubectlError, Object
+from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.kubectl import Kubectl, KubectlError
 from herdkeeper_e2e.nycflights import TABLES, data_directory
 from herdkeeper_e2e.screen import Shown, screen
 from herdkeeper_e2e.stages import Progress, StageError, clock_text
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
-from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_e2e.waiting import Limit, wait_for
 
 NAMESPACE = "demo"
 EXAMPLES = cluster.REPOSITORY / "examples"
@@ -59,7 +59,7 @@ class Demo:
         for kind, name, file in (("checkpoint", "flights-1", "checkpoint.yaml"), ("replicationaudit", "bk-1", "audit.yaml")):
             for line in self.kubectl.apply(EXAMPLES / file).splitlines():
                 self.progress.say(line)
-            wait_for(f"{kind} {name}", self._ended(kind, name), Limit(1800, 2), self.progress.say)
+            wait_until_succeeded(self.kubectl, kind, name, self.progress.say)
 
     def shown(self, tools: ToolsPod) -> Shown:
         """What the last screen tells, read now."""
@@ -68,25 +68,12 @@ class Demo:
             raise RuntimeError("the checkpoint or the audit was deleted meanwhile")
         return Shown(
             namespace=NAMESPACE,
-            kubeconfig=self.kubectl.environment["KUBECONFIG"],
             resources=self.kubectl.list(QUICKSTART),
             pods=self.kubectl.list("pods"),
             checkpoint=checkpoint,
             audit=audit,
             rows={table.name: int(tools.query(f"SELECT COUNT(*) AS n FROM {table.name}")[0]["n"]) for table in TABLES},
         )
-
-    def _ended(self, kind: str, name: str) -> Callable[[], Object | Pending]:
-        def ask() -> Object | Pending:
-            item = self.kubectl.get(kind, name)
-            if item is None:
-                raise RuntimeError(f"{kind} {name} was deleted meanwhile")
-            if item.get("status", {}).get("phase") == "Failed":
-                raise RuntimeError(f"{kind} {name} failed: {item['status'].get('message', '')}")
-            reason = unfinished_reason(item)
-            return Pending(f"{kind} {name}: {reason}") if reason else item
-
-        return ask
 
 
 def main() -> int:

@@ -20,7 +20,6 @@ class Shown:
     """Everything that the screen tells. `rows` are COUNT(*) per table by SQL; resources as `kubectl get -o json` gives them."""
 
     namespace: str
-    kubeconfig: str
     resources: Sequence[Object]
     pods: Sequence[Object]
     checkpoint: Object
@@ -134,7 +133,7 @@ def _audit(shown: Shown) -> Panel:
 def _next_steps(shown: Shown) -> Panel:
     query = "SELECT carrier, COUNT(*) AS flights FROM flights GROUP BY carrier ORDER BY flights DESC LIMIT 5"
     lines = [
-        f"export KUBECONFIG={shown.kubeconfig}",
+        'eval "$(e2e/kind/cluster.sh env)"    puts kubectl, helm and this cluster into your shell',
         f"kubectl -n {shown.namespace} get herdkeeper",
         f'kubectl -n {shown.namespace} exec -i tools -- python3 -m herdkeeper_e2e.query "{query}"',
         f"kubectl -n {shown.namespace} get checkpoint,replicationaudit -o yaml",

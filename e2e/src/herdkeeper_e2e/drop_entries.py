@@ -1,0 +1,114 @@
+"""Takes entries of a ledger away from a bookie's disk: the fault that a replication audit must find (e2e/faults/README.md).
+
+The operator is told to pause, the bookie is stopped by its StatefulSet, and a pod with its two claims runs the tool in its place.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from herdkeeper_e2e.cluster import REPOSITORY, run
+from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+IMAGE = "herdkeeper/bookkeeper:0.1.0"
+PAUSED = "herdkeeper.io/paused"
+CONFIG_MAP = "drop-entries"
+PATIENCE = Limit(300)
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Entries `first`..`last` of a ledger, on the bookie of this number of a BookKeeperCluster."""
+
+    cluster: str
+    number: int
+    ledger: int
+    first: int
+    last: int
+
+    @property
+    def bookie(self) -> str:
+        """Its StatefulSet."""
+        return f"{self.cluster}-bookie-{self.number}"
+
+
+def drop_entries(kubectl: Kubectl, loss: Loss) -> None:
+    """Makes the loss; the bookie serves again afterwards, without these entries. WaitError or KubectlError otherwise."""
+    _ship_tool(kubectl)
+    kubectl.run("annotate", "--overwrite", "bookkeepercluster", loss.cluster, f"{PAUSED}=true")
+    kubectl.run("scale", "statefulset", loss.bookie, "--replicas=0")
+    wait_for(f"the end of {loss.bookie}-0", lambda: _gone(kubectl, f"{loss.bookie}-0"), PATIENCE)
+    kubectl.apply(json.dumps(_pod(loss)))
+    wait_for("the end of drop-entries", lambda: _succeeded(kubectl), PATIENCE)
+    kubectl.run("delete", "pod", CONFIG_MAP)
+    # the operator brings the bookie back: its StatefulSet is not as intended
+    kubectl.run("annotate", "--overwrite", "bookkeepercluster", loss.cluster, f"{PAUSED}-")
+
+
+def _ship_tool(kubectl: Kubectl) -> None:
+    """Compiles the tool in the builder and puts its class into a ConfigMap."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        _copy_jar(kubectl.environment, folder)
+        command = ["bash", "-c", "javac --release 17 -cp '/out/*' -d /out /src/e2e/faults/DropEntries.java"]
+        run([str(REPOSITORY / "e2e/images/builder.sh"), str(folder), *command], kubectl.environment, lambda _: None)
+        classes = [f"--from-file={path}" for path in sorted(folder.glob("*.class"))]
+        manifest = kubectl.run("create", "configmap", CONFIG_MAP, *classes, "--dry-run=client", "-o", "json")
+    kubectl.apply(manifest)
+
+
+def _copy_jar(environment: Mapping[str, str], folder: Path) -> None:
+    """RocksDB's jar out of the image, which the tool is compiled against."""
+    listing = run(["docker", "run", "--rm", "--entrypoint", "ls", IMAGE, "/opt/bookkeeper/lib"], environment, lambda _: None)
+    jar = next(line for line in listing.splitlines() if line.startswith("rocksdbjni"))
+    container = run(["docker", "create", IMAGE], environment, lambda _: None).strip()
+    try:
+        run(["docker", "cp", f"{container}:/opt/bookkeeper/lib/{jar}", str(folder)], environment, lambda _: None)
+    finally:
+        run(["docker", "rm", container], environment, lambda _: None)
+
+
+def _gone(kubectl: Kubectl, pod: str) -> bool | Pending:
+    return True if kubectl.get("pod", pod) is None else Pending(f"{pod} is still there")
+
+
+def _succeeded(kubectl: Kubectl) -> bool | Pending:
+    pod = kubectl.get("pod", CONFIG_MAP)
+    phase = (pod or {}).get("status", {}).get("phase", "absent")
+    if phase == "Failed":
+        raise RuntimeError(f"drop-entries failed: {kubectl.run('logs', CONFIG_MAP)}")
+    return True if phase == "Succeeded" else Pending(f"its pod is {phase}")
+
+
+def _pod(loss: Loss) -> Object:
+    arguments = ["/ledgers/ledgers", "/journal/journal", str(loss.ledger), str(loss.first), str(loss.last)]
+    claims = [{"name": name, "persistentVolumeClaim": {"claimName": f"{loss.bookie}-{name}"}} for name in ("journal", "ledgers")]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": CONFIG_MAP},
+        "spec": {
+            "restartPolicy": "Never",
+            "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001},
+            "containers": [
+                {
+                    "name": "tool",
+                    "image": IMAGE,
+                    "imagePullPolicy": "IfNotPresent",
+                    "command": ["java", "-cp", "/opt/bookkeeper/lib/*:/faults", "DropEntries", *arguments],
+                    "volumeMounts": [
+                        {"name": "journal", "mountPath": "/journal"},
+                        {"name": "ledgers", "mountPath": "/ledgers"},
+                        {"name": "faults", "mountPath": "/faults"},
+                        {"name": "tmp", "mountPath": "/tmp"},
+                    ],
+                }
+            ],
+            "volumes": [*claims, {"name": "faults", "configMap": {"name": CONFIG_MAP}}, {"name": "tmp", "emptyDir": {}}],
+        },
+    }

@@ -1,0 +1,83 @@
+"""One cluster, one operator and one quickstart for all scenarios, which run in the order of their files: each leaves the stack Ready,
+the last one deletes it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from herdkeeper_e2e import cluster
+from herdkeeper_e2e.conditions import all_ready
+from herdkeeper_e2e.diagnosis import explain
+from herdkeeper_e2e.kubectl import Kubectl
+from herdkeeper_e2e.nycflights import data_directory
+from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.waiting import Limit, wait_for
+
+NAMESPACE = "e2e"
+QUICKSTART = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
+TABLES = "airlines,airports,planes,weather"
+RESYNC_SECONDS = 5
+START = Limit(900, 2)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whatever lies beside this file needs the cluster."""
+    for item in items:
+        if item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.e2e)
+            item.add_marker(pytest.mark.timeout(1800))
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The quickstart, and the pod inside the cluster from which SQL is spoken."""
+
+    kubectl: Kubectl
+    tools: ToolsPod
+
+    def wait_until_ready(self) -> None:
+        """All four resources are Ready."""
+        wait_for("the stack", lambda: all_ready(self.kubectl.list(QUICKSTART), 4), START, say)
+
+
+def say(message: str) -> None:
+    """A line of progress; shown as it comes."""
+    print(message, file=sys.stderr, flush=True)
+
+
+@pytest.fixture(scope="session")
+def kubectl() -> Kubectl:
+    """kubectl in the scenarios' namespace, which begins empty, with the operator installed."""
+    environment = cluster.start_cluster(say)
+    cluster.install_operator(environment, say, RESYNC_SECONDS)
+    found = Kubectl(NAMESPACE, environment)
+    found.run("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=300s", timeout_seconds=320)
+    found.run("create", "namespace", NAMESPACE)
+    return found
+
+
+@pytest.fixture(scope="session")
+def stack(kubectl: Kubectl) -> Stack:
+    """The quickstart, Ready, with four tables of data."""
+    kubectl.apply(cluster.REPOSITORY / "examples/quickstart.yaml")
+    wait_for("the quickstart", lambda: all_ready(kubectl.list(QUICKSTART), 4), START, say)
+    tools = ToolsPod(kubectl, "tools", Database.of(kubectl, "db", "bk", "flights"))
+    tools.start()
+    tools.copy(data_directory(), "data")
+    say(tools.run("loader", "--data", "/work/data", "--tables", TABLES).strip())
+    return Stack(kubectl, tools)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """What explains a failure goes into its report: conditions, pods, events, the operator's log."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    found = getattr(item, "funcargs", {}).get("kubectl") or getattr(getattr(item, "funcargs", {}).get("stack"), "kubectl", None)
+    if report.failed and found is not None:
+        report.sections.append(("what explains it", explain(found, cluster.OPERATOR_NAMESPACE)))

@@ -1,0 +1,63 @@
+"""The audit finds nothing on a healthy cluster, and exactly what was taken away from a bookie's disk."""
+
+from __future__ import annotations
+
+import json
+
+from conftest import Stack, say
+
+from herdkeeper_e2e.cluster import REPOSITORY
+from herdkeeper_e2e.drop_entries import Loss, drop_entries
+from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.kubectl import Object
+
+FIRST, LAST = 20, 24
+
+
+def audited(stack: Stack, name: str) -> Object:
+    stack.kubectl.apply((REPOSITORY / "examples/audit.yaml").read_text().replace("name: bk-1", f"name: {name}"))
+    status: Object = wait_until_succeeded(stack.kubectl, "replicationaudit", name, say)["status"]
+    say(f"{status['ledgers']} ledgers, {status['entries']} entries, {status['replicas']} replicas in {status['durationSeconds']} s")
+    return status
+
+
+def test_a_healthy_cluster_has_no_findings_and_dropped_entries_are_named_exactly(stack: Stack) -> None:
+    healthy = audited(stack, "healthy")
+    assert healthy.get("findings", []) == []
+    assert healthy["findingsTotal"] == 0
+    assert healthy["entries"] > LAST
+    # write quorum 3: each entry is on three bookies
+    assert healthy["replicas"] == 3 * healthy["entries"]
+
+    loss = dropped(stack)
+    stack.wait_until_ready()
+    damaged = audited(stack, "damaged")
+    assert damaged["findings"] == [
+        {
+            "kind": "Missing",
+            "severity": damaged["findings"][0]["severity"],
+            "ledgerId": loss.ledger,
+            "firstEntry": FIRST,
+            "lastEntry": LAST,
+            "bookieId": bookie_id(stack, loss.number),
+        }
+    ]
+    assert damaged["findingsTotal"] == 1
+
+
+def dropped(stack: Stack) -> Loss:
+    """Entries of the log's first ledger, on the first bookie that holds it."""
+    cluster = stack.kubectl.get("bookkeepercluster", "bk")
+    assert cluster is not None
+    found = json.loads(stack.tools.run("first_ledger", "--ledgers-root", cluster["status"]["ledgersRoot"]))
+    number = next(bookie["number"] for bookie in cluster["status"]["bookies"] if bookie["bookieId"] == found["bookies"][0])
+    loss = Loss("bk", number, found["ledger"], FIRST, LAST)
+    say(f"taking entries {FIRST}..{LAST} of ledger {loss.ledger} away from {found['bookies'][0]}")
+    drop_entries(stack.kubectl, loss)
+    return loss
+
+
+def bookie_id(stack: Stack, number: int) -> str:
+    cluster = stack.kubectl.get("bookkeepercluster", "bk")
+    assert cluster is not None
+    return str(next(bookie["bookieId"] for bookie in cluster["status"]["bookies"] if bookie["number"] == number))
