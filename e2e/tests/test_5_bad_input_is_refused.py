@@ -76,10 +76,8 @@ def test_the_operator_says_so_in_the_condition_ready_and_makes_nothing(empty_nam
     try:
         for document in before:
             empty_namespace.apply(json.dumps(document))
-            # which of two resources is the older one decides, in whole seconds
-            wait_for(
-                "another second", lambda born=time.time(): True if int(time.time()) > int(born) else Pending("the same one"), Limit(3, 0.1)
-            )
+            born = int(time.time())  # the older one of two resources keeps a name, and ages are whole seconds
+            wait_for("another second", lambda born=born: True if time.time() >= born + 1 else Pending("the same one"), Limit(3, 0.1))
         empty_namespace.apply(json.dumps(refused))
         message = wait_for("the refusal", refusal, Limit(60, 0.5))
         made = empty_namespace.list("statefulsets,jobs,persistentvolumeclaims", f"herdkeeper.io/owner-name={name}")

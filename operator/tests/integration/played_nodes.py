@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from herdkeeper.domain import names
-from herdkeeper.domain.names import ZooKeeperNames
+from herdkeeper.domain.names import HerdDBNames, ZooKeeperNames
 from herdkeeper.domain.unknown import Unknown
 
 
@@ -24,3 +24,9 @@ class PlayedNodes:
         for number, mode in enumerate(modes):
             url = f"http://{named.host(number)}:{names.ZOOKEEPER_ADMIN_PORT}/commands/srvr"
             self.documents[url] = {"server_stats": {"server_state": mode}}
+
+    def herddb_holds(self, named: HerdDBNames, tablespace: str, uuid: str, roles: tuple[str, ...]) -> None:
+        """Each SQL node says that it holds a settled copy in the role that `roles` gives for its number."""
+        for number, role in enumerate(roles):
+            url = f"http://{named.host(number)}:{names.HERDDB_HTTP_PORT}/tablespaces"
+            self.documents[url] = [{"name": tablespace, "uuid": uuid, "role": role, "ready": True}]
