@@ -43,10 +43,10 @@ class FindingStatus(Model):
 
     kind: str = Field(description="What is wrong, e.g. Missing or CorruptDigest.")
     severity: str = Field(description="How bad it is.")
-    ledger_id: int = Field(description="Ledger.")
-    first_entry: int = Field(description="First entry.")
-    last_entry: int = Field(description="Last entry.")
-    bookie_id: str = Field(description="Bookie.")
+    ledger_id: int | None = Field(None, description="Ledger; absent where a whole bookie is meant.")
+    first_entry: int | None = Field(None, description="First entry; absent where a whole ledger is meant.")
+    last_entry: int | None = Field(None, description="Last entry.")
+    bookie_id: str | None = Field(None, description="Bookie; absent where a ledger's metadata is meant.")
 
 
 class ReplicationAuditStatus(JobStatus):

@@ -85,6 +85,10 @@ class CheckpointSummary:
     manifest: str = ""
     """Path of the manifest below the destination."""
     entries_read: int = 0
+    open_transactions: int | None = None
+    """Transactions that were open at the LSN."""
+    verified: str = ""
+    """How the written files were verified."""
     rows: int = 0
     bytes: int = 0
     duration_seconds: float = 0.0

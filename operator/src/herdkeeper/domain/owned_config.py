@@ -82,6 +82,9 @@ HERDDB: OwnedKeys = MappingProxyType(
     {
         **dict.fromkeys(
             (
+                "herdkeeper.credentials.dir",
+                "herdkeeper.http.host",
+                "herdkeeper.http.port",
                 "http.enable",
                 "http.host",
                 "http.port",
@@ -93,6 +96,7 @@ HERDDB: OwnedKeys = MappingProxyType(
                 "server.bookkeeper.ledgers.path",
                 "server.bookkeeper.port",
                 "server.bookkeeper.start",
+                "server.bookkeeper.wait.cluser.ready.timeout",
                 "server.clear.at.boot",
                 "server.data.dir",
                 "server.enforce.leadership",

@@ -61,6 +61,8 @@ def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
         "tables": [{"name": table.name, "rows": table.rows} for table in summary.tables] or None,
         "rows": summary.rows,
         "bytes": summary.bytes,
+        "openTransactions": summary.open_transactions,
+        "verified": summary.verified or None,
         "durationSeconds": round(summary.duration_seconds, 1),
     }
 

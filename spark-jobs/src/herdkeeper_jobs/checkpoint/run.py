@@ -225,6 +225,8 @@ def _summary(committed: CommittedManifest, request: CheckpointRequest, seconds: 
         entry_id=manifest.lsn.entry_id,
         manifest=str(committed.path.relative_to(request.destination)),
         entries_read=manifest.entries_read,
+        open_transactions=len(manifest.open_transactions),
+        verified=by,
         rows=sum(table.rows for table in manifest.tables),
         bytes=sum(table.bytes for table in manifest.tables),
         duration_seconds=round(seconds, 3),
