@@ -1,0 +1,219 @@
+"""The operator's process may die after any single write, to Kubernetes or to ZooKeeper: its successor ends where it would have ended."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kubernetes.dynamic import DynamicClient
+from stage import ZOOKEEPER_ADDRESS, Json, Stage
+
+from herdkeeper.domain.names import BookKeeperNames, HerdDBNames, ObjectKey, ZooKeeperNames
+from herdkeeper.execute.action import Hands
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
+from herdkeeper.reconcile import Outcome
+
+MADE_UP = "0b9cbd6c-3a44-4a8e-8d4a-1a7b7c1f0f5e"
+VOLATILE = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "clusterIP", "clusterIPs", "lastTransitionTime")
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+class Process:
+    """Stands between the operator and what it writes to, counts the writes, and dies after the `last` one."""
+
+    def __init__(self, client: DynamicClient, last: int | None = None) -> None:
+        self.resources = client.resources
+        self._client = client
+        self._last = last
+        self.writes = 0
+
+    def request(self, verb: str, path: str, **arguments: Any) -> Any:
+        """The dynamic client's own call."""
+        answer = self._client.request(verb, path, **arguments)
+        if verb != "get":
+            self.wrote(path)
+        return answer
+
+    def wrote(self, what: str) -> None:
+        """One more write is done."""
+        self.writes += 1
+        if self.writes == self._last:
+            raise Died(f"after write {self.writes}: {what}")
+
+
+class Run:
+    """One story on a namespace of its own, with a process that may die once."""
+
+    def __init__(self, dynamic: DynamicClient, dies_after: int | None = None) -> None:
+        name = f"killed-{uuid.uuid4().hex[:12]}"
+        dynamic.resources.get(api_version="v1", kind="Namespace").create(body={"metadata": {"name": name}})
+        self.stage = Stage(dynamic, name)
+        self.process = Process(dynamic, dies_after)
+        self.died: Died | None = None
+        self.stage.ensemble.written = self.process.wrote
+
+    def settle(self, kind: str, name: str) -> None:
+        """Reconcile until nothing is written any more, by the next process when the first one dies."""
+        for _ in range(40):
+            before = self.process.writes
+            try:
+                self.stage.reconcile(kind, name, self._hands())
+            except Died as died:
+                assert self.died is None, "a process dies once"
+                self.died = died
+                continue
+            if self.process.writes == before:
+                return
+        raise AssertionError(f"{kind} {name} is still written to after 40 reconciles")
+
+    def delete(self, kind: str, name: str) -> None:
+        """Delete a resource, and reconcile until it is gone."""
+        self.stage.delete(kind, name)
+        for _ in range(40):
+            try:
+                if self.stage.reconcile(kind, name, self._hands()).outcome is Outcome.GONE:
+                    return
+            except Died as died:
+                assert self.died is None, "a process dies once"
+                self.died = died
+            self.stage.let_claims_go()
+        raise AssertionError(f"{kind} {name} is not gone after 40 reconciles")
+
+    def _hands(self) -> Hands:
+        return self.stage.hands(self.process)
+
+
+def zookeeper_story(run: Run) -> None:
+    """Three members are made, and founded."""
+    run.stage.declare("ZooKeeperCluster", "zk", {"replicas": 3})
+    run.settle("ZooKeeperCluster", "zk")
+    for number in range(3):
+        run.stage.serve("zk-zookeeper", number)
+    run.stage.nodes.zookeeper_serves(ZooKeeperNames(ObjectKey(run.stage.namespace, "zk")), ("leader", "follower", "follower"))
+    run.settle("ZooKeeperCluster", "zk")
+
+
+def bookkeeper_story(run: Run) -> None:
+    """Two bookies are made, get autorecovery, and a changed configuration one after the other."""
+    named = BookKeeperNames(ObjectKey(run.stage.namespace, "bk"))
+    run.stage.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 2, "deletionPolicy": "Delete"})
+    run.settle("BookKeeperCluster", "bk")
+    for number in range(2):
+        run.stage.serve_bookie(named, number)
+    run.settle("BookKeeperCluster", "bk")
+    run.stage.set_status("Deployment", "bk-autorecovery", {"replicas": 1, "readyReplicas": 1})
+    run.stage.patch("BookKeeperCluster", "bk", {"spec": {"config": {"gcWaitTime": "90000"}}})
+    for number in range(2):
+        run.settle("BookKeeperCluster", "bk")
+        run.stage.serve_bookie(named, number)
+    run.settle("BookKeeperCluster", "bk")
+
+
+def deletion_story(run: Run) -> None:
+    """A bookie is deleted with its data. Only the deletion's writes count."""
+    stage, dying = run.stage, run.process.wrote
+    stage.ensemble.written = lambda _: None
+    stage.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 1, "deletionPolicy": "Delete"})
+    stage.settle("BookKeeperCluster", "bk")
+    stage.serve_bookie(BookKeeperNames(ObjectKey(stage.namespace, "bk")), 0)
+    stage.settle("BookKeeperCluster", "bk")
+    stage.delete("Pod", "bk-bookie-0-0")
+    stage.ensemble.written = dying
+    run.delete("BookKeeperCluster", "bk")
+
+
+def herddb_story(run: Run) -> None:
+    """Two SQL nodes are made, and a tablespace gets its second replica."""
+    stage, named = run.stage, HerdDBNames(ObjectKey(run.stage.namespace, "db"))
+    stage.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3})
+    ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2025-01-01T00:00:00Z"}
+    log = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{stage.namespace}/bk/ledgers"}
+    stage.set_status("BookKeeperCluster", "bk", {**log, "readyBookies": 3, "conditions": [{**ready, "observedGeneration": 1}]})
+    stage.declare("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}, "replicas": 2})
+    run.settle("HerdDBCluster", "db")
+    for number in range(2):
+        stage.serve("db-herddb", number)
+    run.settle("HerdDBCluster", "db")
+    path = tablespace_path(named.herd_root, "flights")
+    stage.ensemble.put(path, encode_tablespace(TablespaceRecord(MADE_UP, "flights", named.pod(0), (named.pod(0),), 0, 0)))
+    stage.nodes.herddb_holds(named, "flights", MADE_UP, ("leader", "follower"))
+    stage.declare("Tablespace", "flights", {"herdDBRef": {"name": "db"}, "replicas": 2})
+    run.settle("Tablespace", "flights")
+    assert set(decode_tablespace(stage.ensemble.znodes[path][0]).replicas) == {named.pod(0), named.pod(1)}
+
+
+KINDS = ("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace")
+
+
+def picture(stage: Stage) -> Json:
+    """All that is there in the end: resources, objects, znodes; without what differs between two namespaces anyway."""
+    resources = {kind: stage.of(kind).get(namespace=stage.namespace).to_dict().get("items") or [] for kind in KINDS}
+    made = {f"{kind} {name}": {**item, "status": None} for (kind, name), item in stage.made().items() if kind != "Pod"}
+    # the empty znodes above a root may stay behind: they hold nothing, and a later cluster of the same name uses them
+    znodes = {path: data.decode("latin-1") for path, (data, _) in stage.ensemble.znodes.items() if path.count("/") > 2}
+    text = json.dumps({"resources": resources, "made": made, "znodes": znodes})
+    return masked(json.loads(text.replace(stage.namespace, "namespace")))
+
+
+def masked(value: Any, key: str = "") -> Any:
+    """Without what is random or new in each run: ids, times, versions, hashes of them, passwords."""
+    match value:
+        case dict():
+            kept = {name: entry for name, entry in value.items() if name not in VOLATILE}
+            return {masked(name): masked(entry, name) for name, entry in kept.items()}
+        case list():
+            return [masked(entry, key) for entry in value]
+        case str() if key in ("herdkeeper.io/intent", "herdkeeper.io/config", "password", "users"):
+            return "masked"
+        case str():
+            return re.sub(
+                r"(bk-bookie-\d+)-[0-9a-f]{10}\b", r"\1-token", re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "uuid", value)
+            )
+        case _:
+            return value
+
+
+def identities(stage: Stage) -> dict[str, int]:
+    """How many different ids each bookie has in claims, StatefulSets and cookies: one, or it is two bookies."""
+    found = set(re.findall(r"(bk-bookie-\d+)-([0-9a-f]{10})\b", json.dumps([list(stage.made().values()), sorted(stage.ensemble.znodes)])))
+    bookies = [bookie for bookie, _ in found]
+    return {bookie: bookies.count(bookie) for bookie in bookies}
+
+
+STORIES: list[tuple[Callable[[Run], None], int]] = [(zookeeper_story, 20), (bookkeeper_story, 25), (deletion_story, 12), (herddb_story, 15)]
+
+
+@pytest.mark.parametrize(("story", "least_writes"), STORIES, ids=[story.__name__ for story, _ in STORIES])
+def test_whichever_write_was_a_processs_last_one_the_next_process_ends_the_same(
+    dynamic: DynamicClient, story: Callable[[Run], None], least_writes: int
+) -> None:
+    undisturbed = Run(dynamic)
+    story(undisturbed)
+    wanted = picture(undisturbed.stage)
+    assert undisturbed.process.writes >= least_writes
+    for last in range(1, undisturbed.process.writes + 1):
+        run = Run(dynamic, dies_after=last)
+        story(run)
+        assert run.died is not None, f"there was no write {last} of {undisturbed.process.writes}"
+        assert picture(run.stage) == wanted, run.died
+        assert set(identities(run.stage).values()) <= {1}, run.died
+
+
+def test_a_password_that_a_dead_process_generated_is_kept(dynamic: DynamicClient, namespace: str) -> None:
+    stage = Stage(dynamic, namespace)
+    stage.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3})
+    log = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{namespace}/bk/ledgers"}
+    stage.set_status("BookKeeperCluster", "bk", {**log, "readyBookies": 3})
+    stage.declare("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}})
+    with pytest.raises(Died, match="secrets"):
+        stage.reconcile("HerdDBCluster", "db", stage.hands(Process(dynamic, 2)))  # an event of the znode, then the Secret
+    before = stage.found("Secret", "db-herddb-credentials")["data"]
+    stage.settle("HerdDBCluster", "db")
+    assert stage.found("Secret", "db-herddb-credentials")["data"] == before
