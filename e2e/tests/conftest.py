@@ -69,7 +69,7 @@ def stack(kubectl: Kubectl) -> Stack:
     tools = ToolsPod(kubectl, "tools", Database.of(kubectl, "db", "bk", "flights"))
     tools.start()
     tools.copy(data_directory(), "data")
-    say(tools.run("loader", "--data", "/work/data", "--tables", TABLES).strip())
+    tools.follow("loader", "--data", "/work/data", "--tables", TABLES, say=say)
     return Stack(kubectl, tools)
 
 

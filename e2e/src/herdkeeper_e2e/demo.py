@@ -46,13 +46,7 @@ class Demo:
     def data(self, tools: ToolsPod) -> None:
         """Loads the tables; those that are complete are left as they are."""
         tools.copy(data_directory(), "data")
-        process = self.kubectl.start("exec", "-i", tools.name, "--", *tools.program("loader", "--data", "/work/data"))
-        last = ""
-        for line in process.stdout or ():
-            last = line.rstrip()
-            self.progress.say(last)
-        if process.wait() != 0:
-            raise RuntimeError(f"the data could not be loaded: {last}")
+        tools.follow("loader", "--data", "/work/data", say=self.progress.say)
 
     def jobs(self) -> None:
         """Applies the checkpoint, then the audit, each unless it is there, and waits for both."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,6 +83,16 @@ class ToolsPod:
     def run(self, module: str, *arguments: str, timeout_seconds: float = 900.0) -> str:
         """Runs a program to its end; its standard output. Raises KubectlError."""
         return self.kubectl.exec(self.name, *self.program(module, *arguments), timeout_seconds=timeout_seconds)
+
+    def follow(self, module: str, *arguments: str, say: Callable[[str], None]) -> None:
+        """Runs a program that ends when its standard input does, and hands its lines on as they come. RuntimeError when it fails."""
+        process = self.kubectl.start("exec", "-i", self.name, "--", *self.program(module, *arguments))
+        last = ""
+        for line in process.stdout or ():
+            last = line.rstrip()
+            say(last)
+        if process.wait() != 0:
+            raise RuntimeError(f"{module} failed: {last}")
 
     def query(self, sql: str) -> list[Object]:
         """The rows of a SELECT on the tablespace's leader."""
