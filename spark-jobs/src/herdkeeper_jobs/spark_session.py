@@ -35,6 +35,8 @@ class SparkSettings:
     executor_memory: str = "512m"
     executor_image: str = ""
     executor_cpu_request: str = "200m"
+    executor_volume: str = ""
+    """A PersistentVolumeClaim that executors mount as well, and where: `claim:/path`. Empty: none."""
     image_pull_policy: str = "IfNotPresent"
     driver_memory: str = "768m"
     """Heap of the driver's JVM, which with local[N] runs the tasks too."""
@@ -68,6 +70,9 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--executor-memory", default=defaults.executor_memory, help="heap of an executor (default: %(default)s)")
     group.add_argument("--executor-cpu-request", default=defaults.executor_cpu_request, help="CPU request of a pod (default: %(default)s)")
+    group.add_argument(
+        "--executor-volume", default=defaults.executor_volume, metavar="CLAIM:/PATH", help="claim that executors mount as well"
+    )
     group.add_argument("--executor-image", default=defaults.executor_image, help="image of the executors, needed with a k8s:// master")
     group.add_argument("--image-pull-policy", default=defaults.image_pull_policy, help="of the executors (default: %(default)s)")
     group.add_argument("--driver-memory", default=defaults.driver_memory, help="heap of the driver (default: %(default)s)")
@@ -82,6 +87,7 @@ def spark_settings(arguments: argparse.Namespace) -> SparkSettings:
         executor_memory=arguments.executor_memory,
         executor_image=arguments.executor_image,
         executor_cpu_request=arguments.executor_cpu_request,
+        executor_volume=arguments.executor_volume,
         image_pull_policy=arguments.image_pull_policy,
         driver_memory=arguments.driver_memory,
     )
@@ -126,7 +132,7 @@ def _kubernetes(settings: SparkSettings, environment: Mapping[str, str]) -> dict
     if not settings.executor_image:
         raise SparkConfigurationError("--executor-image is empty: executors as pods need an image; give the driver's own")
     pod_ip, pod_name, namespace = (_variable(environment, name) for name in ("POD_IP", "POD_NAME", "POD_NAMESPACE"))
-    return {
+    return _volume(settings.executor_volume) | {
         # The pod has no service, so that executors find the driver by its address.
         "spark.driver.bindAddress": pod_ip,
         "spark.driver.host": pod_ip,
@@ -147,6 +153,17 @@ def _kubernetes(settings: SparkSettings, environment: Mapping[str, str]) -> dict
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
     }
+
+
+def _volume(text: str) -> dict[str, str]:
+    """Configuration for `claim:/path`."""
+    if not text:
+        return {}
+    claim, _, path = text.partition(":")
+    if not claim or not path.startswith("/"):
+        raise SparkConfigurationError(f"--executor-volume is {text!r}: give claim:/path, e.g. checkpoints:/checkpoints")
+    prefix = "spark.kubernetes.executor.volumes.persistentVolumeClaim.destination"
+    return {f"{prefix}.options.claimName": claim, f"{prefix}.mount.path": path, f"{prefix}.mount.readOnly": "false"}
 
 
 def _java_size(argument: str, size: str) -> str:

@@ -114,6 +114,7 @@ def _spark_arguments(run: _Run) -> tuple[str, ...]:
         *("--executor-cpu-request", executors.cpu),
         *("--executor-memory", f"{bytes_of(executors.memory) // MIB}m"),
         *("--executor-image", run.image),
+        *(("--executor-volume", f"{run.claim}:{DESTINATION}") if run.claim else ()),
         *("--image-pull-policy", "IfNotPresent"),
     )
 

@@ -1,0 +1,44 @@
+"""Where a job's tasks run, as Spark is told it."""
+
+from __future__ import annotations
+
+import pytest
+from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, spark_configuration
+
+POD = {"POD_IP": "10.0.0.7", "POD_NAME": "flights-1-checkpoint-abcde", "POD_NAMESPACE": "demo", "SERVICE_ACCOUNT": "flights-1-checkpoint"}
+VOLUME = "spark.kubernetes.executor.volumes.persistentVolumeClaim.destination"
+
+
+def test_without_executors_nothing_outside_of_the_driver_s_pod_is_needed():
+    configuration = spark_configuration(SparkSettings(master="local[4]"), {})
+    assert configuration["spark.driver.host"] == "127.0.0.1"
+    assert not [key for key in configuration if key.startswith("spark.kubernetes")]
+
+
+def test_executors_mount_the_destination_where_the_driver_has_it():
+    settings = SparkSettings(master="k8s://https://api", executor_image="spark:1", executor_volume="checkpoints:/checkpoints")
+    configuration = spark_configuration(settings, POD)
+    assert configuration[f"{VOLUME}.options.claimName"] == "checkpoints"
+    assert configuration[f"{VOLUME}.mount.path"] == "/checkpoints"
+    assert configuration[f"{VOLUME}.mount.readOnly"] == "false"
+
+
+def test_executors_belong_to_the_driver_s_pod_and_call_its_address():
+    configuration = spark_configuration(SparkSettings(master="k8s://https://api", executor_image="spark:1"), POD)
+    assert configuration["spark.kubernetes.driver.pod.name"] == POD["POD_NAME"]
+    assert configuration["spark.driver.host"] == POD["POD_IP"]
+    assert configuration["spark.kubernetes.authenticate.serviceAccountName"] == POD["SERVICE_ACCOUNT"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment", "named"),
+    [
+        (SparkSettings(master="k8s://https://api"), POD, "--executor-image"),
+        (SparkSettings(master="k8s://https://api", executor_image="spark:1"), {}, "POD_IP"),
+        (SparkSettings(master="k8s://https://api", executor_image="spark:1", executor_volume="checkpoints"), POD, "--executor-volume"),
+        (SparkSettings(driver_memory="2 GB"), {}, "--driver-memory"),
+    ],
+)
+def test_what_is_missing_is_named(settings, environment, named):
+    with pytest.raises(SparkConfigurationError, match=named):
+        spark_configuration(settings, environment)
