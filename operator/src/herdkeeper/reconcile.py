@@ -6,6 +6,7 @@ from what is then true.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -40,7 +41,7 @@ from herdkeeper.observe.tablespace import observe_tablespace
 from herdkeeper.observe.world import World
 from herdkeeper.observe.zookeeper import observe_zookeeper
 from herdkeeper.plan import deletion
-from herdkeeper.plan.action import Plan, Wait
+from herdkeeper.plan.action import Plan, SetFinalizer, Wait
 from herdkeeper.plan.bookkeeper import plan_bookkeeper
 from herdkeeper.plan.herddb import plan_herddb
 from herdkeeper.plan.job import plan_audit, plan_checkpoint
@@ -154,7 +155,7 @@ def reconcile(key: Key, steps: Steps, hands: Hands) -> Result:
     found = hands.world.kubernetes.resource(KIND_OF[key.kind], ObjectKey(key.namespace, key.name))
     match found:
         case None:
-            return Result(Outcome.GONE)
+            return _gone(key)
         case Unreadable(document, error):
             return _refuse(_stub(key, document), validation.unreadable_refusals(error), hands)
         case Resource():
@@ -164,12 +165,14 @@ def reconcile(key: Key, steps: Steps, hands: Hands) -> Result:
 def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Result:
     deleting = resource.metadata.deletion_timestamp is not None
     if deleting and names.FINALIZER not in resource.metadata.finalizers:
-        return Result(Outcome.GONE)  # Kubernetes takes the rest; what has no owner stays
+        return _gone(_key(resource))  # Kubernetes takes the rest; what has no owner stays
     seen = steps.observe(resource, hands.world)
     if not deleting and (refusals := steps.refusals(resource, seen)):
         return _refuse(resource, refusals, hands)
     plan = _plan(resource, seen, steps)
     failed = execute(resource, plan, hands)
+    if deleting and failed is None and any(isinstance(action, SetFinalizer) for action in plan.actions):
+        return _gone(_key(resource))
     _write_status(resource, status_document(resource, steps.summarize(resource, seen), plan, failed, _now()), hands)
     return Result(Outcome.OK if failed is None else Outcome.FAILED, _look_again(plan))
 
@@ -186,6 +189,17 @@ def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
     return plan
 
 
+def _gone(key: Key) -> Result:
+    """A resource that is no more is not one that is not Ready."""
+    with contextlib.suppress(KeyError):
+        READY_GAUGE.remove(key.kind, key.namespace, key.name)
+    return Result(Outcome.GONE)
+
+
+def _key(resource: Resource) -> Key:
+    return Key(resource.KIND, resource.metadata.namespace, resource.metadata.name)
+
+
 def _refuse(resource: Resource, refusals: tuple[Refusal, ...], hands: Hands) -> Result:
     """Nothing is changed while a resource says what it must not say."""
     _write_status(resource, refused_status(resource, refusals, _now()), hands)
@@ -196,8 +210,8 @@ def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> N
     """Write what differs from the stored status, and tell of a Ready that changed its reason."""
     before = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True) if resource.status is not None else {}
     ready = next(entry for entry in status["conditions"] if entry["type"] == READY)
-    key = (resource.KIND, resource.metadata.namespace, resource.metadata.name)
-    READY_GAUGE.labels(*key).set(ready["status"] == "True")
+    key = _key(resource)
+    READY_GAUGE.labels(key.kind, key.namespace, key.name).set(ready["status"] == "True")
     if _comparable(before) == _comparable(status):
         return
     hands.writer.write_status(resource, status)

@@ -7,6 +7,7 @@ import json
 import uuid
 from typing import Any
 
+import structlog
 from kubernetes.client import ApiException
 from kubernetes.dynamic import DynamicClient
 
@@ -21,13 +22,15 @@ STATUS_MANAGER = f"{names.MANAGER}-status"
 APPLY_PATCH = "application/apply-patch+yaml"
 MERGE_PATCH = "application/merge-patch+json"
 
+logger = structlog.get_logger()
+
 
 class RefusedError(Exception):
     """An action's precondition does not hold, or the API server refused it; the message is a sentence for people."""
 
 
 class KubernetesWriter:
-    """Writes with one client. Every method raises RefusedError for what the API server refuses."""
+    """Writes with one client. Every method but `event` raises RefusedError for what the API server refuses."""
 
     def __init__(self, client: DynamicClient) -> None:
         self._client = client
@@ -103,7 +106,11 @@ class KubernetesWriter:
                 raise
 
     def event(self, resource: Resource, reason: str, message: str, kind: str) -> None:
-        """An event beside the resource; `kind` is Normal or Warning. Events are news, not state: they count as no write."""
+        """An event beside the resource; `kind` is Normal or Warning.
+
+        Events are news, not state: they count as no write, and one that is refused stops nothing. A namespace that is being deleted
+        takes none.
+        """
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         metadata = resource.metadata
         body = {
@@ -127,7 +134,10 @@ class KubernetesWriter:
             "count": 1,
         }
         path = self._client.resources.get(api_version="v1", kind="Event").path(namespace=metadata.namespace)
-        self._client.request("post", path, body=body)
+        try:
+            self._client.request("post", path, body=body)
+        except ApiException as error:
+            logger.warning("event refused", reason=reason, message=message, error=_said(error, "post Event"))
 
     def _require_no_stranger(self, manifest: Json) -> None:
         key = _key(manifest)

@@ -1,0 +1,304 @@
+"""What a deleted resource takes with it: under Retain nothing that holds data, under Delete servers, volumes, metadata, in this order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from kubernetes.dynamic import DynamicClient
+from played_ensemble import PlayedEnsembles
+from stage import CLAIM, ZOOKEEPER_ADDRESS, Stage
+
+from herdkeeper.domain import names
+from herdkeeper.domain.names import BookKeeperNames, HerdDBNames, ObjectKey, ZooKeeperNames
+from herdkeeper.domain.reason import Reason
+from herdkeeper.execute.kubernetes import RefusedError
+from herdkeeper.execute.metadata import LAYOUT
+from herdkeeper.formats.bookkeeper_layout import LedgerLayout, ledger_path
+from herdkeeper.formats.herddb_ledgers import ledgers_path
+from herdkeeper.formats.herddb_replica import replicas_path
+from herdkeeper.metrics import READY
+from herdkeeper.plan import deletion
+from herdkeeper.plan.action import Delete
+from herdkeeper.reconcile import Outcome
+
+ZOOKEEPER, BOOKKEEPER, HERDDB, TABLESPACE = "ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace"
+MADE_UP = "0b9cbd6c-3a44-4a8e-8d4a-1a7b7c1f0f5e"
+OTHER = "5d1e6f0a-9c57-4be0-8a44-5b0f6a2f6f11"
+
+
+@pytest.fixture
+def stage(dynamic: DynamicClient, namespace: str) -> Stage:
+    return Stage(dynamic, namespace)
+
+
+def ensemble(stage: Stage, policy: str) -> Stage:
+    """A ZooKeeperCluster zk of one serving member."""
+    stage.declare(ZOOKEEPER, "zk", {"replicas": 1, "deletionPolicy": policy})
+    stage.settle(ZOOKEEPER, "zk")
+    stage.serve("zk-zookeeper", 0)
+    stage.nodes.zookeeper_serves(ZooKeeperNames(ObjectKey(stage.namespace, "zk")), ("standalone",))
+    stage.settle(ZOOKEEPER, "zk")
+    return stage
+
+
+def bookies(stage: Stage, policy: str) -> Stage:
+    """A BookKeeperCluster bk of two serving bookies."""
+    stage.declare(BOOKKEEPER, "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 2, "deletionPolicy": policy})
+    stage.settle(BOOKKEEPER, "bk")
+    for number in range(2):
+        stage.serve_bookie(BookKeeperNames(ObjectKey(stage.namespace, "bk")), number)
+    stage.settle(BOOKKEEPER, "bk")
+    return stage
+
+
+def database(stage: Stage, policy: str) -> Stage:
+    """A HerdDBCluster db of one node with its claim, and two tablespaces' logs: one of the ledgers 7 and 8, one of the ledger 9."""
+    log = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{stage.namespace}/bk/ledgers"}
+    stage.declare(BOOKKEEPER, "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3})
+    stage.set_status(BOOKKEEPER, "bk", {**log, "readyBookies": 3})
+    stage.declare(HERDDB, "db", {"bookKeeperRef": {"name": "bk"}, "replicas": 1, "deletionPolicy": policy})
+    stage.settle(HERDDB, "db")
+    (template,) = stage.found("StatefulSet", "db-herddb")["spec"]["volumeClaimTemplates"]
+    claim = {**template, "apiVersion": "v1", "kind": CLAIM, "metadata": {**template["metadata"], "name": "data-db-herddb-0"}}
+    stage.of(CLAIM).create(body=claim, namespace=stage.namespace)  # as the StatefulSet's controller makes it
+    stage.ensemble.put(f"{log['ledgersRoot']}/LAYOUT", LAYOUT)
+    for ledger in (7, 8, 9):
+        stage.ensemble.put(ledger_znode(stage, ledger))
+    for tablespace, ledgers in ((MADE_UP, [7, 8]), (OTHER, [9])):
+        listed = {"activeLedgers": ledgers, "ledgersTimestamps": ledgers, "firstLedger": ledgers[0], "zkVersion": 0}
+        stage.ensemble.put(ledgers_path(herd_root(stage), tablespace), json.dumps(listed).encode())
+        stage.ensemble.put(f"{replicas_path(herd_root(stage), tablespace)}/db-herddb-0")
+    return stage
+
+
+def herd_root(stage: Stage) -> str:
+    return HerdDBNames(ObjectKey(stage.namespace, "db")).herd_root
+
+
+def ledger_znode(stage: Stage, ledger: int) -> str:
+    return f"/{stage.namespace}/bk/ledgers{ledger_path(LedgerLayout.HIERARCHICAL, ledger)}"
+
+
+def finalizers(stage: Stage, kind: str, name: str) -> list[str]:
+    return list(stage.found(kind, name)["metadata"].get("finalizers") or [])
+
+
+def claims(stage: Stage) -> dict[str, bool]:
+    """Each claim, and whether it is being deleted."""
+    return {name: "deletionTimestamp" in item["metadata"] for (kind, name), item in stage.made().items() if kind == CLAIM}
+
+
+def ready_gauges(labels: tuple[str, str, str]) -> list[float]:
+    samples = [sample for metric in READY.collect() for sample in metric.samples]
+    return [sample.value for sample in samples if tuple(sample.labels.values()) == labels]
+
+
+def reconcile_until_gone(stage: Stage, kind: str, name: str) -> None:
+    for _ in range(20):
+        if stage.reconcile(kind, name).outcome is Outcome.GONE:
+            return
+        stage.let_claims_go()
+    raise AssertionError(f"{kind} {name} is not gone: {stage.found(kind, name)['status']['message']}")
+
+
+MADE: list[tuple[str, str, Callable[[Stage, str], Stage], str]] = [
+    (ZOOKEEPER, "zk", ensemble, "zk-zookeeper-0"),
+    (BOOKKEEPER, "bk", bookies, "bk-bookie-0-0"),
+    (HERDDB, "db", database, ""),
+]
+each_cluster = pytest.mark.parametrize(("kind", "name", "make", "pod"), MADE, ids=[kind for kind, _, _, _ in MADE])
+
+
+@each_cluster
+def test_under_retain_a_deleted_resource_is_gone_at_once_and_its_data_stays(
+    stage: Stage, kind: str, name: str, make: Callable[[Stage, str], Stage], pod: str
+) -> None:
+    make(stage, "Retain")
+    before, znodes = claims(stage), dict(stage.ensemble.znodes)
+    assert (finalizers(stage, kind, name), bool(before)) == ([], True)
+    owned = [item for (made, _), item in stage.made().items() if made in (CLAIM, "Secret") and "ownerReferences" in item["metadata"]]
+    assert owned == []
+    stage.delete(kind, name)
+    assert stage.live(kind, name) is None
+    assert stage.reconcile(kind, name).outcome is Outcome.GONE
+    assert (claims(stage), stage.ensemble.znodes) == (before, znodes)
+
+
+@each_cluster
+def test_under_delete_a_finalizer_holds_the_resource(
+    stage: Stage, kind: str, name: str, make: Callable[[Stage, str], Stage], pod: str
+) -> None:
+    make(stage, "Delete")
+    assert finalizers(stage, kind, name) == [names.FINALIZER]
+    stage.delete(kind, name)
+    assert stage.live(kind, name) is not None
+
+
+@each_cluster
+def test_a_finalizer_goes_when_the_policy_becomes_retain_and_others_stay(
+    stage: Stage, kind: str, name: str, make: Callable[[Stage, str], Stage], pod: str
+) -> None:
+    make(stage, "Delete")
+    stage.patch(kind, name, {"metadata": {"finalizers": ["example.com/theirs", names.FINALIZER]}, "spec": {"deletionPolicy": "Retain"}})
+    stage.settle(kind, name)
+    assert finalizers(stage, kind, name) == ["example.com/theirs"]
+
+
+def test_volumes_are_deleted_only_after_the_last_server_stopped(stage: Stage) -> None:
+    ensemble(stage, "Delete")
+    stage.delete(ZOOKEEPER, "zk")
+    for _ in range(3):
+        stage.reconcile(ZOOKEEPER, "zk")
+    assert stage.live("StatefulSet", "zk-zookeeper") is None
+    assert claims(stage) == {"data-zk-zookeeper-0": False}
+    stage.delete("Pod", "zk-zookeeper-0")
+    stage.reconcile(ZOOKEEPER, "zk")
+    assert claims(stage) == {"data-zk-zookeeper-0": True}
+
+
+def test_the_resource_goes_only_after_its_volumes(stage: Stage) -> None:
+    ensemble(stage, "Delete")
+    stage.delete(ZOOKEEPER, "zk")
+    stage.reconcile(ZOOKEEPER, "zk")
+    stage.delete("Pod", "zk-zookeeper-0")
+    for _ in range(3):
+        stage.reconcile(ZOOKEEPER, "zk")
+    assert (claims(stage), finalizers(stage, ZOOKEEPER, "zk")) == ({"data-zk-zookeeper-0": True}, [names.FINALIZER])
+    assert stage.condition(ZOOKEEPER, "zk") == ("False", "Deleting")
+    reconcile_until_gone(stage, ZOOKEEPER, "zk")
+    assert (claims(stage), stage.live(ZOOKEEPER, "zk")) == ({}, None)
+    assert stage.events("zk")[-1]["reason"] == "DataDeleted"
+
+
+def test_a_resource_that_is_gone_is_not_counted_as_one_that_is_not_ready(stage: Stage) -> None:
+    ensemble(stage, "Delete")
+    labels = (ZOOKEEPER, stage.namespace, "zk")
+    assert ready_gauges(labels) == [1]
+    stage.delete(ZOOKEEPER, "zk")
+    stage.delete("Pod", "zk-zookeeper-0")
+    reconcile_until_gone(stage, ZOOKEEPER, "zk")
+    assert ready_gauges(labels) == []
+
+
+def test_a_claim_is_not_deleted_in_the_place_of_an_older_one_of_its_name(stage: Stage) -> None:
+    ensemble(stage, "Retain")
+    stale = Delete("v1", CLAIM, "data-zk-zookeeper-0", OTHER, Reason.DELETING)
+    with pytest.raises(RefusedError, match="UID"):
+        stage.hands().writer.delete(stage.namespace, stale)
+    assert claims(stage) == {"data-zk-zookeeper-0": False}
+
+
+def test_deleted_bookies_take_their_metadata_with_them_and_nobody_elses(stage: Stage) -> None:
+    bookies(stage, "Delete")
+    stage.ensemble.put(f"/{stage.namespace}/another/ledgers/INSTANCEID", b"theirs")
+    stage.delete(BOOKKEEPER, "bk")
+    stage.reconcile(BOOKKEEPER, "bk")
+    for number in range(2):
+        stage.delete("Pod", f"bk-bookie-{number}-0")
+    root = BookKeeperNames(ObjectKey(stage.namespace, "bk")).ledgers_root
+    stage.reconcile(BOOKKEEPER, "bk")
+    assert f"{root}/INSTANCEID" in stage.ensemble.znodes, "metadata goes after the volumes that need it"
+    reconcile_until_gone(stage, BOOKKEEPER, "bk")
+    another = f"/{stage.namespace}/another"
+    assert set(stage.ensemble.znodes) == {"/", f"/{stage.namespace}", another, f"{another}/ledgers", f"{another}/ledgers/INSTANCEID"}
+    assert claims(stage) == {}
+
+
+def test_the_last_cluster_of_a_namespace_leaves_no_znode(stage: Stage) -> None:
+    bookies(stage, "Delete")
+    stage.delete(BOOKKEEPER, "bk")
+    for number in range(2):
+        stage.delete("Pod", f"bk-bookie-{number}-0")
+    reconcile_until_gone(stage, BOOKKEEPER, "bk")
+    assert set(stage.ensemble.znodes) == {"/"}
+
+
+def test_a_deleted_database_takes_its_ledgers_its_password_and_its_volumes_with_it(stage: Stage) -> None:
+    database(stage, "Delete")
+    assert stage.live("Secret", "db-herddb-credentials") is not None
+    stage.delete(HERDDB, "db")
+    reconcile_until_gone(stage, HERDDB, "db")
+    assert [path for path in stage.ensemble.znodes if path.startswith(f"/{stage.namespace}/db")] == []
+    assert [ledger for ledger in (7, 8, 9) if ledger_znode(stage, ledger) in stage.ensemble.znodes] == []
+    assert f"/{stage.namespace}/bk/ledgers/LAYOUT" in stage.ensemble.znodes
+    assert (claims(stage), stage.live("Secret", "db-herddb-credentials")) == ({}, None)
+
+
+def test_of_a_dropped_tablespace_its_log_is_deleted_and_no_other_log(stage: Stage) -> None:
+    database(stage, "Retain")
+    stage.declare(TABLESPACE, "flights", {"herdDBRef": {"name": "db"}, "replicas": 1, "deletionPolicy": "Delete"})
+    stage.settle(TABLESPACE, "flights")
+    stage.set_status(TABLESPACE, "flights", {"uuid": MADE_UP})
+    stage.delete(TABLESPACE, "flights")
+    reconcile_until_gone(stage, TABLESPACE, "flights")
+    assert [ledger for ledger in (7, 8, 9) if ledger_znode(stage, ledger) in stage.ensemble.znodes] == [9]
+    left = [path for path in stage.ensemble.znodes if MADE_UP in path or OTHER in path]
+    heartbeats = replicas_path(herd_root(stage), OTHER)
+    assert sorted(left) == sorted([ledgers_path(herd_root(stage), OTHER), heartbeats, f"{heartbeats}/db-herddb-0"])
+
+
+def test_a_tablespace_that_was_never_made_goes_without_a_drop(stage: Stage) -> None:
+    stage.declare(TABLESPACE, "flights", {"herdDBRef": {"name": "db"}, "deletionPolicy": "Delete"})
+    stage.settle(TABLESPACE, "flights")
+    stage.delete(TABLESPACE, "flights")
+    stage.reconcile(TABLESPACE, "flights")
+    assert stage.live(TABLESPACE, "flights") is None
+
+
+def test_an_ensemble_waits_until_the_bookies_have_deleted_their_metadata_in_it(dynamic: DynamicClient, namespace: str) -> None:
+    stage = ensemble(Stage(dynamic, namespace, PlayedEnsembles(ZooKeeperNames(ObjectKey(namespace, "zk")).address(1))), "Delete")
+    stage.declare(BOOKKEEPER, "bk", {"zooKeeperRef": {"name": "zk"}, "bookies": 1, "deletionPolicy": "Delete"})
+    stage.settle(BOOKKEEPER, "bk")
+    stage.delete(ZOOKEEPER, "zk")
+    stage.delete(BOOKKEEPER, "bk")
+    stage.settle(ZOOKEEPER, "zk")
+    assert stage.live("StatefulSet", "zk-zookeeper") is not None
+    assert stage.condition(ZOOKEEPER, "zk", "Progressing") == ("True", "WaitingForDependents")
+    reconcile_until_gone(stage, BOOKKEEPER, "bk")
+    assert set(stage.ensemble.znodes) == {"/"}
+    stage.delete("Pod", "zk-zookeeper-0")
+    reconcile_until_gone(stage, ZOOKEEPER, "zk")
+
+
+def test_a_deletion_waits_for_a_silent_backend_and_gives_it_up_with_an_event(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    bookies(stage, "Delete")
+    for number in range(2):
+        stage.delete("StatefulSet", f"bk-bookie-{number}")
+        stage.delete("Pod", f"bk-bookie-{number}-0")
+    stage.delete(BOOKKEEPER, "bk")
+    stage.ensemble.silent = True
+    for _ in range(5):
+        stage.reconcile(BOOKKEEPER, "bk")
+        stage.let_claims_go()
+    assert (claims(stage), finalizers(stage, BOOKKEEPER, "bk")) == ({}, [names.FINALIZER])
+    assert stage.condition(BOOKKEEPER, "bk") == ("Unknown", "Unreadable")
+    monkeypatch.setattr(deletion, "PATIENCE_SECONDS", 0.0)
+    reconcile_until_gone(stage, BOOKKEEPER, "bk")
+    (told,) = [event for event in stage.events("bk") if event["reason"] == "DeletionGivenUp"]
+    root = BookKeeperNames(ObjectKey(stage.namespace, "bk")).ledgers_root
+    assert (told["type"], root in told["message"]) == ("Warning", True)
+
+
+def test_a_paused_resource_keeps_its_data_when_it_is_deleted_and_goes_once_it_is_not_paused(stage: Stage) -> None:
+    ensemble(stage, "Delete")
+    stage.patch(ZOOKEEPER, "zk", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: "true"}}})
+    stage.delete(ZOOKEEPER, "zk")
+    stage.settle(ZOOKEEPER, "zk")
+    assert stage.live("StatefulSet", "zk-zookeeper") is not None
+    stage.patch(ZOOKEEPER, "zk", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
+    stage.delete("Pod", "zk-zookeeper-0")
+    reconcile_until_gone(stage, ZOOKEEPER, "zk")
+
+
+def test_data_goes_too_when_the_whole_namespace_is_deleted_and_takes_no_events_any_more(stage: Stage) -> None:
+    bookies(stage, "Delete")
+    stage.dynamic.resources.get(api_version="v1", kind="Namespace").delete(name=stage.namespace)
+    stage.delete(BOOKKEEPER, "bk")
+    for number in range(2):
+        stage.delete("Pod", f"bk-bookie-{number}-0")
+    told = len(stage.events("bk"))
+    reconcile_until_gone(stage, BOOKKEEPER, "bk")
+    assert (claims(stage), set(stage.ensemble.znodes)) == ({}, {"/"})
+    assert len(stage.events("bk")) == told
