@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, spark_configuration
 
 POD = {"POD_IP": "10.0.0.7", "POD_NAME": "flights-1-checkpoint-abcde", "POD_NAMESPACE": "demo", "SERVICE_ACCOUNT": "flights-1-checkpoint"}
