@@ -1,0 +1,215 @@
+"""The Lease on a real API server: one leads at a time, the next one takes over, and who can't renew stops in time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from control_plane import ControlPlane
+from kubernetes.client import ApiException
+from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import NotFoundError
+
+from herdkeeper.handlers import lease as lease_module
+from herdkeeper.handlers.lease import Lease
+
+PATIENCE_SECONDS = 20.0
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fifth of the durations, and more tries in them."""
+    monkeypatch.setattr(lease_module, "DURATION_SECONDS", 3.0)
+    monkeypatch.setattr(lease_module, "RENEW_DEADLINE_SECONDS", 2.0)
+    monkeypatch.setattr(lease_module, "RETRY_SECONDS", 0.1)
+
+
+class Cable:
+    """A dynamic client that can be cut off from the API server."""
+
+    def __init__(self, client: DynamicClient) -> None:
+        self._client = client
+        self.cut = threading.Event()
+
+    def request(self, verb: str, path: str, **arguments: Any) -> Any:
+        if self.cut.is_set():
+            raise ApiException(status=503, reason="cut off")
+        return self._client.request(verb, path, **arguments)
+
+
+@dataclass
+class Candidate:
+    """A process that wants to lead. `held_at_loss` is what `held` answered when the loss was told."""
+
+    name: str
+    cable: Cable
+    namespace: str
+    losses: list[bool] = field(default_factory=list)
+    led: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.lease = Lease(self.cable, self.namespace, self.name, self._lost)  # type: ignore[arg-type]
+
+    def compete(self) -> None:
+        """Acquire in a thread."""
+
+        def acquire() -> None:
+            if self.lease.acquire():
+                self.led.set()
+
+        threading.Thread(target=acquire, daemon=True).start()
+
+    def _lost(self) -> None:
+        self.losses.append(self.lease.held())
+
+
+@dataclass
+class Election:
+    """Candidates for the Lease of one namespace."""
+
+    dynamic: DynamicClient
+    namespace: str
+    candidates: list[Candidate] = field(default_factory=list)
+
+    def candidate(self, name: str) -> Candidate:
+        found = Candidate(name, Cable(self.dynamic), self.namespace)
+        self.candidates.append(found)
+        return found
+
+    def spec(self) -> dict[str, Any]:
+        leases = self.dynamic.resources.get(api_version="coordination.k8s.io/v1", kind="Lease")
+        try:
+            return dict(leases.get(name=lease_module.NAME, namespace=self.namespace).to_dict()["spec"])
+        except NotFoundError:
+            return {}
+
+
+@pytest.fixture
+def election(control_plane: ControlPlane, namespace: str) -> Iterator[Election]:
+    election = Election(control_plane.dynamic_client(), namespace)
+    yield election
+    for candidate in election.candidates:
+        candidate.lease.release()
+
+
+def wait_until(what: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
+    deadline = time.monotonic() + seconds
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.02)  # between polls of the condition
+
+
+def test_the_first_candidate_leads_and_says_so_in_the_lease(election: Election) -> None:
+    first = election.candidate("first")
+    assert not first.lease.held()
+    assert first.lease.acquire()
+    assert first.lease.held()
+    spec = election.spec()
+    assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("first", 3, 1)
+
+
+def test_a_second_candidate_does_not_lead_while_the_first_one_renews(election: Election) -> None:
+    first, second = election.candidate("first"), election.candidate("second")
+    first.lease.acquire()
+    second.compete()
+    begun, renewals = time.monotonic(), set()
+    while time.monotonic() - begun < 2 * lease_module.DURATION_SECONDS:  # longer than a Lease lasts that nobody renews
+        renewals.add(election.spec()["renewTime"])
+        assert not second.led.wait(0.05)
+    assert (first.lease.held(), second.lease.held(), first.losses) == (True, False, [])
+    assert len(renewals) > 10
+    assert election.spec()["leaseTransitions"] == 1
+
+
+def test_a_released_lease_is_taken_over_at_once(election: Election) -> None:
+    first, second = election.candidate("first"), election.candidate("second")
+    first.lease.acquire()
+    second.compete()
+    released = time.monotonic()
+    first.lease.release()
+    assert second.led.wait(PATIENCE_SECONDS)
+    assert time.monotonic() - released < lease_module.DURATION_SECONDS, "it waited for the end instead"
+    assert (first.lease.held(), second.lease.held(), first.losses) == (False, True, [])
+    spec = election.spec()
+    assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("second", 2)
+
+
+def test_a_leader_that_is_cut_off_is_told_of_its_loss_once_and_before_another_leads(election: Election) -> None:
+    first, second = election.candidate("first"), election.candidate("second")
+    first.lease.acquire()
+    second.compete()
+    first.cable.cut.set()
+    while not second.led.wait(0.02):
+        assert not (first.lease.held() and second.lease.held())
+    assert (first.losses, first.lease.held()) == ([False], False)
+    first.cable.cut.clear()
+    assert not first.lease.held()
+    assert election.spec()["holderIdentity"] == "second"
+
+
+def test_a_leader_does_not_count_as_one_as_soon_as_it_might_be_replaced(election: Election) -> None:
+    first = election.candidate("first")
+    first.lease.acquire()
+    cut = time.monotonic()
+    first.cable.cut.set()
+    wait_until(lambda: not first.lease.held())
+    assert time.monotonic() - cut < lease_module.DURATION_SECONDS - 0.5
+    wait_until(lambda: bool(first.losses))
+
+
+def test_a_short_silence_of_the_api_server_costs_no_leadership(election: Election) -> None:
+    first = election.candidate("first")
+    first.lease.acquire()
+    first.cable.cut.set()
+    silence_ends = time.monotonic() + lease_module.RENEW_DEADLINE_SECONDS / 2
+    wait_until(lambda: time.monotonic() > silence_ends)
+    before = election.spec()["renewTime"]
+    first.cable.cut.clear()
+    wait_until(lambda: election.spec()["renewTime"] != before)
+    assert (first.lease.held(), first.losses) == (True, [])
+
+
+def test_a_process_that_starts_again_under_its_old_name_leads_at_once(election: Election) -> None:
+    before = election.candidate("pod-0")
+    before.lease.acquire()
+    before.lease.give_up()  # it ended without a release
+    again = election.candidate("pod-0")
+    begun = time.monotonic()
+    assert again.lease.acquire()
+    assert time.monotonic() - begun < lease_module.DURATION_SECONDS
+    assert election.spec()["leaseTransitions"] == 1
+
+
+def test_a_candidate_that_gives_up_never_leads(election: Election) -> None:
+    first, second = election.candidate("first"), election.candidate("second")
+    first.lease.acquire()
+    answers: list[bool] = []
+    thread = threading.Thread(target=lambda: answers.append(second.lease.acquire()), daemon=True)
+    thread.start()
+    second.lease.give_up()
+    thread.join(PATIENCE_SECONDS)
+    first.lease.release()
+    assert (answers, second.lease.held(), election.spec()["holderIdentity"]) == ([False], False, "")
+
+
+def test_a_release_leaves_the_lease_of_another_alone(election: Election) -> None:
+    first, second = election.candidate("first"), election.candidate("second")
+    first.lease.acquire()
+    first.lease.release()
+    second.lease.acquire()
+    first.lease.release()
+    assert (election.spec()["holderIdentity"], second.lease.held()) == ("second", True)
+
+
+def test_of_candidates_that_come_at_the_same_moment_one_leads(election: Election) -> None:
+    candidates = [election.candidate(f"candidate-{number}") for number in range(5)]
+    for candidate in candidates:
+        candidate.compete()
+    wait_until(lambda: any(candidate.led.is_set() for candidate in candidates))
+    begun = time.monotonic()
+    while time.monotonic() - begun < 1.0:
+        assert sum(candidate.lease.held() for candidate in candidates) == 1
