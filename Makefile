@@ -14,7 +14,7 @@ demo: ## from nothing to a replicated SQL database with data, checkpointed and a
 demo-clean: cluster-clean ## removes what the demo made
 
 test: ## all checks and tests, from fast to real
-	@e2e/bootstrap/stages.sh lint types imports verify-generated unit unit-java integration
+	@e2e/bootstrap/stages.sh lint types imports verify-generated unit unit-java integration e2e
 
 lint: ## style
 	@$(run) ruff check && $(run) ruff format --check

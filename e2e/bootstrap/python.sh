@@ -18,7 +18,9 @@ python=$(find_python) || {
   "$here/apt.sh" no-python-with-environments=python3-venv
   python=$(find_python) || fail "no Python of at least 3.11 with venv: install one, then run this again."
 }
-environment=$cache/venv-$(content_key "$repo/pyproject.toml" "$repo/requirements.lock" "$here/python.sh")
+# what stands before the settings of tools is what names dependencies
+needs=$(sed '/^\[tool\./,$d' "$repo/pyproject.toml" | sha256sum | cut -c1-12)
+environment=$cache/venv-$needs-$(content_key "$repo/requirements.lock" "$here/python.sh")
 if [ ! -f "$environment/complete" ]; then
   begun=$SECONDS
   say "making the Python environment (about two minutes)"

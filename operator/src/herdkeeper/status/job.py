@@ -108,7 +108,7 @@ def _observe(seen: JobObserved, job_name: str) -> _Run:
             return _Run("Succeeded", "the job ended", said, {**fields, "phase": "Succeeded", "completedAt": completed})
         case "Failed":
             return _Run("Failed", _failure(job, said), said, {**fields, "phase": "Failed", "completedAt": _failed_at(job)})
-    if any(pod.get("status", {}).get("phase") == "Running" for pod in pods):
+    if any(pod.get("status", {}).get("phase") in ("Running", "Succeeded") for pod in pods):
         return _Run("Running", "the job runs", said, {**fields, "phase": "Running"})
     trouble = pod_trouble(pods[-1]) if pods else "no pod yet"
     return _Run("Pending", f"the job's pod waits: {trouble}", said, {**fields, "phase": "Pending"})

@@ -1,0 +1,72 @@
+"""What objects say about their health, and how a failure is explained."""
+
+from __future__ import annotations
+
+import pytest
+
+from herdkeeper_e2e.conditions import all_ready, not_ready_reason, pod_problem, unfinished_reason
+from herdkeeper_e2e.diagnosis import condition_lines, event_lines, pod_lines
+from herdkeeper_e2e.waiting import Pending
+
+
+def resource(kind: str, status: str, generation: int = 1, observed: int = 1) -> dict:
+    ready = {"type": "Ready", "status": status, "reason": "Because", "message": "so it is", "observedGeneration": observed}
+    return {"kind": kind, "metadata": {"name": "x", "generation": generation}, "status": {"conditions": [ready]}}
+
+
+def pod(**status) -> dict:
+    return {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n"}, "status": status}
+
+
+def test_a_resource_is_ready_only_for_its_present_generation():
+    assert not_ready_reason(resource("Tablespace", "True")) is None
+    assert "present generation" in str(not_ready_reason(resource("Tablespace", "True", generation=2)))
+    assert not_ready_reason(resource("Tablespace", "False")) == "Because: so it is"
+
+
+def test_of_several_resources_that_wait_the_first_in_order_is_named_with_its_reason():
+    answer = all_ready([resource("Tablespace", "False"), resource("ZooKeeperCluster", "False"), resource("HerdDBCluster", "True")], 3)
+    assert isinstance(answer, Pending)
+    assert answer.reason == "ZooKeeperCluster/x: Because: so it is; after it Tablespace/x"
+
+
+def test_resources_that_do_not_exist_yet_are_waited_for():
+    assert isinstance(all_ready([resource("Tablespace", "True")], 2), Pending)
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"), [({}, "no phase yet"), ({"phase": "Failed", "message": "m"}, "Failed: m"), ({"phase": "Succeeded"}, None)]
+)
+def test_a_job_is_unfinished_until_it_succeeded(status, reason):
+    assert unfinished_reason({"status": status}) == reason
+
+
+@pytest.mark.parametrize(
+    ("status", "problem"),
+    [
+        ({"phase": "Succeeded"}, None),
+        ({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}, None),
+        (
+            {"phase": "Pending", "containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ErrImagePull", "message": "no"}}}]},
+            "c waits: ErrImagePull no",
+        ),
+        (
+            {"phase": "Failed", "containerStatuses": [{"name": "c", "state": {"terminated": {"exitCode": 78, "message": "disks"}}}]},
+            "c ended with code 78: disks",
+        ),
+        ({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}, "Unschedulable:"),
+        ({"phase": "Unknown"}, "phase Unknown"),
+    ],
+)
+def test_a_pod_s_problem_is_its_nearest_cause(status, problem):
+    assert pod_problem(pod(**status)) == problem
+
+
+def test_a_diagnosis_names_what_does_not_hold_and_the_newest_warnings_first_of_all():
+    assert list(condition_lines([resource("Tablespace", "False")])) == ["Tablespace/x: Ready=False Because: so it is"]
+    assert list(pod_lines([pod(phase="Unknown")])) == ["p on n: phase Unknown (0 restarts)"]
+    events = [
+        {"type": kind, "involvedObject": {"kind": "Pod", "name": "p"}, "reason": "R", "message": kind, "lastTimestamp": at, "metadata": {}}
+        for kind, at in (("Normal", "3"), ("Warning", "2"), ("Warning", "1"))
+    ]
+    assert event_lines(events) == ["1 Warning Pod/p R: Warning", "2 Warning Pod/p R: Warning"]

@@ -1,0 +1,54 @@
+"""What a writer's history proves about a table."""
+
+from __future__ import annotations
+
+import pytest
+
+from herdkeeper_e2e.history import Event, EventKind, HistoryError, gaps, judge, parse_history
+
+ACKNOWLEDGED, UNKNOWN, MARK = EventKind.ACKNOWLEDGED, EventKind.UNKNOWN, EventKind.MARK
+
+
+def acknowledged(at: float, row: int) -> Event:
+    return Event(at, ACKNOWLEDGED, row)
+
+
+def test_a_row_that_was_acknowledged_and_is_not_in_the_table_is_lost():
+    verdict = judge([acknowledged(1, 0), acknowledged(2, 1)], [0])
+    assert verdict.lost == (1,)
+    assert "1 of 2 acknowledged rows are lost" in str(verdict.violation)
+
+
+def test_a_row_whose_answer_was_lost_may_be_there_or_not():
+    events = [acknowledged(1, 0), Event(2, UNKNOWN, 1), Event(3, UNKNOWN, 2)]
+    verdict = judge(events, [0, 2])
+    assert (verdict.violation, verdict.unknown, verdict.unknown_durable) == (None, 2, 1)
+
+
+def test_a_row_that_nobody_wrote_is_a_violation():
+    assert "rows are in the table that nobody wrote" in str(judge([acknowledged(1, 0)], [0, 7]).violation)
+
+
+def test_a_gap_begins_with_the_last_success_before_the_fault():
+    events = [acknowledged(1, 0), acknowledged(2, 1), Event(2.5, MARK, name="kill"), acknowledged(9, 2), acknowledged(9.5, 3)]
+    assert [(gap.fault, gap.seconds) for gap in gaps(events)] == [("kill", 7)]
+
+
+def test_each_fault_has_its_own_gap():
+    events = [acknowledged(1, 0), Event(2, MARK, name="one"), acknowledged(4, 1), Event(5, MARK, name="two"), acknowledged(10, 2)]
+    assert [(gap.fault, gap.seconds) for gap in gaps(events)] == [("one", 3), ("two", 6)]
+
+
+def test_writes_that_never_resumed_are_no_gap_but_an_error():
+    with pytest.raises(HistoryError, match="after the mark 'kill'"):
+        gaps([acknowledged(1, 0), Event(2, MARK, name="kill")])
+
+
+def test_a_history_survives_its_file():
+    events = [acknowledged(1.25, 0), Event(2.5, MARK, name="kill"), Event(3.0, UNKNOWN, 1)]
+    assert parse_history(event.to_line() for event in events) == events
+
+
+def test_a_line_that_is_no_event_is_named():
+    with pytest.raises(HistoryError, match="line 2"):
+        parse_history([acknowledged(1, 0).to_line(), '{"at": 1'])
