@@ -96,7 +96,7 @@ def helm() -> Path:
 def running(folder: Path) -> Iterator[ControlPlane]:
     """A control plane with its state in `folder`, stopped at the end. RuntimeError with the log's end when it does not become ready."""
     paths = binaries()
-    etcd_port, peer_port, api_port = _free_ports(3)
+    etcd_port, peer_port, api_port = free_ports(3)
     _write_identities(folder, api_port)
     processes = [
         _started(_etcd_command(paths["etcd"], folder, (etcd_port, peer_port)), folder / "etcd.log"),
@@ -112,7 +112,7 @@ def running(folder: Path) -> Iterator[ControlPlane]:
             process.wait()
 
 
-def _free_ports(count: int) -> tuple[int, ...]:
+def free_ports(count: int) -> tuple[int, ...]:
     """Ports that nobody listens on; all are held until the last is known, so that they differ."""
     holders = [socket.socket() for _ in range(count)]
     try:

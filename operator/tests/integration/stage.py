@@ -20,7 +20,7 @@ from herdkeeper.domain.names import BookKeeperNames
 from herdkeeper.execute.action import Hands
 from herdkeeper.execute.kubernetes import KubernetesWriter
 from herdkeeper.metrics import WRITES
-from herdkeeper.observe.kubernetes import SECRETS, SHARED, WORKLOADS, KubernetesReader
+from herdkeeper.observe.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS, KubernetesReader
 from herdkeeper.observe.world import World
 from herdkeeper.reconcile import Key, Result, reconcile, steps_by_kind
 from herdkeeper.settings import Settings
@@ -31,8 +31,8 @@ CLAIM = "PersistentVolumeClaim"
 MERGE_PATCH = "application/merge-patch+json"
 ZOOKEEPER_ADDRESS = "zookeeper.elsewhere.svc:2181"
 STEPS = steps_by_kind(Settings())
-MADE = {kind: api_version for api_version, kind in (*WORKLOADS, *SHARED, *SECRETS)}
-"""apiVersion by kind of what the clusters may own."""
+MADE = {kind: api_version for api_version, kind in (*WORKLOADS, *SHARED, *SECRETS, *JOBS)}
+"""apiVersion by kind of what the operator may make, and pods."""
 
 
 def written() -> float:
@@ -42,22 +42,27 @@ def written() -> float:
 
 @dataclass
 class Stage:
-    """What a test declares, plays and looks at. `ensemble` is the ZooKeeper at ZOOKEEPER_ADDRESS."""
+    """What a test declares, plays and looks at, as an administrator. `ensemble` is the ZooKeeper at ZOOKEEPER_ADDRESS.
+
+    `operator` is the operator's own client, where it shall have no more rights than its ServiceAccount; else it is an administrator too.
+    """
 
     dynamic: DynamicClient
     namespace: str
     ensembles: PlayedEnsembles = field(default_factory=lambda: PlayedEnsembles(ZOOKEEPER_ADDRESS))
     nodes: PlayedNodes = field(default_factory=PlayedNodes)
     leads: bool = True
+    operator: DynamicClient | None = None
 
     @property
     def ensemble(self) -> PlayedEnsemble:
         return self.ensembles.ensemble
 
     def hands(self, client: Any = None) -> Hands:
-        """Hands that write with `client`, by default with the stage's own."""
-        world = World(KubernetesReader(self.dynamic), self.ensembles, self.nodes)
-        return Hands(KubernetesWriter(client or self.dynamic), world, lambda: self.leads)
+        """Hands that write with `client`, by default with the operator's."""
+        operator = self.operator or self.dynamic
+        world = World(KubernetesReader(operator), self.ensembles, self.nodes)
+        return Hands(KubernetesWriter(client or operator), world, lambda: self.leads)
 
     def reconcile(self, kind: str, name: str, hands: Hands | None = None) -> Result:
         return reconcile(Key(kind, self.namespace, name), STEPS[kind], hands or self.hands())
