@@ -1,0 +1,100 @@
+"""Resources and observations that the plans' tests begin with: the quickstart, seen whole and healthy. Tests change one thing of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.api.bookkeeper_cluster import BookKeeperClusterStatus
+from herdkeeper.api.resource import Condition
+from herdkeeper.domain.observed.objects import Json, Objects
+from herdkeeper.plan.intent import with_intent
+from herdkeeper.schema.defaulting import stored
+
+EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+
+
+def quickstart(kind: str) -> Any:
+    """A resource of examples/quickstart.yaml, as the API server stores it in the namespace `demo`."""
+    for document in yaml.safe_load_all((EXAMPLES / "quickstart.yaml").read_text()):
+        if document["kind"] == kind:
+            found = stored(document, "demo")
+            metadata = found.metadata.model_copy(update={"uid": f"uid-of-{found.metadata.name}", "generation": 1})
+            return found.model_copy(update={"metadata": metadata})
+    raise KeyError(kind)
+
+
+def with_spec(resource: Any, **changes: Any) -> Any:
+    """The resource with other fields in its spec."""
+    return resource.model_copy(update={"spec": resource.spec.model_copy(update=changes)})
+
+
+def with_metadata(resource: Any, **changes: Any) -> Any:
+    """The resource with other metadata."""
+    return resource.model_copy(update={"metadata": resource.metadata.model_copy(update=changes)})
+
+
+def with_status(resource: Any, **fields: Any) -> Any:
+    """The resource with a status of these fields."""
+    kind = type(resource).model_fields["status"].annotation.__args__[0]
+    return resource.model_copy(update={"status": kind(**fields)})
+
+
+def ready(resource: Any, **fields: Any) -> Any:
+    """The resource, Ready for its present generation, with these status fields besides."""
+    condition = Condition(
+        type="Ready",
+        status="True",
+        reason="Ready",
+        message="serves",
+        last_transition_time="2026-01-01T00:00:00Z",
+        observed_generation=resource.metadata.generation,
+    )
+    return with_status(resource, conditions=(condition,), **fields)
+
+
+def bookkeeper_serving() -> BookKeeperCluster:
+    """The quickstart's bookies, Ready."""
+    found: BookKeeperCluster = ready(
+        quickstart("BookKeeperCluster"),
+        zoo_keeper_address="zk-0:2181",
+        ledgers_root="/demo/bk/ledgers",
+        instance_id="an-instance",
+        ready_bookies=4,
+    )
+    assert isinstance(found.status, BookKeeperClusterStatus)
+    return found
+
+
+def live(manifests: Iterable[Json]) -> dict[tuple[str, str], Json]:
+    """Manifests as they are once applied, by kind and name."""
+    found = {}
+    for manifest in manifests:
+        marked = with_intent(manifest)
+        metadata = {**marked["metadata"], "uid": f"uid-{marked['kind']}-{marked['metadata']['name']}"}
+        found[(marked["kind"], marked["metadata"]["name"])] = {**marked, "metadata": metadata}
+    return found
+
+
+def pods(names: Iterable[str], **status: Any) -> dict[tuple[str, str], Json]:
+    """Ready pods, or pods of another status."""
+    return {
+        ("Pod", name): {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "uid": f"uid-{name}"}, "status": status or READY}
+        for name in names
+    }
+
+
+def claim(name: str, **annotations: str) -> dict[tuple[str, str], Json]:
+    """A volume claim with annotations."""
+    metadata = {"name": name, "uid": f"uid-{name}", "annotations": dict(annotations)}
+    return {("PersistentVolumeClaim", name): {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}}
+
+
+def objects(*parts: Mapping[tuple[str, str], Json]) -> Objects:
+    """All of these together; later ones win."""
+    return Objects({key: item for part in parts for key, item in part.items()})

@@ -1,0 +1,160 @@
+"""Bookies: one metadata root, one identity per pair of disks, one disturbance at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from situations import claim, live, objects, pods, quickstart, with_spec, with_status
+
+from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie, build_bookies_shared
+from herdkeeper.domain import names
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import Apply, Create, Delete, FormatLedgersRoot
+from herdkeeper.plan.bookkeeper import plan_bookkeeper
+
+CLUSTER = quickstart("BookKeeperCluster")
+STORE = MetadataStore("zk-0:2181", serving=True)
+TOKENS = ("aaaaaa", "bbbbbb", "cccccc", "dddddd")
+IDENTITIES = tuple(BookieIdentity(number, f"bk-bookie-{number}-{token}") for number, token in enumerate(TOKENS))
+IDS = frozenset(identity.bookie_id for identity in IDENTITIES)
+PODS = [f"bk-bookie-{number}-0" for number in range(4)]
+HEALTHY = LedgersMetadata("an-instance", IDS, frozenset(), IDS, "bk-autorecovery-0", under_replicated=False)
+NEW = replace(HEALTHY, writable=frozenset(), cookies=frozenset(), auditor=None)
+
+
+def claims(*numbers: int, kinds=("journal", "ledgers")):
+    annotations = {number: {names.BOOKIE_ID_ANNOTATION: IDENTITIES[number].bookie_id} for number in numbers}
+    return [claim(f"bk-bookie-{number}-{kind}", **annotations[number]) for number in numbers for kind in kinds]
+
+
+def settled(cluster=CLUSTER):
+    made = [*build_bookies_shared(cluster, STORE.address), *build_autorecovery(cluster, STORE.address)]
+    return live([*made, *(build_bookie(cluster, identity, STORE.address) for identity in IDENTITIES)])
+
+
+def plan(*parts, cluster=CLUSTER, metadata=HEALTHY, store=STORE):
+    return plan_bookkeeper(cluster, BookKeeperObserved(objects(*parts), store, metadata, TOKENS))
+
+
+def names_of(plan, kind, action=Apply):
+    return [step.manifest["metadata"]["name"] for step in plan.actions if isinstance(step, action) and step.manifest["kind"] == kind]
+
+
+def test_without_an_ensemble_or_an_answer_of_it_nothing_is_done():
+    for made in (plan(store=StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, "not there")), plan(metadata=Unknown("no answer"))):
+        assert made.actions == ()
+        assert made.wait is not None
+
+
+def test_the_metadata_root_is_made_where_nothing_is_and_nothing_else_with_it():
+    assert plan(metadata=MetadataAbsent()).actions == (FormatLedgersRoot(STORE.address, "/demo/bk/ledgers"),)
+
+
+@pytest.mark.parametrize(
+    ("situation", "parts", "cluster"),
+    [
+        ("a claim is left of an earlier life", claims(0, kinds=("journal",)), CLUSTER),
+        ("the status knows an instance id", [], with_status(CLUSTER, instance_id="an-instance")),
+    ],
+)
+def test_metadata_that_was_there_before_is_never_made_anew(situation, parts, cluster):
+    made = plan(*parts, cluster=cluster, metadata=MetadataAbsent())
+    assert made.actions == (), situation
+    assert made.wait is not None
+    assert made.wait.reason is Reason.METADATA_LOST
+
+
+def test_the_metadata_root_waits_until_the_whole_ensemble_serves():
+    made = plan(metadata=MetadataAbsent(), store=replace(STORE, serving=False))
+    assert made.actions == ()
+
+
+def test_both_claims_of_a_new_bookie_carry_the_same_fresh_identity():
+    made = plan(metadata=NEW)
+    created = [step.manifest["metadata"] for step in made.actions if isinstance(step, Create)]
+    assert len(created) == 8
+    for identity in IDENTITIES:
+        own = [item for item in created if item["name"].startswith(f"bk-bookie-{identity.number}-")]
+        assert [item["annotations"][names.BOOKIE_ID_ANNOTATION] for item in own] == [identity.bookie_id] * 2
+
+
+def test_a_pair_that_was_cut_off_after_the_first_claim_is_completed_with_that_claim_s_identity():
+    annotated = claim("bk-bookie-0-journal", **{names.BOOKIE_ID_ANNOTATION: "bk-bookie-0-zzzzzz"})
+    made = plan(annotated, metadata=NEW)
+    completed = next(step.manifest for step in made.actions if isinstance(step, Create))
+    assert completed["metadata"]["name"] == "bk-bookie-0-ledgers"
+    assert completed["metadata"]["annotations"][names.BOOKIE_ID_ANNOTATION] == "bk-bookie-0-zzzzzz"
+
+
+@pytest.mark.parametrize(
+    ("situation", "parts", "metadata"),
+    [
+        ("its cookie is there", claims(1, 2, 3), HEALTHY),
+        ("its StatefulSet is there", [*claims(1, 2, 3), settled()], NEW),
+        ("one of its claims is gone", [*claims(1, 2, 3), *claims(0, kinds=("journal",)), settled()], HEALTHY),
+    ],
+)
+def test_a_bookie_that_served_gets_no_empty_volume(situation, parts, metadata):
+    made = plan(*parts, metadata=metadata)
+    assert [name for name in names_of(made, "PersistentVolumeClaim", Create) if "bookie-0" in name] == [], situation
+    assert made.wait is not None
+    assert made.wait.reason is Reason.CLAIM_LOST
+
+
+def test_claims_of_two_different_bookies_are_not_joined():
+    other = claim("bk-bookie-0-ledgers", **{names.BOOKIE_ID_ANNOTATION: "bk-bookie-0-zzzzzz"})
+    made = plan(*claims(0, 1, 2, 3), other)
+    assert made.wait is not None
+    assert made.wait.reason is Reason.CLAIM_LOST
+    assert "bk-bookie-0" not in names_of(made, "StatefulSet")
+
+
+def test_autorecovery_starts_once_a_bookie_has_registered_since_an_auditor_without_bookies_ends_itself():
+    assert names_of(plan(metadata=NEW), "Deployment") == []
+    assert names_of(plan(*claims(0, 1, 2, 3)), "Deployment") == ["bk-autorecovery"]
+
+
+def test_a_settled_cluster_gets_nothing():
+    made = plan(*claims(0, 1, 2, 3), settled(), pods(PODS))
+    assert (made.actions, made.wait, made.look_again_seconds) == ((), None, None)
+
+
+CHANGED = with_spec(CLUSTER, image="herdkeeper/bookkeeper:0.2.0")
+
+
+def rolled(metadata=HEALTHY, store=STORE, ready=PODS):
+    return plan(*claims(0, 1, 2, 3), settled(), pods(ready), cluster=CHANGED, metadata=metadata, store=store)
+
+
+def test_a_change_reaches_one_serving_bookie_at_a_time():
+    made = rolled()
+    assert names_of(made, "StatefulSet") == ["bk-bookie-0"]
+    assert made.wait is not None
+    assert made.wait.reason is Reason.WAITING_FOR_OTHERS
+
+
+@pytest.mark.parametrize(
+    ("situation", "changes"),
+    [
+        ("ledgers are under-replicated", {"metadata": replace(HEALTHY, under_replicated=True)}),
+        ("not all ZooKeeper members serve", {"store": replace(STORE, serving=False)}),
+    ],
+)
+def test_no_serving_bookie_is_changed_while_the_stack_is_not_whole(situation, changes):
+    assert names_of(rolled(**changes), "StatefulSet") == [], situation
+
+
+def test_a_bookie_that_does_not_serve_is_changed_first_and_the_others_wait_for_it():
+    assert names_of(rolled(ready=[PODS[0], PODS[1], PODS[3]]), "StatefulSet") == ["bk-bookie-2"]
+
+
+def test_autorecovery_that_the_spec_switched_off_is_removed_by_uid():
+    off = with_spec(CLUSTER, auto_recovery=CLUSTER.spec.auto_recovery.model_copy(update={"enabled": False}))
+    made = plan(*claims(0, 1, 2, 3), settled(), pods(PODS), cluster=off)
+    assert {(step.kind, step.uid) for step in made.actions if isinstance(step, Delete)} == {
+        ("Deployment", "uid-Deployment-bk-autorecovery"),
+        ("ConfigMap", "uid-ConfigMap-bk-autorecovery"),
+    }
