@@ -1,0 +1,126 @@
+"""What a deletion takes with it, in which order, and what it never touches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from situations import claim, live, objects, pods, quickstart, with_metadata, with_spec, with_status
+from test_plan_tablespace import RECORD, SETTLED
+
+from herdkeeper.build.bookkeeper import build_bookies_shared
+from herdkeeper.build.zookeeper import build_zookeeper
+from herdkeeper.domain import names
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore
+from herdkeeper.domain.observed.tablespace import RecordAbsent, VersionedRecord
+from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan import deletion
+from herdkeeper.plan.action import Delete, DeleteLogs, DeleteZnodes, DropTablespace, SetFinalizer
+
+ZOOKEEPER, BOOKKEEPER, TABLESPACE = (quickstart(kind) for kind in ("ZooKeeperCluster", "BookKeeperCluster", "Tablespace"))
+METADATA = LedgersMetadata("an-instance", frozenset(), frozenset(), frozenset(), None, under_replicated=False)
+STORE = MetadataStore("zk-0:2181", serving=True)
+MINE = with_status(TABLESPACE, uuid="a-uuid")
+LATE = deletion.PATIENCE_SECONDS + 1
+
+
+def bookkeeper_plan(*parts, metadata=METADATA, dependents=(), age=1.0):
+    return deletion.plan_bookkeeper_deletion(BOOKKEEPER, BookKeeperObserved(objects(*parts), STORE, metadata, (), dependents), age)
+
+
+def gives_up(plan) -> bool:
+    return [action.reason for action in plan.actions if isinstance(action, SetFinalizer)] == [Reason.DELETION_GIVEN_UP]
+
+
+@pytest.mark.parametrize(
+    ("policy", "finalizers", "deleting", "expected"),
+    [
+        ("Delete", (), None, True),
+        ("Delete", (names.FINALIZER,), None, None),
+        ("Retain", (names.FINALIZER,), None, False),
+        ("Retain", (names.FINALIZER,), "2026-01-01T00:00:00Z", False),
+        ("Retain", (), None, None),
+        ("Delete", (), "2026-01-01T00:00:00Z", None),
+    ],
+)
+def test_the_finalizer_follows_the_policy_and_is_never_added_to_what_is_going(policy, finalizers, deleting, expected):
+    resource = with_metadata(with_spec(ZOOKEEPER, deletion_policy=policy), finalizers=finalizers, deletion_timestamp=deleting)
+    step = deletion.finalizer_step(resource)
+    assert (None if step is None else step.present) == expected
+
+
+def test_servers_go_before_volumes_and_volumes_before_the_finalizer():
+    volume = claim("data-zk-zookeeper-0")
+    running = ZooKeeperObserved(objects(live(build_zookeeper(ZOOKEEPER, founding=False)), volume, pods(["zk-zookeeper-0"])), {})
+    stopping = ZooKeeperObserved(objects(volume, pods(["zk-zookeeper-0"])), {})
+    stopped = ZooKeeperObserved(objects(volume), {})
+    steps = [deletion.plan_zookeeper_deletion(ZOOKEEPER, seen, 1.0) for seen in (running, stopping, stopped)]
+    assert [[action.kind for action in step.actions if isinstance(action, Delete)] for step in steps] == [
+        ["StatefulSet"],
+        [],
+        ["PersistentVolumeClaim"],
+    ]
+    last = deletion.plan_zookeeper_deletion(ZOOKEEPER, ZooKeeperObserved(objects(), {}), 1.0)
+    assert [action.reason for action in last.actions if isinstance(action, SetFinalizer)] == [Reason.DATA_DELETED]
+
+
+def test_volumes_are_deleted_by_uid_and_not_twice():
+    volume = claim("data-zk-zookeeper-0")
+    assert [action.uid for action in deletion.plan_zookeeper_deletion(ZOOKEEPER, ZooKeeperObserved(objects(volume), {}), 1.0).actions] == [
+        "uid-data-zk-zookeeper-0"
+    ]
+    volume[("PersistentVolumeClaim", "data-zk-zookeeper-0")]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    plan = deletion.plan_zookeeper_deletion(ZOOKEEPER, ZooKeeperObserved(objects(volume), {}), 1.0)
+    assert plan.actions == ()
+    assert plan.wait is not None
+
+
+def test_nothing_goes_while_others_delete_their_data_with_its_help():
+    plan = bookkeeper_plan(live(build_bookies_shared(BOOKKEEPER, "zk-0:2181")), dependents=("HerdDBCluster db",))
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.WAITING_FOR_DEPENDENTS
+
+
+def test_bookkeeper_s_metadata_goes_after_the_bookies_and_before_the_finalizer():
+    assert [type(action) for action in bookkeeper_plan().actions] == [DeleteZnodes]
+    assert [type(action) for action in bookkeeper_plan(metadata=MetadataAbsent()).actions] == [SetFinalizer]
+
+
+def test_metadata_that_can_t_be_reached_is_waited_for_and_then_given_up_by_name():
+    early, late = (bookkeeper_plan(metadata=Unknown("silence"), age=age) for age in (1.0, LATE))
+    assert early.actions == ()
+    assert gives_up(late)
+    assert "/demo/bk/ledgers" in late.actions[0].message
+
+
+def test_a_tablespace_is_dropped_and_then_its_log_deleted_and_then_it_is_done():
+    assert deletion.plan_tablespace_deletion(MINE, SETTLED, 1.0).actions == (DropTablespace("db", "db-herddb-1", "flights"),)
+    dropped = replace(SETTLED, record=RecordAbsent())
+    logs = deletion.plan_tablespace_deletion(MINE, dropped, 1.0).actions[0]
+    assert isinstance(logs, DeleteLogs)
+    assert logs.uuids == ("a-uuid",)
+    assert [type(action) for action in deletion.plan_tablespace_deletion(MINE, replace(dropped, log_left=False), 1.0).actions] == [
+        SetFinalizer
+    ]
+
+
+@pytest.mark.parametrize(
+    ("situation", "tablespace", "seen"),
+    [
+        ("it was refused, since another resource has the name", TABLESPACE, SETTLED),
+        ("another tablespace has the name now", MINE, replace(SETTLED, record=VersionedRecord(replace(RECORD, uuid="another"), 0))),
+        ("ZooKeeper does not answer", MINE, replace(SETTLED, record=Unknown("silence"))),
+        ("there is no database any more", MINE, replace(SETTLED, herddb=None)),
+    ],
+)
+def test_a_tablespace_of_somebody_else_or_one_that_can_t_be_read_is_not_dropped(situation, tablespace, seen):
+    for age in (1.0, LATE):
+        plan = deletion.plan_tablespace_deletion(tablespace, seen, age)
+        assert not [action for action in plan.actions if isinstance(action, DropTablespace)], situation
+
+
+def test_a_database_that_is_gone_is_given_up_so_that_the_namespace_can_go():
+    assert gives_up(deletion.plan_tablespace_deletion(MINE, replace(SETTLED, herddb=None), LATE))

@@ -1,0 +1,99 @@
+"""SQL nodes start when a ledger can be opened, with credentials that are made once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from situations import bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec
+
+from herdkeeper.api.resource import SecretReference
+from herdkeeper.build.herddb import build_herddb
+from herdkeeper.build.log_store import LogStore
+from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import Apply, Create, EnsureZnode
+from herdkeeper.plan.herddb import plan_herddb
+
+CLUSTER = quickstart("HerdDBCluster")
+LOG = LogStore("zk-0:2181", "/demo/bk/ledgers")
+PODS = ["db-herddb-0", "db-herddb-1"]
+SEEN = HerdDBObserved(
+    objects=objects(),
+    bookkeeper=bookkeeper_serving(),
+    root_parent=False,
+    root=False,
+    credentials=None,
+    nodes={},
+    fresh_password="a-fresh-password",
+)
+SETTLED = replace(
+    SEEN,
+    objects=objects(live(build_herddb(CLUSTER, LOG, "db-herddb-credentials")), pods(PODS)),
+    root_parent=True,
+    root=True,
+    credentials=UserCredentials("herdkeeper", "secret"),
+)
+
+
+def applied(plan):
+    return [action.manifest["kind"] for action in plan.actions if isinstance(action, Apply)]
+
+
+def test_a_new_database_gets_its_znode_its_password_and_then_its_nodes():
+    plan = plan_herddb(CLUSTER, SEEN)
+    assert isinstance(plan.actions[0], EnsureZnode)
+    assert plan.actions[0].path == "/demo/db"
+    assert [action.manifest["kind"] for action in plan.actions if isinstance(action, Create)] == ["Secret"]
+    assert applied(plan)[-1] == "StatefulSet"
+
+
+def test_nodes_wait_until_as_many_bookies_serve_as_a_ledger_needs():
+    few = ready(quickstart("BookKeeperCluster"), zoo_keeper_address="zk-0:2181", ledgers_root="/demo/bk/ledgers", ready_bookies=2)
+    for bookkeeper in (None, quickstart("BookKeeperCluster"), few):
+        plan = plan_herddb(CLUSTER, replace(SEEN, bookkeeper=bookkeeper))
+        assert plan.actions == ()
+        assert plan.wait is not None
+        assert plan.wait.reason is Reason.WAITING_FOR_BOOKKEEPER
+
+
+def test_a_password_that_exists_is_never_made_again():
+    plan = plan_herddb(CLUSTER, replace(SEEN, credentials=UserCredentials("herdkeeper", "secret")))
+    assert not [action for action in plan.actions if isinstance(action, Create)]
+
+
+def test_a_named_secret_that_is_missing_is_waited_for():
+    own = with_spec(CLUSTER, credentials_secret_ref=SecretReference(name="mine"))
+    plan = plan_herddb(own, replace(SEEN, credentials=CredentialsMissing(Reason.WAITING_FOR_SECRET, "there is no Secret mine")))
+    assert plan.actions == ()
+
+
+def test_a_named_secret_is_not_changed_and_the_nodes_get_a_users_file_made_of_it():
+    own = with_spec(CLUSTER, credentials_secret_ref=SecretReference(name="mine"))
+    plan = plan_herddb(own, replace(SEEN, credentials=UserCredentials("admin", "secret")))
+    secrets = [
+        action.manifest["metadata"]["name"] for action in plan.actions if isinstance(action, Apply) and action.manifest["kind"] == "Secret"
+    ]
+    assert secrets == ["db-herddb-users"]
+
+
+def test_what_zookeeper_did_not_answer_is_waited_for():
+    plan = plan_herddb(CLUSTER, replace(SEEN, root_parent=Unknown("no answer")))
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.UNREADABLE
+
+
+def test_a_settled_database_gets_nothing():
+    plan = plan_herddb(CLUSTER, SETTLED)
+    assert (plan.actions, plan.wait) == ((), None)
+
+
+def test_serving_nodes_are_not_changed_while_the_bookies_are_not_ready():
+    changed = with_spec(CLUSTER, image="herdkeeper/herddb:0.2.0")
+    assert applied(plan_herddb(changed, SETTLED)) == ["StatefulSet"]
+    unready = bookkeeper_serving().model_copy(update={"status": bookkeeper_serving().status.model_copy(update={"conditions": ()})})
+    held = plan_herddb(changed, replace(SETTLED, bookkeeper=unready))
+    assert applied(held) == []
+    assert held.wait is not None
+    assert held.wait.reason is Reason.WAITING_FOR_OTHERS

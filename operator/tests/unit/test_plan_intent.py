@@ -1,0 +1,72 @@
+"""What differs from the intent is applied; what does not gets no write."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+from situations import live, objects
+
+from herdkeeper.domain.reason import Reason
+from herdkeeper.plan.intent import difference, settle, unsettled
+
+MANIFEST = {
+    "apiVersion": "apps/v1",
+    "kind": "StatefulSet",
+    "metadata": {"name": "x", "namespace": "demo", "labels": {"a": "1"}},
+    "spec": {
+        "replicas": 1,
+        "template": {"spec": {"containers": [{"name": "c", "resources": {"limits": {"memory": "1024Mi", "cpu": "1000m"}}}]}},
+    },
+}
+KEY = ("StatefulSet", "x")
+
+
+def stored():
+    """As the API server answers it: with defaults and status, and quantities as it writes them."""
+    found = deepcopy(live([MANIFEST])[KEY])
+    container = found["spec"]["template"]["spec"]["containers"][0]
+    container["resources"]["limits"] = {"memory": "1Gi", "cpu": "1"}
+    container["terminationMessagePath"] = "/dev/termination-log"
+    found["status"] = {"replicas": 1}
+    return found
+
+
+def test_defaults_status_and_another_way_to_write_a_quantity_are_no_difference():
+    assert unsettled(MANIFEST, objects({KEY: stored()})) is None
+
+
+def test_an_object_that_is_not_there_is_new():
+    apply = unsettled(MANIFEST, objects())
+    assert apply is not None
+    assert (apply.new, apply.reason) == (True, Reason.CREATING)
+
+
+def test_another_intent_is_applied_even_where_the_live_object_happens_to_have_it():
+    changed = {**MANIFEST, "spec": {**MANIFEST["spec"], "replicas": 2}}
+    accidental = stored()
+    accidental["spec"]["replicas"] = 2
+    assert [apply.new for apply in settle([changed], objects({KEY: accidental}))] == [False]
+
+
+@pytest.mark.parametrize(
+    ("what", "change"),
+    [
+        ("spec.replicas", lambda item: item["spec"].update(replicas=0)),
+        ("metadata.labels.a", lambda item: item["metadata"]["labels"].pop("a")),
+        ("spec.template.spec.containers", lambda item: item["spec"]["template"]["spec"]["containers"].append({"name": "sidecar"})),
+        (
+            "spec.template.spec.containers[0].resources.limits.memory",
+            lambda item: item["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"].update(memory="2Gi"),
+        ),
+    ],
+)
+def test_what_somebody_changed_is_found_and_put_back(what, change):
+    item = stored()
+    change(item)
+    assert difference(MANIFEST, item) == what
+    assert unsettled(MANIFEST, objects({KEY: item})) is not None
+
+
+def test_an_empty_intent_is_met_by_an_absent_field():
+    assert difference({"emptyDir": {}, "items": []}, {}) is None

@@ -1,0 +1,91 @@
+"""A Checkpoint or an audit is one run: made once, never again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import yaml
+from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready, with_status
+
+from herdkeeper.api.tablespace import ReplicaStatus
+from herdkeeper.domain.observed.job import JobObserved
+from herdkeeper.domain.reason import Reason
+from herdkeeper.plan.action import Apply
+from herdkeeper.plan.job import plan_audit, plan_checkpoint
+from herdkeeper.schema.defaulting import stored
+from herdkeeper.status.job import summarize_checkpoint
+
+CHECKPOINT, AUDIT = (
+    next(stored(document, "demo") for document in yaml.safe_load_all((EXAMPLES / file).read_text()) if document["kind"] == kind)
+    for file, kind in (("checkpoint.yaml", "Checkpoint"), ("audit.yaml", "ReplicationAudit"))
+)
+COPIES = (ReplicaStatus(node="db-herddb-0", role="leader"), ReplicaStatus(node="db-herddb-1", role="follower"))
+SEEN = JobObserved(
+    objects=objects(),
+    tablespace=ready(quickstart("Tablespace"), replicas=COPIES),
+    herddb=ready(quickstart("HerdDBCluster")),
+    bookkeeper=bookkeeper_serving(),
+)
+JOB = {
+    ("Job", "flights-1-checkpoint"): {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "flights-1-checkpoint"}, "status": {}}
+}
+
+
+def arguments(plan) -> list[str]:
+    job = next(action.manifest for action in plan.actions if isinstance(action, Apply) and action.manifest["kind"] == "Job")
+    return list(job["spec"]["template"]["spec"]["containers"][0]["args"])
+
+
+def test_a_checkpoint_learns_the_position_from_the_leader_and_is_compared_with_the_follower():
+    given = arguments(plan_checkpoint(CHECKPOINT, SEEN, "spark:1"))
+    hosts = [f"{node}.db-herddb-nodes.demo.svc:9845" for node in ("db-herddb-0", "db-herddb-1")]
+    assert [given[given.index(option) + 1] for option in ("--leader-http", "--verify-against")] == hosts
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_a_run_that_ended_is_never_repeated_though_its_job_is_gone(phase):
+    assert plan_checkpoint(with_status(CHECKPOINT, phase=phase), SEEN, "spark:1").actions == ()
+    assert plan_audit(with_status(AUDIT, phase=phase), SEEN, "spark:1").actions == ()
+
+
+def test_a_job_that_is_there_is_left_alone():
+    assert plan_checkpoint(CHECKPOINT, replace(SEEN, objects=objects(JOB)), "spark:2").actions == ()
+
+
+@pytest.mark.parametrize(
+    ("seen", "reason"),
+    [
+        (replace(SEEN, tablespace=None), Reason.WAITING_FOR_TABLESPACE),
+        (replace(SEEN, tablespace=quickstart("Tablespace")), Reason.WAITING_FOR_TABLESPACE),
+        (replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=COPIES[:1])), Reason.WAITING_FOR_FOLLOWER),
+    ],
+    ids=["no tablespace", "not Ready", "no follower"],
+)
+def test_a_checkpoint_waits_for_what_it_needs(seen, reason):
+    plan = plan_checkpoint(CHECKPOINT, seen, "spark:1")
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is reason
+
+
+def test_an_audit_runs_also_on_a_cluster_that_is_not_ready_since_that_is_when_it_is_needed():
+    unready = bookkeeper_serving().model_copy(update={"status": bookkeeper_serving().status.model_copy(update={"conditions": ()})})
+    assert arguments(plan_audit(AUDIT, replace(SEEN, bookkeeper=unready), "spark:1"))
+
+
+def test_the_result_of_a_run_stays_when_its_job_and_pods_are_gone():
+    ended = with_status(CHECKPOINT, phase="Succeeded", rows=7, message="checkpoint at 1,2 written")
+    summary = summarize_checkpoint(ended, replace(SEEN, objects=objects()))
+    assert summary.health.status == "True"
+    assert (summary.fields["phase"], summary.fields["rows"]) == ("Succeeded", 7)
+
+
+def test_a_job_whose_driver_said_nothing_is_still_told_of():
+    failed = {
+        **JOB[("Job", "flights-1-checkpoint")],
+        "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "DeadlineExceeded"}]},
+    }
+    summary = summarize_checkpoint(CHECKPOINT, replace(SEEN, objects=objects({("Job", "flights-1-checkpoint"): failed})))
+    assert (summary.fields["phase"], summary.health.reason) == ("Failed", Reason.FAILED)
+    assert "DeadlineExceeded" in summary.health.message

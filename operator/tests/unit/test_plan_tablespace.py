@@ -1,0 +1,102 @@
+"""A tablespace is made once, and gets its replicas one by one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from situations import quickstart, ready, with_status
+
+from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.observed.tablespace import RecordAbsent, TablespaceObserved, VersionedRecord
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.plan.action import ChangeTablespaceRecord, CreateTablespace
+from herdkeeper.plan.tablespace import plan_tablespace
+
+TABLESPACE = quickstart("Tablespace")
+NODES = ("db-herddb-0", "db-herddb-1")
+
+
+def copy(role: str, *, settled: bool = True) -> NodeTablespace:
+    return NodeTablespace("flights", "a-uuid", role, settled, (1, 7), None)
+
+
+RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 10_000)
+SETTLED = TablespaceObserved(
+    herddb=ready(quickstart("HerdDBCluster")),
+    zookeeper_address="zk-0:2181",
+    ledgers_root="/demo/bk/ledgers",
+    record=VersionedRecord(RECORD, 4),
+    log_left=True,
+    system_leader=NODES[1],
+    leaderships={NODES[0]: 1},
+    nodes={NODES[0]: (copy("leader"),), NODES[1]: (copy("follower"),)},
+)
+NEW = replace(SETTLED, record=RecordAbsent(), leaderships={}, nodes=dict.fromkeys(NODES, ()))
+
+
+def test_it_is_made_by_the_node_that_leads_herddb_s_own_tablespace():
+    assert plan_tablespace(TABLESPACE, NEW).actions == (CreateTablespace("db", NODES[1], "flights", NODES[0], 10_000),)
+
+
+def test_it_is_led_by_the_node_that_leads_the_fewest():
+    action = plan_tablespace(TABLESPACE, replace(NEW, leaderships={NODES[0]: 2, NODES[1]: 1})).actions[0]
+    assert isinstance(action, CreateTablespace)
+    assert action.leader == NODES[1]
+
+
+@pytest.mark.parametrize(
+    ("situation", "seen"),
+    [
+        ("there is no database", replace(NEW, herddb=None)),
+        ("the database is not Ready", replace(NEW, herddb=quickstart("HerdDBCluster"))),
+        ("no node answers", replace(NEW, nodes={NODES[0]: Unknown("silence")})),
+        ("nobody leads HerdDB's own tablespace", replace(NEW, system_leader=None)),
+        ("ZooKeeper does not answer", replace(NEW, record=Unknown("silence"))),
+    ],
+)
+def test_it_is_not_made_while(situation, seen):
+    plan = plan_tablespace(TABLESPACE, seen)
+    assert plan.actions == (), situation
+    assert plan.wait is not None
+
+
+@pytest.mark.parametrize(
+    ("situation", "record"),
+    [("it is gone", RecordAbsent()), ("another one has its name", VersionedRecord(replace(RECORD, uuid="another"), 0))],
+)
+def test_a_tablespace_that_was_lost_is_neither_made_anew_nor_mistaken_for_another(situation, record):
+    plan = plan_tablespace(with_status(TABLESPACE, uuid="a-uuid"), replace(SETTLED, record=record))
+    assert plan.actions == (), situation
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.DATA_LOST
+
+
+def test_a_missing_replica_is_added_by_compare_and_set_on_the_version_that_was_read():
+    alone = replace(
+        SETTLED, record=VersionedRecord(replace(RECORD, replicas=NODES[:1]), 4), nodes={NODES[0]: (copy("leader"),), NODES[1]: ()}
+    )
+    action = plan_tablespace(TABLESPACE, alone).actions[0]
+    assert isinstance(action, ChangeTablespaceRecord)
+    assert (action.path, action.version, action.record) == ("/demo/db/herd/tableSpaces/flights", 4, RECORD)
+
+
+def test_a_replica_is_added_only_once_the_copies_that_are_there_are_settled():
+    booting = {NODES[0]: (copy("booting", settled=False),), NODES[1]: ()}
+    plan = plan_tablespace(TABLESPACE, replace(SETTLED, record=VersionedRecord(replace(RECORD, replicas=NODES[:1]), 4), nodes=booting))
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.WAITING_FOR_FOLLOWER
+
+
+def test_the_expected_replicas_that_would_change_the_quorums_are_pinned_to_one():
+    action = plan_tablespace(TABLESPACE, replace(SETTLED, record=VersionedRecord(replace(RECORD, expected_replica_count=2), 4))).actions[0]
+    assert isinstance(action, ChangeTablespaceRecord)
+    assert action.record.expected_replica_count == 1
+
+
+def test_a_settled_tablespace_gets_nothing():
+    plan = plan_tablespace(with_status(TABLESPACE, uuid="a-uuid"), SETTLED)
+    assert (plan.actions, plan.wait, plan.look_again_seconds) == ((), None, None)

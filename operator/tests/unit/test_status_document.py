@@ -1,0 +1,109 @@
+"""Conditions say what is true, why, and since when."""
+
+from __future__ import annotations
+
+import pytest
+from situations import objects, pods, quickstart, ready, with_metadata
+
+from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.validation import Refusal
+from herdkeeper.plan.action import Create, Plan, Wait
+from herdkeeper.status.document import Failed, refused_status, status_document
+from herdkeeper.status.summary import Health, Summary
+from herdkeeper.status.zookeeper import summarize_zookeeper
+
+CLUSTER = quickstart("ZooKeeperCluster")
+NOW = "2026-11-21T12:00:00Z"
+SERVES = Summary(Health("True", Reason.READY, "3 members serve"), {"readyMembers": 3, "leader": None})
+STARTS = Summary(Health("False", Reason.MEMBERS_NOT_READY, "0 of 3 members serve"), {})
+CREATE = Create({"kind": "PersistentVolumeClaim", "metadata": {"name": "x"}})
+
+
+def conditions(summary, plan, failed=None, cluster=CLUSTER):
+    document = status_document(cluster, summary, plan, failed, NOW)
+    return {entry["type"]: (entry["status"], entry["reason"]) for entry in document["conditions"]}
+
+
+@pytest.mark.parametrize(
+    ("situation", "summary", "plan", "failed", "expected"),
+    [
+        ("settled", SERVES, Plan(), None, {"Ready": ("True", "Ready"), "Progressing": ("False", "Settled")}),
+        ("acting", STARTS, Plan((CREATE,)), None, {"Ready": ("False", "MembersNotReady"), "Progressing": ("True", "Creating")}),
+        (
+            "waiting explains a resource that is not Ready",
+            STARTS,
+            Plan.waiting(Reason.WAITING_FOR_ZOOKEEPER, "x"),
+            None,
+            {"Ready": ("False", "WaitingForZooKeeper"), "Progressing": ("True", "WaitingForZooKeeper")},
+        ),
+        (
+            "what could not be read is unknown, not false",
+            STARTS,
+            Plan.waiting(Reason.UNREADABLE, "x"),
+            None,
+            {"Ready": ("Unknown", "Unreadable"), "Progressing": ("True", "Unreadable")},
+        ),
+        (
+            "a resource that serves stays Ready while a change waits",
+            SERVES,
+            Plan.waiting(Reason.WAITING_FOR_OTHERS, "x"),
+            None,
+            {"Ready": ("True", "Ready"), "Progressing": ("True", "WaitingForOthers")},
+        ),
+        (
+            "what needs a person is not Ready, and does not progress",
+            SERVES,
+            Plan.waiting(Reason.CLAIM_LOST, "x"),
+            None,
+            {"Ready": ("False", "ClaimLost"), "Progressing": ("False", "ClaimLost")},
+        ),
+        (
+            "a paused resource says what is true of it",
+            SERVES,
+            Plan(wait=Wait(Reason.PAUSED, "x")),
+            None,
+            {"Ready": ("True", "Ready"), "Progressing": ("False", "Paused")},
+        ),
+        ("a failed action", SERVES, Plan((CREATE,)), Failed("no"), {"Ready": ("True", "Ready"), "Progressing": ("True", "ActionFailed")}),
+    ],
+)
+def test_conditions_follow_from_what_was_seen_and_planned(situation, summary, plan, failed, expected):
+    assert conditions(summary, plan, failed) == expected, situation
+
+
+def test_a_transition_time_changes_with_the_status_only():
+    kept = status_document(ready(CLUSTER), SERVES, Plan(), None, NOW)["conditions"][0]
+    fallen = status_document(ready(CLUSTER), STARTS, Plan(), None, NOW)["conditions"][0]
+    assert (kept["lastTransitionTime"], fallen["lastTransitionTime"]) == ("2026-01-01T00:00:00Z", NOW)
+
+
+def test_conditions_speak_of_the_generation_that_was_looked_at():
+    document = status_document(with_metadata(CLUSTER, generation=7), SERVES, Plan(), None, NOW)
+    assert {entry["observedGeneration"] for entry in document["conditions"]} == {7}
+    assert document["observedGeneration"] == 7
+
+
+def test_a_refusal_names_everything_that_is_wrong_and_keeps_what_was_known():
+    refusals = (Refusal("spec.replicas", "4", "even", "set 3 or 5"), Refusal("spec.x", "y", "wrong", "remove it"))
+    document = refused_status(ready(CLUSTER, address="zk:2181"), refusals, NOW)
+    assert document["message"] == "spec.replicas is 4: even; set 3 or 5. spec.x is y: wrong; remove it"
+    assert document["address"] == "zk:2181"
+    assert {entry["reason"] for entry in document["conditions"]} == {"InvalidSpec"}
+
+
+def test_an_ensemble_is_ready_when_all_members_serve_and_one_says_that_it_leads():
+    serving = objects(pods(f"zk-zookeeper-{number}" for number in range(3)))
+    assert (
+        summarize_zookeeper(CLUSTER, ZooKeeperObserved(serving, {0: "follower", 1: "leader", 2: "follower"})).fields["leader"]
+        == "zk-zookeeper-1"
+    )
+    leaderless = summarize_zookeeper(CLUSTER, ZooKeeperObserved(serving, {0: "follower"}))
+    assert (leaderless.health.status, leaderless.health.reason) == ("False", Reason.NO_LEADER)
+
+
+def test_a_member_that_is_away_is_named_with_its_trouble():
+    waiting = {"containerStatuses": [{"name": "c", "state": {"waiting": {"reason": "ImagePullBackOff", "message": "no such image"}}}]}
+    seen = objects(pods(["zk-zookeeper-0", "zk-zookeeper-1"]), pods(["zk-zookeeper-2"], **waiting))
+    health = summarize_zookeeper(CLUSTER, ZooKeeperObserved(seen, {0: "leader"})).health
+    assert health.message == "2 of 3 members serve (zk-zookeeper-2: ImagePullBackOff no such image)"
