@@ -26,6 +26,7 @@ from test_chart import HOME, apply_rules, make_namespace, rendered
 
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.handlers.lease import NAME as LEASE
+from herdkeeper.reconcile import AGAIN_AFTER_ACTIONS_SECONDS
 
 KIND = "ZooKeeperCluster"
 START_SECONDS = 60.0
@@ -216,20 +217,36 @@ def test_it_leaves_alone_what_is_not_in_the_namespaces_that_it_watches(
     assert (elsewhere.made(), elsewhere.found(KIND, "zk").get("status")) == ({}, None)
 
 
-def test_an_event_is_enough_to_have_drift_put_back(operator: Operator, stage: Stage) -> None:
-    stage.declare(KIND, "zk", {"replicas": 1})
-    operator.until(lambda: reason(stage) == "MembersNotReady")
-    stage.delete("ConfigMap", "zk-zookeeper")
-    operator.until(lambda: stage.live("ConfigMap", "zk-zookeeper") is not None)
-    stage.patch("StatefulSet", "zk-zookeeper", {"spec": {"replicas": 5}})
-    operator.until(lambda: stage.found("StatefulSet", "zk-zookeeper")["spec"]["replicas"] == 1)
-
-
-def test_a_pod_that_becomes_ready_is_seen(operator: Operator, stage: Stage) -> None:
+@pytest.fixture
+def quiet(operator: Operator, stage: Stage) -> Operator:
+    """A ZooKeeperCluster zk whose only member serves, and an operator that looks at it no more: the resync is an hour away."""
     stage.declare(KIND, "zk", {"replicas": 1})
     operator.until(lambda: stage.live("StatefulSet", "zk-zookeeper") is not None)
     stage.serve("zk-zookeeper")
-    operator.until(lambda: stage.found(KIND, "zk").get("status", {}).get("founded") is True)
+    operator.until(lambda: stage.found("ConfigMap", "zk-zookeeper")["data"]["founding"] == "false")
+    seen = [operator.metric("herdkeeper_reconcile_total"), time.monotonic()]
+
+    def still() -> bool:
+        count = operator.metric("herdkeeper_reconcile_total")
+        if count != seen[0]:
+            seen[:] = [count, time.monotonic()]
+        return time.monotonic() - seen[1] > 2 * AGAIN_AFTER_ACTIONS_SECONDS
+
+    operator.until(still)
+    return operator
+
+
+def test_an_event_is_enough_to_have_drift_put_back(quiet: Operator, stage: Stage) -> None:
+    stage.delete("ConfigMap", "zk-zookeeper")
+    quiet.until(lambda: stage.live("ConfigMap", "zk-zookeeper") is not None)
+    stage.patch("StatefulSet", "zk-zookeeper", {"spec": {"replicas": 5}})
+    quiet.until(lambda: stage.found("StatefulSet", "zk-zookeeper")["spec"]["replicas"] == 1)
+
+
+def test_an_event_is_enough_to_see_that_a_pod_serves_no_more(quiet: Operator, stage: Stage) -> None:
+    assert stage.found(KIND, "zk")["status"]["readyMembers"] == 1
+    stage.stop_serving("zk-zookeeper-0")
+    quiet.until(lambda: reason(stage) == "MembersNotReady")
 
 
 def test_what_depends_on_a_resource_is_looked_at_when_that_changes(operator: Operator, stage: Stage) -> None:

@@ -37,8 +37,8 @@ class Workers:
         steps = steps_by_kind(self.settings)
         for number in range(THREADS):
             thread = threading.Thread(target=self._work, args=(steps,), name=f"worker-{number}", daemon=True)
-            self._threads.append(thread)
             thread.start()
+            self._threads.append(thread)  # a probe that came between would take it for one that ended
 
     def stop(self) -> None:
         """Take no further key, and wait a moment for those being worked on."""
