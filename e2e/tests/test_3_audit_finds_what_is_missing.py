@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import json
 
+import yaml
 from conftest import Stack, say
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.drop_entries import Loss, drop_entries
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 FIRST, LAST = 20, 24
 
 
-def audited(stack: Stack, name: str) -> Object:
-    stack.kubectl.apply((REPOSITORY / "examples/audit.yaml").read_text().replace("name: bk-1", f"name: {name}"))
+def audited(stack: Stack, name: str, executors: int = 0) -> Object:
+    """The status of an audit that has ended; with executors, these were seen as pods meanwhile."""
+    audit = yaml.safe_load((REPOSITORY / "examples/audit.yaml").read_text())
+    audit["metadata"]["name"] = name
+    if executors:
+        audit["spec"]["job"]["executors"] = {"instances": executors, "cpu": "100m"}
+    stack.kubectl.apply(json.dumps(audit))
+    if executors:
+        wait_for(f"{executors} executors", lambda: executors_of(stack, name, executors), Limit(300), say)
     status: Object = wait_until_succeeded(stack.kubectl, "replicationaudit", name, say)["status"]
     say(f"{status['ledgers']} ledgers, {status['entries']} entries, {status['replicas']} replicas in {status['durationSeconds']} s")
     return status
 
 
 def test_a_healthy_cluster_has_no_findings_and_dropped_entries_are_named_exactly(stack: Stack) -> None:
-    healthy = audited(stack, "healthy")
+    healthy = audited(stack, "healthy", executors=2)
     assert healthy.get("findings", []) == []
     assert healthy["findingsTotal"] == 0
     assert healthy["entries"] > LAST
@@ -43,6 +52,14 @@ def test_a_healthy_cluster_has_no_findings_and_dropped_entries_are_named_exactly
         }
     ]
     assert damaged["findingsTotal"] == 1
+
+
+def executors_of(stack: Stack, name: str, wanted: int) -> bool | Pending:
+    """Whether the driver's executors run as pods of their own."""
+    running = [pod for pod in stack.kubectl.list("pods", "spark-role=executor") if pod["status"]["phase"] == "Running"]
+    driver = {owner["name"] for pod in running for owner in pod["metadata"].get("ownerReferences", [])}
+    assert all(owner.startswith(f"{name}-audit") for owner in driver)
+    return True if len(running) >= wanted else Pending(f"{len(running)} of {wanted} executors run")
 
 
 def dropped(stack: Stack) -> Loss:

@@ -62,6 +62,12 @@ def test_now_is_the_leaders_position_and_waits_until_it_is_confirmed(monkeypatch
     assert log.end > Lsn(5, 13)
 
 
+def test_a_new_leader_that_has_not_written_yet_stands_at_the_end_of_the_ledgers_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    follow(monkeypatch)
+    monkeypatch.setattr(target, "log_position", lambda address, tablespace: Lsn(6, -1))
+    assert choose_target(PlayedLog(), TargetRequest(leader_http="n0:9845")).lsn == Lsn(5, 10)  # type: ignore[arg-type]
+
+
 def test_a_follower_that_stands_at_the_lsn_is_held_there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     follower = follow(monkeypatch, HELD)
     chosen = choose_target(PlayedLog(), TargetRequest(verify_against="n1:9845"))  # type: ignore[arg-type]

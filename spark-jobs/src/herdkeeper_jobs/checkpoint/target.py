@@ -53,6 +53,8 @@ def choose_target(log: LogSource, request: TargetRequest) -> Target:
         lsn = request.lsn
     elif request.leader_http:
         lsn = log_position(request.leader_http, name)
+        if lsn.entry_id < 0:  # a new leader that has not written yet: everything is in the ledgers before its own
+            lsn = log.confirmed_end()
     else:
         lsn = log.confirmed_end()
     follower = _digest(name, request, lsn) if request.verify_against else None
