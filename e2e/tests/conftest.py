@@ -23,6 +23,7 @@ QUICKSTART = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
 TABLES = "airlines,airports,planes,weather"
 RESYNC_SECONDS = 5
 START = Limit(900, 2)
+EXPLAINED_BY = pytest.StashKey[Kubectl]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -51,11 +52,12 @@ def say(message: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def kubectl() -> Kubectl:
+def kubectl(pytestconfig: pytest.Config) -> Kubectl:
     """kubectl in the scenarios' namespace, which begins empty, with the operator installed."""
     environment = cluster.start_cluster(say)
     cluster.install_operator(environment, say, RESYNC_SECONDS)
     found = Kubectl(NAMESPACE, environment)
+    pytestconfig.stash[EXPLAINED_BY] = found
     found.run("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=300s", timeout_seconds=320)
     found.run("create", "namespace", NAMESPACE)
     return found
@@ -75,9 +77,12 @@ def stack(kubectl: Kubectl) -> Stack:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """What explains a failure goes into its report: conditions, pods, events, the operator's log."""
+    """What explains a failure goes into its report: conditions, pods, events, the operator's log.
+
+    The configuration's stash is asked, not the test's arguments: a test whose fixture failed has none.
+    """
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
-    found = getattr(item, "funcargs", {}).get("kubectl") or getattr(getattr(item, "funcargs", {}).get("stack"), "kubectl", None)
+    found = item.config.stash.get(EXPLAINED_BY, None)
     if report.failed and found is not None:
         report.sections.append(("what explains it", explain(found, cluster.OPERATOR_NAMESPACE)))

@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -25,13 +26,15 @@ def run(command: Sequence[str], environment: Mapping[str, str], say: Callable[[s
     last: list[str] = []
     if process.stderr is None or process.stdout is None:
         raise CommandError("no pipes")
-    for line in process.stderr:
-        last = [*last[-19:], line.rstrip()]
-        say(line.rstrip())
-    output = process.stdout.read()
+    # both pipes are read at once: a program that fills one while the other is awaited would never end
+    with ThreadPoolExecutor(1) as reader:
+        output = reader.submit(process.stdout.read)
+        for line in process.stderr:
+            last = [*last[-19:], line.rstrip()]
+            say(line.rstrip())
     if process.wait() != 0:
         raise CommandError(f"`{shlex.join(command)}` ended with code {process.returncode}: {' | '.join(last[-3:])}")
-    return output
+    return output.result()
 
 
 def start_cluster(say: Callable[[str], None]) -> dict[str, str]:

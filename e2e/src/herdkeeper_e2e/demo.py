@@ -49,11 +49,20 @@ class Demo:
         tools.follow("loader", "--data", "/work/data", say=self.progress.say)
 
     def jobs(self) -> None:
-        """Applies the checkpoint, then the audit, each unless it is there, and waits for both."""
+        """Applies the checkpoint, then the audit, each unless it is there, and waits for both. One that failed is made anew."""
         for kind, name, file in (("checkpoint", "flights-1", "checkpoint.yaml"), ("replicationaudit", "bk-1", "audit.yaml")):
+            self._forget_failed(kind, name)
             for line in self.kubectl.apply(EXAMPLES / file).splitlines():
                 self.progress.say(line)
             wait_until_succeeded(self.kubectl, kind, name, self.progress.say)
+
+    def _forget_failed(self, kind: str, name: str) -> None:
+        """Deletes a run that failed, with its Job: a run is never repeated, so its record would fail every later demo too."""
+        found = self.kubectl.get(kind, name)
+        if found is None or found.get("status", {}).get("phase") != "Failed":
+            return
+        self.progress.say(f"{kind} {name} failed in an earlier run ({found['status'].get('message', '')}): it is made anew")
+        self.kubectl.run("delete", kind, name, "--cascade=foreground", "--timeout=120s", timeout_seconds=130)
 
     def shown(self, tools: ToolsPod) -> Shown:
         """What the last screen tells, read now."""

@@ -86,22 +86,24 @@ class TableLoader:
             LoadError: the table holds some of these rows but not the first one, or no attempt succeeded.
             ServerError: the server refused a row.
         """
+        refused: DuplicateKey | None = None
         for _ in range(MAX_ATTEMPTS):
             try:
                 connection = self._connected()
                 if look_first and self._is_loaded(connection, rows[0]):
                     return
+                if refused is not None:
+                    raise LoadError(
+                        f"the table {self._table.name} holds rows that this program did not load: {refused}; "
+                        "drop the table, then load again"
+                    ) from refused
                 # Whatever happens from here on, look before the next attempt: a lost answer to a COMMIT says nothing.
                 look_first = True
                 with connection.transaction() as transaction:
                     transaction.execute_batch(statements.insert(self._table), rows)
                 return
             except DuplicateKey as error:
-                if not self._is_loaded(self._connected(), rows[0]):
-                    raise LoadError(
-                        f"the table {self._table.name} holds rows that this program did not load: {error}; drop the table, then load again"
-                    ) from error
-                return
+                refused = error  # a lost COMMIT may have become durable meanwhile: the next look tells
             except (ConnectionLost, NotLeader, OutcomeUnknown):
                 self.close()
         raise LoadError(f"{MAX_ATTEMPTS} attempts to load a chunk of {self._table.name} failed: is its tablespace Ready?")
