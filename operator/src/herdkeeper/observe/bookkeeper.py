@@ -6,7 +6,6 @@ import re
 import secrets
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
-from herdkeeper.domain import names
 from herdkeeper.domain.conditions import is_ready_resource
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey, ZooKeeperNames
 from herdkeeper.domain.observed.bookkeeper import (
@@ -19,6 +18,7 @@ from herdkeeper.domain.observed.bookkeeper import (
 )
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.observe.dependents import deleting_dependents
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.kubernetes import SHARED, WORKLOADS
 from herdkeeper.observe.world import World
@@ -36,7 +36,7 @@ def observe_bookkeeper(cluster: BookKeeperCluster, world: World) -> BookKeeperOb
         store=store,
         metadata=_metadata(world, store, BookKeeperNames(key).ledgers_root),
         fresh_tokens=tuple(secrets.token_hex(5) for _ in range(cluster.spec.bookies)),
-        dependents=_dependents(cluster, world),
+        dependents=deleting_dependents(cluster, HerdDBCluster, lambda other: other.spec.book_keeper_ref.name, world),
     )
 
 
@@ -90,15 +90,3 @@ def _has_marker(ensemble: Ensemble, path: str, depth: int = 4) -> bool:
         if name.startswith("urL") or (depth > 0 and _has_marker(ensemble, f"{path}/{name}", depth - 1)):
             return True
     return False
-
-
-def _dependents(cluster: BookKeeperCluster, world: World) -> tuple[str, ...]:
-    if cluster.metadata.deletion_timestamp is None:
-        return ()
-    return tuple(
-        f"{other.KIND} {other.metadata.name}"
-        for other in world.kubernetes.resources(HerdDBCluster, cluster.metadata.namespace)
-        if other.metadata.deletion_timestamp is not None
-        and names.FINALIZER in other.metadata.finalizers
-        and other.spec.book_keeper_ref.name == cluster.metadata.name
-    )

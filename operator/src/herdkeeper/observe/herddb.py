@@ -13,6 +13,7 @@ from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.observe.dependents import deleting_dependents
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.kubernetes import SECRETS, SHARED, WORKLOADS
 from herdkeeper.observe.world import World
@@ -33,7 +34,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         credentials=read_credentials(cluster, world),
         nodes=read_nodes(cluster, objects, world),
         fresh_password=secrets.token_urlsafe(24),
-        dependents=_dependents(cluster, world),
+        dependents=deleting_dependents(cluster, Tablespace, lambda other: other.spec.herd_db_ref.name, world),
     )
 
 
@@ -97,15 +98,3 @@ def _exists(world: World, log: LogStore | None, path: str) -> bool | Unknown:
         return world.ensembles.at(log.zookeeper_address).read(path) is not None
     except EnsembleError as error:
         return Unknown(str(error))
-
-
-def _dependents(cluster: HerdDBCluster, world: World) -> tuple[str, ...]:
-    if cluster.metadata.deletion_timestamp is None:
-        return ()
-    return tuple(
-        f"{other.KIND} {other.metadata.name}"
-        for other in world.kubernetes.resources(Tablespace, cluster.metadata.namespace)
-        if other.metadata.deletion_timestamp is not None
-        and names.FINALIZER in other.metadata.finalizers
-        and other.spec.herd_db_ref.name == cluster.metadata.name
-    )

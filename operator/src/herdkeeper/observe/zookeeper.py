@@ -7,6 +7,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.observe.dependents import deleting_dependents
 from herdkeeper.observe.kubernetes import SHARED, WORKLOADS
 from herdkeeper.observe.world import World
 
@@ -21,7 +22,13 @@ def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObser
         for number in range(cluster.spec.replicas)
         if objects.pod_ready(named.pod(number))
     }
-    return ZooKeeperObserved(objects, modes, _dependents(cluster, world))
+    return ZooKeeperObserved(
+        objects,
+        modes,
+        deleting_dependents(
+            cluster, BookKeeperCluster, lambda other: other.spec.zoo_keeper_ref.name if other.spec.zoo_keeper_ref else None, world
+        ),
+    )
 
 
 def _mode(world: World, url: str) -> str | Unknown:
@@ -32,17 +39,3 @@ def _mode(world: World, url: str) -> str | Unknown:
         return str(answer["server_stats"]["server_state"])
     except (KeyError, TypeError):
         return Unknown(f"{url} answered without server_stats.server_state")
-
-
-def _dependents(cluster: ZooKeeperCluster, world: World) -> tuple[str, ...]:
-    """Only a resource that is being deleted needs to know them."""
-    if cluster.metadata.deletion_timestamp is None:
-        return ()
-    return tuple(
-        f"{other.KIND} {other.metadata.name}"
-        for other in world.kubernetes.resources(BookKeeperCluster, cluster.metadata.namespace)
-        if other.metadata.deletion_timestamp is not None
-        and names.FINALIZER in other.metadata.finalizers
-        and other.spec.zoo_keeper_ref is not None
-        and other.spec.zoo_keeper_ref.name == cluster.metadata.name
-    )

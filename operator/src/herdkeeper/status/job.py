@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,26 +28,25 @@ class _Run:
 
 def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
     """The phase, and of an ended run its LSN, rows and bytes."""
-    if checkpoint.status is not None and checkpoint.status.phase in ("Succeeded", "Failed"):
-        return _kept(checkpoint)
-    run = _observe(seen, names.checkpoint_names(ObjectKey(checkpoint.metadata.namespace, checkpoint.metadata.name)).job)
-    if run.said is None or run.phase not in ("Succeeded", "Failed"):
-        return _summary(run, {})
-    try:
-        return _summary(run, checkpoint_fields(CheckpointSummary.from_json(run.said)))
-    except SummaryError:
-        return _summary(run, {})
+    job = names.checkpoint_names(ObjectKey(checkpoint.metadata.namespace, checkpoint.metadata.name)).job
+    return _summarize(checkpoint, seen, job, lambda said: checkpoint_fields(CheckpointSummary.from_json(said)))
 
 
 def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
     """The phase, and of an ended run what was audited and found."""
-    if audit.status is not None and audit.status.phase in ("Succeeded", "Failed"):
-        return _kept(audit)
-    run = _observe(seen, names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job)
+    job = names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
+    return _summarize(audit, seen, job, lambda said: audit_fields(AuditSummary.from_json(said)))
+
+
+def _summarize(resource: Checkpoint | ReplicationAudit, seen: JobObserved, job: str, fields_of: Callable[[str], dict[str, Any]]) -> Summary:
+    """A run that ended before is remembered; of one that ended now the driver's words are read, which may not be a summary."""
+    if resource.status is not None and resource.status.phase in ("Succeeded", "Failed"):
+        return _kept(resource)
+    run = _observe(seen, job)
     if run.said is None or run.phase not in ("Succeeded", "Failed"):
         return _summary(run, {})
     try:
-        return _summary(run, audit_fields(AuditSummary.from_json(run.said)))
+        return _summary(run, fields_of(run.said))
     except SummaryError:
         return _summary(run, {})
 
