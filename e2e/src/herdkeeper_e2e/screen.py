@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
+from rich.markup import escape
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -47,7 +48,7 @@ def _mark(reason: str | None) -> str:
 
 def _line(item: Object) -> str:
     reason = not_ready_reason(item)
-    return f"{_mark(reason)} [bold]{label(item)}[/]  {reason or item['status'].get('message', '')}"
+    return f"{_mark(reason)} [bold]{label(item)}[/]  {escape(reason or item['status'].get('message', ''))}"
 
 
 def _tree(shown: Shown) -> Tree:
@@ -69,7 +70,7 @@ def _tree(shown: Shown) -> Tree:
 def _pod(pod: Object, role: str) -> str:
     problem = pod_problem(pod)
     return f"{_mark(problem)} {pod['metadata']['name']}  [dim]{pod['spec'].get('nodeName', '')}[/]{'  ' + role if role else ''}" + (
-        f"  {problem}" if problem else ""
+        f"  {escape(problem)}" if problem else ""
     )
 
 
