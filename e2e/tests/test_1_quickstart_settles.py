@@ -47,6 +47,7 @@ def test_a_second_apply_and_ten_reconciles_of_each_resource_write_nothing(stack:
     wait_for("rest", at_rest, Limit(180))
     versions = resource_versions(kubectl)
     begun = metrics(kubectl)
+    assert total(begun, "herdkeeper_writes_total") > 0, "the writes that made the quickstart were not counted"
 
     said = kubectl.apply(REPOSITORY / "examples/quickstart.yaml").splitlines()
     assert [line for line in said if not line.endswith("unchanged")] == []
