@@ -6,6 +6,7 @@ import json
 import subprocess
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from conftest import Stack, say
 
@@ -90,15 +91,23 @@ def test_deleting_a_bookie_the_zookeeper_leader_and_the_sql_leader_loses_nothing
         kubectl.run("delete", "pod", pod, "--wait=false")
         wait_for(f"another {pod}", lambda pod=pod, uid=before["metadata"]["uid"]: replaced(kubectl, pod, uid), Limit(300))
         writer.acknowledges(ROWS_AFTER_A_FAULT)
+        meanwhile = read(stack, "--while-writing")
+        assert meanwhile["violation"] is None, f"after {fault}"
         stack.wait_until_ready()
     writer.stop()
 
-    found = json.loads(stack.tools.run("reader", "--table", "ledger_of_writes", "--history", HISTORY))
+    found = read(stack)
     say("\n" + gap_table([Gap(**gap) for gap in found["gaps"]]))
     say(f"{found['verdict']['acknowledged']} rows acknowledged, {found['verdict']['unknown']} answers lost")
     assert found["violation"] is None
     assert found["verdict"]["acknowledged"] >= ROWS_AFTER_A_FAULT * (len(FAULTS) + 1)
     assert len(found["gaps"]) == len(FAULTS)
+
+
+def read(stack: Stack, *arguments: str) -> dict[str, Any]:
+    """What the reader finds: the verdict, its violation or None, and the gaps."""
+    found: dict[str, Any] = json.loads(stack.tools.run("reader", "--table", "ledger_of_writes", "--history", HISTORY, *arguments))
+    return found
 
 
 def replaced(kubectl: Kubectl, name: str, uid: str) -> bool | Pending:

@@ -7,6 +7,7 @@ from conftest import NAMESPACE, START, Stack, say
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import all_ready
 from herdkeeper_e2e.kubectl import Kubectl
+from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 RESOURCES = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces,checkpoints,replicationaudits"
@@ -52,6 +53,14 @@ def test_with_deletion_policy_delete_nothing_stays_behind(stack: Stack) -> None:
         item["spec"]["volumeName"] for item in kubectl.list("persistentvolumeclaims", MANAGED) if item["metadata"]["name"] not in kept
     }
     assert volumes
+    tools = ToolsPod(kubectl, "temporary-tools", Database.of(kubectl, "temporary-db", "temporary-bk", "temporary"))
+    tools.start()
+    assert f"/{NAMESPACE}/temporary-bk/ledgers/INSTANCEID" in tools.run("znodes").splitlines()
+
+    # the ensemble last, so that it can be asked what the others left in it
+    kubectl.run("delete", "tablespaces,herddbclusters,bookkeeperclusters", "--all", "--timeout=300s", timeout_seconds=310)
+    assert tools.run("znodes").splitlines() == []
+    kubectl.run("delete", "pod", tools.name)
     kubectl.run("delete", RESOURCES, "--all", "--timeout=300s", timeout_seconds=310)
     wait_for("the end of everything", lambda: nothing_left(kubectl, WORKLOADS), PATIENCE)
     assert claims(kubectl) == kept

@@ -103,6 +103,12 @@ def judge(events: Sequence[Event], rows_in_table: Iterable[int]) -> Verdict:
     )
 
 
+def recorded(events: Sequence[Event], rows: Iterable[int]) -> list[int]:
+    """The rows that a history can know of: ids rise by one, and an id is recorded before the next one is tried."""
+    last = max((event.row for event in events), default=-1)
+    return [row for row in rows if row <= last]
+
+
 def gaps(events: Sequence[Event]) -> list[Gap]:
     """For each mark the longest time between two successive acknowledgements that ends after it, until the next mark.
 

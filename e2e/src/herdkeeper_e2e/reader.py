@@ -1,6 +1,7 @@
 """Compares a writer's history with the table, inside the cluster: `python3 -m herdkeeper_e2e.reader --table T --history FILE`.
 
-Reads the whole table from its present leader and prints one JSON object: the verdict and the write gaps.
+Reads the whole table from its present leader and prints one JSON object: the verdict and the write gaps. With `--while-writing` the writer
+may go on meanwhile: what it wrote after its history was read is left out.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.sql.leader import Patience
-from herdkeeper_e2e.history import HistoryError, gaps, judge, parse_history
+from herdkeeper_e2e.history import HistoryError, gaps, judge, parse_history, recorded
 from herdkeeper_e2e.session import SettingError, open_session
 from herdkeeper_e2e.statements import quoted
 
@@ -25,13 +26,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", required=True)
     parser.add_argument("--history", type=Path, required=True)
+    parser.add_argument("--while-writing", action="store_true", help="leave out rows that the history does not know yet")
     arguments = parser.parse_args()
     try:
-        with arguments.history.open(encoding="utf-8") as lines:
-            events = parse_history(lines)
+        # the piece after the last line's end is an event that is being written
+        events = parse_history(arguments.history.read_text(encoding="utf-8").split("\n")[:-1])
         with open_session() as session, session.connect(PATIENCE) as connection:
-            rows = [row["id"] for row in connection.stream(f"SELECT `id` FROM {quoted(arguments.table)}")]
-        verdict = judge(events, (row for row in rows if isinstance(row, int)))
+            ids = (row["id"] for row in connection.stream(f"SELECT `id` FROM {quoted(arguments.table)}"))
+            rows = [row for row in ids if isinstance(row, int)]
+        verdict = judge(events, recorded(events, rows) if arguments.while_writing else rows)
         found = gaps(events)
     except (SqlError, SettingError, HistoryError, OSError) as error:
         print(f"reader failed: {error}", file=sys.stderr)

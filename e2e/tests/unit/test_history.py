@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper_e2e.history import Event, EventKind, HistoryError, gaps, judge, parse_history
+from herdkeeper_e2e.history import Event, EventKind, HistoryError, gaps, judge, parse_history, recorded
 
 ACKNOWLEDGED, UNKNOWN, MARK = EventKind.ACKNOWLEDGED, EventKind.UNKNOWN, EventKind.MARK
 
@@ -27,6 +27,14 @@ def test_a_row_whose_answer_was_lost_may_be_there_or_not():
 
 def test_a_row_that_nobody_wrote_is_a_violation():
     assert "rows are in the table that nobody wrote" in str(judge([acknowledged(1, 0)], [0, 7]).violation)
+
+
+def test_while_the_writer_goes_on_its_later_rows_are_left_out_and_a_lost_one_is_still_found():
+    events = [acknowledged(1, 0), acknowledged(2, 1), Event(3, UNKNOWN, 2), Event(4, MARK, name="kill")]
+    assert recorded(events, [0, 1, 2, 3, 4]) == [0, 1, 2]
+    assert judge(events, recorded(events, [0, 1, 3])).violation is None
+    assert judge(events, recorded(events, [0, 3])).lost == (1,)
+    assert recorded([], [0]) == []
 
 
 def test_a_gap_begins_with_the_last_success_before_the_fault():
