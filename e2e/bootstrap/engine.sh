@@ -52,8 +52,14 @@ start() {
   else
     remove_stale_pid /var/run/docker.pid dockerd
     remove_stale_pid /var/run/docker/containerd/containerd.pid containerd
-    # detached from every descriptor and from the session, so that it outlives this script and holds no pipe open
-    setsid nohup dockerd >"$log" 2>&1 </dev/null &
+    # detached from every descriptor and from the session, so that it outlives this script and holds neither a pipe nor a lock of its caller
+    (
+      for descriptor in /proc/self/fd/*; do
+        descriptor=${descriptor##*/}
+        [ "$descriptor" -le 2 ] || eval "exec $descriptor>&-"
+      done
+      exec setsid nohup dockerd >"$log" 2>&1 </dev/null
+    ) &
   fi
   for _ in $(seq 240); do
     answers && return
