@@ -41,7 +41,7 @@ class PlayedCatalog:
         return sorted(self.ledgers)
 
     def read_many(self, ledger_ids: Sequence[int]) -> Iterator[Read]:
-        return (self.ledgers[ledger_id] for ledger_id in ledger_ids)
+        return (self.ledgers[ledger_id] for ledger_id in ledger_ids if ledger_id in self.ledgers)
 
     def read_ledger_metadata(self, ledger_id: int) -> Read | None:
         return self.later.get(ledger_id, self.ledgers[ledger_id])

@@ -1,0 +1,55 @@
+"""`python -m herdkeeper_jobs.audit.read_back_cli`: arguments, output and exit code of a drain's read-back.
+
+Exit codes: 0 everything was read and verified; 2 the arguments are refused; 3 something is not proven yet, or was away: try again. The
+result goes to the standard output as its last line, and to the container's termination message.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from herdkeeper.domain.bookie_share import read_record
+from herdkeeper.domain.job_summary import JobOutcome
+from herdkeeper_jobs.audit.plan import AuditBudget
+from herdkeeper_jobs.audit.read_back import read_back
+from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
+from herdkeeper_jobs.termination_message import write_termination_message
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    parsed = _parser().parse_args(arguments)
+    outcome, message = _run(parsed)
+    write_termination_message(message[:1000], os.environ)
+    return outcome.exit_code
+
+
+def _run(parsed: argparse.Namespace) -> tuple[JobOutcome, str]:
+    try:
+        record = read_record(parsed.record.read_text())
+        with open_catalog(parsed.zookeeper, parsed.ledgers_root) as catalog:
+            result = read_back(catalog, parsed.bookie, record, AuditBudget(parsed.threads, timeout_seconds=parsed.timeout_seconds))
+    except (ValueError, FileNotFoundError, ClusterNotFoundError) as error:
+        return JobOutcome.CONFIGURATION_REFUSED, f"{type(error).__name__}: {error}"
+    except (MetadataUnavailableError, OSError) as error:
+        return JobOutcome.RETRYABLE, f"{type(error).__name__}: {error}"
+    return (JobOutcome.RETRYABLE if result.trouble else JobOutcome.SUCCEEDED), result.sentence
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("herdkeeper-read-back", description="Reads from its new bookies what a draining bookie held.")
+    parser.add_argument("--zookeeper", required=True, metavar="HOSTS", help="h1:2181,h2:2181")
+    parser.add_argument("--ledgers-root", required=True, metavar="PATH", help="root of the cluster in ZooKeeper: /namespace/name/ledgers")
+    parser.add_argument("--bookie", required=True, metavar="ID", help="id of the bookie that leaves")
+    parser.add_argument("--record", required=True, type=Path, metavar="FILE", help="what it held, as the operator wrote it down")
+    parser.add_argument("--threads", type=int, default=4, metavar="N", help="bookies that are read from at once (default: %(default)s)")
+    parser.add_argument("--timeout-seconds", type=float, default=15.0, help="for a bookie to connect and to answer (default: %(default)s)")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

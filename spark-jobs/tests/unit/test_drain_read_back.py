@@ -1,0 +1,88 @@
+"""Reading back what a drained bookie held: every entry from whoever has its place now, with its digest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import cast
+
+import pytest
+from played_bookie import PlayedBookie, ledger, packed, served
+from test_replication_audit import PlayedCatalog, full, versioned
+
+from herdkeeper.domain.bookie_share import Place, read_record, record_of, share_of
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, Segment
+from herdkeeper_jobs.audit import read_back_cli
+from herdkeeper_jobs.audit.plan import AuditBudget
+from herdkeeper_jobs.audit.read_back import ReadBack, read_back
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
+
+OLD, NEW = ("b0", "gone", "b2"), ("b0", "b1", "b2")
+BUDGET = AuditBudget(cores=2, timeout_seconds=2.0)
+
+
+def moved(*ledgers: LedgerMetadata, now: tuple[LedgerMetadata, ...], bookies: list[PlayedBookie]) -> ReadBack:
+    """Reads back the places that `gone` has in `ledgers`, where the metadata is `now`."""
+    record = read_record(record_of(share for before in ledgers if (share := share_of(before, "gone")) is not None))
+    with served(*bookies) as addresses:
+        return read_back(cast("LedgerCatalog", PlayedCatalog(addresses, versioned(*now))), "gone", record, BUDGET)
+
+
+def test_exactly_the_entries_of_its_places_are_read_from_the_new_bookie() -> None:
+    bookies = [PlayedBookie(full((1, 99), (2, 29))) for _ in NEW]
+    striped = ledger(2, 29, OLD, (2, 2))
+    result = moved(ledger(1, 99, OLD), striped, now=(ledger(1, 99, NEW), ledger(2, 29, NEW, (2, 2))), bookies=bookies)
+    assert (result.trouble, result.ledgers, result.copies) == ((), 2, 100 + 20)
+    assert [len(bookie.requests) > 0 for bookie in bookies] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        ({}, "Missing"),
+        ({(1, 7): packed(1, 8)}, "Corrupt"),
+    ],
+)
+def test_a_copy_that_is_missing_or_damaged_is_named(damage: dict[tuple[int, int], bytes], says: str) -> None:
+    bookies = [PlayedBookie(full((1, 9))) for _ in NEW]
+    del bookies[1].entries[1, 7]
+    bookies[1].entries.update(damage)
+    result = moved(ledger(1, 9, OLD), now=(ledger(1, 9, NEW),), bookies=bookies)
+    assert result.copies == 9
+    assert [trouble.split(" (")[0] for trouble in result.trouble] == [f"entries 7-7 of ledger 1 on b1: {says}"]
+
+
+def test_a_ledger_that_was_not_moved_is_no_proof() -> None:
+    result = moved(ledger(1, 9, OLD), now=(ledger(1, 9, OLD),), bookies=[PlayedBookie(full((1, 9)))])
+    assert result.trouble == ("ledger 1 still names gone",)
+
+
+def test_an_open_ledger_that_still_names_it_is_left_to_a_later_round() -> None:
+    before = replace(ledger(1, None, OLD), segments=(Segment(0, OLD), Segment(5, OLD)))
+    assert moved(before, now=(before,), bookies=[PlayedBookie(full((1, 20)))]) == ReadBack(1, 0, 0, ())
+
+
+def test_of_an_open_ledger_the_segments_before_the_last_one_are_read() -> None:
+    before = replace(ledger(1, None, OLD), segments=(Segment(0, OLD), Segment(5, NEW)))
+    after = replace(before, segments=(Segment(0, NEW), Segment(5, NEW)))
+    result = moved(before, now=(after,), bookies=[PlayedBookie(full((1, 20))) for _ in NEW])
+    assert (result.trouble, result.copies) == ((), 5)
+
+
+def test_a_ledger_that_was_deleted_meanwhile_holds_nothing() -> None:
+    assert moved(ledger(1, 9, OLD), now=(), bookies=[]) == ReadBack(0, 0, 0, ())
+
+
+def test_metadata_that_cant_be_read_is_no_proof() -> None:
+    catalog = PlayedCatalog({}, {1: UndecodableMetadata(1, "nonsense")})
+    result = read_back(cast("LedgerCatalog", catalog), "gone", {1: (Place(0, 1),)}, BUDGET)
+    assert result.trouble == ("the metadata of ledger 1 can't be read: nonsense",)
+
+
+def test_a_record_that_is_none_is_refused(tmp_path, monkeypatch) -> None:
+    said = tmp_path / "said"
+    monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(said))
+    record = tmp_path / "record"
+    record.write_text("12 0:1\n13\n")
+    arguments = ["--zookeeper", "z:1", "--ledgers-root", "/r", "--bookie", "gone", "--record", str(record)]
+    assert read_back_cli.main(arguments) == 2
+    assert "line '13' of the record" in said.read_text()
