@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
+import logging
+from collections.abc import Iterator
 
+import pytest
+import structlog
+
+from herdkeeper.domain.observed.herddb import UserCredentials
+from herdkeeper.handlers.main import configure_logging
 from herdkeeper.settings import Settings, SettingsError
 
 
@@ -38,3 +44,25 @@ def test_the_chart_s_variables_are_read():
 def test_a_wrong_value_is_refused_with_its_name(name, value):
     with pytest.raises(SettingsError, match=f"{name} is '{value}'"):
         Settings.from_environment({name: value})
+
+
+@pytest.fixture
+def logging_as_before() -> Iterator[None]:
+    root = logging.getLogger()
+    level, handlers = root.level, list(root.handlers)
+    yield
+    structlog.reset_defaults()
+    logging.basicConfig(level=level, handlers=handlers, force=True)
+
+
+def test_the_log_of_a_failure_holds_no_password_that_was_at_hand(logging_as_before, capsys):
+    configure_logging("info")
+    try:
+        credentials = UserCredentials("herdkeeper", "a-generated-password")
+        manifest = {"data": {"password": credentials.password}}
+        raise ValueError(f"{manifest['data'].keys()} of {credentials} can't be written")
+    except ValueError:
+        structlog.get_logger().exception("reconcile failed")
+    written = capsys.readouterr().out
+    assert "test_settings" in written, "the place of the failure is told"
+    assert "a-generated-password" not in written

@@ -12,6 +12,7 @@ from typing import Any
 import structlog
 from kubernetes import client, config
 from kubernetes.dynamic import DynamicClient
+from structlog.tracebacks import ExceptionDictTransformer
 
 from herdkeeper.execute.action import Hands
 from herdkeeper.execute.kubernetes import KubernetesWriter
@@ -29,6 +30,8 @@ from herdkeeper.reconcile import Key
 from herdkeeper.settings import Settings
 
 logger = structlog.get_logger()
+_TRACEBACKS = ExceptionDictTransformer(show_locals=False)
+"""Local variables hold passwords: of credentials that were read, of Secrets that are about to be made."""
 
 
 def run(settings: Settings) -> None:
@@ -76,7 +79,7 @@ def configure_logging(level: str) -> None:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     structlog.configure(
-        processors=[*shared, structlog.processors.dict_tracebacks, structlog.processors.JSONRenderer()],
+        processors=[*shared, structlog.processors.ExceptionRenderer(_TRACEBACKS), structlog.processors.JSONRenderer()],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.PrintLoggerFactory(sys.stdout),
         cache_logger_on_first_use=True,

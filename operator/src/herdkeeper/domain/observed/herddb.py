@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.domain.observed.objects import Objects
@@ -32,7 +32,7 @@ class UserCredentials:
     """Name and password of the administrator, out of a Secret."""
 
     username: str
-    password: str
+    password: str = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -58,5 +58,5 @@ class HerdDBObserved:
     root: bool | Unknown
     credentials: UserCredentials | CredentialsMissing | None
     nodes: Mapping[str, NodeView | Unknown]
-    fresh_password: str
+    fresh_password: str = field(repr=False)
     dependents: tuple[str, ...] = ()
