@@ -110,8 +110,30 @@ def test_a_static_member_line_is_refused() -> None:
     assert paths(validation.zookeeper_refusals(zookeeper(config={"server.4": "stranger:2888:3888"}))) == ["spec.config[server.4]"]
 
 
-@pytest.mark.parametrize("config", [{"gcWaitTime": "1\nbookieId=other"}, {"gc wait": "1"}, {"a\nbookieId": "x"}])
-def test_a_line_break_can_not_smuggle_an_owned_key_into_the_file(config: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    ("refusals", "cluster", "keys"),
+    [
+        (validation.zookeeper_refusals, zookeeper, ("db.autocreate", "forceSync", "snapshot.trust.empty", "skipACL", "dataDir")),
+        (
+            validation.bookkeeper_refusals,
+            bookkeeper,
+            ("journalSyncData", "journalWriteData", "dataIntegrityStampMissingCookies", "allowStorageExpansion", "include"),
+        ),
+        (
+            lambda cluster: validation.herddb_refusals(cluster, None),
+            herddb,
+            ("requirefsync", "server.clear.at.boot", "bookkeeper.zkServers"),
+        ),
+    ],
+    ids=["zookeeper", "bookkeeper", "herddb"],
+)
+def test_no_line_of_configuration_can_give_up_what_was_acknowledged(refusals: Any, cluster: Any, keys: tuple[str, ...]) -> None:
+    for key in keys:
+        assert paths(refusals(cluster(config={key: "x"}))) == [f"spec.config[{key}]"]
+
+
+@pytest.mark.parametrize("config", [{"gcWaitTime": "1\nbookieId=other"}, {"gc wait": "1"}, {"a\nbookieId": "x"}, {"gcWaitTime": "60000\\"}])
+def test_neither_a_line_break_nor_a_joined_line_can_change_an_owned_key_in_the_file(config: dict[str, str]) -> None:
     assert len(validation.bookkeeper_refusals(bookkeeper(config=config))) == 1
 
 

@@ -25,18 +25,26 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
             "clientPortAddress",
             "dataDir",
             "dataLogDir",
+            "db.autocreate",
             "dynamicConfigFile",
             "electionPortBindRetry",
+            "forceSync",
             "initLimit",
+            "oraclePath",
+            "peerType",
             "quorumListenOnAllIPs",
             "reconfigEnabled",
             "skipACL",
+            "snapshot.trust.empty",
+            "syncEnabled",
             "standaloneEnabled",
             "syncLimit",
             "tickTime",
         )
     )
 )
+"""ZooKeeper takes each key that it does not know as the system property `zookeeper.<key>` (QuorumPeerConfig): `db.autocreate=true` would
+let an empty member vote, `forceSync=no` would acknowledge what no disk holds, `snapshot.trust.empty` would start without its data."""
 
 BOOKKEEPER: OwnedKeys = MappingProxyType(
     {
@@ -49,14 +57,19 @@ BOOKKEEPER: OwnedKeys = MappingProxyType(
                 "autoRecoveryDaemonEnabled",
                 "bookieId",
                 "bookiePort",
+                "dataIntegrityChecking",
+                "dataIntegrityStampMissingCookies",
                 "httpServerClass",
                 "httpServerEnabled",
                 "httpServerHost",
                 "httpServerPort",
+                "include",
+                "includeOptional",
                 "indexDirectories",
                 "journalDirectories",
                 "journalDirectory",
                 "journalSyncData",
+                "journalWriteData",
                 "ledgerDirectories",
                 "ledgerStorageClass",
                 "ledgersRootPath",
@@ -75,13 +88,16 @@ BOOKKEEPER: OwnedKeys = MappingProxyType(
         "lostBookieRecoveryDelay": "spec.autoRecovery.lostBookieRecoveryDelaySeconds",
     }
 )
-"""`journalSyncData=false` acknowledges entries that no disk holds; `allowStorageExpansion` relaxes the cookie check that keeps an empty
-disk out."""
+"""`journalSyncData=false` and `journalWriteData=false` acknowledge entries that no disk holds; `allowStorageExpansion` and
+`dataIntegrity...` relax the cookie check that keeps an empty disk out; `include` reads a whole file of keys."""
 
 HERDDB: OwnedKeys = MappingProxyType(
     {
         **dict.fromkeys(
             (
+                "bookkeeper.metadataServiceUri",
+                "bookkeeper.zkLedgersRootPath",
+                "bookkeeper.zkServers",
                 "herdkeeper.credentials.dir",
                 "herdkeeper.http.host",
                 "herdkeeper.http.port",
@@ -125,7 +141,8 @@ HERDDB: OwnedKeys = MappingProxyType(
         "server.users.file": "spec.credentialsSecretRef",
     }
 )
-"""`server.clear.at.boot` would empty a node at its start; `requirefsync` and the quorums decide whether an acknowledged row survives."""
+"""HerdDB hands `bookkeeper.…` on to its BookKeeper client. `server.clear.at.boot` would empty a node at its start; `requirefsync` and the
+quorums decide whether an acknowledged row survives."""
 
 ZOOKEEPER_PREFIXES = ("server.", "group", "weight.")
 """Static membership: it belongs to the dynamic file on each member's volume."""

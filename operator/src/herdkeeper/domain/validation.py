@@ -276,10 +276,10 @@ def _config_refusals(config: Mapping[str, str], owned: OwnedKeys, prefixes: tupl
         if owner is not None:
             fix = "remove it" if owner == "the operator" else f"set {owner} instead"
             yield Refusal(f"spec.config[{key}]", repr(value), f"the key is decided by {owner}", fix)
-        elif re.search(r"[\r\n]", key + value) or not re.fullmatch(r"[A-Za-z0-9._-]+", key):
+        elif re.search(r"[\r\n]", key + value) or value.endswith("\\") or not re.fullmatch(r"[A-Za-z0-9._-]+", key):
             yield Refusal(
                 f"spec.config[{key!r}]",
                 repr(value),
-                "it would not be one line of the file",
-                "write one key of letters, digits, `.`, `_`, `-` and one value, without line breaks",
+                "it would not be one line of the file",  # a backslash at its end joins the next line to it
+                "write one key of letters, digits, `.`, `_`, `-` and one value, without line breaks and without a backslash at its end",
             )
