@@ -1,0 +1,69 @@
+"""When a changed StatefulSet is applied, and that a pod is never restarted which alone keeps a deleted claim alive."""
+
+from __future__ import annotations
+
+import pytest
+from situations import claim, live, objects, pods, quickstart, with_spec
+
+from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
+from herdkeeper.build.herddb import build_herddb
+from herdkeeper.build.log_store import LogStore
+from herdkeeper.build.zookeeper import build_zookeeper
+from herdkeeper.domain.reason import Reason
+from herdkeeper.plan.action import Apply, Wait
+from herdkeeper.plan.rolling import Gate, roll
+
+OPEN, CLOSED = Gate(None), Gate("something else is disturbed")
+
+
+def zookeeper(image: str):
+    return build_zookeeper(with_spec(quickstart("ZooKeeperCluster"), image=image), founding=False)[-1]
+
+
+def bookie(image: str):
+    return build_bookie(with_spec(quickstart("BookKeeperCluster"), image=image), BookieIdentity(0, "bk-bookie-0-aaaaaa"), "zk-0:2181")
+
+
+def herddb(image: str):
+    return build_herddb(with_spec(quickstart("HerdDBCluster"), image=image), LogStore("zk-0:2181", "/demo/bk/ledgers"), "secret")[-1]
+
+
+def going(name: str):
+    ((key, item),) = claim(name).items()
+    return {key: {**item, "metadata": {**item["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}}
+
+
+@pytest.mark.parametrize(
+    ("situation", "live_image", "ready", "gate", "expected"),
+    [
+        ("it is as intended", "new", True, CLOSED, None),
+        ("nothing else is disturbed", "old", True, OPEN, Reason.ROLLING),
+        ("a serving pod waits for the others", "old", True, CLOSED, Reason.WAITING_FOR_OTHERS),
+        ("a pod that does not serve is mended at once", "old", False, CLOSED, Reason.ROLLING),
+        ("it is not there yet", None, False, CLOSED, Reason.CREATING),
+    ],
+)
+def test_a_change_waits_for_others_only_while_the_pod_serves(situation, live_image, ready, gate, expected):
+    seen = objects(live([bookie(live_image)]) if live_image else {}, pods(["bk-bookie-0-0"]) if ready else {})
+    step = roll(bookie("new"), seen, ["bk-bookie-0-0"], gate)
+    assert (step.reason if step is not None else None) == expected, situation
+    assert isinstance(step, Wait) is (expected is Reason.WAITING_FOR_OTHERS)
+
+
+@pytest.mark.parametrize(
+    ("build", "pod", "lost"),
+    [
+        (zookeeper, "zk-zookeeper-1", "data-zk-zookeeper-1"),
+        (bookie, "bk-bookie-0-0", "bk-bookie-0-journal"),
+        (bookie, "bk-bookie-0-0", "bk-bookie-0-ledgers"),
+        (herddb, "db-herddb-0", "data-db-herddb-0"),
+    ],
+)
+@pytest.mark.parametrize("ready", [True, False])
+@pytest.mark.parametrize("image", ["old", "new"])
+def test_a_pod_that_keeps_a_deleted_claim_alive_is_not_restarted_and_the_claim_is_named(build, pod, lost, ready, image):
+    seen = objects(live([build("old")]), pods([pod]) if ready else pods([pod], conditions=[]), going(lost))
+    step = roll(build(image), seen, [pod], OPEN)
+    assert isinstance(step, Wait)
+    assert (step.reason, lost in step.message) == (Reason.CLAIM_LOST, True)
+    assert isinstance(roll(build("new"), objects(live([build("old")]), pods([pod]), claim(lost)), [pod], OPEN), Apply)
