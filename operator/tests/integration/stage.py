@@ -123,8 +123,8 @@ class Stage:
         """The resourceVersion of everything made, which any write to it changes."""
         return {key: item["metadata"]["resourceVersion"] for key, item in self.made().items()}
 
-    def serve(self, stateful_set: str, number: int = 0) -> None:
-        """A pod of a StatefulSet, made from its present template, appears or becomes Ready again."""
+    def serve(self, stateful_set: str, number: int = 0, node: str | None = None) -> None:
+        """A pod of a StatefulSet, made from its present template, appears (on `node`, if one is given) or becomes Ready again."""
         name = f"{stateful_set}-{number}"
         document = self.found("StatefulSet", stateful_set)
         template, generation = document["spec"]["template"], document["metadata"]["generation"]
@@ -133,13 +133,14 @@ class Stage:
         self.set_status("StatefulSet", stateful_set, status)
         if self.live("Pod", name) is None:
             containers = [{"name": "server", "image": template["spec"]["containers"][0]["image"]}]
-            pod = {"metadata": {"name": name, "labels": template["metadata"]["labels"]}, "spec": {"containers": containers}}
+            spec = {"containers": containers, **({"nodeName": node} if node else {})}
+            pod = {"metadata": {"name": name, "labels": template["metadata"]["labels"]}, "spec": spec}
             self.of("Pod").create(body={"apiVersion": "v1", "kind": "Pod", **pod}, namespace=self.namespace)
         self._ready(name, "True")
 
-    def serve_bookie(self, named: BookKeeperNames, number: int) -> None:
+    def serve_bookie(self, named: BookKeeperNames, number: int, node: str | None = None) -> None:
         """A bookie's pod is Ready, and it is registered in the metadata under the id that it was given."""
-        self.serve(named.stateful_set(number))
+        self.serve(named.stateful_set(number), node=node)
         bookie_id = self.bookie_id(named, number)
         self.ensemble.put(f"{named.ledgers_root}/cookies/{bookie_id}")
         self.ensemble.put(f"{named.ledgers_root}/available/{bookie_id}")
@@ -148,6 +149,13 @@ class Stage:
         """The id that a bookie's process is started with."""
         (container,) = self.found("StatefulSet", named.stateful_set(number))["spec"]["template"]["spec"]["containers"]
         return next(str(entry["value"]) for entry in container["env"] if entry["name"] == "BOOKIE_ID")
+
+    def add_node(self, name: str, labels: Mapping[str, str]) -> None:
+        """A node with these labels, or other labels on one that is there."""
+        if self.live("Node", name) is None:
+            self.of("Node").create(body={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": dict(labels)}})
+        else:
+            self.patch("Node", name, {"metadata": {"labels": dict(labels)}})
 
     def stop_serving(self, pod: str) -> None:
         """A pod fails its readiness probe."""
@@ -175,7 +183,7 @@ class Stage:
 
     def of(self, kind: str) -> Any:
         """The dynamic client's way to objects of a kind."""
-        return self.dynamic.resources.get(api_version={**MADE, "Event": "v1"}.get(kind, API_VERSION), kind=kind)
+        return self.dynamic.resources.get(api_version={**MADE, "Event": "v1", "Node": "v1"}.get(kind, API_VERSION), kind=kind)
 
 
 @contextmanager

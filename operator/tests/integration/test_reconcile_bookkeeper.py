@@ -104,6 +104,7 @@ def test_something_else_at_the_root_is_left_alone(stage: Stage) -> None:
 def test_exactly_these_objects_are_made_and_autorecovery_last(stage: Stage) -> None:
     first = {
         ("ConfigMap", "bk-bookie"),
+        ("ConfigMap", "bk-racks"),
         ("Service", "bk-bookie"),
         ("PodDisruptionBudget", "bk-bookie"),
         *(("StatefulSet", f"bk-bookie-{number}") for number in range(BOOKIES)),
@@ -264,6 +265,48 @@ def test_while_zookeeper_is_silent_nothing_is_changed_and_nothing_is_claimed(sta
     stage.settle(KIND, "bk")
     assert stage.versions() == before
     assert stage.condition(KIND, "bk") == ("Unknown", "Unreadable")
+
+
+def zone(name: str, region: str = "north") -> dict[str, str]:
+    return {"topology.kubernetes.io/zone": name, "topology.kubernetes.io/region": region}
+
+
+def racks(stage: Stage) -> list[str]:
+    """The locations that BookKeeper's clients are told, in the order of the bookies."""
+    return [line.split()[1] for line in stage.found("ConfigMap", "bk-racks")["data"]["racks"].splitlines()]
+
+
+def test_clients_are_told_the_zones_of_the_bookies_nodes_and_keep_them_while_a_bookie_is_away(stage: Stage) -> None:
+    stage.settle(KIND, "bk")
+    for number in range(BOOKIES):
+        stage.add_node(f"{stage.namespace}-{number}", zone(f"zone-{number}"))
+        stage.serve_bookie(named(stage), number, f"{stage.namespace}-{number}")
+    stage.settle(KIND, "bk")
+    assert racks(stage) == ["/zone-0", "/zone-1", "/zone-2"]
+    stage.delete("Pod", named(stage).pod(1))
+    stage.delete("Node", f"{stage.namespace}-2")
+    stage.settle(KIND, "bk")
+    assert racks(stage) == ["/zone-0", "/zone-1", "/zone-2"]
+    assert [bookie["rack"] for bookie in stage.found(KIND, "bk")["status"]["bookies"]] == ["zone-0", "zone-1", "zone-2"]
+    assert stage.found(KIND, "bk")["status"]["placementPolicy"] == "RackAware"
+
+
+def test_a_second_region_selects_the_region_aware_policy_and_restarts_autorecovery_with_it(stage: Stage) -> None:
+    stage.settle(KIND, "bk")
+    for number in range(BOOKIES):
+        stage.add_node(f"{stage.namespace}-{number}", zone("zone-a", "north" if number else "south"))
+        stage.serve_bookie(named(stage), number)
+    stage.settle(KIND, "bk")
+    template = stage.found("Deployment", "bk-autorecovery")["spec"]["template"]
+    assert racks(stage) == []
+    for number in range(BOOKIES):
+        stage.delete("Pod", named(stage).pod(number))
+        stage.serve_bookie(named(stage), number, f"{stage.namespace}-{number}")
+    stage.settle(KIND, "bk")
+    assert racks(stage) == ["/south/zone-a", "/north/zone-a", "/north/zone-a"]
+    assert "RegionAwareEnsemblePlacementPolicy\n" in stage.found("ConfigMap", "bk-autorecovery")["data"]["bk_server.conf"]
+    assert stage.found("Deployment", "bk-autorecovery")["spec"]["template"]["metadata"] != template["metadata"]
+    assert stage.found(KIND, "bk")["status"]["placementPolicy"] == "RegionAware"
 
 
 def test_autorecovery_that_is_switched_off_is_removed(stage: Stage) -> None:

@@ -12,13 +12,16 @@ import yaml
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, ZooKeeperCluster
 from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
 from herdkeeper.build.herddb import LogStore, build_herddb, build_herddb_secret
+from herdkeeper.build.racks import build_racks
 from herdkeeper.build.spark_job import AuditSource, CheckpointSource, build_audit, build_checkpoint
 from herdkeeper.build.zookeeper import build_zookeeper, build_zookeeper_claim
+from herdkeeper.domain.racks import Rack, placement_of
 
 GOLDEN = Path(__file__).parent / "golden"
 ZOOKEEPER = "quick-zookeeper-0.quick-zookeeper-members.demo.svc:2181"
 META = {"name": "quick", "namespace": "demo", "uid": "11111111-2222-3333-4444-555555555555"}
 EXECUTORS = {"executors": {"instances": 2}}
+RACKS = {"quick-bookie-0-0.quick-bookie.demo.svc": Rack("zone-a", "north")}
 CLAIM = {"persistentVolumeClaim": {"claimName": "out"}}
 
 
@@ -43,11 +46,12 @@ def built() -> dict[str, tuple[Any, ...]]:
             *build_bookies_shared(bookies, ZOOKEEPER),
             *build_bookie_claims(bookies, bookie),
             build_bookie(bookies, bookie, ZOOKEEPER),
-            *build_autorecovery(bookies, ZOOKEEPER),
+            build_racks(bookies, RACKS),
+            *build_autorecovery(bookies, ZOOKEEPER, RACKS),
         ),
         "herddb": (
             build_herddb_secret(herddb, "quick-herddb-credentials", "admin", "given"),
-            *build_herddb(herddb, LogStore(ZOOKEEPER, "/demo/quick/ledgers"), "quick-herddb-credentials"),
+            *build_herddb(herddb, LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookies, RACKS)), "quick-herddb-credentials"),
         ),
         "checkpoint": build_checkpoint(checkpoint, source, "herdkeeper/spark:0.1.0"),
         "audit": build_audit(audit, AuditSource(ZOOKEEPER, "/demo/quick/ledgers"), "herdkeeper/spark:0.1.0"),

@@ -8,6 +8,7 @@ import pytest
 from situations import claim, live, objects, pods, quickstart, with_spec, with_status
 
 from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie, build_bookies_shared
+from herdkeeper.build.racks import build_racks
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
 from herdkeeper.domain.reason import Reason
@@ -31,7 +32,8 @@ def claims(*numbers: int, kinds=("journal", "ledgers")):
 
 
 def settled(cluster=CLUSTER):
-    made = [*build_bookies_shared(cluster, STORE.address), *build_autorecovery(cluster, STORE.address)]
+    racks = build_racks(cluster, {})
+    made = [*build_bookies_shared(cluster, STORE.address), racks, *build_autorecovery(cluster, STORE.address, {})]
     return live([*made, *(build_bookie(cluster, identity, STORE.address) for identity in IDENTITIES)])
 
 

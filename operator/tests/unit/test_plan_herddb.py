@@ -10,13 +10,14 @@ from herdkeeper.api.resource import SecretReference
 from herdkeeper.build.herddb import build_herddb
 from herdkeeper.build.log_store import LogStore
 from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials
+from herdkeeper.domain.racks import placement_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Apply, Create, EnsureZnode
 from herdkeeper.plan.herddb import plan_herddb
 
 CLUSTER = quickstart("HerdDBCluster")
-LOG = LogStore("zk-0:2181", "/demo/bk/ledgers")
+LOG = LogStore("zk-0:2181", "/demo/bk/ledgers", placement_of(quickstart("BookKeeperCluster"), {}))
 PODS = ["db-herddb-0", "db-herddb-1"]
 SEEN = HerdDBObserved(
     objects=objects(),

@@ -43,6 +43,22 @@ class AutoRecovery(Model):
     resources: Compute = Field(Compute(cpu="100m", memory="384Mi"), description="CPU and memory of each daemon.")
 
 
+class Placement(Model):
+    """How the copies of an entry are spread over racks."""
+
+    rack_label: str = Field(
+        "topology.kubernetes.io/zone",
+        min_length=1,
+        max_length=317,
+        description="Label of the nodes that says in which rack a bookie stands; the node itself where it is missing. Bookies in several "
+        "`topology.kubernetes.io/region`s are spread over regions first.",
+    )
+    min_racks_per_write_quorum: int = Field(2, ge=1, le=15, description="Racks that the copies of each entry shall be in.")
+    enforced: bool = Field(
+        False, description="Whether a ledger that can't be spread so is not opened at all. Otherwise it is spread as well as can be."
+    )
+
+
 class BookKeeperClusterSpec(Model):
     """What the bookies shall be."""
 
@@ -63,6 +79,7 @@ class BookKeeperClusterSpec(Model):
     ledgers: VolumeClaim = Field(VolumeClaim(size="20Gi"), description="Ledger volume of each bookie: entry logs and their index.")
     resources: Compute = Field(Compute(cpu="200m", memory="768Mi"), description="CPU and memory of each bookie.")
     auto_recovery: AutoRecovery = Field(AutoRecovery(), description="Re-replication of lost entries.")
+    placement: Placement = Field(Placement(), description="How the copies of an entry are spread over racks and regions.")
     config: ConfigLines = Field({}, description="More lines of bk_server.conf, e.g. `gcWaitTime`. Keys that the operator owns are refused.")
     deletion_policy: DeletionPolicy = Field("Retain", description="What happens to volumes and metadata when this resource is deleted.")
 
@@ -73,6 +90,8 @@ class BookieStatus(Model):
     number: int = Field(description="Its number: in the names of its objects, never reused.")
     bookie_id: str = Field(description="Its identity in BookKeeper's metadata, bound to its volumes.")
     state: str = Field(description="Writable, ReadOnly, Starting or Away.")
+    rack: str | None = Field(None, description="The rack in which BookKeeper's clients place it.")
+    region: str | None = Field(None, description="The region of its node.")
 
 
 class BookKeeperClusterStatus(Status):
@@ -85,6 +104,7 @@ class BookKeeperClusterStatus(Status):
     ready_bookies: int | None = Field(None, description="Bookies that are registered as writable and pass their readiness probe.")
     auditor: str | None = Field(None, description="The elected auditor.")
     under_replicated: bool | None = Field(None, description="Whether the auditor knows of under-replicated ledgers; absent while unknown.")
+    placement_policy: str | None = Field(None, description="RackAware, or RegionAware where bookies stand in several regions.")
     bookies: tuple[BookieStatus, ...] = Field((), description="Each bookie.")
 
 

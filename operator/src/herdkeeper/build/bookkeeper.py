@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.build import pod
 from herdkeeper.build.pod import Json
+from herdkeeper.build.racks import MOUNT, build_racks, placement_lines, racks_volume
 from herdkeeper.domain import names
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
+from herdkeeper.domain.racks import Rack, placement_of
 from herdkeeper.domain.validation import MIB, bytes_of
 
 COMPONENT = names.BOOKIE_COMPONENT
@@ -94,13 +97,16 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
     }
 
 
-def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str) -> tuple[Json, ...]:
-    """ConfigMap and Deployment of autorecovery; nothing when it is not enabled."""
+def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks: Mapping[str, Rack]) -> tuple[Json, ...]:
+    """ConfigMap and Deployment of autorecovery; nothing when it is not enabled. It chooses the bookies that replace a lost one."""
     auto = cluster.spec.auto_recovery
     if not auto.enabled:
         return ()
     named, component = _names(cluster), names.AUTORECOVERY_COMPONENT
-    files = _files(cluster, zookeeper_address)
+    placement = placement_of(cluster, racks)
+    files = _files(cluster, zookeeper_address, {**placement_lines(placement), "auditorPeriodicPlacementPolicyCheckInterval": 86400})
+    # A running daemon never asks again for a rack that it asked for: another map restarts it.
+    config = pod.config_hash({**files, **build_racks(cluster, racks)["data"]})
     selector = names.selector(component, cluster.metadata.name)
     container = {
         "name": "autorecovery",
@@ -112,9 +118,10 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str) -> tu
         # is_ready answers 500 here: there is no bookie in this process.
         "readinessProbe": pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT),
         "livenessProbe": {**pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6), "initialDelaySeconds": 120},
-        "volumeMounts": [pod.CONFIG_MOUNT],
+        "volumeMounts": [pod.CONFIG_MOUNT, MOUNT],
     }
-    spec = {**pod.pod_spec(container, [pod.config_volume(named.autorecovery_config_map)], 30), **pod.spread(selector)}
+    volumes = [pod.config_volume(named.autorecovery_config_map), racks_volume(placement.config_map)]
+    spec = {**pod.pod_spec(container, volumes, 30), **pod.spread(selector)}
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -125,7 +132,7 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str) -> tu
             "template": {
                 "metadata": {
                     "labels": names.labels(component, cluster.KIND, cluster.metadata.name),
-                    "annotations": {names.CONFIG_ANNOTATION: pod.config_hash(files)},
+                    "annotations": {names.CONFIG_ANNOTATION: config},
                 },
                 "spec": spec,
             },
@@ -138,7 +145,7 @@ def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
     return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
 
 
-def _files(cluster: BookKeeperCluster, zookeeper_address: str) -> dict[str, str]:
+def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str, object] | None = None) -> dict[str, str]:
     # The entry point gives a quarter of the limit to direct memory; both caches together take at most half of that.
     cache = max(16, bytes_of(cluster.spec.resources.memory) // MIB // 16)
     smallest_volume = min(bytes_of(cluster.spec.journal.size), bytes_of(cluster.spec.ledgers.size))
@@ -171,5 +178,6 @@ def _files(cluster: BookKeeperCluster, zookeeper_address: str) -> dict[str, str]
         "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer",
         "statsProviderClass": "org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider",
         "prometheusStatsHttpEnable": "false",
+        **(more or {}),
     }
     return {"bk_server.conf": pod.properties(lines, cluster.spec.config)}

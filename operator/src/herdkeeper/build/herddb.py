@@ -8,6 +8,7 @@ from herdkeeper.api import HerdDBCluster
 from herdkeeper.build import pod
 from herdkeeper.build.log_store import LogStore
 from herdkeeper.build.pod import Json
+from herdkeeper.build.racks import MOUNT, placement_lines, racks_volume
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.validation import bytes_of
@@ -25,7 +26,7 @@ def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str) -> tuple[Js
         pod.headless_service(cluster, COMPONENT, named.nodes_service, ports),
         pod.client_service(cluster, COMPONENT, named.client_service, {"sql": names.HERDDB_SQL_PORT}),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
-        _stateful_set(cluster, pod.config_hash(files), secret),
+        _stateful_set(cluster, pod.config_hash(files), secret, log.placement.config_map),
     )
 
 
@@ -83,11 +84,13 @@ def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
         "server.halt.on.tablespace.boot.error": "false",
         "herdkeeper.credentials.dir": "/credentials",
         "herdkeeper.http.port": names.HERDDB_HTTP_PORT,
+        # what stands behind `bookkeeper.` is handed to its client
+        **{f"bookkeeper.{key}": value for key, value in placement_lines(log.placement).items()},
     }
     return pod.properties(lines, cluster.spec.config)
 
 
-def _stateful_set(cluster: HerdDBCluster, config: str, secret: str) -> Json:
+def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) -> Json:
     named = _names(cluster)
     selector = names.selector(COMPONENT, cluster.metadata.name)
     host = f"$(POD_NAME).{named.nodes_service}.{cluster.metadata.namespace}.svc"
@@ -101,11 +104,16 @@ def _stateful_set(cluster: HerdDBCluster, config: str, secret: str) -> Json:
         "livenessProbe": {**pod.http_probe("/healthz", names.HERDDB_HTTP_PORT, 6), "initialDelaySeconds": 120},
         "volumeMounts": [
             pod.CONFIG_MOUNT,
+            MOUNT,
             {"name": "credentials", "mountPath": "/credentials", "readOnly": True},
             {"name": "data", "mountPath": "/data"},
         ],
     }
-    volumes = [pod.config_volume(named.config_map), {"name": "credentials", "secret": {"secretName": secret, "defaultMode": 0o440}}]
+    volumes = [
+        pod.config_volume(named.config_map),
+        racks_volume(racks),
+        {"name": "credentials", "secret": {"secretName": secret, "defaultMode": 0o440}},
+    ]
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",

@@ -57,6 +57,9 @@ PASSWORD_KEY = "password"  # noqa: S105 - the key in the Secret, not a password
 USERS_KEY = "users"
 """Keys of the credentials Secret. `users` is HerdDB's users file, derived by the operator from the other two."""
 
+RACKS_KEY = "racks"
+"""The key of the map in the ConfigMap of racks."""
+
 _TOKEN = re.compile(r"[a-z0-9]{6,16}")
 
 
@@ -192,6 +195,11 @@ class BookKeeperNames:
     def autorecovery_config_map(self) -> str:
         """ConfigMap of autorecovery."""
         return self.autorecovery
+
+    @property
+    def racks_config_map(self) -> str:
+        """ConfigMap with the rack of each bookie, for whoever chooses ensembles."""
+        return f"{self.key.name}-racks"
 
     def stateful_set(self, number: int) -> str:
         """StatefulSet (one replica) of bookie `number`."""

@@ -14,6 +14,17 @@ from types import MappingProxyType
 
 OwnedKeys = Mapping[str, str | None]
 
+_PLACEMENT: OwnedKeys = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("ensemblePlacementPolicy", "ignoreLocalNodeInPlacementPolicy", "networkTopologyScriptFileName", "reppDnsResolverClass")
+        ),
+        "minNumRacksPerWriteQuorum": "spec.placement.minRacksPerWriteQuorum",
+        "enforceMinNumRacksPerWriteQuorum": "spec.placement.enforced",
+    }
+)
+"""What both of BookKeeper's clients, SQL nodes and autorecovery, must be told alike."""
+
 ZOOKEEPER: OwnedKeys = MappingProxyType(
     dict.fromkeys(
         (
@@ -83,6 +94,7 @@ BOOKKEEPER: OwnedKeys = MappingProxyType(
                 "useShortHostName",
             )
         ),
+        **_PLACEMENT,
         "metadataServiceUri": "spec.zooKeeperRef or spec.zooKeeperAddress",
         "zkServers": "spec.zooKeeperRef or spec.zooKeeperAddress",
         "lostBookieRecoveryDelay": "spec.autoRecovery.lostBookieRecoveryDelaySeconds",
@@ -131,6 +143,7 @@ HERDDB: OwnedKeys = MappingProxyType(
                 "tablespace.default.replica.count",
             )
         ),
+        **dict.fromkeys(f"bookkeeper.{key}" for key in _PLACEMENT),
         "server.bookkeeper.ensemble.size": "spec.ledgers.ensembleSize",
         "server.bookkeeper.write.quorum.size": "spec.ledgers.writeQuorum",
         "server.bookkeeper.ack.quorum.size": "spec.ledgers.ackQuorum",

@@ -6,6 +6,7 @@ import re
 import secrets
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
+from herdkeeper.domain import names
 from herdkeeper.domain.conditions import is_ready_resource
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey, ZooKeeperNames
 from herdkeeper.domain.observed.bookkeeper import (
@@ -14,8 +15,10 @@ from herdkeeper.domain.observed.bookkeeper import (
     Metadata,
     MetadataAbsent,
     MetadataStore,
+    Node,
     StoreMissing,
 )
+from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.observe.dependents import deleting_dependents
@@ -31,13 +34,22 @@ def observe_bookkeeper(cluster: BookKeeperCluster, world: World) -> BookKeeperOb
     """Its objects, the ensemble that it refers to, and BookKeeper's metadata there."""
     key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
     store = _store(cluster, world)
+    objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED))
     return BookKeeperObserved(
-        objects=world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED)),
+        objects=objects,
         store=store,
         metadata=_metadata(world, store, BookKeeperNames(key).ledgers_root),
         fresh_tokens=tuple(secrets.token_hex(5) for _ in range(cluster.spec.bookies)),
         dependents=deleting_dependents(cluster, HerdDBCluster, lambda other: other.spec.book_keeper_ref.name, world),
+        nodes=_nodes(objects, world),
     )
+
+
+def _nodes(objects: Objects, world: World) -> dict[str, Node | Unknown | None]:
+    """The nodes of the bookies' pods. Each is asked for by name: a list of all nodes is long, and most are not ours."""
+    bookies = [pod for pod in objects.of_kind("Pod") if names.BOOKIE_LABEL in (pod["metadata"].get("labels") or {})]
+    wanted = {name for pod in bookies if (name := pod.get("spec", {}).get("nodeName"))}
+    return {name: world.kubernetes.node(name) for name in sorted(wanted)}
 
 
 def _store(cluster: BookKeeperCluster, world: World) -> MetadataStore | StoreMissing:

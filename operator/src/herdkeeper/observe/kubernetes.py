@@ -13,7 +13,9 @@ from pydantic import ValidationError
 from herdkeeper.api.resource import API_VERSION, Resource
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
-from herdkeeper.domain.observed.objects import Json, Objects
+from herdkeeper.domain.observed.bookkeeper import Node
+from herdkeeper.domain.observed.objects import Json, Objects, is_ready
+from herdkeeper.domain.unknown import Unknown
 
 WORKLOADS = (("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"))
 SHARED = (("v1", "ConfigMap"), ("v1", "Service"), ("policy/v1", "PodDisruptionBudget"), ("v1", "Pod"), ("v1", "PersistentVolumeClaim"))
@@ -69,6 +71,14 @@ class KubernetesReader:
         documents = self._list(API_VERSION, kind.KIND, namespace, None)
         found = [parsed(kind, {"apiVersion": API_VERSION, "kind": kind.KIND, **document}) for document in documents]
         return tuple(sorted((item for item in found if not isinstance(item, Unreadable)), key=lambda item: item.metadata.name))
+
+    def node(self, name: str) -> Node | Unknown | None:
+        """A node, None when it is gone. One that may not be read is Unknown: where bookies stand is worth less than that they run."""
+        try:
+            found = _plain(self._client.resources.get(api_version="v1", kind="Node").get(name=name))
+        except ApiException as error:
+            return None if error.status == 404 else Unknown(f"the node {name} can't be read: {error.reason}")
+        return Node(name, found["metadata"].get("labels") or {}, is_ready(found))
 
     def owned(self, owner_kind: str, key: ObjectKey, kinds: tuple[tuple[str, str], ...]) -> Objects:
         """All objects of these kinds that carry the owner's labels."""

@@ -6,10 +6,12 @@ import re
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
+from herdkeeper.build.racks import build_racks
 from herdkeeper.domain import names
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
 from herdkeeper.domain.observed.objects import Objects, annotation, pod_trouble
+from herdkeeper.domain.racks import racks_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, Create, Delete, FormatLedgersRoot, Plan, Wait
@@ -58,8 +60,9 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, store: 
         identity, missing = found
         identities.append(identity)
         actions += missing
-    actions += settle(build_bookies_shared(cluster, store.address), seen.objects)
-    autorecovery = build_autorecovery(cluster, store.address)
+    racks = racks_of(cluster, seen.objects, seen.nodes)
+    actions += settle((*build_bookies_shared(cluster, store.address), build_racks(cluster, racks)), seen.objects)
+    autorecovery = build_autorecovery(cluster, store.address, racks)
     if metadata.cookies:  # an auditor that finds no bookie at all ends itself
         actions += settle(autorecovery, seen.objects)
     actions += _surplus_autorecovery(cluster, seen.objects) if not autorecovery else ()

@@ -9,6 +9,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataStore
 from herdkeeper.domain.observed.objects import Objects, annotation, pod_trouble
+from herdkeeper.domain.racks import policy_for, racks_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.status.summary import Health, Summary
@@ -35,6 +36,7 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
         "readyBookies": len(serving),
         "auditor": metadata.auditor if metadata else None,
         "underReplicated": metadata.under_replicated if metadata else None,
+        "placementPolicy": policy_for(racks_of(cluster, seen.objects, seen.nodes)).value,
         "bookies": bookies or None,
     }
     return Summary(_health(cluster, seen, serving), fields)
@@ -42,13 +44,16 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
 
 def _bookies(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> list[dict[str, Any]]:
     named = _names(cluster)
+    racks = racks_of(cluster, seen.objects, seen.nodes)
     found = []
     for number in range(cluster.spec.bookies):
         claims = (seen.objects.get("PersistentVolumeClaim", name) for name in (named.journal_claim(number), named.ledgers_claim(number)))
         bookie_id = next((annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in claims if claim is not None), None)
         if bookie_id is not None:
             state = _state(bookie_id, seen, seen.objects.get("Pod", named.pod(number)) is not None)
-            found.append({"number": number, "bookieId": bookie_id, "state": state})
+            rack = racks.get(named.host(number))
+            place = {"rack": rack.name if rack else None, "region": rack.region if rack else None}
+            found.append({"number": number, "bookieId": bookie_id, "state": state, **{key: value for key, value in place.items() if value}})
     return found
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.reason import Reason
@@ -49,10 +50,20 @@ Metadata = LedgersMetadata | MetadataAbsent | Unknown
 
 
 @dataclass(frozen=True)
+class Node:
+    """A node that a pod of the cluster runs on. `ready`: its kubelet reports to the API server."""
+
+    name: str
+    labels: Mapping[str, str]
+    ready: bool
+
+
+@dataclass(frozen=True)
 class BookKeeperObserved:
     """`fresh_tokens` are random, one for each bookie number: identities of claims that have yet to be made.
 
-    `dependents` are the HerdDBClusters that refer to it and still delete their data.
+    `dependents` are the HerdDBClusters that refer to it and still delete their data. `nodes` are those that its bookies' pods run on, by
+    name; None for one that is gone.
     """
 
     objects: Objects
@@ -60,3 +71,4 @@ class BookKeeperObserved:
     metadata: Metadata
     fresh_tokens: tuple[str, ...]
     dependents: tuple[str, ...] = ()
+    nodes: Mapping[str, Node | Unknown | None] = field(default_factory=dict)
