@@ -67,7 +67,7 @@ def claims(stage: Stage) -> set[str]:
 
 
 def change_configuration(stage: Stage) -> None:
-    stage.patch(KIND, "bk", {"spec": {"config": {"gcWaitTime": "90000"}}})
+    stage.patch(KIND, "bk", {"spec": {"config": {"rwRereplicateBackoffMs": "90000"}}})
 
 
 def test_the_metadata_root_is_made_before_anything_else(stage: Stage) -> None:
@@ -177,7 +177,7 @@ def test_a_changed_configuration_restarts_one_bookie_after_the_other(stage: Stag
         stage.serve_bookie(named(stage), number)
     stage.settle(KIND, "bk")
     assert stage.condition(KIND, "bk", "Progressing") == ("False", "Settled")
-    assert "gcWaitTime=90000\n" in stage.found("ConfigMap", "bk-bookie")["data"]["bk_server.conf"]
+    assert "rwRereplicateBackoffMs=90000\n" in stage.found("ConfigMap", "bk-bookie")["data"]["bk_server.conf"]
 
 
 def test_the_next_bookie_is_not_restarted_while_the_old_pod_of_the_last_one_still_looks_ready(stage: Stage) -> None:
@@ -265,6 +265,38 @@ def test_while_zookeeper_is_silent_nothing_is_changed_and_nothing_is_claimed(sta
     stage.settle(KIND, "bk")
     assert stage.versions() == before
     assert stage.condition(KIND, "bk") == ("Unknown", "Unreadable")
+
+
+def test_a_changed_delay_is_written_where_auditors_read_it(stage: Stage) -> None:
+    serving(stage)
+    path = f"{root(stage)}/underreplication/lostBookieRecoveryDelay"
+    stage.ensemble.put(path, b"300")
+    stage.patch(KIND, "bk", {"spec": {"autoRecovery": {"lostBookieRecoveryDelaySeconds": 600}}})
+    stage.settle(KIND, "bk")
+    assert stage.ensemble.znodes[path] == (b"600", 1)
+
+
+def test_a_line_that_bookkeeper_ignores_is_a_warning_and_changes_nothing_else(stage: Stage) -> None:
+    serving(stage)
+    stage.patch(KIND, "bk", {"spec": {"config": {"compactionRat": "1"}}})
+    stage.reconcile(KIND, "bk")
+    assert stage.condition(KIND, "bk", "ConfigKnown") == ("False", "UnknownConfigKeys")
+    assert stage.condition(KIND, "bk") == ("True", "Ready")
+    stage.patch(KIND, "bk", {"spec": {"config": {"compactionRat": None}}})
+    stage.reconcile(KIND, "bk")
+    assert {entry["type"] for entry in stage.found(KIND, "bk")["status"]["conditions"]} == {"Ready", "Progressing"}
+
+
+def test_marks_of_the_auditor_are_counted_and_the_oldest_is_dated(stage: Stage) -> None:
+    serving(stage)
+    for number, time in enumerate((1_700_000_060_000, 1_700_000_000_000)):
+        mark = f"{root(stage)}/underreplication/ledgers/0000/0000/0000/000{number}/urL000000000{number}"
+        stage.ensemble.put(mark, f'replica: "bk-bookie-0-aaaaaa"\nctime: {time}\n'.encode())
+    stage.ensemble.put(f"{root(stage)}/underreplication/disable")
+    stage.reconcile(KIND, "bk")
+    status = stage.found(KIND, "bk")["status"]
+    assert (status["underReplicatedLedgers"], status["underReplicatedSince"]) == (2, "2023-11-14T22:13:20Z")
+    assert (status["underReplicated"], status["replicationEnabled"]) == (True, False)
 
 
 def zone(name: str, region: str = "north") -> dict[str, str]:

@@ -109,7 +109,7 @@ def bookkeeper_story(run: Run) -> None:
         run.stage.serve_bookie(named, number)
     run.settle("BookKeeperCluster", "bk")
     run.stage.set_status("Deployment", "bk-autorecovery", {"replicas": 1, "readyReplicas": 1})
-    run.stage.patch("BookKeeperCluster", "bk", {"spec": {"config": {"gcWaitTime": "90000"}}})
+    run.stage.patch("BookKeeperCluster", "bk", {"spec": {"config": {"rwRereplicateBackoffMs": "90000"}}})
     for number in range(2):
         run.settle("BookKeeperCluster", "bk")
         run.stage.serve_bookie(named, number)

@@ -79,7 +79,7 @@ def test_founding_ends_without_rolling_the_members() -> None:
 
 def test_a_changed_configuration_rolls_the_bookies() -> None:
     bookie = BookieIdentity(0, "quick-bookie-0-abc123")
-    one, other = (build_bookie(bookkeeper(config=lines), bookie, ZOOKEEPER) for lines in ({}, {"gcWaitTime": "1000"}))
+    one, other = (build_bookie(bookkeeper(config=lines), bookie, ZOOKEEPER) for lines in ({}, {"numAddWorkerThreads": "2"}))
     assert one["spec"]["template"]["metadata"]["annotations"] != other["spec"]["template"]["metadata"]["annotations"]
 
 

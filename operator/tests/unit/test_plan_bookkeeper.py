@@ -10,10 +10,17 @@ from situations import claim, live, objects, pods, quickstart, with_spec, with_s
 from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie, build_bookies_shared
 from herdkeeper.build.racks import build_racks
 from herdkeeper.domain import names
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
+from herdkeeper.domain.observed.bookkeeper import (
+    BookKeeperObserved,
+    LedgersMetadata,
+    MetadataAbsent,
+    MetadataStore,
+    RecoveryDelay,
+    StoreMissing,
+)
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Apply, Create, Delete, FormatLedgersRoot
+from herdkeeper.plan.action import Apply, Create, Delete, FormatLedgersRoot, SetRecoveryDelay
 from herdkeeper.plan.bookkeeper import plan_bookkeeper
 
 CLUSTER = quickstart("BookKeeperCluster")
@@ -142,6 +149,7 @@ def test_a_change_reaches_one_serving_bookie_at_a_time():
     ("situation", "changes"),
     [
         ("ledgers are under-replicated", {"metadata": replace(HEALTHY, under_replicated=True)}),
+        ("somebody switched autorecovery off", {"metadata": replace(HEALTHY, replication_enabled=False)}),
         ("not all ZooKeeper members serve", {"store": replace(STORE, serving=False)}),
     ],
 )
@@ -151,6 +159,20 @@ def test_no_serving_bookie_is_changed_while_the_stack_is_not_whole(situation, ch
 
 def test_a_bookie_that_does_not_serve_is_changed_first_and_the_others_wait_for_it():
     assert names_of(rolled(ready=[PODS[0], PODS[1], PODS[3]]), "StatefulSet") == ["bk-bookie-2"]
+
+
+@pytest.mark.parametrize(
+    ("situation", "found", "expected"),
+    [
+        ("no auditor has copied it yet", None, ()),
+        ("it is as declared", RecoveryDelay(300, 4), ()),
+        ("it is another one", RecoveryDelay(0, 4), (SetRecoveryDelay(STORE.address, "/demo/bk/ledgers", 300, 4),)),
+        ("it is no number", RecoveryDelay(None, 0), (SetRecoveryDelay(STORE.address, "/demo/bk/ledgers", 300, 0),)),
+    ],
+)
+def test_the_declared_delay_is_written_where_auditors_read_it(situation, found, expected):
+    made = plan(*claims(0, 1, 2, 3), settled(), pods(PODS), metadata=replace(HEALTHY, recovery_delay=found))
+    assert made.actions == expected, situation
 
 
 def test_autorecovery_that_the_spec_switched_off_is_removed_by_uid():

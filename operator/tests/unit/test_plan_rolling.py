@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from situations import claim, live, objects, pods, quickstart, with_spec
+from situations import bookkeeper_serving, claim, live, objects, pods, quickstart, with_spec
 
 from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
 from herdkeeper.build.herddb import build_herddb
-from herdkeeper.build.log_store import LogStore
+from herdkeeper.build.log_store import log_store
 from herdkeeper.build.zookeeper import build_zookeeper
 from herdkeeper.domain.reason import Reason
 from herdkeeper.plan.action import Apply, Wait
@@ -25,7 +25,7 @@ def bookie(image: str):
 
 
 def herddb(image: str):
-    return build_herddb(with_spec(quickstart("HerdDBCluster"), image=image), LogStore("zk-0:2181", "/demo/bk/ledgers"), "secret")[-1]
+    return build_herddb(with_spec(quickstart("HerdDBCluster"), image=image), log_store(bookkeeper_serving()), "secret")[-1]
 
 
 def going(name: str):

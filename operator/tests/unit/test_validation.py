@@ -8,7 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
+from herdkeeper.build.bookkeeper import build_autorecovery, build_bookies_shared
 from herdkeeper.domain import owned_config, validation
+from herdkeeper.domain.known_config import BOOKKEEPER, unknown_keys
 from herdkeeper.domain.validation import Refusal, bytes_of
 from herdkeeper.schema.defaulting import stored
 
@@ -31,6 +33,11 @@ def tablespace(name: str = "flights", metadata: dict[str, Any] | None = None, **
 
 def made(kind: str, name: str, spec: dict[str, Any], metadata: dict[str, Any] | None = None) -> Any:
     return stored({"kind": kind, "metadata": {"name": name, **(metadata or {})}, "spec": spec})
+
+
+def compactions(minor: tuple[int, int], major: tuple[int, int]) -> dict[str, Any]:
+    names = ("thresholdPercent", "intervalSeconds")
+    return {"minorCompaction": dict(zip(names, minor, strict=True)), "majorCompaction": dict(zip(names, major, strict=True))}
 
 
 def paths(refusals: tuple[Refusal, ...]) -> list[str]:
@@ -106,6 +113,41 @@ def test_a_key_that_a_field_decides_is_refused_with_the_field() -> None:
     assert refusal.fix == "set spec.autoRecovery.lostBookieRecoveryDelaySeconds instead"
 
 
+@pytest.mark.parametrize(
+    ("situation", "collection", "refused"),
+    [
+        ("BookKeeper's own", {}, []),
+        ("a minor pass over fuller logs than the major one", compactions((80, 60), (80, 86400)), ["minorCompaction"]),
+        ("a minor pass as rare as the major one", compactions((20, 86400), (80, 86400)), ["minorCompaction"]),
+        ("no minor pass", compactions((0, 86400), (80, 86400)), []),
+        ("looks for deleted ledgers more rarely than a compaction", {"intervalSeconds": 3601}, ["intervalSeconds"]),
+    ],
+)
+def test_compactions_with_which_no_bookie_starts_are_refused(situation: str, collection: Any, refused: list[str]) -> None:
+    found = paths(validation.bookkeeper_refusals(bookkeeper(garbageCollection=collection)))
+    assert found == [f"spec.garbageCollection.{name}" for name in refused], situation
+
+
+@pytest.mark.parametrize(
+    ("period", "refused"), [("300000", False), ("86400000", False), ("86400001", True), ("5 minutes", True), ("0", True)]
+)
+def test_a_checkpoint_period_with_which_no_sql_node_starts_is_refused(period: str, refused: bool) -> None:
+    found = validation.herddb_refusals(herddb(config={"server.checkpoint.period": period}), None)
+    assert paths(found) == (["spec.config[server.checkpoint.period]"] if refused else [])
+
+
+def test_a_key_that_bookkeeper_does_not_know_is_named_with_the_one_that_was_meant() -> None:
+    assert unknown_keys(("compactionRat", "flushInterval", "zzz"), BOOKKEEPER) == ("compactionRat (did you mean compactionRate?)", "zzz")
+
+
+def test_every_line_that_is_built_is_one_that_bookkeeper_knows() -> None:
+    shared = build_bookies_shared(bookkeeper(), "zk:2181")[0]["data"]
+    autorecovery = build_autorecovery(bookkeeper(autoRecovery={"bytesPerSecond": "1Mi"}), "zk:2181", {})[0]["data"]
+    keys = {line.partition("=")[0] for files in (shared, autorecovery) for line in files["bk_server.conf"].splitlines()}
+    assert unknown_keys(keys, BOOKKEEPER) == ()
+    assert set(owned_config.BOOKKEEPER) - {"ledgersRootPath", "include", "includeOptional"} <= BOOKKEEPER
+
+
 def test_a_static_member_line_is_refused() -> None:
     assert paths(validation.zookeeper_refusals(zookeeper(config={"server.4": "stranger:2888:3888"}))) == ["spec.config[server.4]"]
 
@@ -132,14 +174,16 @@ def test_no_line_of_configuration_can_give_up_what_was_acknowledged(refusals: An
         assert paths(refusals(cluster(config={key: "x"}))) == [f"spec.config[{key}]"]
 
 
-@pytest.mark.parametrize("config", [{"gcWaitTime": "1\nbookieId=other"}, {"gc wait": "1"}, {"a\nbookieId": "x"}, {"gcWaitTime": "60000\\"}])
+@pytest.mark.parametrize(
+    "config", [{"flushInterval": "1\nbookieId=other"}, {"gc wait": "1"}, {"a\nbookieId": "x"}, {"flushInterval": "60000\\"}]
+)
 def test_neither_a_line_break_nor_a_joined_line_can_change_an_owned_key_in_the_file(config: dict[str, str]) -> None:
     assert len(validation.bookkeeper_refusals(bookkeeper(config=config))) == 1
 
 
 def test_a_key_that_nobody_owns_is_accepted() -> None:
-    assert validation.bookkeeper_refusals(bookkeeper(config={"gcWaitTime": "900000"})) == ()
-    assert owned_config.owner_of("gcWaitTime", owned_config.BOOKKEEPER) is None
+    assert validation.bookkeeper_refusals(bookkeeper(config={"flushInterval": "900000"})) == ()
+    assert owned_config.owner_of("flushInterval", owned_config.BOOKKEEPER) is None
 
 
 def test_a_field_that_an_owned_key_points_to_exists() -> None:

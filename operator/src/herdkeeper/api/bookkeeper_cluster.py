@@ -17,11 +17,13 @@ from herdkeeper.api.resource import (
     Image,
     Model,
     PrinterColumn,
+    Quantity,
     Reference,
     Resource,
     Rule,
     Status,
     VolumeClaim,
+    formatted,
     least_memory,
     not_shrinking,
     unchanged_optional,
@@ -40,7 +42,39 @@ class AutoRecovery(Model):
         description="Seconds that a bookie may be away before its entries are copied. "
         "Below a restart's duration every restart starts copying, and fences open ledgers.",
     )
+    bytes_per_second: Quantity | None = Field(
+        None, description="Bytes per second that each daemon copies at most, e.g. `50Mi`; unlimited when absent."
+    )
     resources: Compute = Field(Compute(cpu="100m", memory="384Mi"), description="CPU and memory of each daemon.")
+
+
+class Compaction(Model):
+    """When entry logs of which little is still needed are rewritten without the rest."""
+
+    threshold_percent: int = Field(ge=0, le=99, description="Entry logs are rewritten of which less than this is still needed; 0: never.")
+    interval_seconds: int = Field(ge=60, description="Seconds between two passes. Not below garbageCollection.intervalSeconds.")
+
+
+class GarbageCollection(Model):
+    """How the space of deleted ledgers is got back."""
+
+    interval_seconds: int = Field(60, ge=1, description="Seconds between two looks for ledgers that are deleted.")
+    minor_compaction: Compaction = Field(
+        Compaction(threshold_percent=20, interval_seconds=3600), description="The frequent pass, over logs that are nearly empty."
+    )
+    major_compaction: Compaction = Field(
+        Compaction(threshold_percent=80, interval_seconds=86400),
+        description="The rare pass; its threshold and interval are the larger ones.",
+    )
+
+
+class JournalSync(Model):
+    """How many writes share one fsync of the journal. Every entry is fsynced before it is acknowledged, whatever stands here."""
+
+    max_group_wait_milliseconds: int = Field(2, ge=0, le=1000, description="Milliseconds that a write waits at most for others.")
+    buffered_writes: Quantity = Field("512Ki", description="Bytes of waiting writes that are fsynced at once.")
+    buffered_entries: int = Field(0, ge=0, description="Waiting entries that are fsynced at once; 0: bytes and time alone decide.")
+    flush_when_queue_empty: bool = Field(False, description="Whether to fsync as soon as no further write waits: less delay, more fsyncs.")
 
 
 class Placement(Model):
@@ -77,10 +111,16 @@ class BookKeeperClusterSpec(Model):
         VolumeClaim(size="5Gi"), description="Journal volume of each bookie: fsynced before an entry is acknowledged."
     )
     ledgers: VolumeClaim = Field(VolumeClaim(size="20Gi"), description="Ledger volume of each bookie: entry logs and their index.")
+    garbage_collection: GarbageCollection = Field(GarbageCollection(), description="How the space of deleted ledgers is got back.")
+    journal_sync: JournalSync = Field(JournalSync(), description="How many writes share one fsync of the journal.")
     resources: Compute = Field(Compute(cpu="200m", memory="768Mi"), description="CPU and memory of each bookie.")
     auto_recovery: AutoRecovery = Field(AutoRecovery(), description="Re-replication of lost entries.")
     placement: Placement = Field(Placement(), description="How the copies of an entry are spread over racks and regions.")
-    config: ConfigLines = Field({}, description="More lines of bk_server.conf, e.g. `gcWaitTime`. Keys that the operator owns are refused.")
+    config: ConfigLines = Field(
+        {},
+        description="More lines of bk_server.conf, e.g. `numAddWorkerThreads`. Keys that the operator owns are refused; what BookKeeper "
+        "does not know has no effect, and is named in the condition ConfigKnown.",
+    )
     deletion_policy: DeletionPolicy = Field("Retain", description="What happens to volumes and metadata when this resource is deleted.")
 
 
@@ -105,7 +145,15 @@ class BookKeeperClusterStatus(Status):
     auditor: str | None = Field(None, description="The elected auditor.")
     under_replicated: bool | None = Field(None, description="Whether the auditor knows of under-replicated ledgers; absent while unknown.")
     placement_policy: str | None = Field(None, description="RackAware, or RegionAware where bookies stand in several regions.")
+    under_replicated_ledgers: int | None = Field(None, description="Ledgers that the auditor marked; counted up to 1000.")
+    under_replicated_since: str | None = Field(None, description="When the oldest of these marks was made (RFC 3339).")
+    replication_enabled: bool | None = Field(
+        None, description="Whether autorecovery may copy. False after somebody switched it off in the metadata with BookKeeper's own tools."
+    )
     bookies: tuple[BookieStatus, ...] = Field((), description="Each bookie.")
+
+
+_GC = "self.garbageCollection"
 
 
 class BookKeeperCluster(Resource):
@@ -128,6 +176,27 @@ class BookKeeperCluster(Resource):
             rule="has(self.zooKeeperRef) != has(self.zooKeeperAddress)",
             message="set exactly one of spec.zooKeeperRef and spec.zooKeeperAddress",
             field_path=".zooKeeperRef",
+        ),
+        Rule(
+            rule=f"{_GC}.minorCompaction.thresholdPercent == 0 || {_GC}.majorCompaction.thresholdPercent == 0"
+            f" || ({_GC}.minorCompaction.thresholdPercent < {_GC}.majorCompaction.thresholdPercent"
+            f" && {_GC}.minorCompaction.intervalSeconds < {_GC}.majorCompaction.intervalSeconds)",
+            message="spec.garbageCollection.minorCompaction must have a smaller threshold and a smaller interval than majorCompaction: "
+            "no bookie starts otherwise; lower it, or switch one of them off with thresholdPercent 0",
+            field_path=".garbageCollection.minorCompaction",
+        ),
+        Rule(
+            rule=f"{_GC}.intervalSeconds <= {_GC}.minorCompaction.intervalSeconds"
+            f" && {_GC}.intervalSeconds <= {_GC}.majorCompaction.intervalSeconds",
+            message="spec.garbageCollection.intervalSeconds exceeds an interval of the compactions, with which no bookie starts; lower it",
+            message_expression=formatted(
+                "spec.garbageCollection.intervalSeconds is %d: no bookie starts when it exceeds the compactions' intervals (%d and %d); "
+                "lower it",
+                f"{_GC}.intervalSeconds",
+                f"{_GC}.minorCompaction.intervalSeconds",
+                f"{_GC}.majorCompaction.intervalSeconds",
+            ),
+            field_path=".garbageCollection.intervalSeconds",
         ),
         unchanged_optional("zooKeeperRef", "SELF.zooKeeperRef.name", "the metadata can't move; create a new BookKeeperCluster"),
         unchanged_optional("zooKeeperAddress", "SELF.zooKeeperAddress", "the metadata can't move; create a new BookKeeperCluster"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
+from herdkeeper.api.bookkeeper_cluster import GarbageCollection, JournalSync
 from herdkeeper.build import pod
 from herdkeeper.build.pod import Json
 from herdkeeper.build.racks import MOUNT, build_racks, placement_lines, racks_volume
@@ -104,7 +105,10 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
         return ()
     named, component = _names(cluster), names.AUTORECOVERY_COMPONENT
     placement = placement_of(cluster, racks)
-    files = _files(cluster, zookeeper_address, {**placement_lines(placement), "auditorPeriodicPlacementPolicyCheckInterval": 86400})
+    lines = {**placement_lines(placement), "auditorPeriodicPlacementPolicyCheckInterval": 86400}
+    if auto.bytes_per_second is not None:
+        lines["replicationRateByBytes"] = bytes_of(auto.bytes_per_second)
+    files = _files(cluster, zookeeper_address, lines)
     # A running daemon never asks again for a rack that it asked for: another map restarts it.
     config = pod.config_hash({**files, **build_racks(cluster, racks)["data"]})
     selector = names.selector(component, cluster.metadata.name)
@@ -145,6 +149,26 @@ def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
     return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
 
 
+def _garbage_collection(collection: GarbageCollection) -> dict[str, object]:
+    minor, major = collection.minor_compaction, collection.major_compaction
+    return {
+        "gcWaitTime": collection.interval_seconds * 1000,
+        "minorCompactionThreshold": minor.threshold_percent / 100,
+        "minorCompactionInterval": minor.interval_seconds,
+        "majorCompactionThreshold": major.threshold_percent / 100,
+        "majorCompactionInterval": major.interval_seconds,
+    }
+
+
+def _journal_sync(sync: JournalSync) -> dict[str, object]:
+    return {
+        "journalMaxGroupWaitMSec": sync.max_group_wait_milliseconds,
+        "journalBufferedWritesThreshold": bytes_of(sync.buffered_writes),
+        "journalBufferedEntriesThreshold": sync.buffered_entries,
+        "journalFlushWhenQueueEmpty": str(sync.flush_when_queue_empty).lower(),
+    }
+
+
 def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str, object] | None = None) -> dict[str, str]:
     # The entry point gives a quarter of the limit to direct memory; both caches together take at most half of that.
     cache = max(16, bytes_of(cluster.spec.resources.memory) // MIB // 16)
@@ -169,7 +193,8 @@ def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str
         "numAddWorkerThreads": 1,
         "numReadWorkerThreads": 2,
         "serverNumIOThreads": 2,
-        "gcWaitTime": 60000,
+        **_garbage_collection(cluster.spec.garbage_collection),
+        **_journal_sync(cluster.spec.journal_sync),
         "autoRecoveryDaemonEnabled": "false",
         "lostBookieRecoveryDelay": cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds,
         "persistBookieStatusEnabled": "true",

@@ -6,6 +6,8 @@ from herdkeeper.api.resource import Condition, Resource
 
 READY = "Ready"
 PROGRESSING = "Progressing"
+CONFIG_KNOWN = "ConfigKnown"
+"""False while lines of spec.config have no effect; not there otherwise."""
 
 
 def condition(resource: Resource, kind: str) -> Condition | None:

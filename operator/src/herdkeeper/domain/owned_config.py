@@ -1,10 +1,11 @@
 """Configuration keys that the operator owns: a user's `spec.config` may not set them.
 
-A key is owned when identity, durability or an object that the operator makes (a port, a path, a probe) rests on it. Each maps to the field
-of the spec that
-decides it, or to None when nothing a user says decides it. Key names: ZooKeeper's administrator guide, BookKeeper's `bk_server.conf`,
-HerdDB's `ServerConfiguration`.
-Read by the validation; a builder that writes one more such key adds it here.
+A key is owned when identity, durability or an object that the operator makes (a port, a path, a probe) rests on it, or when a field of the
+spec decides it. Each maps to that field, or to None when nothing a user says decides it. A line that a builder writes as a mere default,
+e.g. ZooKeeper's `autopurge.snapRetainCount` or HerdDB's `server.checkpoint.period`, is not owned: the user's line stands behind it, and
+wins.
+Key names: ZooKeeper's administrator guide, BookKeeper's `bk_server.conf`, HerdDB's `ServerConfiguration`.
+Read by the validation; a builder that writes one more owned key adds it here.
 """
 
 from __future__ import annotations
@@ -97,6 +98,16 @@ BOOKKEEPER: OwnedKeys = MappingProxyType(
         **_PLACEMENT,
         "metadataServiceUri": "spec.zooKeeperRef or spec.zooKeeperAddress",
         "zkServers": "spec.zooKeeperRef or spec.zooKeeperAddress",
+        "gcWaitTime": "spec.garbageCollection.intervalSeconds",
+        "journalBufferedEntriesThreshold": "spec.journalSync.bufferedEntries",
+        "journalBufferedWritesThreshold": "spec.journalSync.bufferedWrites",
+        "journalFlushWhenQueueEmpty": "spec.journalSync.flushWhenQueueEmpty",
+        "journalMaxGroupWaitMSec": "spec.journalSync.maxGroupWaitMilliseconds",
+        "majorCompactionInterval": "spec.garbageCollection.majorCompaction.intervalSeconds",
+        "majorCompactionThreshold": "spec.garbageCollection.majorCompaction.thresholdPercent",
+        "minorCompactionInterval": "spec.garbageCollection.minorCompaction.intervalSeconds",
+        "minorCompactionThreshold": "spec.garbageCollection.minorCompaction.thresholdPercent",
+        "replicationRateByBytes": "spec.autoRecovery.bytesPerSecond",
         "lostBookieRecoveryDelay": "spec.autoRecovery.lostBookieRecoveryDelaySeconds",
     }
 )

@@ -50,6 +50,7 @@ class Reason(StrEnum):
 
     # needs a person
     INVALID_SPEC = "InvalidSpec"
+    UNKNOWN_CONFIG_KEYS = "UnknownConfigKeys"
     NAME_TAKEN = "NameTaken"
     CLAIM_LOST = "ClaimLost"
     DATA_LOST = "DataLost"

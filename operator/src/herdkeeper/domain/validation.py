@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pydantic import ValidationError
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace, ZooKeeperCluster
+from herdkeeper.api.bookkeeper_cluster import GarbageCollection
 from herdkeeper.api.job import SparkJob
 from herdkeeper.api.resource import ObjectMeta
 from herdkeeper.domain import owned_config
@@ -79,6 +80,7 @@ def bookkeeper_refusals(cluster: BookKeeperCluster) -> tuple[Refusal, ...]:
         *_one_metadata_source(cluster),
         *_memory_refusals("spec.resources.memory", cluster.spec.resources.memory, "bookie"),
         *_memory_refusals("spec.autoRecovery.resources.memory", cluster.spec.auto_recovery.resources.memory, "autorecovery"),
+        *_compaction_refusals(cluster.spec.garbage_collection),
         *_config_refusals(cluster.spec.config, owned_config.BOOKKEEPER),
     )
 
@@ -91,6 +93,7 @@ def herddb_refusals(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None
         *_ensemble_beyond_bookies(cluster, bookkeeper),
         *_memory_refusals("spec.resources.memory", cluster.spec.resources.memory, "herddb"),
         *_config_refusals(cluster.spec.config, owned_config.HERDDB),
+        *_checkpoint_period(cluster),
     )
 
 
@@ -176,6 +179,40 @@ def _one_metadata_source(cluster: BookKeeperCluster) -> Iterator[Refusal]:
             "remove one of spec.zooKeeperRef and spec.zooKeeperAddress"
             if both
             else "set one of spec.zooKeeperRef and spec.zooKeeperAddress",
+        )
+
+
+def _compaction_refusals(collection: GarbageCollection) -> Iterator[Refusal]:
+    """What a bookie refuses at its start (GarbageCollectorThread, BookKeeper 4.18)."""
+    minor, major = collection.minor_compaction, collection.major_compaction
+    path, larger = "spec.garbageCollection", f"{major.threshold_percent} % each {major.interval_seconds} s"
+    both = minor.threshold_percent > 0 and major.threshold_percent > 0
+    if both and not (minor.threshold_percent < major.threshold_percent and minor.interval_seconds < major.interval_seconds):
+        yield Refusal(
+            f"{path}.minorCompaction",
+            f"{minor.threshold_percent} % each {minor.interval_seconds} s",
+            f"its threshold and interval must be below those of majorCompaction ({larger})",
+            "lower it, or switch one of them off with thresholdPercent 0",
+        )
+    if collection.interval_seconds > min(minor.interval_seconds, major.interval_seconds):
+        yield Refusal(
+            f"{path}.intervalSeconds",
+            str(collection.interval_seconds),
+            f"bookies do not start when it exceeds the compactions' intervals ({minor.interval_seconds} and {major.interval_seconds})",
+            "lower it",
+        )
+
+
+def _checkpoint_period(cluster: HerdDBCluster) -> Iterator[Refusal]:
+    """What HerdDB refuses at its start: it might drop log that no checkpoint covers yet."""
+    key = "server.checkpoint.period"
+    period, most = cluster.spec.config.get(key), cluster.spec.ledgers.retention_hours * 3_600_000 // 2
+    if period is not None and not (period.isdigit() and 0 < int(period) <= most):
+        yield Refusal(
+            f"spec.config[{key}]",
+            repr(period),
+            f"it is milliseconds, and at most half of spec.ledgers.retentionHours ({most})",
+            "lower it, or raise retentionHours",
         )
 
 

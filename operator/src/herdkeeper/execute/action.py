@@ -34,6 +34,7 @@ from herdkeeper.plan.action import (
     FormatLedgersRoot,
     Plan,
     SetFinalizer,
+    SetRecoveryDelay,
 )
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.status.document import Failed, described
@@ -86,6 +87,8 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             metadata.ensure_znode(ensembles.at(address), path)
         case FormatLedgersRoot(address, root):
             metadata.format_ledgers_root(ensembles.at(address), root)
+        case SetRecoveryDelay(address):
+            metadata.set_recovery_delay(ensembles.at(address), action)
         case DeleteZnodes(address, root):
             metadata.delete_znodes(ensembles.at(address), root)
         case ChangeTablespaceRecord(address):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import uuid
 
 from herdkeeper.formats.bookkeeper_layout import decode_layout, ledger_path
+from herdkeeper.formats.bookkeeper_replication import recovery_delay_path
 from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
 from herdkeeper.formats.herddb_replica import replicas_path
 from herdkeeper.formats.herddb_tablespace import encode_tablespace
 from herdkeeper.metrics import WRITES
 from herdkeeper.observe.ensembles import Ensemble
-from herdkeeper.plan.action import ChangeTablespaceRecord, DeleteLogs
+from herdkeeper.plan.action import ChangeTablespaceRecord, DeleteLogs, SetRecoveryDelay
 
 LAYOUT = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
 """What BookKeeper 4.18 writes for `zk+hierarchical` (LedgerLayout, format version 2)."""
@@ -38,6 +39,12 @@ def format_ledgers_root(ensemble: Ensemble, root: str) -> None:
         )
     )
     _count("create")
+
+
+def set_recovery_delay(ensemble: Ensemble, action: SetRecoveryDelay) -> None:
+    """Compare-and-set on the version that was read; auditors watch the znode."""
+    ensemble.compare_and_set(recovery_delay_path(action.root), str(action.seconds).encode(), action.version)
+    _count("set")
 
 
 def change_tablespace_record(ensemble: Ensemble, action: ChangeTablespaceRecord) -> None:

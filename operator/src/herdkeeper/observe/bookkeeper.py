@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import secrets
+from collections.abc import Iterator
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.domain import names
@@ -12,21 +14,34 @@ from herdkeeper.domain.names import BookKeeperNames, ObjectKey, ZooKeeperNames
 from herdkeeper.domain.observed.bookkeeper import (
     BookKeeperObserved,
     LedgersMetadata,
+    Marks,
     Metadata,
     MetadataAbsent,
     MetadataStore,
     Node,
+    RecoveryDelay,
     StoreMissing,
 )
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.bookkeeper_replication import (
+    MARK,
+    MARK_DEPTH,
+    decode_recovery_delay,
+    disabled_path,
+    mark_time_ms,
+    marks_path,
+    recovery_delay_path,
+)
 from herdkeeper.observe.dependents import deleting_dependents
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.kubernetes import SHARED, WORKLOADS
 from herdkeeper.observe.world import World
 
 READ_ONLY_CHILD = "readonly"
+MOST_MARKS = 1000
+"""Marks that are read at most: enough to see that many are left, and whether they become fewer."""
 _AUDITOR = re.compile(rb'bookieId:\s*"([^"]+)"')
 
 
@@ -85,6 +100,7 @@ def read_ledgers_metadata(ensemble: Ensemble, root: str) -> Metadata:
         return Unknown(f"{root} in ZooKeeper has no INSTANCEID: it is not a BookKeeper cluster's root")
     election = ensemble.read(f"{root}/underreplication/auditorelection")
     votes = ensemble.children(f"{root}/underreplication/auditorelection") or ()
+    marks = _read_marks(ensemble, root)
     auditor = _AUDITOR.search(election[0]) if election is not None and votes else None
     return LedgersMetadata(
         instance_id=instance[0].decode(errors="replace"),
@@ -92,13 +108,29 @@ def read_ledgers_metadata(ensemble: Ensemble, root: str) -> Metadata:
         read_only=frozenset(ensemble.children(f"{root}/available/{READ_ONLY_CHILD}") or ()),
         cookies=frozenset(ensemble.children(f"{root}/cookies") or ()),
         auditor=auditor[1].decode(errors="replace") if auditor else None,
-        under_replicated=_has_marker(ensemble, f"{root}/underreplication/ledgers"),
+        under_replicated=marks.ledgers > 0,
+        marks=marks,
+        replication_enabled=ensemble.read(disabled_path(root)) is None,
+        recovery_delay=_read_recovery_delay(ensemble, root),
     )
 
 
-def _has_marker(ensemble: Ensemble, path: str, depth: int = 4) -> bool:
-    """Whether a marker `urL…` lies below. It looks no further than the first; folders without markers may remain of old ones."""
+def _read_marks(ensemble: Ensemble, root: str) -> Marks:
+    """The marks of under-replicated ledgers, the first thousand of them. Folders without marks may remain of old ones."""
+    paths = tuple(itertools.islice(_mark_paths(ensemble, marks_path(root), MARK_DEPTH), MOST_MARKS))
+    found = [ensemble.read(path) for path in paths]  # one that is gone was cleared while we looked
+    times = [time for data in found if data is not None and (time := mark_time_ms(data[0])) is not None]
+    return Marks(sum(1 for data in found if data is not None), min(times, default=None))
+
+
+def _mark_paths(ensemble: Ensemble, path: str, depth: int) -> Iterator[str]:
     for name in ensemble.children(path) or ():
-        if name.startswith("urL") or (depth > 0 and _has_marker(ensemble, f"{path}/{name}", depth - 1)):
-            return True
-    return False
+        if MARK.fullmatch(name):
+            yield f"{path}/{name}"
+        elif depth > 0:
+            yield from _mark_paths(ensemble, f"{path}/{name}", depth - 1)
+
+
+def _read_recovery_delay(ensemble: Ensemble, root: str) -> RecoveryDelay | None:
+    found = ensemble.read(recovery_delay_path(root))
+    return None if found is None else RecoveryDelay(decode_recovery_delay(found[0]), found[1])

@@ -83,6 +83,16 @@ class FormatLedgersRoot:
 
 
 @dataclass(frozen=True)
+class SetRecoveryDelay:
+    """Compare-and-set of the seconds that a bookie may be away. BookKeeper copies them from its configuration only once."""
+
+    zookeeper_address: str
+    root: str
+    seconds: int
+    version: int
+
+
+@dataclass(frozen=True)
 class DeleteZnodes:
     """Delete a tree of znodes, then those of its parents that are empty."""
 
@@ -142,6 +152,7 @@ Action = (
     | SetFinalizer
     | EnsureZnode
     | FormatLedgersRoot
+    | SetRecoveryDelay
     | DeleteZnodes
     | CreateTablespace
     | ChangeTablespaceRecord

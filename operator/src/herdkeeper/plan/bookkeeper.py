@@ -14,7 +14,7 @@ from herdkeeper.domain.observed.objects import Objects, annotation, pod_trouble
 from herdkeeper.domain.racks import racks_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Action, Create, Delete, FormatLedgersRoot, Plan, Wait
+from herdkeeper.plan.action import Action, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.rolling import Gate, roll
 
@@ -66,6 +66,7 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, store: 
     if metadata.cookies:  # an auditor that finds no bookie at all ends itself
         actions += settle(autorecovery, seen.objects)
     actions += _surplus_autorecovery(cluster, seen.objects) if not autorecovery else ()
+    actions += _recovery_delay(cluster, store, metadata)
     rolled = False
     for identity in identities:
         manifest = build_bookie(cluster, identity, store.address)
@@ -114,6 +115,11 @@ def _why_not_disturb(
     """Why no serving bookie may be restarted now: the rest of the stack must serve, and every entry have its replicas."""
     if isinstance(seen.store, MetadataStore) and not seen.store.serving:
         return "not all ZooKeeper members serve"
+    if not metadata.replication_enabled:
+        return (
+            "somebody switched autorecovery off in the metadata: what is lost would not be copied; switch it on with "
+            f"`kubectl exec {_names(cluster).pod(0)} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
+        )
     if metadata.under_replicated:
         return "ledgers are under-replicated"
     named = _names(cluster)
@@ -128,6 +134,14 @@ def _why_not_disturb(
 
 def _all_writable(identities: list[BookieIdentity], metadata: LedgersMetadata) -> bool:
     return all(identity.bookie_id in metadata.writable for identity in identities)
+
+
+def _recovery_delay(cluster: BookKeeperCluster, store: MetadataStore, metadata: LedgersMetadata) -> tuple[SetRecoveryDelay, ...]:
+    """The first auditor copies the delay from its configuration, and none does later: a changed one has to be written."""
+    seconds, found = cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds, metadata.recovery_delay
+    if found is None or found.seconds == seconds:
+        return ()
+    return (SetRecoveryDelay(store.address, _names(cluster).ledgers_root, seconds, found.version),)
 
 
 def _surplus_autorecovery(cluster: BookKeeperCluster, objects: Objects) -> tuple[Delete, ...]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 from herdkeeper.api import BookKeeperCluster
-from herdkeeper.domain import names
+from herdkeeper.domain import known_config, names
+from herdkeeper.domain.conditions import CONFIG_KNOWN
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataStore
 from herdkeeper.domain.observed.objects import Objects, annotation, pod_trouble
@@ -36,10 +38,27 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
         "readyBookies": len(serving),
         "auditor": metadata.auditor if metadata else None,
         "underReplicated": metadata.under_replicated if metadata else None,
+        "underReplicatedLedgers": metadata.marks.ledgers if metadata else None,
+        "underReplicatedSince": _time(metadata.marks.oldest_ms) if metadata else None,
+        "replicationEnabled": metadata.replication_enabled if metadata else None,
         "placementPolicy": policy_for(racks_of(cluster, seen.objects, seen.nodes)).value,
         "bookies": bookies or None,
     }
-    return Summary(_health(cluster, seen, serving), fields)
+    return Summary(_health(cluster, seen, serving), fields, _conditions(cluster))
+
+
+def _conditions(cluster: BookKeeperCluster) -> dict[str, Health]:
+    unknown = known_config.unknown_keys(cluster.spec.config, known_config.BOOKKEEPER)
+    if not unknown:
+        return {}
+    message = f"BookKeeper 4.18 knows no setting {', '.join(unknown)}: the line in spec.config has no effect; correct or remove it"
+    return {CONFIG_KNOWN: Health("False", Reason.UNKNOWN_CONFIG_KEYS, message)}
+
+
+def _time(milliseconds: int | None) -> str | None:
+    if milliseconds is None:
+        return None
+    return datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _bookies(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> list[dict[str, Any]]:

@@ -24,6 +24,7 @@ from herdkeeper.plan.action import (
     FormatLedgersRoot,
     Plan,
     SetFinalizer,
+    SetRecoveryDelay,
 )
 from herdkeeper.status.summary import Health, Summary
 
@@ -39,7 +40,9 @@ def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Fa
     """The whole status. `now` (RFC 3339) becomes the transition time of those conditions whose status changes."""
     health = _health(summary.health, plan)
     progressing = _progressing(health, plan, failed)
-    conditions = [_condition(resource, kind, state, now) for kind, state in ((READY, health), (PROGRESSING, progressing))]
+    conditions = [
+        _condition(resource, kind, state, now) for kind, state in ((READY, health), (PROGRESSING, progressing), *summary.conditions.items())
+    ]
     return {
         "observedGeneration": resource.metadata.generation,
         "message": health.message,
@@ -119,6 +122,8 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.CREATING, f"Making {path} in ZooKeeper"
         case FormatLedgersRoot(_, root):
             return Reason.FORMATTED, f"Making BookKeeper's metadata at {root} in ZooKeeper"
+        case SetRecoveryDelay(_, _, seconds):
+            return Reason.UPDATING, f"Setting the delay before a lost bookie's entries are copied to {seconds} s"
         case DeleteZnodes(_, root):
             return Reason.DELETING, f"Deleting {root} in ZooKeeper"
         case CreateTablespace(_, _, name, leader, _):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from herdkeeper.domain.reason import Reason
@@ -20,7 +20,8 @@ class Health:
 
 @dataclass(frozen=True)
 class Summary:
-    """Health and the kind's own status fields, in camelCase; None leaves a field out."""
+    """Health and the kind's own status fields, in camelCase; None leaves a field out. `conditions` are more conditions, by their type."""
 
     health: Health
     fields: Mapping[str, Any]
+    conditions: Mapping[str, Health] = field(default_factory=dict)

@@ -32,10 +32,31 @@ class MetadataAbsent:
 
 
 @dataclass(frozen=True)
+class Marks:
+    """The marks of under-replicated ledgers: how many, and the oldest one's time in milliseconds since 1970 (None: no mark says)."""
+
+    ledgers: int
+    oldest_ms: int | None
+
+
+NO_MARKS = Marks(0, None)
+
+
+@dataclass(frozen=True)
+class RecoveryDelay:
+    """Seconds that a bookie may be away, as the metadata has it (None: it can't be read), and the znode's version."""
+
+    seconds: int | None
+    version: int
+
+
+@dataclass(frozen=True)
 class LedgersMetadata:
     """What BookKeeper's metadata says, read completely. Bookies by their ids.
 
-    `under_replicated`: whether the auditor marked at least one ledger.
+    `under_replicated`: whether the auditor marked at least one ledger. `marks`: how many it marked, counted up to a limit, and when.
+    `replication_enabled`: nobody switched autorecovery off in the metadata. `recovery_delay`: what the auditor obeys; None until a first
+    auditor has written it.
     """
 
     instance_id: str
@@ -44,6 +65,9 @@ class LedgersMetadata:
     cookies: frozenset[str]
     auditor: str | None
     under_replicated: bool
+    marks: Marks = NO_MARKS
+    replication_enabled: bool = True
+    recovery_delay: RecoveryDelay | None = None
 
 
 Metadata = LedgersMetadata | MetadataAbsent | Unknown

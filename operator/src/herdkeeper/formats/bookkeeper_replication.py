@@ -1,0 +1,40 @@
+"""What autorecovery keeps below the root in ZooKeeper: marks of under-replicated ledgers, and how it is told to behave.
+
+Source: ZkLedgerUnderreplicationManager and UnderreplicatedLedgerFormat of BookKeeper 4.18.0.
+"""
+
+from __future__ import annotations
+
+import re
+
+MARK = re.compile(r"urL[0-9]+")
+"""Name of a mark; it lies four folders of four hexadecimal digits below marks_path()."""
+MARK_DEPTH = 4
+_TIME = re.compile(rb"^\s*ctime:\s*([0-9]+)\s*$", re.MULTILINE)
+
+
+def marks_path(root: str) -> str:
+    """The folder of the marks."""
+    return f"{root}/underreplication/ledgers"
+
+
+def recovery_delay_path(root: str) -> str:
+    """The seconds that a bookie may be away, as text. The first auditor copies them from its configuration."""
+    return f"{root}/underreplication/lostBookieRecoveryDelay"
+
+
+def disabled_path(root: str) -> str:
+    """While this znode is there, nothing is copied."""
+    return f"{root}/underreplication/disable"
+
+
+def mark_time_ms(data: bytes) -> int | None:
+    """When a mark was made, in milliseconds since 1970; None when it does not say."""
+    found = _TIME.search(data)
+    return int(found[1]) if found else None
+
+
+def decode_recovery_delay(data: bytes) -> int | None:
+    """The seconds; None for what is no number."""
+    text = data.decode("ascii", "replace").strip()
+    return int(text) if text.isdigit() else None
