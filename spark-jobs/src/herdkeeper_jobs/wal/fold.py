@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, functions
 from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
 from herdkeeper.formats.herddb_table import ColumnType
 from herdkeeper_jobs.wal.lsn import Lsn
-from herdkeeper_jobs.wal.timeline import ControlEntry, Placement, Timeline, Touch, walk
+from herdkeeper_jobs.wal.timeline import Begins, ControlEntry, Placement, Timeline, Touch, walk
 
 _PLACED_COLUMNS = (
     "table_index int, row_key binary, row_value binary, deleted boolean, "
@@ -31,6 +31,17 @@ _PLACED_SCHEMA = pa.schema(
         ("applied_entry", pa.int64()),
         ("ledger_id", pa.int64()),
         ("entry_id", pa.int64()),
+    ]
+)
+_TOUCHING_COLUMNS = "ledger_id long, entry_id long, transaction_id long, table_name string, begin_ledger long, begin_entry long"
+_TOUCHING_SCHEMA = pa.schema(
+    [
+        ("ledger_id", pa.int64()),
+        ("entry_id", pa.int64()),
+        ("transaction_id", pa.int64()),
+        ("table_name", pa.string()),
+        ("begin_ledger", pa.int64()),
+        ("begin_entry", pa.int64()),
     ]
 )
 _NOT_CONTROL = [int(kind) for kind in (*ROW_CHANGES, LogEntryType.NOOP, LogEntryType.CONSISTENCY_CHECK)]
@@ -66,17 +77,41 @@ def log_timeline(log: DataFrame) -> Timeline:
         for row in rows  # one per transaction boundary and definition
     )
     truncated = sorted({entry.table for entry in entries if entry.type is LogEntryType.TRUNCATE})
-    return walk(entries, _touches(log, truncated) if truncated else ())
+    return walk(entries, _touches(log, truncated, Begins.of(entries)) if truncated else ())
 
 
-def _touches(log: DataFrame, tables: list[str]) -> list[Touch]:
+def _touches(log: DataFrame, tables: list[str], begins: Begins) -> list[Touch]:
+    """The first change of each of these tables by each transaction."""
+    broadcast = log.sparkSession.sparkContext.broadcast(begins)
+
+    def with_begin(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return (_touching(batch, broadcast.value) for batch in batches)
+
+    changes = log.where(
+        functions.col("type").isin(_CHANGES) & (functions.col("transaction_id") > 0) & functions.col("table_name").isin(tables)
+    ).select("ledger_id", "entry_id", "transaction_id", "table_name")
+    first = functions.min(functions.struct("ledger_id", "entry_id"))
     rows = (
-        log.where(functions.col("type").isin(_CHANGES) & (functions.col("transaction_id") > 0) & functions.col("table_name").isin(tables))
-        .groupBy("transaction_id", "table_name", "ledger_id")
-        .agg(functions.min("entry_id").alias("first"))
+        changes.mapInArrow(with_begin, _TOUCHING_COLUMNS)
+        .groupBy("transaction_id", "table_name", "begin_ledger", "begin_entry")
+        .agg(first.alias("first"))
         .collect()
     )
-    return [Touch(row["transaction_id"], row["table_name"], Lsn(row["ledger_id"], row["first"])) for row in rows]
+    return [
+        Touch(row["transaction_id"], row["table_name"], Lsn(row["begin_ledger"], row["begin_entry"]), Lsn(*row["first"])) for row in rows
+    ]
+
+
+def _touching(batch: pa.RecordBatch, begins: Begins) -> pa.RecordBatch:
+    """Changes with the begin of their transaction. Those without one are left out: their placing fails and names them."""
+    ledgers, entries, transactions = (batch.column(name).to_pylist() for name in ("ledger_id", "entry_id", "transaction_id"))
+    found = [
+        begins.of_change(Lsn(ledger, entry), transaction) for ledger, entry, transaction in zip(ledgers, entries, transactions, strict=True)
+    ]
+    kept = batch.filter(pa.array([begin is not None for begin in found], pa.bool_()))
+    lives = [begin for begin in found if begin is not None]
+    begun = [pa.array([begin.ledger_id for begin in lives], pa.int64()), pa.array([begin.entry_id for begin in lives], pa.int64())]
+    return pa.RecordBatch.from_arrays([*kept.columns, *begun], schema=_TOUCHING_SCHEMA)
 
 
 def place_changes(log: DataFrame, timeline: Timeline) -> DataFrame:

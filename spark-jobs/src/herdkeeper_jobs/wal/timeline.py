@@ -6,10 +6,13 @@ change, in any order and on any machine, whether it is part of the state at the 
 - Outside a transaction (id 0) it applies at its own LSN. Inside, at its transaction's COMMIT; without one by the end it does not apply.
 - A transaction's net effect on a key is its last change of that key: HerdDB applies new rows, then changed, then deleted ones, and
   keeps a key in one of the three only (`herddb.model.Transaction`). So the order (commit LSN, own LSN) is the order of application.
-- Transaction ids restart with every leader. A BEGIN on an id that is open replaces it; what it had changed is gone.
+- Transaction ids restart with every leader. A BEGIN on an id that is open replaces it; what it had changed is gone. (No leader writes that:
+  a new one first rolls back what was open.) A table that the replaced one had made belongs to the id, and so to its next life.
 - A change names its table by name. HerdDB looks the name up when it applies the change: at the entry outside of a transaction, at the
-  COMMIT inside. A name that means nothing at the COMMIT (renamed or dropped meanwhile) is passed over, there and here.
-- TRUNCATE takes effect unless an open transaction touches the table: it is logged before it is checked, and refused then.
+  COMMIT inside. A name that means nothing at the COMMIT (renamed or dropped meanwhile) is passed over, there and here. The same holds for
+  a DROP TABLE inside a transaction: the COMMIT drops whatever has that name then.
+- TRUNCATE takes effect unless an open transaction touches the table: it is logged before it is checked, and refused then. The leader goes
+  by its row locks, which the log doesn't show; every logged change of a row held one. Locks of reads are not in the log.
 
 Source: TableSpaceManager.apply, TableManager.apply and Transaction of HerdDB 0.29.0.
 """
@@ -42,12 +45,37 @@ class ControlEntry(NamedTuple):
 
 
 class Touch(NamedTuple):
-    """That a transaction changed rows of a table in a ledger: needed for TRUNCATE only."""
+    """That a transaction changed rows of a table: needed for TRUNCATE only."""
 
     transaction_id: int
     table: str
+    begin: Lsn
+    """Of the transaction: an id has many lives in a log, even in one ledger."""
     first: Lsn
-    """The first such change in that ledger. Within one ledger an id names one transaction."""
+    """The first such change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begins:
+    """Where the lives of transaction ids begin. Picklable; it travels to the tasks that look for touches."""
+
+    by_id: Mapping[int, tuple[Lsn, ...]]
+    """Ascending."""
+
+    @staticmethod
+    def of(entries: Iterable[ControlEntry]) -> Begins:
+        """The BEGINs among control entries, which must come in log order."""
+        found: dict[int, list[Lsn]] = {}
+        for entry in entries:
+            if entry.type is LogEntryType.BEGIN:
+                found.setdefault(entry.transaction_id, []).append(entry.lsn)
+        return Begins({identity: tuple(lsns) for identity, lsns in found.items()})
+
+    def of_change(self, lsn: Lsn, transaction_id: int) -> Lsn | None:
+        """Begin of the transaction that a change belongs to; None when its id was not begun before it."""
+        lsns = self.by_id.get(transaction_id, ())
+        position = bisect_left(lsns, lsn)
+        return lsns[position - 1] if position else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +90,15 @@ class OpenTransaction:
 class _Transaction:
     id: int
     begin: Lsn
-    new_tables: list[str] = field(default_factory=list)
+    new_tables: set[str] = field(default_factory=set)
+    """By name, as HerdDB keeps them; a name is in one of the two sets only."""
+    dropped_tables: set[str] = field(default_factory=set)
     new_indexes: list[str] = field(default_factory=list)
-    dropped_tables: list[str] = field(default_factory=list)
     dropped_indexes: list[str] = field(default_factory=list)
+
+    def touches(self, table: str) -> bool:
+        """Whether it makes or drops a table of that name, or an index of that name (HerdDB doesn't tell these apart)."""
+        return table in self.new_tables or table in self.dropped_tables or table in self.new_indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +133,8 @@ class Timeline:
     """Per uuid, the last TRUNCATE that took effect."""
     positions: Mapping[str, int]
     """Per uuid, the index in `tables`."""
+    made: Mapping[str, tuple[int, Lsn]]
+    """Per uuid of a table that a transaction made, its id and its COMMIT: what others commit before that passes the table over."""
 
     def place(self, lsn: Lsn, transaction_id: int, table: str) -> Placement | None:
         """Where a row change applies, None when it is not part of the state at the end.
@@ -116,12 +151,18 @@ class Timeline:
             applied = self._commit(lsn, transaction_id)
             # what the name meant just before the COMMIT, whose own DROP TABLEs come last
             uuid = None if applied is None else self._meaning(table, bisect_left(self._changes(table), applied))
-        if applied is None or uuid is None or uuid not in self.positions:
+        if applied is None or uuid is None or uuid not in self.positions or self._passed_over(uuid, transaction_id, applied):
             return None
         truncated = self.truncated.get(uuid)
         if truncated is not None and applied < truncated:
             return None
         return Placement(self.positions[uuid], applied)
+
+    def _passed_over(self, uuid: str, transaction_id: int, applied: Lsn) -> bool:
+        if transaction_id <= 0 or uuid not in self.made:
+            return False
+        maker, committed = self.made[uuid]
+        return transaction_id != maker and applied < committed
 
     def _changes(self, table: str) -> tuple[Lsn, ...]:
         return self.names[table][0] if table in self.names else ()
@@ -153,11 +194,12 @@ def walk(entries: Iterable[ControlEntry], touches: Iterable[Touch] = ()) -> Time
 
 class _Walker:
     def __init__(self, touches: tuple[Touch, ...]) -> None:
-        self._touches = touches
+        self._touches = {(touch.transaction_id, touch.begin, touch.table): touch.first for touch in touches}
         self._open: dict[int, _Transaction] = {}
         self._spans: dict[int, list[_Span]] = {}
         self._tables: dict[str, TableDefinition] = {}
-        self._uncommitted: set[str] = set()
+        self._uncommitted: dict[str, int] = {}  # uuid of a table -> id of the transaction that made it
+        self._made: dict[str, tuple[int, Lsn]] = {}
         self._by_name: dict[str, str] = {}
         self._names: dict[str, tuple[list[Lsn], list[str | None]]] = {}
         self._truncated: dict[str, Lsn] = {}
@@ -168,7 +210,7 @@ class _Walker:
         match entry.type:
             case LogEntryType.BEGIN:
                 if entry.transaction_id in self._open:
-                    self._end(self._open[entry.transaction_id], entry.lsn, committed=False)
+                    self._close(self._open[entry.transaction_id], entry.lsn, committed=False)
                 self._open[entry.transaction_id] = _Transaction(entry.transaction_id, entry.lsn)
             case LogEntryType.COMMIT | LogEntryType.ROLLBACK:
                 self._end(self._transaction(entry), entry.lsn, committed=entry.type is LogEntryType.COMMIT)
@@ -198,6 +240,7 @@ class _Walker:
             {name: (tuple(lsns), tuple(uuids)) for name, (lsns, uuids) in self._names.items()},
             dict(self._truncated),
             {table.uuid: position for position, table in enumerate(live)},
+            dict(self._made),
         )
 
     def _transaction(self, entry: ControlEntry) -> _Transaction:
@@ -209,21 +252,34 @@ class _Walker:
             ) from None
 
     def _end(self, transaction: _Transaction, lsn: Lsn, *, committed: bool) -> None:
-        del self._open[transaction.id]
-        self._spans.setdefault(transaction.id, []).append(_Span(transaction.begin, lsn, committed))
-        self._uncommitted.difference_update(transaction.new_tables)
-        self._uncommitted_indexes.difference_update(transaction.new_indexes)
-        for uuid in transaction.dropped_tables if committed else transaction.new_tables:
-            self._drop_table(uuid, lsn)
+        self._close(transaction, lsn, committed=committed)
+        if committed:
+            own = [uuid for uuid, maker in self._uncommitted.items() if maker == transaction.id]
+            for uuid in own:
+                self._made[uuid] = (self._uncommitted.pop(uuid), lsn)
+            ended = [self._by_name.get(name) for name in transaction.dropped_tables]
+        else:
+            named = [self._by_name.get(name) for name in transaction.new_tables]
+            ended = [uuid for uuid in named if uuid is not None and self._uncommitted.get(uuid, transaction.id) == transaction.id]
+        for uuid in ended:
+            if uuid is not None:
+                self._drop_table(uuid, lsn)
         for name in transaction.dropped_indexes if committed else transaction.new_indexes:
             self._indexes.pop(name, None)
+
+    def _close(self, transaction: _Transaction, lsn: Lsn, *, committed: bool) -> None:
+        del self._open[transaction.id]
+        self._spans.setdefault(transaction.id, []).append(_Span(transaction.begin, lsn, committed))
+        self._uncommitted_indexes.difference_update(transaction.new_indexes)
 
     def _change_table(self, entry: ControlEntry) -> None:
         if entry.type is LogEntryType.CREATE_TABLE:
             table = decode_table(entry.value)
             if entry.transaction_id > 0:
-                self._transaction(entry).new_tables.append(table.uuid)
-                self._uncommitted.add(table.uuid)
+                transaction = self._transaction(entry)
+                transaction.new_tables.add(table.name)
+                transaction.dropped_tables.discard(table.name)
+                self._uncommitted[table.uuid] = entry.transaction_id
             self._tables[table.uuid] = table
             self._name(table.name, table.uuid, entry.lsn)
         elif entry.type is LogEntryType.ALTER_TABLE:
@@ -231,7 +287,9 @@ class _Walker:
         elif entry.type is LogEntryType.DROP_TABLE:
             uuid = self._uuid_of(entry)
             if entry.transaction_id > 0:
-                self._transaction(entry).dropped_tables.append(uuid)
+                transaction = self._transaction(entry)
+                transaction.new_tables.discard(entry.table)
+                transaction.dropped_tables.add(entry.table)
             else:
                 self._drop_table(uuid, entry.lsn)
         elif not self._touched(entry):
@@ -276,16 +334,15 @@ class _Walker:
         self._indexes[index.name] = (index, uuid)
 
     def _touched(self, entry: ControlEntry) -> bool:
-        """Whether an open transaction has changed the table, or its definition, before this TRUNCATE."""
+        """Whether an open transaction has changed the table, its definition or its indexes before this TRUNCATE."""
         uuid = self._uuid_of(entry)
-        if any(uuid in transaction.dropped_tables or uuid in transaction.new_tables for transaction in self._open.values()):
+        if uuid in self._uncommitted or any(self._indexes[name][1] == uuid for name in self._uncommitted_indexes):
             return True
-        return any(
-            touch.table == entry.table
-            and (transaction := self._open.get(touch.transaction_id)) is not None
-            and transaction.begin < touch.first < entry.lsn
-            for touch in self._touches
-        )
+        return any(self._has_touched(transaction, entry) for transaction in self._open.values())
+
+    def _has_touched(self, transaction: _Transaction, entry: ControlEntry) -> bool:
+        first = self._touches.get((transaction.id, transaction.begin, entry.table))
+        return transaction.touches(entry.table) or (first is not None and first < entry.lsn)
 
     def _uuid_of(self, entry: ControlEntry) -> str:
         uuid = self._by_name.get(entry.table)
