@@ -197,14 +197,12 @@ def logs(draw: st.DrawFn) -> Log:
 @st.composite
 def next_entries(draw: st.DrawFn, choice: str, step: int, replay: Replay) -> LogEntry | None:
     """One more entry of that sort, None where there can be none now."""
-    if choice == "roll":
-        return entry(LogEntryType.NOOP, -1)
     open_ids = sorted(replay.open)
     transaction = draw(st.sampled_from([0, *open_ids]))
     visible = replay.visible(transaction)
     match choice:
-        case "begin":
-            return entry(LogEntryType.BEGIN, draw(st.integers(1, 4)))
+        case "begin" | "roll":
+            return entry(LogEntryType.BEGIN, draw(st.integers(1, 4))) if choice == "begin" else entry(LogEntryType.NOOP, -1)
         case "end":
             return entry(draw(st.sampled_from([LogEntryType.COMMIT, LogEntryType.ROLLBACK])), draw(st.sampled_from(open_ids)))
         case "create":
