@@ -254,9 +254,8 @@ class _Walker:
     def _end(self, transaction: _Transaction, lsn: Lsn, *, committed: bool) -> None:
         self._close(transaction, lsn, committed=committed)
         if committed:
-            own = [uuid for uuid, maker in self._uncommitted.items() if maker == transaction.id]
-            for uuid in own:
-                self._made[uuid] = (self._uncommitted.pop(uuid), lsn)
+            made = [uuid for uuid, maker in self._uncommitted.items() if maker == transaction.id]
+            self._made.update((uuid, (self._uncommitted.pop(uuid), lsn)) for uuid in made)
             ended = [self._by_name.get(name) for name in transaction.dropped_tables]
         else:
             named = [self._by_name.get(name) for name in transaction.new_tables]
