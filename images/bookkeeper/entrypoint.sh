@@ -1,9 +1,9 @@
 #!/bin/sh
 # Becomes the JVM of a bookie, of autorecovery or of BookKeeper's shell, so that SIGTERM reaches the JVM itself.
 #
-# Usage: entrypoint.sh bookie | autorecovery | shell COMMAND... | move BOOKIE_ID FILE
+# Usage: entrypoint.sh bookie | autorecovery | shell COMMAND... | move BOOKIE_ID FILE RATE
 # move copies the ledgers of a read-only bookie elsewhere while it serves: all closed ones, and of the open ones those whose ids are in
-# FILE, one a line. It never fences a ledger as long as no last segment of those open ones names the bookie.
+# FILE, one a line, at RATE bytes a second (-1: no limit). It never fences a ledger as long as no last segment of those open ones names the bookie.
 # The mounted /config/bk_server.conf is the same for all pods; what differs is appended to a copy in /tmp:
 #   BOOKIE_ID           identity, bound to the volumes by the operator (bookie; optional elsewhere)
 #   ADVERTISED_ADDRESS  host name under which clients reach this pod (bookie, autorecovery)
@@ -145,14 +145,15 @@ case "$mode" in
         ;;
     move)
         compose
-        [ $# -eq 2 ] || { echo "move: give the bookie's id and a file with ids of open ledgers" >&2 && exit 2; }
-        shell="org.apache.bookkeeper.bookie.BookieShell -conf $tmp/bk_server.conf"
+        [ $# -eq 3 ] || { echo "move: give the bookie's id, a file with ids of open ledgers, and bytes a second or -1" >&2 && exit 2; }
         # Not by markers for autorecovery: a worker takes a copy on a bookie that answers for a good one. shellcheck: options are words.
+        recover="org.apache.bookkeeper.bookie.BookieShell -conf $tmp/bk_server.conf recover -f"
+        [ "$3" = -1 ] || recover="$recover -rate $3"
         # shellcheck disable=SC2086
-        (run $shell recover -force -skipOpenLedgers "$1")
+        (run $recover -sk "$1")
         while read -r ledger; do
             # shellcheck disable=SC2086
-            (run $shell recover -force -ledger "$ledger" "$1") </dev/null
+            (run $recover -l "$ledger" "$1") </dev/null
         done <"$2"
         ;;
     *)

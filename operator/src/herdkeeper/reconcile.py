@@ -117,7 +117,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         BookKeeperCluster.KIND: Steps(
             observe_bookkeeper,
             lambda cluster, _: validation.bookkeeper_refusals(cluster),
-            plan_bookkeeper,
+            partial(_with_image, plan_bookkeeper, settings.spark_image),
             summarize_bookkeeper,
             deletion.plan_bookkeeper_deletion,
         ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from herdkeeper.observe.ensembles import ChangedMeanwhileError, EnsembleError
@@ -29,6 +29,10 @@ class PlayedEnsemble:
         if path not in self.znodes:
             return None
         return tuple(sorted(other.rpartition("/")[2] for other in self.znodes if other != "/" and _parent(other) == path))
+
+    def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
+        self._answer()
+        return tuple(self.znodes[path][0] if path in self.znodes else None for path in paths)
 
     def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
         self._answer()

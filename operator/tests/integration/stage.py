@@ -12,6 +12,7 @@ from typing import Any
 
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import NotFoundError
+from played_bookies import PlayedBookies
 from played_ensemble import PlayedEnsemble, PlayedEnsembles
 from played_nodes import PlayedNodes
 
@@ -54,6 +55,9 @@ class Stage:
     leads: bool = True
     operator: DynamicClient | None = None
 
+    def __post_init__(self) -> None:
+        self.bookies = PlayedBookies(self.ensemble)
+
     @property
     def ensemble(self) -> PlayedEnsemble:
         return self.ensembles.ensemble
@@ -62,7 +66,7 @@ class Stage:
         """Hands that write with `client`, by default with the operator's."""
         operator = self.operator or self.dynamic
         world = World(KubernetesReader(operator), self.ensembles, self.nodes)
-        return Hands(KubernetesWriter(client or operator), world, lambda: self.leads)
+        return Hands(KubernetesWriter(client or operator), world, self.bookies, lambda: self.leads)
 
     def reconcile(self, kind: str, name: str, hands: Hands | None = None) -> Result:
         return reconcile(Key(kind, self.namespace, name), STEPS[kind], hands or self.hands())

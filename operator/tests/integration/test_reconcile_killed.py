@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from kubernetes.dynamic import DynamicClient
+from serving_bookies import Bookies
 from stage import ZOOKEEPER_ADDRESS, Json, Stage
 
 from herdkeeper.domain.names import BookKeeperNames, HerdDBNames, ObjectKey, ZooKeeperNames
@@ -129,6 +130,25 @@ def deletion_story(run: Run) -> None:
     run.delete("BookKeeperCluster", "bk")
 
 
+def drain_story(run: Run) -> None:
+    """A bookie is drained to the end. Only the drain's writes count."""
+    stage, dying = run.stage, run.process.wrote
+    stage.ensemble.written = lambda _: None
+    bookies = Bookies(stage, 3)
+    bookies.ledgers.put(7, (0, bookies.ids(2)), last_entry_id=9)
+    stage.ensemble.written = stage.bookies.written = dying
+    bookies.settle = lambda: run.settle("BookKeeperCluster", "bk")
+    bookies.want(bookies=2)
+    stage.ensemble.written = lambda _: None
+    bookies.ledgers.move(bookies.id(2), bookies.id(0))
+    bookies.end_job("bk-bookie-2-drain-1")
+    bookies.leave(2)
+    bookies.retire(2)
+    stage.let_claims_go()
+    bookies.settle()
+    assert bookies.claims() == {0, 1}
+
+
 def herddb_story(run: Run) -> None:
     """Two SQL nodes are made, and a tablespace gets its second replica."""
     stage, named = run.stage, HerdDBNames(ObjectKey(run.stage.namespace, "db"))
@@ -187,7 +207,13 @@ def identities(stage: Stage) -> dict[str, int]:
     return {bookie: bookies.count(bookie) for bookie in bookies}
 
 
-STORIES: list[tuple[Callable[[Run], None], int]] = [(zookeeper_story, 20), (bookkeeper_story, 25), (deletion_story, 12), (herddb_story, 15)]
+STORIES: list[tuple[Callable[[Run], None], int]] = [
+    (zookeeper_story, 20),
+    (bookkeeper_story, 25),
+    (deletion_story, 12),
+    (drain_story, 20),
+    (herddb_story, 15),
+]
 
 
 @pytest.mark.parametrize(("story", "least_writes"), STORIES, ids=[story.__name__ for story, _ in STORIES])

@@ -137,15 +137,16 @@ def test_autorecovery_needs_no_volumes(bookie: Bookie) -> None:
     assert "org.apache.bookkeeper.replication.AutoRecoveryMain" in bookie.start("auto", "autorecovery").stdout
 
 
-def test_moving_skips_open_ledgers_but_those_that_are_listed(bookie: Bookie) -> None:
+@pytest.mark.parametrize(("rate", "option"), [("-1", ""), ("5000", "-rate 5000 ")])
+def test_moving_skips_open_ledgers_but_those_that_are_listed(bookie: Bookie, rate: str, option: str) -> None:
     listed = bookie.tmp / "open"
     listed.write_text("7\n12\n")
-    moved = bookie.start("", "move", "b-1-abc123", str(listed))
+    moved = bookie.start("", "move", "b-1-abc123", str(listed), rate)
     assert moved.returncode == 0, moved.stderr
     assert [line.partition("bk_server.conf ")[2] for line in moved.stdout.splitlines()] == [
-        "recover -force -skipOpenLedgers b-1-abc123",
-        "recover -force -ledger 7 b-1-abc123",
-        "recover -force -ledger 12 b-1-abc123",
+        f"recover -f {option}-sk b-1-abc123",
+        f"recover -f {option}-l 7 b-1-abc123",
+        f"recover -f {option}-l 12 b-1-abc123",
     ]
 
 
@@ -153,9 +154,9 @@ def test_a_move_that_fails_moves_nothing_further(bookie: Bookie, tmp_path: Path)
     (tmp_path / "bin" / "java").write_text("#!/bin/sh\necho $*\nexit 1\n")
     listed = bookie.tmp / "open"
     listed.write_text("7\n")
-    failed = bookie.start("", "move", "b-1-abc123", str(listed))
+    failed = bookie.start("", "move", "b-1-abc123", str(listed), "-1")
     assert failed.returncode != 0
-    assert "-ledger 7" not in failed.stdout
+    assert "-l 7" not in failed.stdout
 
 
 def test_an_unknown_mode_is_refused(bookie: Bookie) -> None:

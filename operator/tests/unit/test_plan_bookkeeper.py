@@ -45,7 +45,7 @@ def settled(cluster=CLUSTER):
 
 
 def plan(*parts, cluster=CLUSTER, metadata=HEALTHY, store=STORE):
-    return plan_bookkeeper(cluster, BookKeeperObserved(objects(*parts), store, metadata, TOKENS))
+    return plan_bookkeeper(cluster, BookKeeperObserved(objects(*parts), store, metadata, TOKENS), "herdkeeper/spark:0.1.0")
 
 
 def names_of(plan, kind, action=Apply):

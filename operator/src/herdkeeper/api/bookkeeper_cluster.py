@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
@@ -25,7 +25,6 @@ from herdkeeper.api.resource import (
     VolumeClaim,
     formatted,
     least_memory,
-    not_shrinking,
     unchanged_optional,
     unchanged_volume,
 )
@@ -105,7 +104,19 @@ class BookKeeperClusterSpec(Model):
         pattern=r"^[^,:\s]+:[0-9]+(,[^,:\s]+:[0-9]+)*$",
         description="An external ZooKeeper ensemble, `host:port,host:port`. Immutable. Exactly one of zooKeeperRef and zooKeeperAddress.",
     )
-    bookies: int = Field(4, ge=1, le=999, description="Bookies. One more than the largest ensemble, so that a lost one can be replaced.")
+    bookies: int = Field(
+        4,
+        ge=1,
+        le=999,
+        description="Bookies. One more than the largest ensemble, so that a lost one can be replaced. Lowered, the bookies with the "
+        "highest numbers are drained: their ledgers are copied to the others and read back before anything is deleted.",
+    )
+    drain: tuple[Annotated[int, Field(ge=0, le=99999)], ...] = Field(
+        (),
+        max_length=100,
+        description="Numbers of bookies that shall leave, whatever their number; others take their place as far as `bookies` asks for them."
+        " Taken out again before the bookie's identity is removed, the bookie stays.",
+    )
     image: Image = Field("herdkeeper/bookkeeper:0.1.0", description="Image of bookies and autorecovery.")
     journal: VolumeClaim = Field(
         VolumeClaim(size="5Gi"), description="Journal volume of each bookie: fsynced before an entry is acknowledged."
@@ -124,14 +135,25 @@ class BookKeeperClusterSpec(Model):
     deletion_policy: DeletionPolicy = Field("Retain", description="What happens to volumes and metadata when this resource is deleted.")
 
 
+class DrainStatus(Model):
+    """A bookie that leaves."""
+
+    ledgers: int | None = Field(None, description="Ledgers whose metadata names it; absent while unknown.")
+    open_ledgers: int | None = Field(None, description="Those among them that a writer still sends to it.")
+    bytes: int | None = Field(None, description="Estimated bytes of entries in closed ledgers that are left to move.")
+    seconds_left: int | None = Field(None, description="Estimate from what was moved so far; absent before anything was.")
+    message: str = Field(description="The next step, or what it waits for and what would free it.")
+
+
 class BookieStatus(Model):
     """One bookie."""
 
     number: int = Field(description="Its number: in the names of its objects, never reused.")
     bookie_id: str = Field(description="Its identity in BookKeeper's metadata, bound to its volumes.")
-    state: str = Field(description="Writable, ReadOnly, Starting or Away.")
+    state: str = Field(description="Writable, ReadOnly, Starting, Away or Stopped (for good).")
     rack: str | None = Field(None, description="The rack in which BookKeeper's clients place it.")
     region: str | None = Field(None, description="The region of its node.")
+    drain: DrainStatus | None = Field(None, description="Present while it shall leave.")
 
 
 class BookKeeperClusterStatus(Status):
@@ -150,6 +172,7 @@ class BookKeeperClusterStatus(Status):
     replication_enabled: bool | None = Field(
         None, description="Whether autorecovery may copy. False after somebody switched it off in the metadata with BookKeeper's own tools."
     )
+    next_bookie: int | None = Field(None, description="The number of the next new bookie: above all that were ever given.")
     bookies: tuple[BookieStatus, ...] = Field((), description="Each bookie.")
 
 
@@ -200,7 +223,6 @@ class BookKeeperCluster(Resource):
         ),
         unchanged_optional("zooKeeperRef", "SELF.zooKeeperRef.name", "the metadata can't move; create a new BookKeeperCluster"),
         unchanged_optional("zooKeeperAddress", "SELF.zooKeeperAddress", "the metadata can't move; create a new BookKeeperCluster"),
-        not_shrinking("bookies", "entries would lose copies, and moving them first is not supported in this version; set it back"),
         unchanged_volume("journal", "BookKeeperCluster"),
         unchanged_volume("ledgers", "BookKeeperCluster"),
         least_memory("resources.memory", 512),

@@ -52,6 +52,13 @@ def build_bookie_claims(cluster: BookKeeperCluster, bookie: BookieIdentity) -> t
     )
 
 
+def build_stopped_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_address: str) -> Json:
+    """The StatefulSet of a bookie that nothing needs any more: without a pod, and marked as stopped by us."""
+    running = build_bookie(cluster, bookie, zookeeper_address)
+    meta = {**running["metadata"], "annotations": {names.RETIRING_ANNOTATION: bookie.bookie_id}}
+    return {**running, "metadata": meta, "spec": {**running["spec"], "replicas": 0}}
+
+
 def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_address: str) -> Json:
     """The StatefulSet (one replica) of one bookie. Apply a changed one only while everything else of the stack is Ready."""
     named = _names(cluster)

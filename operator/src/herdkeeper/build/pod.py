@@ -100,15 +100,20 @@ def spread(selector: Mapping[str, str]) -> Json:
 
 def pod_spec(container: Json, volumes: list[Json], grace_seconds: int) -> Json:
     """A pod of one container, without rights and without a token."""
-    mounts = [*container.get("volumeMounts", []), TEMPORARY_MOUNT]
     return {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": grace_seconds,
         "securityContext": POD_SECURITY,
-        "containers": [{"imagePullPolicy": "IfNotPresent", "securityContext": CONTAINER_SECURITY, **container, "volumeMounts": mounts}],
+        "containers": [secured(container)],
         "volumes": [*volumes, TEMPORARY_VOLUME],
     }
+
+
+def secured(container: Json) -> Json:
+    """A container without rights, with room for temporary files."""
+    mounts = [*container.get("volumeMounts", []), TEMPORARY_MOUNT]
+    return {"imagePullPolicy": "IfNotPresent", "securityContext": CONTAINER_SECURITY, **container, "volumeMounts": mounts}
 
 
 def field(name: str, path: str) -> Json:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from herdkeeper.domain.replication import segment_ranges, striping
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, LedgerState
 
 TABLESPACE = "tablespacename"
 """The key of a ledger's custom metadata under which HerdDB 0.29 names the tablespace that writes it."""
@@ -36,7 +36,7 @@ class Share:
     places: tuple[Place, ...]
     closed: bool
     written: bool
-    """Whether a writer may still send entries to it: the ledger is open, and its last segment names the bookie."""
+    """Whether a writer may still send entries to it: the ledger is open (not in recovery), and its last segment names the bookie."""
     payload_bytes: int = 0
     tablespace: str | None = None
     """The tablespace whose log the ledger is; None when it is none of HerdDB's."""
@@ -57,7 +57,7 @@ def share_of(metadata: LedgerMetadata, bookie_id: str) -> Share | None:
         ledger_id=metadata.ledger_id,
         places=places,
         closed=metadata.closed,
-        written=not metadata.closed and bookie_id in metadata.segments[-1].bookies,
+        written=metadata.state is LedgerState.OPEN and bookie_id in metadata.segments[-1].bookies,
         payload_bytes=_payload_bytes(metadata, bookie_id),
         tablespace=None if tablespace is None else tablespace.decode(errors="replace"),
     )

@@ -30,6 +30,10 @@ FOUNDED_ANNOTATION = "herdkeeper.io/founded"
 """On a ZooKeeper member's claim: "false" while new, "true" once all members have served."""
 BOOKIE_ID_ANNOTATION = "herdkeeper.io/bookie-id"
 """On both claims of a bookie: the identity that is bound to them."""
+DRAINING_ANNOTATION = "herdkeeper.io/draining"
+"""On the journal claim of a bookie, since when the operator keeps it read-only: it makes it writable again when the drain is taken back."""
+RETIRING_ANNOTATION = "herdkeeper.io/retiring"
+"""On the StatefulSet of a bookie that holds nothing any more: the operator scaled it to zero, and no failure did."""
 
 PAUSED_ANNOTATION = "herdkeeper.io/paused"
 """On a resource, by the user: "true" stops every change by the operator; the status is still kept."""
@@ -39,6 +43,7 @@ FINALIZER = "herdkeeper.io/delete-data"
 ZOOKEEPER_COMPONENT = "zookeeper"
 BOOKIE_COMPONENT = "bookie"
 AUTORECOVERY_COMPONENT = "autorecovery"
+DRAIN_COMPONENT = "drain"
 HERDDB_COMPONENT = "herddb"
 CHECKPOINT_COMPONENT = "checkpoint"
 AUDIT_COMPONENT = "audit"
@@ -61,6 +66,8 @@ RACKS_KEY = "racks"
 """The key of the map in the ConfigMap of racks."""
 
 _TOKEN = re.compile(r"[a-z0-9]{6,16}")
+_OF_A_BOOKIE = re.compile(r"-(\d+)(?:-[a-z0-9]{6,16})?")
+"""Behind the name of all bookies: a StatefulSet, one of its claims, or an identity."""
 
 
 @dataclass(frozen=True)
@@ -220,6 +227,19 @@ class BookKeeperNames:
     def host(self, number: int) -> str:
         """Host name of bookie `number`."""
         return f"{self.pod(number)}.{self.service}.{self.key.namespace}.svc"
+
+    def drain_round(self, number: int, round_number: int) -> str:
+        """ConfigMap with what bookie `number` held before a round of its drain, and the Job that moves it."""
+        return f"{self.stateful_set(number)}-drain-{round_number}"
+
+    def retire_job(self, number: int) -> str:
+        """Job that removes the identity of bookie `number`."""
+        return f"{self.stateful_set(number)}-retire"
+
+    def number_of(self, name: str) -> int | None:
+        """The number in the name of a bookie's StatefulSet or claim, or in its identity; None when it is another name."""
+        match = _OF_A_BOOKIE.fullmatch(name.removeprefix(self.bookies)) if name.startswith(self.bookies) else None
+        return None if match is None else int(match[1])
 
     def bookie_id(self, number: int, token: str) -> str:
         """The identity of bookie `number` on one pair of claims.

@@ -25,6 +25,10 @@ class Reason(StrEnum):
     RUNNING = "Running"
     DELETING = "Deleting"
     DATA_DELETED = "DataDeleted"
+    DRAINING = "Draining"
+    DRAIN_TAKEN_BACK = "DrainTakenBack"
+    RETIRING = "Retiring"
+    DRAINED = "Drained"
 
     # waiting
     WAITING_FOR_ZOOKEEPER = "WaitingForZooKeeper"
@@ -36,6 +40,14 @@ class Reason(StrEnum):
     WAITING_FOR_OTHERS = "WaitingForOthers"
     WAITING_FOR_PODS = "WaitingForPods"
     WAITING_FOR_DEPENDENTS = "WaitingForDependents"
+    TOO_FEW_BOOKIES = "TooFewBookies"
+    UNDER_REPLICATED = "UnderReplicated"
+    AUTORECOVERY_OFF = "AutorecoveryOff"
+    BOOKIE_DOWN = "BookieDown"
+    POD_STOPPING = "PodStopping"
+    MOVING_LEDGERS = "MovingLedgers"
+    OPEN_LEDGERS = "OpenLedgers"
+    DRAIN_FAILED = "DrainFailed"
     UNREADABLE = "Unreadable"
     PAUSED = "Paused"
 

@@ -14,6 +14,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.execute import metadata, tablespace
+from herdkeeper.execute.bookie import BookieAdmin
 from herdkeeper.execute.kubernetes import KubernetesWriter, RefusedError
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import EnsembleError
@@ -33,6 +34,7 @@ from herdkeeper.plan.action import (
     EnsureZnode,
     FormatLedgersRoot,
     Plan,
+    SetBookieMode,
     SetFinalizer,
     SetRecoveryDelay,
 )
@@ -44,10 +46,12 @@ logger = structlog.get_logger()
 
 @dataclass(frozen=True)
 class Hands:
-    """What actions are done with. `may_act` answers whether this process still holds the Lease: asked before each action."""
+    """What actions are done with. `bookies` reaches their admin ports. `may_act` answers whether this process still holds the Lease: asked
+    before each action."""
 
     writer: KubernetesWriter
     world: World
+    bookies: BookieAdmin
     may_act: Callable[[], bool]
 
 
@@ -83,6 +87,8 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
         case SetFinalizer(present):
             others = tuple(name for name in resource.metadata.finalizers if name != names.FINALIZER)
             hands.writer.set_finalizers(resource, (*others, names.FINALIZER) if present else others)
+        case SetBookieMode(bookie_id, host, read_only):
+            hands.bookies.set_read_only(bookie_id, host, read_only)
         case EnsureZnode(address, path):
             metadata.ensure_znode(ensembles.at(address), path)
         case FormatLedgersRoot(address, root):

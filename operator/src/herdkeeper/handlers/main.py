@@ -15,6 +15,7 @@ from kubernetes.dynamic import DynamicClient
 from structlog.tracebacks import ExceptionDictTransformer
 
 from herdkeeper.execute.action import Hands
+from herdkeeper.execute.bookie import HttpBookieAdmin
 from herdkeeper.execute.kubernetes import KubernetesWriter
 from herdkeeper.handlers.health import HealthServer
 from herdkeeper.handlers.lease import Lease
@@ -44,7 +45,7 @@ def run(settings: Settings) -> None:
         signal.signal(number, lambda *_: lease.give_up())
     world = World(KubernetesReader(dynamic), ensembles, HttpJsonReader())
     queue: KeyQueue[Key] = KeyQueue()
-    workers = Workers(settings, Hands(KubernetesWriter(dynamic), world, lease.held), queue)
+    workers = Workers(settings, Hands(KubernetesWriter(dynamic), world, HttpBookieAdmin(), lease.held), queue)
     health = HealthServer(settings.http_port, workers.trouble)
     health.start()
     if lease.acquire():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import itertools
 import re
 import secrets
@@ -9,10 +10,12 @@ from collections.abc import Iterator
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.domain import names
+from herdkeeper.domain.bookie_numbers import bookie_ids, bookie_numbers
 from herdkeeper.domain.conditions import is_ready_resource
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey, ZooKeeperNames
 from herdkeeper.domain.observed.bookkeeper import (
     BookKeeperObserved,
+    LedgerScan,
     LedgersMetadata,
     Marks,
     Metadata,
@@ -36,7 +39,8 @@ from herdkeeper.formats.bookkeeper_replication import (
 )
 from herdkeeper.observe.dependents import deleting_dependents
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
-from herdkeeper.observe.kubernetes import SHARED, WORKLOADS
+from herdkeeper.observe.kubernetes import JOBS, SHARED, WORKLOADS
+from herdkeeper.observe.ledgers import scan_ledgers
 from herdkeeper.observe.world import World
 
 READ_ONLY_CHILD = "readonly"
@@ -49,14 +53,17 @@ def observe_bookkeeper(cluster: BookKeeperCluster, world: World) -> BookKeeperOb
     """Its objects, the ensemble that it refers to, and BookKeeper's metadata there."""
     key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
     store = _store(cluster, world)
-    objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED))
+    objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, JOBS[0]))
+    metadata = _metadata(world, store, BookKeeperNames(key).ledgers_root)
     return BookKeeperObserved(
         objects=objects,
         store=store,
-        metadata=_metadata(world, store, BookKeeperNames(key).ledgers_root),
+        metadata=metadata,
         fresh_tokens=tuple(secrets.token_hex(5) for _ in range(cluster.spec.bookies)),
         dependents=deleting_dependents(cluster, HerdDBCluster, lambda other: other.spec.book_keeper_ref.name, world),
         nodes=_nodes(objects, world),
+        scan=_scan(cluster, world, objects, (store, metadata)),
+        now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
 
 
@@ -65,6 +72,27 @@ def _nodes(objects: Objects, world: World) -> dict[str, Node | Unknown | None]:
     bookies = [pod for pod in objects.of_kind("Pod") if names.BOOKIE_LABEL in (pod["metadata"].get("labels") or {})]
     wanted = {name for pod in bookies if (name := pod.get("spec", {}).get("nodeName"))}
     return {name: world.kubernetes.node(name) for name in sorted(wanted)}
+
+
+def _scan(
+    cluster: BookKeeperCluster, world: World, objects: Objects, seen: tuple[MetadataStore | StoreMissing, Metadata]
+) -> LedgerScan | Unknown | None:
+    """What the leaving bookies hold. It is read after Kubernetes and after who is registered: what was seen of them then is older."""
+    store, metadata = seen
+    if isinstance(store, StoreMissing) or not isinstance(metadata, LedgersMetadata):
+        return None
+    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    leaving = bookie_numbers(cluster, objects, metadata.cookies).leaving
+    if not leaving or cluster.metadata.deletion_timestamp is not None:
+        return None
+    named = BookKeeperNames(key)
+    ids = {bookie_id for number in leaving for bookie_id in bookie_ids(named, objects, metadata.cookies, number)}
+    databases = world.kubernetes.resources(HerdDBCluster, key.namespace)
+    declared = [database.spec.ledgers.ensemble_size for database in databases if database.spec.book_keeper_ref.name == key.name]
+    try:
+        return scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, ids, max(declared, default=0))
+    except EnsembleError as error:
+        return Unknown(str(error))
 
 
 def _store(cluster: BookKeeperCluster, world: World) -> MetadataStore | StoreMissing:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
-from typing import Protocol, TypeVar
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError, NotEmptyError
@@ -16,6 +17,8 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 CONNECT_SECONDS = 5.0
 SESSION_SECONDS = 20.0
+ANSWER_SECONDS = 15.0
+REQUESTS_IN_FLIGHT = 64
 
 Answer = TypeVar("Answer")
 
@@ -38,6 +41,9 @@ class Ensemble(Protocol):
 
     def children(self, path: str) -> tuple[str, ...] | None:
         """Sorted names of its children, None when there is no such znode."""
+
+    def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
+        """The data of many znodes in the order of their paths, None where there is none."""
 
     def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
         """Create persistent znodes in one transaction: all of them or none."""
@@ -109,6 +115,28 @@ class KazooEnsemble:
                 return None
 
         return self._ask(path, get)
+
+    def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
+        """See Ensemble. The requests in flight are bounded: a flood of reads expires the session (apache/bookkeeper#2802)."""
+
+        def answer(request: Any) -> bytes | None:
+            try:
+                return bytes(request.get(timeout=ANSWER_SECONDS)[0])
+            except NoNodeError:
+                return None
+
+        def get() -> tuple[bytes | None, ...]:
+            found: list[bytes | None] = []
+            waiting: deque[Any] = deque()
+            if paths:
+                self._client.sync(paths[0])
+            for path in paths:
+                waiting.append(self._client.get_async(path))
+                if len(waiting) >= REQUESTS_IN_FLIGHT:
+                    found.append(answer(waiting.popleft()))
+            return (*found, *(answer(request) for request in waiting))
+
+        return self._ask("many znodes", get)
 
     def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
         """See Ensemble."""

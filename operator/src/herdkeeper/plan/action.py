@@ -37,12 +37,12 @@ class Create:
 
 @dataclass(frozen=True)
 class Annotate:
-    """Set annotations of a live object, if it is still the one with this uid."""
+    """Set annotations of a live object (None: take it off), if it is still the one with this uid."""
 
     kind: str
     name: str
     uid: str
-    annotations: dict[str, str]
+    annotations: dict[str, str | None]
     reason: Reason
 
 
@@ -64,6 +64,16 @@ class SetFinalizer:
     present: bool
     reason: Reason
     message: str
+
+
+@dataclass(frozen=True)
+class SetBookieMode:
+    """Make a bookie read-only or writable over its admin port, and see that it is. It stays so over a restart."""
+
+    bookie_id: str
+    host: str
+    read_only: bool
+    reason: Reason
 
 
 @dataclass(frozen=True)
@@ -150,6 +160,7 @@ Action = (
     | Annotate
     | Delete
     | SetFinalizer
+    | SetBookieMode
     | EnsureZnode
     | FormatLedgersRoot
     | SetRecoveryDelay

@@ -25,7 +25,7 @@ PATIENCE_SECONDS = 120.0
 """How long a backend that can't be reached may hold up a deletion. Then it is given up with an event: else no namespace could be deleted
 whose ZooKeeper went first."""
 
-_WORKLOADS = ("StatefulSet", "Deployment")
+_WORKLOADS = ("StatefulSet", "Deployment", "Job")
 _DONE = SetFinalizer(False, Reason.DATA_DELETED, "volumes and metadata are deleted, as deletionPolicy Delete says")
 
 

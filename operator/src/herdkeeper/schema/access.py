@@ -60,13 +60,17 @@ ACCESS: tuple[AccessRule, ...] = (
         "owner references that block the owner's deletion (checked where OwnerReferencesPermissionEnforcement is on)",
     ),
     AccessRule(Scope.WATCHED, "apps", ("statefulsets", "deployments"), (*APPLY, "delete"), "servers and autorecovery"),
-    AccessRule(Scope.WATCHED, "batch", ("jobs",), (*APPLY, "delete"), "checkpoints and audits"),
+    AccessRule(Scope.WATCHED, "batch", ("jobs",), (*APPLY, "delete"), "checkpoints, audits and drains"),
     AccessRule(Scope.WATCHED, "policy", ("poddisruptionbudgets",), (*APPLY, "delete"), "one voluntary disruption at a time"),
     AccessRule(
         Scope.WATCHED, "", ("configmaps", "services", "serviceaccounts"), (*APPLY, "delete"), "configuration, addresses, identities"
     ),
     AccessRule(
-        Scope.WATCHED, "", ("persistentvolumeclaims",), (*APPLY, "delete"), "volumes; deleted only by deletionPolicy Delete, by uid"
+        Scope.WATCHED,
+        "",
+        ("persistentvolumeclaims",),
+        (*APPLY, "delete"),
+        "volumes; deleted by uid, by deletionPolicy Delete or at the end of a drain",
     ),
     AccessRule(
         Scope.WATCHED, "", ("secrets",), (*APPLY, "delete"), "SQL credentials: generated, or the user's, from which the users file is made"

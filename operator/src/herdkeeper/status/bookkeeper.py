@@ -3,30 +3,51 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
+from typing import Any, assert_never
 
 from herdkeeper.api import BookKeeperCluster
+from herdkeeper.build.drain import BYTES_KEY
 from herdkeeper.domain import known_config, names
+from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_ids, bookie_numbers, next_number, scaled_to_zero
 from herdkeeper.domain.conditions import CONFIG_KNOWN
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataStore
-from herdkeeper.domain.observed.objects import Objects, annotation, pod_trouble
+from herdkeeper.domain.observed.objects import Objects, pod_trouble
 from herdkeeper.domain.racks import policy_for, racks_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import Wait
+from herdkeeper.plan.drain import (
+    DeleteClaims,
+    JobState,
+    Leaving,
+    MakeReadOnly,
+    Mark,
+    Move,
+    Record,
+    RemoveTraces,
+    Restart,
+    RetireIdentity,
+    Step,
+    Stop,
+)
+from herdkeeper.plan.leaving_bookies import Drain, drains
 from herdkeeper.status.summary import Health, Summary
 
-WRITABLE, READ_ONLY, STARTING, AWAY = "Writable", "ReadOnly", "Starting", "Away"
+WRITABLE, READ_ONLY, STARTING, AWAY, STOPPED = "Writable", "ReadOnly", "Starting", "Away", "Stopped"
 
 
 def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> Summary:
-    """Ready when each bookie is registered as writable, its pod is Ready, and autorecovery runs where it is enabled."""
+    """Ready when each bookie that stays is registered as writable, its pod is Ready, and autorecovery runs where it is enabled."""
     named = _names(cluster)
-    bookies = _bookies(cluster, seen)
-    serving = [
-        bookie["number"] for bookie in bookies if bookie["state"] == WRITABLE and seen.objects.pod_ready(named.pod(bookie["number"]))
-    ]
     metadata = seen.metadata if isinstance(seen.metadata, LedgersMetadata) else None
+    numbers = bookie_numbers(cluster, seen.objects, metadata.cookies if metadata else frozenset())
+    bookies = _bookies(cluster, seen, numbers)
+    serving = [
+        bookie["number"]
+        for bookie in bookies
+        if bookie["state"] == WRITABLE and bookie["number"] in numbers.staying and seen.objects.pod_ready(named.pod(bookie["number"]))
+    ]
     store = seen.store if isinstance(seen.store, MetadataStore) else None
     before = cluster.status
     fields = {
@@ -42,9 +63,11 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
         "underReplicatedSince": _time(metadata.marks.oldest_ms) if metadata else None,
         "replicationEnabled": metadata.replication_enabled if metadata else None,
         "placementPolicy": policy_for(racks_of(cluster, seen.objects, seen.nodes)).value,
+        # remembered as well: of the bookies with the highest numbers nothing is left to tell of them
+        "nextBookie": next_number(cluster, numbers.living) if metadata else (before.next_bookie if before else None),
         "bookies": bookies or None,
     }
-    return Summary(_health(cluster, seen, serving), fields, _conditions(cluster))
+    return Summary(_health(cluster, seen, numbers, serving), fields, _conditions(cluster))
 
 
 def _conditions(cluster: BookKeeperCluster) -> dict[str, Health]:
@@ -61,23 +84,80 @@ def _time(milliseconds: int | None) -> str | None:
     return datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _bookies(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> list[dict[str, Any]]:
+def _bookies(cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: BookieNumbers) -> list[dict[str, Any]]:
     named = _names(cluster)
+    metadata = seen.metadata if isinstance(seen.metadata, LedgersMetadata) else None
+    leaving = {drain.number: drain for drain in drains(cluster, seen, metadata)} if metadata else {}
     racks = racks_of(cluster, seen.objects, seen.nodes)
     found = []
-    for number in range(cluster.spec.bookies):
-        claims = (seen.objects.get("PersistentVolumeClaim", name) for name in (named.journal_claim(number), named.ledgers_claim(number)))
-        bookie_id = next((annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in claims if claim is not None), None)
-        if bookie_id is not None:
-            state = _state(bookie_id, seen, seen.objects.get("Pod", named.pod(number)) is not None)
+    for number in numbers.living:
+        ids = sorted(bookie_ids(named, seen.objects, metadata.cookies if metadata else frozenset(), number))
+        if ids:
             rack = racks.get(named.host(number))
             place = {"rack": rack.name if rack else None, "region": rack.region if rack else None}
-            found.append({"number": number, "bookieId": bookie_id, "state": state, **{key: value for key, value in place.items() if value}})
+            entry = {"number": number, "bookieId": ids[0], "state": _state(ids[0], seen, number, named)}
+            entry |= {key: value for key, value in place.items() if value}
+            found.append(entry | ({"drain": drain_fields(leaving[number], seen, named)} if number in leaving else {}))
     return found
 
 
-def _state(bookie_id: str, seen: BookKeeperObserved, has_pod: bool) -> str:
+def drain_fields(drain: Drain, seen: BookKeeperObserved, named: BookKeeperNames) -> dict[str, Any]:
+    """Status of a bookie that leaves."""
+    fields: dict[str, Any] = {"message": step_sentence(drain.step)}
+    if isinstance(drain.bookie, Leaving):
+        shares = drain.bookie.shares
+        left = sum(share.payload_bytes for share in shares)
+        fields |= {"ledgers": len(shares), "openLedgers": sum(share.written for share in shares), "bytes": left}
+        seconds = _seconds_left(drain.bookie, left, seen, named)
+        fields |= {} if seconds is None else {"secondsLeft": seconds}
+    return fields
+
+
+def step_sentence(step: Step) -> str:  # noqa: PLR0911 - one line a step
+    """A step of a drain, for people."""
+    match step:
+        case Wait(reason, message):
+            return f"{reason}: {message}"
+        case Mark() | MakeReadOnly():
+            return "it becomes read-only"
+        case Record(_, shares):
+            return f"{len(shares)} ledgers are to be moved"
+        case Move():
+            return "its ledgers are moved and read back"
+        case Stop():
+            return "no ledger names it: it stops"
+        case Restart():
+            return "ledgers need it again: it comes back"
+        case RetireIdentity():
+            return "its identity is removed from BookKeeper's metadata"
+        case DeleteClaims():
+            return "its volumes are deleted"
+        case RemoveTraces():
+            return "it is drained"
+        case _:
+            assert_never(step)
+
+
+def _seconds_left(bookie: Leaving, left: int, seen: BookKeeperObserved, named: BookKeeperNames) -> int | None:
+    """From the running round: what it has moved since it began. None while nothing can be told."""
+    running = next((begun for begun in bookie.rounds if begun.job is JobState.RUNNING), None)
+    record = seen.objects.get("ConfigMap", named.drain_round(bookie.number, running.number)) if running else None
+    if record is None or not seen.now:
+        return None
+    moved = int((record.get("data") or {}).get(BYTES_KEY, 0)) - left
+    elapsed = _seconds(seen.now) - _seconds(record["metadata"]["creationTimestamp"])
+    return round(elapsed * left / moved) if moved > 0 else None
+
+
+def _seconds(timestamp: str) -> float:
+    return datetime.datetime.fromisoformat(timestamp).timestamp()
+
+
+def _state(bookie_id: str, seen: BookKeeperObserved, number: int, named: BookKeeperNames) -> str:
     metadata = seen.metadata
+    if scaled_to_zero(named, seen.objects, number):
+        return STOPPED
+    has_pod = seen.objects.get("Pod", named.pod(number)) is not None
     if isinstance(metadata, LedgersMetadata):
         if bookie_id in metadata.writable:
             return WRITABLE
@@ -87,17 +167,18 @@ def _state(bookie_id: str, seen: BookKeeperObserved, has_pod: bool) -> str:
     return "Unknown" if isinstance(metadata, Unknown) else STARTING
 
 
-def _health(cluster: BookKeeperCluster, seen: BookKeeperObserved, serving: list[int]) -> Health:
+def _health(cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: BookieNumbers, serving: list[int]) -> Health:
     if isinstance(seen.metadata, Unknown):
         return Health("Unknown", Reason.UNREADABLE, seen.metadata.why)
     named, wanted = _names(cluster), cluster.spec.bookies
-    away = [number for number in range(wanted) if number not in serving]
+    away = [number for number in numbers.wanted if number not in serving]
     if away:
         shown = "; ".join(f"{named.pod(number)}: {_trouble(seen.objects, named.pod(number))}" for number in away)
         return Health("False", Reason.BOOKIES_NOT_READY, f"{len(serving)} of {wanted} bookies are writable ({shown})")
     if cluster.spec.auto_recovery.enabled and not _autorecovery_runs(cluster, seen.objects):
         return Health("False", Reason.AUTORECOVERY_NOT_READY, f"the bookies serve, but not all pods of {named.autorecovery} are Ready")
-    return Health("True", Reason.READY, f"{len(serving)} bookies are writable")
+    leaving = f"; being drained: {', '.join(map(str, numbers.leaving))}" if numbers.leaving else ""
+    return Health("True", Reason.READY, f"{len(serving)} bookies are writable{leaving}")
 
 
 def _trouble(objects: Objects, pod: str) -> str:

@@ -23,6 +23,7 @@ from herdkeeper.plan.action import (
     EnsureZnode,
     FormatLedgersRoot,
     Plan,
+    SetBookieMode,
     SetFinalizer,
     SetRecoveryDelay,
 )
@@ -113,11 +114,14 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
         case Create(manifest):
             return Reason.CREATING, f"Creating {manifest['kind']} {manifest['metadata']['name']}"
         case Annotate(kind, name, _, annotations, reason):
-            return reason, f"Marking {kind} {name} with {', '.join(f'{key}={value}' for key, value in annotations.items())}"
+            shown = ", ".join(key if value is None else f"{key}={value}" for key, value in annotations.items())
+            return reason, f"{'Unmarking' if None in annotations.values() else 'Marking'} {kind} {name} with {shown}"
         case Delete(_, kind, name, _, reason):
             return reason, f"Deleting {kind} {name}"
         case SetFinalizer(_, reason, message):
             return reason, message
+        case SetBookieMode(bookie_id, _, read_only, reason):
+            return reason, f"Making {bookie_id} {'read-only' if read_only else 'writable'}"
         case EnsureZnode(_, path):
             return Reason.CREATING, f"Making {path} in ZooKeeper"
         case FormatLedgersRoot(_, root):

@@ -11,7 +11,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, SummaryError
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.objects import Json, pod_trouble
+from herdkeeper.domain.observed.objects import Json, job_ended, pod_trouble
 from herdkeeper.domain.reason import Reason
 from herdkeeper.status.summary import Health, Summary
 
@@ -102,7 +102,7 @@ def _observe(seen: JobObserved, job_name: str) -> _Run:
     terminated = [state for pod in pods if (state := _terminated(pod)) is not None]
     said = next((str(state["message"]) for state in reversed(terminated) if state.get("message")), None)
     fields: dict[str, Any] = {"job": job_name, "startedAt": job.get("status", {}).get("startTime")}
-    match seen.ended(job):
+    match job_ended(job):
         case "Complete":
             completed = job["status"].get("completionTime")
             return _Run("Succeeded", "the job ended", said, {**fields, "phase": "Succeeded", "completedAt": completed})

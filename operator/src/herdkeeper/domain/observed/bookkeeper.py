@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from herdkeeper.domain.bookie_share import Share
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -70,6 +71,19 @@ class LedgersMetadata:
     recovery_delay: RecoveryDelay | None = None
 
 
+@dataclass(frozen=True)
+class LedgerScan:
+    """The metadata of all ledgers, read completely, as far as a drain needs it.
+
+    `largest_ensemble` is E at its largest, over all ledgers and over what declared databases will ask for. `shares` has, by id, what each
+    leaving bookie holds.
+    """
+
+    ledgers: int
+    largest_ensemble: int
+    shares: Mapping[str, tuple[Share, ...]]
+
+
 Metadata = LedgersMetadata | MetadataAbsent | Unknown
 
 
@@ -84,10 +98,11 @@ class Node:
 
 @dataclass(frozen=True)
 class BookKeeperObserved:
-    """`fresh_tokens` are random, one for each bookie number: identities of claims that have yet to be made.
+    """`fresh_tokens` are random, as many as bookies may be new: identities of claims that have yet to be made.
 
     `dependents` are the HerdDBClusters that refer to it and still delete their data. `nodes` are those that its bookies' pods run on, by
-    name; None for one that is gone.
+    name; None for one that is gone. `scan` is None while no bookie leaves: nobody needs it then. `now` is the time of the observation
+    (RFC 3339, UTC).
     """
 
     objects: Objects
@@ -96,3 +111,5 @@ class BookKeeperObserved:
     fresh_tokens: tuple[str, ...]
     dependents: tuple[str, ...] = ()
     nodes: Mapping[str, Node | Unknown | None] = field(default_factory=dict)
+    scan: LedgerScan | Unknown | None = None
+    now: str = ""

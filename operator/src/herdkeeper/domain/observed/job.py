@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
-from herdkeeper.domain.observed.objects import Json, Objects
+from herdkeeper.domain.observed.objects import Objects
 
 
 @dataclass(frozen=True)
@@ -16,10 +16,3 @@ class JobObserved:
     tablespace: Tablespace | None = None
     herddb: HerdDBCluster | None = None
     bookkeeper: BookKeeperCluster | None = None
-
-    def ended(self, job: Json) -> str | None:
-        """`Complete` or `Failed` when the Job has ended, else None."""
-        for entry in job.get("status", {}).get("conditions") or []:
-            if entry["type"] in ("Complete", "Failed") and entry["status"] == "True":
-                return str(entry["type"])
-        return None

@@ -48,6 +48,14 @@ def is_ready(item: Json) -> bool:
     return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
 
 
+def job_ended(job: Json) -> str | None:
+    """`Complete` or `Failed` when a Job has ended, else None."""
+    for entry in job.get("status", {}).get("conditions") or []:
+        if entry["type"] in ("Complete", "Failed") and entry["status"] == "True":
+            return str(entry["type"])
+    return None
+
+
 def annotation(item: Json, name: str) -> str | None:
     """An annotation's value, None when it is not there."""
     value = (item["metadata"].get("annotations") or {}).get(name)

@@ -1,0 +1,60 @@
+"""Reads the metadata of all ledgers of a cluster: what a drain must know, and nobody else. Layout: formats/bookkeeper_layout.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from herdkeeper.domain.bookie_share import Share, share_of
+from herdkeeper.domain.observed.bookkeeper import LedgerScan
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.bookkeeper_layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of
+from herdkeeper.formats.bookkeeper_metadata import decode_ledger_metadata
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.observe.ensembles import Ensemble, EnsembleError
+
+MOST_LEDGERS = 200_000
+"""A scan reads each ledger's metadata, some ten thousand a second; beyond this number it would take too long for a reconcile."""
+
+
+def scan_ledgers(ensemble: Ensemble, root: str, bookies: Iterable[str], declared_ensemble: int) -> LedgerScan | Unknown:
+    """What these bookies hold. Metadata that can't be read makes all of it Unknown: the ledger could name any of them."""
+    try:
+        layout = ensemble.read(f"{root}/LAYOUT")
+        if layout is None:
+            return Unknown(f"{root} in ZooKeeper has no LAYOUT")
+        paths = _ledger_paths(ensemble, root, decode_layout(layout[0]))
+        if len(paths) > MOST_LEDGERS:
+            return Unknown(f"there are {len(paths)} ledgers; this version drains bookies of clusters with {MOST_LEDGERS} at most")
+        return _scan(root, paths, ensemble.read_many(paths), (tuple(bookies), declared_ensemble))
+    except (EnsembleError, MalformedDataError) as error:
+        return Unknown(str(error))
+
+
+def _scan(root: str, paths: list[str], found: Iterable[bytes | None], wanted: tuple[tuple[str, ...], int]) -> LedgerScan:
+    bookies, largest = wanted
+    shares: dict[str, list[Share]] = {bookie_id: [] for bookie_id in bookies}
+    ledgers = 0
+    for path, data in zip(paths, found, strict=True):
+        ledger_id = ledger_id_of(path.removeprefix(root))
+        if data is None or ledger_id is None:
+            continue  # deleted since its parent was read
+        metadata = decode_ledger_metadata(ledger_id, data)
+        ledgers += 1
+        largest = max(largest, metadata.ensemble_size)
+        for bookie_id in bookies:
+            share = share_of(metadata, bookie_id)
+            if share is not None:
+                shares[bookie_id].append(share)
+    ordered = {bookie_id: tuple(sorted(own, key=lambda share: share.ledger_id)) for bookie_id, own in shares.items()}
+    return LedgerScan(ledgers, largest, ordered)
+
+
+def _ledger_paths(ensemble: Ensemble, root: str, layout: LedgerLayout) -> list[str]:
+    """Level by level: a node is a ledger, or has ledgers below it."""
+    found: list[str] = []
+    level = [f"/{name}" for name in ensemble.children(root) or () if inner_levels(layout, name) is not None]
+    while level:
+        found += [root + path for path in level if ledger_id_of(path) is not None]
+        inner = [path for path in level if ledger_id_of(path) is None]
+        level = [f"{path}/{name}" for path in inner for name in ensemble.children(root + path) or ()]
+    return found

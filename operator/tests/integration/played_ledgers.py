@@ -1,0 +1,41 @@
+"""Ledgers in a played ensemble: their metadata as BookKeeper writes it (format version 2, protobuf text), and what moves them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from played_ensemble import PlayedEnsemble
+
+from herdkeeper.execute.metadata import LAYOUT
+from herdkeeper.formats.bookkeeper_layout import decode_layout, ledger_path
+
+
+@dataclass
+class PlayedLedgers:
+    """The ledgers below a root, all with E = Wq = the size of their ensembles."""
+
+    ensemble: PlayedEnsemble
+    root: str
+
+    def put(self, ledger_id: int, *segments: tuple[int, Sequence[str]], last_entry_id: int | None = None, tablespace: str = "") -> None:
+        """A ledger of these segments (first entry, bookies); open unless its last entry is given."""
+        size = len(segments[0][1])
+        closed = last_entry_id is not None
+        custom = f'customMetadata {{ key: "tablespacename" value: "{tablespace}" }}\n' if tablespace else ""
+        told = "".join(
+            "segment {\n" + "".join(f'  ensembleMember: "{bookie}"\n' for bookie in bookies) + f"  firstEntryId: {first}\n}}\n"
+            for first, bookies in segments
+        )
+        text = (
+            f"quorumSize: {size}\nensembleSize: {size}\nackQuorumSize: {size}\n"
+            f"length: {(last_entry_id + 1) * 100 if last_entry_id is not None else 0}\nlastEntryId: {last_entry_id if closed else -1}\n"
+            f'state: {"CLOSED" if closed else "OPEN"}\n{told}digestType: CRC32C\npassword: "herddb"\n{custom}'
+        )
+        self.ensemble.put(self.root + ledger_path(decode_layout(LAYOUT), ledger_id), f"BookieMetadataFormatVersion\t2\n{text}".encode())
+
+    def move(self, old: str, new: str) -> None:
+        """What `recover -skipOpenLedgers` leaves in the metadata of closed ledgers."""
+        for path, (data, version) in self.ensemble.znodes.items():
+            if path.startswith(f"{self.root}/0") and b"state: CLOSED" in data:
+                self.ensemble.znodes[path] = (data.replace(f'"{old}"'.encode(), f'"{new}"'.encode()), version + 1)

@@ -1,0 +1,231 @@
+"""Draining bookies on a real API server: fewer of them, one in the middle, taken back, away, and what is never done."""
+
+from __future__ import annotations
+
+import pytest
+from kubernetes.dynamic import DynamicClient
+from serving_bookies import KIND, Bookies
+from stage import CLAIM, Stage, nothing_written
+
+from herdkeeper.domain.bookie_share import Place, read_record
+
+DRAINING = "herdkeeper.io/draining"
+
+
+@pytest.fixture
+def bookies(dynamic: DynamicClient, namespace: str) -> Bookies:
+    return Bookies(Stage(dynamic, namespace))
+
+
+def test_a_lowered_number_drains_the_highest_bookie_to_the_end(bookies: Bookies) -> None:
+    four, zero = bookies.id(4), bookies.id(0)
+    bookies.ledgers.put(7, (0, bookies.ids(1, 2, 4)), last_entry_id=99)
+    bookies.ledgers.put(8, (0, bookies.ids(0, 1, 2)), last_entry_id=9)
+    bookies.want(bookies=4)
+    assert (bookies.registered(4), bookies.registered(3)) == ("ro", "rw")
+    record = bookies.stage.found("ConfigMap", "bk-bookie-4-drain-1")["data"]
+    assert read_record(record["record"]) == {7: (Place(0, 2),)}
+    job = bookies.stage.found("Job", "bk-bookie-4-drain-1")["spec"]["template"]["spec"]
+    assert job["initContainers"][0]["args"][:2] == ["move", four]
+    assert bookies.waits() == ("True", "MovingLedgers")
+    assert (bookies.drain_of(4)["ledgers"], bookies.drain_of(4)["bytes"]) == (1, 10_000)
+    bookies.ledgers.move(four, zero)
+    bookies.settle()
+    assert bookies.replicas(4) == 1, "what moved is not read back yet"
+    bookies.end_job("bk-bookie-4-drain-1")
+    assert bookies.replicas(4) == 0
+    assert bookies.waits() == ("True", "PodStopping")
+    bookies.leave(4)
+    assert bookies.stage.found("Job", "bk-bookie-4-retire")["spec"]["template"]["spec"]["containers"][0]["args"] == [
+        *("shell", "decommissionbookie", "-bookieid", four),
+    ]
+    assert 4 in bookies.claims()
+    bookies.retire(4)
+    bookies.stage.let_claims_go()
+    bookies.settle()
+    assert bookies.claims() == {0, 1, 2, 3}
+    assert [key for key in bookies.stage.made() if "bookie-4" in key[1]] == []
+    assert (bookies.status()["nextBookie"], bookies.waits()) == (5, ("False", "Settled"))
+    assert bookies.stage.condition(KIND, "bk") == ("True", "Ready")
+    bookies.want(bookies=5)
+    assert bookies.claims() == {0, 1, 2, 3, 5}, "its number is not given again"
+
+
+def test_a_drained_cluster_gets_no_write(bookies: Bookies) -> None:
+    bookies.want(bookies=4)
+    bookies.leave(4)
+    bookies.retire(4)
+    bookies.stage.let_claims_go()
+    bookies.settle()
+    with nothing_written(bookies.stage):
+        result = bookies.stage.reconcile(KIND, "bk")
+    assert result.look_again_seconds is None
+
+
+def test_a_bookie_in_the_middle_leaves_after_another_has_come(bookies: Bookies) -> None:
+    bookies.ledgers.put(7, (0, bookies.ids(0, 1, 2, 3)), last_entry_id=9)
+    bookies.want(drain=[1])
+    assert bookies.claims() == {0, 1, 2, 3, 4, 5}
+    assert (bookies.registered(1), bookies.drain_of(1)["message"].split(":")[0]) == ("rw", "TooFewBookies")
+    bookies.stage.serve_bookie(bookies.named, 5)
+    bookies.settle()
+    assert bookies.registered(1) == "ro"
+    bookies.ledgers.move(bookies.id(1), bookies.id(5))
+    bookies.end_job("bk-bookie-1-drain-1")
+    bookies.leave(1)
+    bookies.retire(1)
+    bookies.stage.let_claims_go()
+    bookies.settle()
+    assert bookies.claims() == {0, 2, 3, 4, 5}
+    assert bookies.stage.condition(KIND, "bk") == ("True", "Ready")
+
+
+def test_an_open_ledger_stays_until_its_writer_turned_away_and_is_named_with_its_tablespace(bookies: Bookies) -> None:
+    bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)), tablespace="flights")
+    bookies.want(bookies=4)
+    assert bookies.waits() == ("True", "OpenLedgers")
+    assert "9 (tablespace flights)" in bookies.drain_of(4)["message"]
+    assert bookies.stage.live("Job", "bk-bookie-4-drain-1") is None
+    bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)), (5, bookies.ids(2, 3, 0)), tablespace="flights")
+    bookies.settle()
+    assert bookies.stage.found("ConfigMap", "bk-bookie-4-drain-1")["data"]["open"] == "9\n"
+    bookies.ledgers.put(9, (0, bookies.ids(2, 3, 1)), (5, bookies.ids(2, 3, 0)), tablespace="flights")
+    bookies.end_job("bk-bookie-4-drain-1")
+    assert bookies.replicas(4) == 0
+
+
+def test_a_further_round_moves_what_was_open_before(bookies: Bookies) -> None:
+    bookies.ledgers.put(7, (0, bookies.ids(1, 2, 4)), last_entry_id=9)
+    bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)))
+    bookies.want(bookies=4)
+    bookies.ledgers.move(bookies.id(4), bookies.id(0))
+    bookies.end_job("bk-bookie-4-drain-1")
+    assert bookies.waits() == ("True", "OpenLedgers")
+    bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)), last_entry_id=4)
+    bookies.settle()
+    assert read_record(bookies.stage.found("ConfigMap", "bk-bookie-4-drain-2")["data"]["record"]) == {9: (Place(0, 2),)}
+    assert bookies.replicas(4) == 1
+
+
+@pytest.mark.parametrize("progress", ["read-only", "moving", "stopped"])
+def test_a_drain_can_be_taken_back(bookies: Bookies, progress: str) -> None:
+    bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)), last_entry_id=None if progress == "read-only" else 9)
+    bookies.want(bookies=4)
+    assert bookies.registered(4) == "ro"
+    if progress == "stopped":
+        bookies.ledgers.move(bookies.id(4), bookies.id(0))
+        bookies.end_job("bk-bookie-4-drain-1")
+        assert bookies.replicas(4) == 0
+        bookies.vanish(4)
+    bookies.want(bookies=5)
+    assert bookies.replicas(4) == 1
+    if progress == "stopped":
+        bookies.come_back(4, "ro")
+    assert bookies.registered(4) == "rw"
+    assert DRAINING not in bookies.stage.found(CLAIM, "bk-bookie-4-journal")["metadata"]["annotations"]
+    assert [name for _, name in bookies.stage.made() if "drain" in name] == []
+    assert bookies.stage.condition(KIND, "bk") == ("True", "Ready")
+
+
+def test_a_bookie_that_is_read_only_by_itself_is_left_so(bookies: Bookies) -> None:
+    bookies.stage.bookies.set_read_only(bookies.id(4), "", True)  # a full disk
+    bookies.settle()
+    assert bookies.registered(4) == "ro"
+
+
+def test_taken_back_too_late_the_bookie_goes_and_another_comes(bookies: Bookies) -> None:
+    bookies.want(bookies=4)
+    bookies.leave(4)
+    assert bookies.stage.live("Job", "bk-bookie-4-retire") is not None
+    bookies.want(bookies=5)
+    assert (bookies.replicas(4), bookies.claims()) == (0, {0, 1, 2, 3, 4, 5})
+    bookies.retire(4)
+    bookies.stage.let_claims_go()
+    bookies.settle()
+    assert bookies.claims() == {0, 1, 2, 3, 5}
+
+
+def test_a_bookie_that_is_away_is_never_retired(bookies: Bookies) -> None:
+    bookies.ledgers.put(7, (0, bookies.ids(1, 2, 4)), last_entry_id=9)
+    bookies.want(bookies=4)
+    bookies.leave(4)
+    bookies.ledgers.move(bookies.id(4), bookies.id(0))  # by autorecovery
+    bookies.end_job("bk-bookie-4-drain-1")
+    assert bookies.waits() == ("True", "BookieDown")
+    assert (bookies.replicas(4), 4 in bookies.claims()) == (1, True)
+    bookies.come_back(4, "ro")
+    assert bookies.replicas(4) == 0
+
+
+def test_a_ledger_that_names_a_stopped_bookie_brings_it_back(bookies: Bookies) -> None:
+    bookies.want(bookies=4)
+    assert bookies.replicas(4) == 0
+    bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)))
+    bookies.leave(4)
+    assert bookies.replicas(4) == 1
+    assert bookies.stage.live("Job", "bk-bookie-4-retire") is None
+
+
+@pytest.mark.parametrize("unreadable", [b"nonsense", b"BookieMetadataFormatVersion\t9\n"])
+def test_one_ledger_that_cant_be_read_stops_every_drain(bookies: Bookies, unreadable: bytes) -> None:
+    bookies.stage.ensemble.put(f"{bookies.named.ledgers_root}/00/0000/L0007", unreadable)
+    bookies.want(bookies=4)
+    assert bookies.waits() == ("True", "Unreadable")
+    assert (bookies.registered(4), bookies.replicas(4)) == ("rw", 1)
+
+
+@pytest.mark.parametrize("blocker", ["UnderReplicated", "AutorecoveryOff", "TooFewBookies"])
+def test_nothing_is_begun_while_something_blocks(bookies: Bookies, blocker: str) -> None:
+    root = bookies.named.ledgers_root
+    paths = {
+        "UnderReplicated": f"{root}/underreplication/ledgers/0000/0000/0000/0001/urL0000000001",
+        "AutorecoveryOff": f"{root}/underreplication/disable",
+        "TooFewBookies": f"{root}/nothing",
+    }
+    bookies.stage.ensemble.put(paths[blocker])
+    if blocker == "TooFewBookies":
+        bookies.ledgers.put(7, (0, bookies.ids(0, 1, 2, 3)), last_entry_id=9)
+    bookies.want(bookies=4)
+    assert bookies.waits() == ("True", blocker)
+    assert bookies.registered(4) == "rw"
+    assert DRAINING not in bookies.stage.found(CLAIM, "bk-bookie-4-journal")["metadata"]["annotations"]
+
+
+def test_a_declared_database_counts_before_it_has_a_ledger(bookies: Bookies) -> None:
+    sizes = {"ensembleSize": 4, "writeQuorum": 3, "ackQuorum": 2}
+    bookies.stage.declare("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}, "ledgers": sizes})
+    bookies.want(bookies=4)
+    assert bookies.waits() == ("True", "TooFewBookies")
+
+
+def test_all_that_leave_are_read_only_before_one_is_emptied_and_then_one_after_the_other(dynamic: DynamicClient, namespace: str) -> None:
+    bookies = Bookies(Stage(dynamic, namespace), 6)
+    for number in (4, 5):
+        bookies.ledgers.put(number, (0, bookies.ids(1, number)), last_entry_id=9)
+    bookies.stage.bookies.silent = {bookies.id(4)}
+    bookies.stage.patch(KIND, "bk", {"spec": {"bookies": 4}})
+    for _ in range(5):
+        bookies.stage.reconcile(KIND, "bk")
+    assert (bookies.registered(4), bookies.registered(5)) == ("rw", "ro")
+    assert [name for kind, name in bookies.stage.made() if kind == "Job"] == []
+    bookies.stage.bookies.silent = set()
+    bookies.settle()
+    assert [name for kind, name in bookies.stage.made() if kind == "Job"] == ["bk-bookie-5-drain-1"]
+    bookies.ledgers.move(bookies.id(5), bookies.id(0))
+    bookies.end_job("bk-bookie-5-drain-1")
+    bookies.leave(5)
+    bookies.retire(5)
+    bookies.stage.let_claims_go()
+    bookies.settle()
+    assert [name for kind, name in bookies.stage.made() if kind == "Job"] == ["bk-bookie-4-drain-1"]
+
+
+def test_a_failed_move_is_shown_with_what_its_pod_said(bookies: Bookies) -> None:
+    bookies.ledgers.put(7, (0, bookies.ids(1, 2, 4)), last_entry_id=9)
+    bookies.want(bookies=4)
+    bookies.end_job("bk-bookie-4-drain-1", "Failed")
+    assert bookies.waits() == ("True", "DrainFailed")
+    assert "delete the Job bk-bookie-4-drain-1 to try again" in bookies.drain_of(4)["message"]
+    bookies.stage.delete("Job", "bk-bookie-4-drain-1")
+    bookies.settle()
+    assert bookies.stage.live("Job", "bk-bookie-4-drain-1") is not None

@@ -1,0 +1,143 @@
+"""Draining one bookie: a row for every step, a row for every blocker, and no situation in which data that is needed goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from herdkeeper.domain.bookie_share import Place, Share
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import Wait
+from herdkeeper.plan.drain import (
+    MOST_LEDGERS,
+    Claim,
+    DeleteClaims,
+    JobState,
+    Leaving,
+    MakeReadOnly,
+    Mark,
+    Mode,
+    Move,
+    Record,
+    RemoveTraces,
+    Rest,
+    Restart,
+    RetireIdentity,
+    Round,
+    Stop,
+    next_step,
+)
+
+PLACES = (Place(0, 1),)
+CLOSED = Share(7, PLACES, closed=True, written=False, payload_bytes=1000)
+TURNED = Share(8, PLACES, closed=False, written=False)
+WRITTEN = Share(42, PLACES, closed=False, written=True, tablespace="flights")
+CLAIMS = (Claim("bk-bookie-1-journal", "uid-1"), Claim("bk-bookie-1-ledgers", "uid-2"))
+MOVED = (Round(1, JobState.DONE),)
+
+HEALTHY = Rest(writable=4, largest_ensemble=3, under_replicated=False, autorecovery=None)
+SERVING = Leaving(
+    number=1,
+    bookie_id="bk-1",
+    mode=Mode.WRITABLE,
+    marked=False,
+    answers=True,
+    pod_present=True,
+    scaled_to_zero=False,
+    shares=(CLOSED, WRITTEN),
+    rounds=(),
+    cookie=True,
+    retirement=JobState.ABSENT,
+    claims=CLAIMS,
+)
+MARKED = replace(SERVING, marked=True)
+READ_ONLY = replace(MARKED, mode=Mode.READ_ONLY)
+EMPTY = replace(READ_ONLY, shares=(), rounds=MOVED)
+STOPPED = replace(EMPTY, mode=Mode.GONE, answers=False, pod_present=False, scaled_to_zero=True)
+AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
+
+
+@pytest.mark.parametrize(
+    ("situation", "bookie", "expected"),
+    [
+        ("that we make it read-only is written down first", SERVING, Mark()),
+        ("it stops taking new entries", MARKED, MakeReadOnly()),
+        ("what it holds is written down", READ_ONLY, Record(1, (CLOSED, WRITTEN))),
+        ("and moves while it can still be read", replace(READ_ONLY, rounds=(Round(1, JobState.ABSENT),)), Move(1)),
+        ("an open ledger moves when its writer has turned away", replace(READ_ONLY, shares=(TURNED,), rounds=MOVED), Record(2, (TURNED,))),
+        ("one that nothing names stops", EMPTY, Stop()),
+        ("one that never held anything stops as well", replace(EMPTY, rounds=()), Stop()),
+        ("one that never registered need not come back", replace(AWAY, shares=(), cookie=False), Stop()),
+        ("one that was stopped too early comes back", replace(STOPPED, shares=(WRITTEN,)), Restart()),
+        ("as does one whose proof is gone", replace(STOPPED, rounds=(Round(1, JobState.ABSENT),)), Restart()),
+        ("a stopped bookie gives up its identity", STOPPED, RetireIdentity()),
+        ("only then its volumes go, by uid", replace(STOPPED, cookie=False, retirement=JobState.DONE), DeleteClaims(CLAIMS)),
+        ("and then what is left of it", replace(STOPPED, cookie=False, claims=()), RemoveTraces()),
+    ],
+)
+def test_a_drain_goes_step_by_step(situation, bookie, expected):
+    assert next_step(bookie, HEALTHY) == expected, situation
+
+
+@pytest.mark.parametrize(
+    ("bookie", "rest", "reason", "says"),
+    [
+        (Unknown("ZooKeeper did not answer"), HEALTHY, Reason.UNREADABLE, "ZooKeeper"),
+        (STOPPED, Unknown("ledgers were not scanned"), Reason.UNREADABLE, "scanned"),
+        (SERVING, replace(HEALTHY, writable=3), Reason.TOO_FEW_BOOKIES, "until 4 stay"),
+        (SERVING, replace(HEALTHY, under_replicated=True), Reason.UNDER_REPLICATED, "whole"),
+        (SERVING, replace(HEALTHY, autorecovery="no auditor is elected"), Reason.AUTORECOVERY_OFF, "no auditor"),
+        (replace(MARKED, answers=False), HEALTHY, Reason.BOOKIE_DOWN, "not Ready"),
+        (replace(READ_ONLY, rounds=(Round(1, JobState.RUNNING),)), HEALTHY, Reason.MOVING_LEDGERS, "2 ledgers"),
+        (replace(READ_ONLY, rounds=(Round(1, JobState.FAILED, "ledger 7 is damaged"),)), HEALTHY, Reason.DRAIN_FAILED, "damaged"),
+        (READ_ONLY, replace(HEALTHY, also_leaving=("bk-2",)), Reason.WAITING_FOR_OTHERS, "bk-2"),
+        (replace(READ_ONLY, shares=(WRITTEN,), rounds=MOVED), HEALTHY, Reason.OPEN_LEDGERS, "42 (tablespace flights)"),
+        (replace(READ_ONLY, shares=(CLOSED,) * (MOST_LEDGERS + 1)), HEALTHY, Reason.DRAIN_FAILED, str(MOST_LEDGERS)),
+        (AWAY, HEALTHY, Reason.BOOKIE_DOWN, "2 ledgers"),
+        (replace(AWAY, shares=()), HEALTHY, Reason.BOOKIE_DOWN, "when it is back"),
+        (replace(STOPPED, pod_present=True), HEALTHY, Reason.POD_STOPPING, "stopping"),
+        (replace(STOPPED, mode=Mode.READ_ONLY), HEALTHY, Reason.POD_STOPPING, "stopping"),
+        (STOPPED, replace(HEALTHY, under_replicated=True), Reason.UNDER_REPLICATED, "whole"),
+        (replace(STOPPED, retirement=JobState.RUNNING), HEALTHY, Reason.RETIRING, "bk-1"),
+        (replace(STOPPED, retirement=JobState.FAILED), HEALTHY, Reason.DRAIN_FAILED, "delete the failed Job"),
+        (replace(STOPPED, cookie=False, shares=(CLOSED,)), HEALTHY, Reason.DRAIN_FAILED, "volumes are kept"),
+    ],
+)
+def test_it_waits_and_says_why(bookie, rest, reason, says):
+    step = next_step(bookie, rest)
+    assert isinstance(step, Wait)
+    assert step.reason is reason
+    assert says in step.message
+
+
+def situations():
+    """Every combination of what can be seen of a bookie and of the rest."""
+    flags = (False, True)
+    shares = ((), (CLOSED,), (WRITTEN,))
+    rounds = ((), MOVED, *((Round(1, state),) for state in (JobState.ABSENT, JobState.RUNNING, JobState.FAILED)))
+    rests = (HEALTHY, replace(HEALTHY, under_replicated=True), replace(HEALTHY, autorecovery="off"), Unknown("unread"))
+    for mode, held, begun, cookie, ours, pod, retirement, rest in product(Mode, shares, rounds, flags, flags, flags, JobState, rests):
+        yield Leaving(1, "bk-1", mode, True, pod, pod, ours, held, begun, cookie, retirement, CLAIMS), rest
+
+
+def test_no_situation_takes_what_a_ledger_may_still_need():
+    for bookie, rest in situations():
+        step = next_step(bookie, rest)
+        if isinstance(step, RetireIdentity | DeleteClaims | RemoveTraces):
+            assert (bookie.mode, bookie.shares, bookie.scaled_to_zero, bookie.pod_present) == (Mode.GONE, (), True, False)
+            assert all(begun.job is JobState.DONE for begun in bookie.rounds)
+            assert rest == HEALTHY
+        if isinstance(step, DeleteClaims):
+            assert not bookie.cookie
+        if isinstance(step, Stop):
+            assert bookie.shares == ()
+            assert bookie.mode is Mode.READ_ONLY or not bookie.cookie
+
+
+def test_no_round_ever_touches_a_bookie_that_may_still_be_written_to():
+    for bookie, rest in situations():
+        if isinstance(next_step(bookie, rest), Record | Move):
+            assert bookie.mode is Mode.READ_ONLY
