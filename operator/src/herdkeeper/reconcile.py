@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -49,7 +49,7 @@ from herdkeeper.plan.tablespace import plan_tablespace
 from herdkeeper.plan.zookeeper import plan_zookeeper
 from herdkeeper.settings import Settings
 from herdkeeper.status.bookkeeper import summarize_bookkeeper
-from herdkeeper.status.document import refused_status, status_document
+from herdkeeper.status.document import planned, refused_status, status_document
 from herdkeeper.status.herddb import summarize_herddb
 from herdkeeper.status.job import summarize_audit, summarize_checkpoint
 from herdkeeper.status.summary import Summary
@@ -61,6 +61,9 @@ logger = structlog.get_logger()
 KIND_OF: Mapping[str, type[Resource]] = {kind.KIND: kind for kind in KINDS}
 AGAIN_AFTER_ACTIONS_SECONDS = 2.0
 """What was done mostly answers with an event; this is for what does not."""
+
+SHOWN_AGAIN_SECONDS = 15.0
+"""How often a plan that is shown instead of executed is made anew."""
 
 
 @dataclass(frozen=True)
@@ -170,10 +173,14 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
     if not deleting and (refusals := steps.refusals(resource, seen)):
         return _refuse(resource, refusals, hands)
     plan = _plan(resource, seen, steps)
+    summary = steps.summarize(resource, seen)
+    if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true" and not deleting:
+        summary = replace(summary, fields={**summary.fields, "plan": planned(plan)})
+        plan = _shown(plan)
     failed = execute(resource, plan, hands)
     if deleting and failed is None and any(isinstance(action, SetFinalizer) for action in plan.actions):
         return _gone(_key(resource))
-    _write_status(resource, status_document(resource, steps.summarize(resource, seen), plan, failed, _now()), hands)
+    _write_status(resource, status_document(resource, summary, plan, failed, _now()), hands)
     return Result(Outcome.OK if failed is None else Outcome.FAILED, _look_again(plan))
 
 
@@ -187,6 +194,12 @@ def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
         return steps.plan_deletion(resource, seen, _age_seconds(resource.metadata.deletion_timestamp))
     plan: Plan = steps.plan(resource, seen)
     return plan
+
+
+def _shown(plan: Plan) -> Plan:
+    """A plan of which nothing is executed; what it depends on may change without an event."""
+    message = f"the annotation {names.PLAN_ANNOTATION} stops every change; status.plan says what would be done; remove it to go on"
+    return Plan(wait=Wait(Reason.PLANNED, message), look_again_seconds=max(plan.look_again_seconds or 0.0, SHOWN_AGAIN_SECONDS))
 
 
 def _gone(key: Key) -> Result:

@@ -229,3 +229,37 @@ def test_a_failed_move_is_shown_with_what_its_pod_said(bookies: Bookies) -> None
     bookies.stage.delete("Job", "bk-bookie-4-drain-1")
     bookies.settle()
     assert bookies.stage.live("Job", "bk-bookie-4-drain-1") is not None
+
+
+def test_a_plan_is_shown_and_nothing_is_done(bookies: Bookies) -> None:
+    bookies.ledgers.put(7, (0, bookies.ids(1, 2, 4)), last_entry_id=99)
+    bookies.stage.patch(KIND, "bk", {"metadata": {"annotations": {"herdkeeper.io/plan": "true"}}, "spec": {"bookies": 4}})
+    versions, asked = bookies.stage.versions(), list(bookies.stage.bookies.asked)
+    bookies.settle()
+    assert (bookies.stage.versions(), bookies.stage.bookies.asked) == (versions, asked)
+    assert bookies.waits() == ("False", "Planned")
+    steps = bookies.status()["plan"]["steps"]
+    assert any(f"copy 1 closed ledgers of {bookies.id(4)} (about 10000 bytes)" in step for step in steps), steps
+    assert "blockers" not in bookies.status()["plan"] or bookies.status()["plan"]["blockers"] == []
+    bookies.stage.patch(KIND, "bk", {"metadata": {"annotations": {"herdkeeper.io/plan": None}}})
+    bookies.settle()
+    assert "plan" not in bookies.status()
+    assert bookies.registered(4) == "ro"
+
+
+def test_a_plan_names_what_it_would_wait_for(bookies: Bookies) -> None:
+    bookies.ledgers.put(7, (0, bookies.ids(0, 1, 2, 3)), last_entry_id=9)
+    bookies.stage.patch(KIND, "bk", {"metadata": {"annotations": {"herdkeeper.io/plan": "true"}}, "spec": {"bookies": 4}})
+    bookies.settle()
+    (blocker,) = bookies.status()["plan"]["blockers"]
+    assert blocker.startswith("TooFewBookies: ")
+
+
+def test_every_kind_shows_its_plan(dynamic: DynamicClient, namespace: str) -> None:
+    stage = Stage(dynamic, namespace)
+    stage.declare("ZooKeeperCluster", "zk", {"replicas": 3}, {"herdkeeper.io/plan": "true"})
+    stage.settle("ZooKeeperCluster", "zk")
+    assert stage.made() == {}
+    steps = stage.found("ZooKeeperCluster", "zk")["status"]["plan"]["steps"]
+    assert "Creating PersistentVolumeClaim data-zk-zookeeper-0" in steps
+    assert steps[-1] == "Creating StatefulSet zk-zookeeper"

@@ -28,6 +28,7 @@ from herdkeeper.plan.drain import (
     RetireIdentity,
     Round,
     Stop,
+    later_steps,
     next_step,
 )
 
@@ -111,6 +112,26 @@ def test_it_waits_and_says_why(bookie, rest, reason, says):
     assert isinstance(step, Wait)
     assert step.reason is reason
     assert says in step.message
+
+
+@pytest.mark.parametrize(
+    ("situation", "bookie", "words"),
+    [
+        (
+            "all of it",
+            SERVING,
+            (
+                *("make bk-1 read-only", "copy 1 closed ledgers", "open ledgers once their writers turned away: 42 (tablespace flights)"),
+                *("stop bk-1", "remove the identity bk-1", "delete the volume claims bk-bookie-1-journal, bk-bookie-1-ledgers"),
+            ),
+        ),
+        ("what is left of it", STOPPED, ("remove the identity bk-1", "delete the volume claims")),
+    ],
+)
+def test_what_a_drain_would_do_is_told_in_order(situation, bookie, words):
+    steps = later_steps(bookie)
+    assert len(steps) == len(words), situation
+    assert all(word in step for word, step in zip(words, steps, strict=True)), steps
 
 
 def situations():

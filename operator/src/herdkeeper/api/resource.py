@@ -63,12 +63,20 @@ class Condition(Model):
     observed_generation: int = Field(description="The generation of the spec that this speaks of.")
 
 
+class PlanStatus(Model):
+    """What the operator would do."""
+
+    steps: tuple[str, ...] = Field((), description="What would be done, in order; nothing when all is as declared.")
+    blockers: tuple[str, ...] = Field((), description="What the steps would wait for, each with what frees it.")
+
+
 class Status(Model):
     """What every kind's status begins with."""
 
     observed_generation: int | None = Field(None, description="The generation of the spec that the operator last acted on.")
     message: str | None = Field(None, description="The state in one sentence.")
     conditions: tuple[Condition, ...] = Field((), description="Ready and Progressing, with reasons.")
+    plan: PlanStatus | None = Field(None, description="Present while the annotation `herdkeeper.io/plan` is `true`: shown, not done.")
 
 
 class PrinterColumn(BaseModel):

@@ -37,6 +37,8 @@ RETIRING_ANNOTATION = "herdkeeper.io/retiring"
 
 PAUSED_ANNOTATION = "herdkeeper.io/paused"
 """On a resource, by the user: "true" stops every change by the operator; the status is still kept."""
+PLAN_ANNOTATION = "herdkeeper.io/plan"
+"""On a resource, by the user: "true" stops every change by the operator, and status.plan shows what it would do."""
 FINALIZER = "herdkeeper.io/delete-data"
 """On a resource with deletionPolicy Delete only."""
 

@@ -50,6 +50,7 @@ class Reason(StrEnum):
     DRAIN_FAILED = "DrainFailed"
     UNREADABLE = "Unreadable"
     PAUSED = "Paused"
+    PLANNED = "Planned"
 
     # not as declared
     STARTING = "Starting"
@@ -70,6 +71,11 @@ class Reason(StrEnum):
     ACTION_FAILED = "ActionFailed"
     FAILED = "Failed"
     DELETION_GIVEN_UP = "DeletionGivenUp"
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether a person asked the operator to do nothing."""
+        return self in (Reason.PAUSED, Reason.PLANNED)
 
     @property
     def needs_person(self) -> bool:

@@ -174,11 +174,17 @@ Action = (
 
 @dataclass(frozen=True)
 class Plan:
-    """Actions in order, then perhaps a reason to wait. `look_again_seconds`: when to look again though no event tells of a change."""
+    """Actions in order, then perhaps a reason to wait. `look_again_seconds`: when to look again though no event tells of a change.
+
+    `later` and `blockers` are words for a plan that is shown instead of executed: what follows where a procedure has several steps, and
+    what it would wait for.
+    """
 
     actions: tuple[Action, ...] = ()
     wait: Wait | None = None
     look_again_seconds: float | None = field(default=None)
+    later: tuple[str, ...] = ()
+    blockers: tuple[str, ...] = ()
 
     @staticmethod
     def waiting(reason: Reason, message: str, look_again_seconds: float = 5.0) -> Plan:

@@ -17,7 +17,7 @@ from herdkeeper.domain.racks import racks_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait
-from herdkeeper.plan.drain import Leaving, Restart, Stop
+from herdkeeper.plan.drain import Leaving, Restart, Stop, later_steps
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.leaving_bookies import Drain, actions_of, drains, taken_back
 from herdkeeper.plan.rolling import Gate, roll
@@ -78,7 +78,13 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
         actions += actions_of(cluster, seen, drain, source)
         waits += [drain.step] if isinstance(drain.step, Wait) else []
     unsettled = waits or leaving or not _all_writable(identities, metadata)
-    return Plan(tuple(actions), waits[0] if waits else None, LOOK_AGAIN_SECONDS if unsettled else None)
+    return Plan(
+        tuple(actions),
+        waits[0] if waits else None,
+        LOOK_AGAIN_SECONDS if unsettled else None,
+        later=tuple(step for drain in leaving if isinstance(drain.bookie, Leaving) for step in later_steps(drain.bookie)),
+        blockers=tuple(f"{wait.reason}: {wait.message}" for wait in waits),
+    )
 
 
 def _identities(

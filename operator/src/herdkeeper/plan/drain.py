@@ -178,9 +178,29 @@ def why_not_begin(bookie: Leaving, rest: Rest) -> Wait | None:
     return None
 
 
+def later_steps(bookie: Leaving) -> tuple[str, ...]:
+    """What draining it would do, from now to its end, in words."""
+    closed = [share for share in bookie.shares if share.closed]
+    still_open = [share for share in bookie.shares if not share.closed]
+    size = sum(share.payload_bytes for share in closed)
+    move = f"copy {len(closed)} closed ledgers of {bookie.bookie_id} (about {size} bytes) to other bookies, and read them back"
+    turn = f"the same with {len(still_open)} open ledgers once their writers turned away: {open_ledgers(still_open)}"
+    steps = (
+        (f"make {bookie.bookie_id} read-only", bookie.mode is Mode.WRITABLE),
+        (move, bool(closed)),
+        (turn, bool(still_open)),
+        (f"stop {bookie.bookie_id}", not bookie.scaled_to_zero),
+        (f"remove the identity {bookie.bookie_id} from BookKeeper's metadata", bookie.cookie),
+        (f"delete the volume claims {', '.join(claim.name for claim in bookie.claims)}", bool(bookie.claims)),
+    )
+    return tuple(step for step, wanted in steps if wanted)
+
+
 def open_ledgers(shares: Sequence[Share]) -> str:
     """The open ledgers among these, with the tablespaces that write them, for people."""
-    shown = [f"{share.ledger_id}" + (f" (tablespace {share.tablespace})" if share.tablespace else "") for share in shares if share.written]
+    shown = [
+        f"{share.ledger_id}" + (f" (tablespace {share.tablespace})" if share.tablespace else "") for share in shares if not share.closed
+    ]
     more = f" and {len(shown) - 10} more" if len(shown) > 10 else ""
     return ", ".join(shown[:10]) + more
 

@@ -29,6 +29,9 @@ from herdkeeper.plan.action import (
 )
 from herdkeeper.status.summary import Health, Summary
 
+MOST_SENTENCES = 60
+"""Of a plan that is shown: a new cluster of some bookies fits."""
+
 
 @dataclass(frozen=True)
 class Failed:
@@ -52,6 +55,18 @@ def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Fa
     }
 
 
+def planned(plan: Plan) -> dict[str, Any]:
+    """A plan that is shown instead of executed: the field `plan` of a status."""
+    steps = (*(described(action)[1] for action in plan.actions), *plan.later)
+    blockers = tuple(dict.fromkeys((*((f"{plan.wait.reason}: {plan.wait.message}",) if plan.wait else ()), *plan.blockers)))
+    return {"steps": _shortened(steps), "blockers": _shortened(blockers)}
+
+
+def _shortened(sentences: tuple[str, ...]) -> list[str]:
+    more = [f"and {len(sentences) - MOST_SENTENCES} more"] if len(sentences) > MOST_SENTENCES else []
+    return [sentence[:1000] for sentence in sentences[:MOST_SENTENCES]] + more
+
+
 def refused_status(resource: Resource, refusals: tuple[Refusal, ...], now: str) -> dict[str, Any]:
     """The status of a resource that must not be acted upon. What was known of it before stays."""
     message = ". ".join(refusal.sentence for refusal in refusals)
@@ -71,7 +86,7 @@ def _health(health: Health, plan: Plan) -> Health:
     wait = plan.wait
     if wait is None or (health.status == "True" and not wait.reason.needs_person):
         return health
-    if wait.reason is Reason.PAUSED:
+    if wait.reason.is_asked_for:
         return health
     status: Literal["False", "Unknown"] = "Unknown" if wait.reason is Reason.UNREADABLE else "False"
     return Health(status, wait.reason, wait.message)
@@ -80,7 +95,7 @@ def _health(health: Health, plan: Plan) -> Health:
 def _progressing(health: Health, plan: Plan, failed: Failed | None) -> Health:
     if failed is not None:
         return Health("True", Reason.ACTION_FAILED, f"{failed.message}; it is tried again")
-    if plan.wait is not None and (plan.wait.reason is Reason.PAUSED or plan.wait.reason.needs_person):
+    if plan.wait is not None and (plan.wait.reason.is_asked_for or plan.wait.reason.needs_person):
         return Health("False", plan.wait.reason, plan.wait.message)
     if plan.actions:
         reason, message = described(plan.actions[0])

@@ -155,7 +155,7 @@ def _kept(resource: Checkpoint | ReplicationAudit) -> Summary:
         raise ValueError("a run that ended has a status")
     fields = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True)
     message = str(fields.pop("message", ""))
-    for name in ("conditions", "observedGeneration"):
+    for name in ("conditions", "observedGeneration", "plan"):
         fields.pop(name, None)
     if resource.status.phase == "Succeeded":
         return Summary(Health("True", Reason.SUCCEEDED, message), fields)
