@@ -3,7 +3,7 @@ run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
 	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e images cluster cluster-clean
+.PHONY: help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e e2e-storage images cluster cluster-clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -41,7 +41,10 @@ integration: ## the operator against a real kube-apiserver and etcd
 	@$(run) pytest operator/tests/integration
 
 e2e: ## the scenarios, on the test cluster
-	@e2e/bootstrap/engine.sh && e2e/images/build.sh && e2e/kind/cluster.sh up && e2e/images/load.sh && $(run) pytest e2e/tests -x -s --ignore=e2e/tests/unit
+	@e2e/bootstrap/engine.sh && e2e/images/build.sh && e2e/kind/cluster.sh up && e2e/images/load.sh && $(run) pytest e2e/tests -x -s --ignore=e2e/tests/unit --ignore=e2e/tests/storage
+
+e2e-storage: ## the long scenarios: bookies come and leave under load
+	@e2e/bootstrap/engine.sh && e2e/images/build.sh && e2e/kind/cluster.sh up && e2e/images/load.sh && $(run) pytest e2e/tests/storage -x -s
 
 images: ## builds the five images where their inputs changed
 	@e2e/bootstrap/engine.sh && e2e/images/build.sh

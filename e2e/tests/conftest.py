@@ -27,9 +27,10 @@ EXPLAINED_BY = pytest.StashKey[Kubectl]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever lies beside this file needs the cluster."""
+    """Whatever lies beside this file or in storage/ needs the cluster."""
+    here = Path(__file__).parent
     for item in items:
-        if item.path.parent == Path(__file__).parent:
+        if item.path.parent in (here, here / "storage"):
             item.add_marker(pytest.mark.e2e)
             item.add_marker(pytest.mark.timeout(1800))
 
