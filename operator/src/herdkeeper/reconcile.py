@@ -29,6 +29,9 @@ from herdkeeper.api.resource import ObjectMeta, Resource
 from herdkeeper.domain import names, validation
 from herdkeeper.domain.conditions import READY, condition
 from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved
+from herdkeeper.domain.observed.dependents import NOBODY
+from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.validation import Refusal
 from herdkeeper.execute.action import Hands, execute
@@ -188,9 +191,12 @@ def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
     if resource.metadata.annotations.get(names.PAUSED_ANNOTATION) == "true":
         message = f"the annotation {names.PAUSED_ANNOTATION} stops every change; remove it to go on"
         return Plan(wait=Wait(Reason.PAUSED, message))
-    if finalizer := deletion.finalizer_step(resource):
+    users = seen.dependents if isinstance(seen, ZooKeeperObserved | BookKeeperObserved) else NOBODY
+    if finalizer := deletion.finalizer_step(resource, users):
         return Plan((finalizer,), look_again_seconds=0.1)
     if resource.metadata.deletion_timestamp is not None and steps.plan_deletion is not None:
+        if waiting := deletion.waiting_for_users(users):
+            return waiting
         return steps.plan_deletion(resource, seen, _age_seconds(resource.metadata.deletion_timestamp))
     plan: Plan = steps.plan(resource, seen)
     return plan

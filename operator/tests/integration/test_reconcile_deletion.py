@@ -262,6 +262,23 @@ def test_an_ensemble_waits_until_the_bookies_have_deleted_their_metadata_in_it(d
     reconcile_until_gone(stage, ZOOKEEPER, "zk")
 
 
+def test_an_ensemble_whose_policy_is_retain_goes_only_after_the_bookies_that_use_it(dynamic: DynamicClient, namespace: str) -> None:
+    stage = ensemble(Stage(dynamic, namespace, PlayedEnsembles(ZooKeeperNames(ObjectKey(namespace, "zk")).address(1))), "Retain")
+    stage.declare(BOOKKEEPER, "bk", {"zooKeeperRef": {"name": "zk"}, "bookies": 1})
+    stage.settle(BOOKKEEPER, "bk")
+    stage.settle(ZOOKEEPER, "zk")
+    before = claims(stage)
+    stage.delete(ZOOKEEPER, "zk")
+    stage.settle(ZOOKEEPER, "zk")
+    assert stage.live("StatefulSet", "zk-zookeeper") is not None
+    assert stage.condition(ZOOKEEPER, "zk", "Progressing") == ("True", "WaitingForDependents")
+    assert "BookKeeperCluster bk" in stage.found(ZOOKEEPER, "zk")["status"]["message"]
+    stage.delete(BOOKKEEPER, "bk")
+    assert stage.live(BOOKKEEPER, "bk") is None
+    reconcile_until_gone(stage, ZOOKEEPER, "zk")
+    assert (stage.live(ZOOKEEPER, "zk"), claims(stage)) == (None, before)
+
+
 def test_a_deletion_waits_for_a_silent_backend_and_gives_it_up_with_an_event(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     bookies(stage, "Delete")
     for number in range(2):

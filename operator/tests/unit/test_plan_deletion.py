@@ -8,10 +8,11 @@ import pytest
 from situations import claim, live, objects, pods, quickstart, with_metadata, with_spec, with_status
 from test_plan_tablespace import RECORD, SETTLED
 
-from herdkeeper.build.bookkeeper import build_bookies_shared
 from herdkeeper.build.zookeeper import build_zookeeper
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore
+from herdkeeper.domain.observed.dependents import NOBODY, Dependents
+from herdkeeper.domain.observed.herddb import HerdDBObserved
 from herdkeeper.domain.observed.tablespace import RecordAbsent, VersionedRecord
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
@@ -19,36 +20,77 @@ from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan import deletion
 from herdkeeper.plan.action import Delete, DeleteLogs, DeleteZnodes, DropTablespace, SetFinalizer
 
-ZOOKEEPER, BOOKKEEPER, TABLESPACE = (quickstart(kind) for kind in ("ZooKeeperCluster", "BookKeeperCluster", "Tablespace"))
+ZOOKEEPER, BOOKKEEPER, HERDDB, TABLESPACE = (
+    quickstart(kind) for kind in ("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace")
+)
 METADATA = LedgersMetadata("an-instance", frozenset(), frozenset(), frozenset(), None, under_replicated=False)
 STORE = MetadataStore("zk-0:2181", serving=True)
 MINE = with_status(TABLESPACE, uuid="a-uuid")
 LATE = deletion.PATIENCE_SECONDS + 1
 
 
-def bookkeeper_plan(*parts, metadata=METADATA, dependents=(), age=1.0):
-    return deletion.plan_bookkeeper_deletion(BOOKKEEPER, BookKeeperObserved(objects(*parts), STORE, metadata, (), dependents), age)
+def bookkeeper_plan(*parts, metadata=METADATA, age=1.0):
+    return deletion.plan_bookkeeper_deletion(BOOKKEEPER, BookKeeperObserved(objects(*parts), STORE, metadata, ()), age)
 
 
 def gives_up(plan) -> bool:
     return [action.reason for action in plan.actions if isinstance(action, SetFinalizer)] == [Reason.DELETION_GIVEN_UP]
 
 
+IN_USE, DROPPING = Dependents(living=("HerdDBCluster db",)), Dependents(deleting=("HerdDBCluster db",))
+GOING = "2026-01-01T00:00:00Z"
+
+
 @pytest.mark.parametrize(
-    ("policy", "finalizers", "deleting", "expected"),
+    ("policy", "users", "finalizers", "deleting", "expected"),
     [
-        ("Delete", (), None, True),
-        ("Delete", (names.FINALIZER,), None, None),
-        ("Retain", (names.FINALIZER,), None, False),
-        ("Retain", (names.FINALIZER,), "2026-01-01T00:00:00Z", False),
-        ("Retain", (), None, None),
-        ("Delete", (), "2026-01-01T00:00:00Z", None),
+        ("Delete", NOBODY, (), None, True),
+        ("Delete", NOBODY, (names.FINALIZER,), None, None),
+        ("Delete", NOBODY, (), GOING, None),
+        ("Retain", NOBODY, (names.FINALIZER,), None, False),
+        ("Retain", NOBODY, (names.FINALIZER,), GOING, False),
+        ("Retain", NOBODY, (), None, None),
+        ("Retain", IN_USE, (), None, True),
+        ("Retain", IN_USE, (names.FINALIZER,), None, None),
+        ("Retain", IN_USE, (names.FINALIZER,), GOING, None),
+        ("Retain", IN_USE, (), GOING, None),
+        ("Retain", DROPPING, (names.FINALIZER,), GOING, None),
     ],
 )
-def test_the_finalizer_follows_the_policy_and_is_never_added_to_what_is_going(policy, finalizers, deleting, expected):
+def test_the_finalizer_follows_policy_and_users_and_is_never_added_to_what_is_going(policy, users, finalizers, deleting, expected):
     resource = with_metadata(with_spec(ZOOKEEPER, deletion_policy=policy), finalizers=finalizers, deletion_timestamp=deleting)
-    step = deletion.finalizer_step(resource)
+    step = deletion.finalizer_step(resource, users)
     assert (None if step is None else step.present) == expected
+
+
+@pytest.mark.parametrize(
+    ("users", "told"),
+    [
+        (NOBODY, None),
+        (IN_USE, "it is deleted once nobody uses it: delete HerdDBCluster db first, or let that refer to another"),
+        (DROPPING, "these still delete their data with its help: HerdDBCluster db"),
+        (Dependents(IN_USE.living, ("HerdDBCluster old",)), "it is deleted once nobody uses it: delete HerdDBCluster db first"),
+    ],
+)
+def test_a_deletion_waits_for_whoever_uses_it_and_says_for_whom(users, told):
+    plan = deletion.waiting_for_users(users)
+    if told is None:
+        assert plan is None
+        return
+    assert plan is not None
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.WAITING_FOR_DEPENDENTS
+    assert plan.wait.message.startswith(told)
+
+
+@pytest.mark.parametrize(("users", "expected"), [(DROPPING, (Reason.WAITING_FOR_DEPENDENTS, 0)), (IN_USE, (Reason.DELETING, 1))])
+def test_a_database_waits_for_tablespaces_that_drop_their_data_and_for_no_others(users, expected):
+    volume = claim("data-db-herddb-0")
+    seen = HerdDBObserved(objects(volume), None, True, True, None, {}, "a-password", users)
+    plan = deletion.plan_herddb_deletion(HERDDB, seen, 1.0)
+    assert plan.wait is not None
+    assert (plan.wait.reason, len(plan.actions)) == expected
 
 
 def test_servers_go_before_volumes_and_volumes_before_the_finalizer():
@@ -75,13 +117,6 @@ def test_volumes_are_deleted_by_uid_and_not_twice():
     plan = deletion.plan_zookeeper_deletion(ZOOKEEPER, ZooKeeperObserved(objects(volume), {}), 1.0)
     assert plan.actions == ()
     assert plan.wait is not None
-
-
-def test_nothing_goes_while_others_delete_their_data_with_its_help():
-    plan = bookkeeper_plan(live(build_bookies_shared(BOOKKEEPER, "zk-0:2181")), dependents=("HerdDBCluster db",))
-    assert plan.actions == ()
-    assert plan.wait is not None
-    assert plan.wait.reason is Reason.WAITING_FOR_DEPENDENTS
 
 
 def test_bookkeeper_s_metadata_goes_after_the_bookies_and_before_the_finalizer():

@@ -6,18 +6,9 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace, ZooKeeperCluster
 from herdkeeper.domain import names
+from herdkeeper.domain.references import REFERENCES, referred_name
 from herdkeeper.reconcile import KIND_OF, Key
-
-REFERENCES: Mapping[str, tuple[str, str]] = {
-    BookKeeperCluster.KIND: ("zooKeeperRef", ZooKeeperCluster.KIND),
-    HerdDBCluster.KIND: ("bookKeeperRef", BookKeeperCluster.KIND),
-    Tablespace.KIND: ("herdDBRef", HerdDBCluster.KIND),
-    Checkpoint.KIND: ("tablespaceRef", Tablespace.KIND),
-    ReplicationAudit.KIND: ("bookKeeperRef", BookKeeperCluster.KIND),
-}
-"""Kind -> the field of its spec that refers, and the kind referred to."""
 
 
 class References:
@@ -29,11 +20,10 @@ class References:
 
     def seen(self, key: Key, spec: Mapping[str, Any]) -> None:
         """A resource exists, with this spec."""
-        entry = REFERENCES.get(key.kind)
-        name = (spec.get(entry[0]) or {}).get("name") if entry else None
+        name = referred_name(key.kind, spec)
         with self._lock:
-            if entry and name:
-                self._refers[key] = Key(entry[1], key.namespace, name)
+            if name is not None:
+                self._refers[key] = Key(REFERENCES[key.kind][1], key.namespace, name)
             else:
                 self._refers.pop(key, None)
 

@@ -37,7 +37,7 @@ from herdkeeper.formats.bookkeeper_replication import (
     marks_path,
     recovery_delay_path,
 )
-from herdkeeper.observe.dependents import deleting_dependents
+from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.kubernetes import JOBS, SHARED, WORKLOADS
 from herdkeeper.observe.ledgers import scan_ledgers
@@ -60,7 +60,7 @@ def observe_bookkeeper(cluster: BookKeeperCluster, world: World) -> BookKeeperOb
         store=store,
         metadata=metadata,
         fresh_tokens=tuple(secrets.token_hex(5) for _ in range(cluster.spec.bookies)),
-        dependents=deleting_dependents(cluster, HerdDBCluster, lambda other: other.spec.book_keeper_ref.name, world),
+        dependents=observe_dependents(cluster, HerdDBCluster, world),
         nodes=_nodes(objects, world),
         scan=_scan(cluster, world, objects, (store, metadata)),
         now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

@@ -1,27 +1,26 @@
-"""Who still deletes data with the help of a resource that is being deleted itself."""
+"""Who refers to a resource: those that live with it, and those that still delete data with its help."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from herdkeeper.api.resource import Resource
 from herdkeeper.domain import names
+from herdkeeper.domain.observed.dependents import Dependents
+from herdkeeper.domain.references import referred_name
 from herdkeeper.observe.world import World
 
-Dependent = TypeVar("Dependent", bound=Resource)
 
+def observe_dependents(owner: Resource, kind: type[Resource], world: World) -> Dependents:
+    """Those of one kind. Read as they are stored: one whose spec the model refuses has servers too, that use the owner.
 
-def deleting_dependents(
-    owner: Resource, kind: type[Dependent], refers_to: Callable[[Dependent], str | None], world: World
-) -> tuple[str, ...]:
-    """`Kind name` of each; `refers_to` is the name that a dependent's reference has. Only an owner that is being deleted needs to know."""
-    if owner.metadata.deletion_timestamp is None:
-        return ()
-    return tuple(
-        f"{other.KIND} {other.metadata.name}"
-        for other in world.kubernetes.resources(kind, owner.metadata.namespace)
-        if other.metadata.deletion_timestamp is not None
-        and names.FINALIZER in other.metadata.finalizers
-        and refers_to(other) == owner.metadata.name
-    )
+    One that is being deleted without our finalizer needs nothing any more.
+    """
+    living, deleting = [], []
+    for document in world.kubernetes.documents(kind, owner.metadata.namespace):
+        metadata = document["metadata"]
+        if referred_name(kind.KIND, document.get("spec") or {}) != owner.metadata.name:
+            continue
+        if not metadata.get("deletionTimestamp"):
+            living.append(f"{kind.KIND} {metadata['name']}")
+        elif names.FINALIZER in (metadata.get("finalizers") or ()):
+            deleting.append(f"{kind.KIND} {metadata['name']}")
+    return Dependents(tuple(living), tuple(deleting))

@@ -13,7 +13,7 @@ from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe.dependents import deleting_dependents
+from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.kubernetes import SECRETS, SHARED, WORKLOADS
 from herdkeeper.observe.world import World
@@ -34,7 +34,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         credentials=read_credentials(cluster, world),
         nodes=read_nodes(cluster, objects, world),
         fresh_password=secrets.token_urlsafe(24),
-        dependents=deleting_dependents(cluster, Tablespace, lambda other: other.spec.herd_db_ref.name, world),
+        dependents=observe_dependents(cluster, Tablespace, world),
     )
 
 

@@ -66,11 +66,16 @@ class KubernetesReader:
         found = self.resource(kind, key)
         return None if isinstance(found, Unreadable) else found
 
+    def documents(self, kind: type[Resource], namespace: str) -> tuple[Json, ...]:
+        """Our resources of one kind in a namespace as they are stored, sorted by name."""
+        listed = self._list(API_VERSION, kind.KIND, namespace, None)
+        found = ({"apiVersion": API_VERSION, "kind": kind.KIND, **document} for document in listed)
+        return tuple(sorted(found, key=lambda document: str(document["metadata"]["name"])))
+
     def resources(self, kind: type[ResourceType], namespace: str) -> tuple[ResourceType, ...]:
         """Our readable resources of one kind in a namespace, sorted by name."""
-        documents = self._list(API_VERSION, kind.KIND, namespace, None)
-        found = [parsed(kind, {"apiVersion": API_VERSION, "kind": kind.KIND, **document}) for document in documents]
-        return tuple(sorted((item for item in found if not isinstance(item, Unreadable)), key=lambda item: item.metadata.name))
+        found = (parsed(kind, document) for document in self.documents(kind, namespace))
+        return tuple(item for item in found if not isinstance(item, Unreadable))
 
     def node(self, name: str) -> Node | Unknown | None:
         """A node, None when it is gone. One that may not be read is Unknown: where bookies stand is worth less than that they run."""

@@ -7,7 +7,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe.dependents import deleting_dependents
+from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.kubernetes import SHARED, WORKLOADS
 from herdkeeper.observe.world import World
 
@@ -25,9 +25,7 @@ def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObser
     return ZooKeeperObserved(
         objects,
         modes,
-        deleting_dependents(
-            cluster, BookKeeperCluster, lambda other: other.spec.zoo_keeper_ref.name if other.spec.zoo_keeper_ref else None, world
-        ),
+        observe_dependents(cluster, BookKeeperCluster, world),
     )
 
 

@@ -1,6 +1,8 @@
-"""What a deleted resource takes with it under deletionPolicy Delete: servers first, then metadata, then volumes, then the finalizer.
+"""When a deleted resource may go, and what it takes with it.
 
-Under Retain there is no finalizer, and nothing to do: Kubernetes removes what the resource owns, and volumes and passwords have no owner.
+A cluster goes after those that use it. Under deletionPolicy Delete it takes servers, then volumes, then metadata with it. Under Retain
+there is nothing to do: Kubernetes removes what the resource owns, and volumes and passwords have no owner. So a resource has a finalizer
+only while its policy is Delete, or while somebody uses it.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from herdkeeper.build.log_store import log_store
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, MetadataAbsent, MetadataStore
+from herdkeeper.domain.observed.dependents import Dependents
 from herdkeeper.domain.observed.herddb import HerdDBObserved
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.observed.tablespace import RecordAbsent, TablespaceObserved, VersionedRecord
@@ -29,28 +32,38 @@ _WORKLOADS = ("StatefulSet", "Deployment", "Job")
 _DONE = SetFinalizer(False, Reason.DATA_DELETED, "volumes and metadata are deleted, as deletionPolicy Delete says")
 
 
-def finalizer_step(resource: Resource) -> SetFinalizer | None:
-    """The finalizer follows deletionPolicy; None when it is as it should be."""
-    wanted = getattr(resource.spec, "deletion_policy", "Retain") == "Delete"
+def finalizer_step(resource: Resource, users: Dependents) -> SetFinalizer | None:
+    """The finalizer follows deletionPolicy and those who use the resource; None when it is as it should be."""
+    deletes = getattr(resource.spec, "deletion_policy", "Retain") == "Delete"
+    used_by = (*users.living, *users.deleting)
+    wanted = deletes or bool(used_by)
     present = names.FINALIZER in resource.metadata.finalizers
     if wanted == present or (wanted and resource.metadata.deletion_timestamp is not None):
         return None
-    if wanted:
+    if deletes:
         return SetFinalizer(True, Reason.UPDATING, "deletionPolicy is Delete: data goes when this resource is deleted")
-    return SetFinalizer(False, Reason.UPDATING, "deletionPolicy is Retain: data stays when this resource is deleted")
+    if wanted:
+        return SetFinalizer(True, Reason.UPDATING, f"{', '.join(used_by)} uses it: a deletion of this resource waits for that")
+    return SetFinalizer(False, Reason.UPDATING, "deletionPolicy is Retain and nobody uses it: data stays when this resource is deleted")
+
+
+def waiting_for_users(users: Dependents) -> Plan | None:
+    """Why a deleted resource stays as it is for now; None when nobody uses it any more."""
+    if users.living:
+        message = f"it is deleted once nobody uses it: delete {', '.join(users.living)} first, or let that refer to another"
+        return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
+    if users.deleting:
+        return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, f"these still delete their data with its help: {', '.join(users.deleting)}", 2)
+    return None
 
 
 def plan_zookeeper_deletion(_cluster: ZooKeeperCluster, seen: ZooKeeperObserved, _age_seconds: float) -> Plan:
-    """Wait for those whose metadata it keeps, then take it down with its volumes."""
-    if seen.dependents:
-        return _waiting_for(seen.dependents)
+    """Take it down with its volumes."""
     return _take_down(seen.objects, ("PersistentVolumeClaim",)) or Plan((_DONE,))
 
 
 def plan_bookkeeper_deletion(cluster: BookKeeperCluster, seen: BookKeeperObserved, age_seconds: float) -> Plan:
-    """Wait for those whose log it keeps, then take bookies down, delete their volumes and the metadata root."""
-    if seen.dependents:
-        return _waiting_for(seen.dependents)
+    """Take bookies down, delete their volumes and the metadata root."""
     if plan := _take_down(seen.objects, ("PersistentVolumeClaim",)):
         return plan
     if isinstance(seen.metadata, MetadataAbsent):
@@ -63,9 +76,10 @@ def plan_bookkeeper_deletion(cluster: BookKeeperCluster, seen: BookKeeperObserve
 
 
 def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, age_seconds: float) -> Plan:
-    """Wait for the tablespaces, then take the nodes down, delete their volumes, the generated Secret, their logs and their metadata."""
-    if seen.dependents:
-        return _waiting_for(seen.dependents)
+    """Wait for the tablespaces that drop their data, then take the nodes down, delete their volumes, the generated Secret, their logs and
+    their metadata. Those that shall live are no reason to wait: a tablespace is nothing outside its database."""
+    if seen.dependents.deleting and (waiting := waiting_for_users(Dependents(deleting=seen.dependents.deleting))):
+        return waiting
     if plan := _take_down(seen.objects, ("PersistentVolumeClaim", "Secret")):
         return plan
     root = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)).herd_root
@@ -113,10 +127,6 @@ def _delete_log(seen: TablespaceObserved, uuid: str, age_seconds: float) -> Plan
             return _patiently(age_seconds, "the log of the dropped tablespace", why)
         case _:
             return _patiently(age_seconds, "the log of the dropped tablespace", "there is no database any more")
-
-
-def _waiting_for(dependents: tuple[str, ...]) -> Plan:
-    return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, f"these still delete their data with its help: {', '.join(dependents)}", 2)
 
 
 def _take_down(objects: Objects, data_kinds: tuple[str, ...]) -> Plan | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from herdkeeper.domain.bookie_share import Share
+from herdkeeper.domain.observed.dependents import NOBODY, Dependents
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -100,7 +101,7 @@ class Node:
 class BookKeeperObserved:
     """`fresh_tokens` are random, as many as bookies may be new: identities of claims that have yet to be made.
 
-    `dependents` are the HerdDBClusters that refer to it and still delete their data. `nodes` are those that its bookies' pods run on, by
+    `dependents` are the HerdDBClusters that refer to it. `nodes` are those that its bookies' pods run on, by
     name; None for one that is gone. `scan` is None while no bookie leaves: nobody needs it then. `now` is the time of the observation
     (RFC 3339, UTC).
     """
@@ -109,7 +110,7 @@ class BookKeeperObserved:
     store: MetadataStore | StoreMissing
     metadata: Metadata
     fresh_tokens: tuple[str, ...]
-    dependents: tuple[str, ...] = ()
+    dependents: Dependents = NOBODY
     nodes: Mapping[str, Node | Unknown | None] = field(default_factory=dict)
     scan: LedgerScan | Unknown | None = None
     now: str = ""

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from herdkeeper.api import BookKeeperCluster
+from herdkeeper.domain.observed.dependents import NOBODY, Dependents
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -49,7 +50,7 @@ class HerdDBObserved:
 
     `bookkeeper` is the BookKeeperCluster that it refers to, None while there is none. `root_parent` and `root` tell whether the znode above
     the cluster's root, and the root, exist. `fresh_password` is random: for a Secret that has yet to be made.
-    `dependents` are the Tablespaces that refer to it and still drop their data.
+    `dependents` are the Tablespaces that refer to it.
     """
 
     objects: Objects
@@ -59,4 +60,4 @@ class HerdDBObserved:
     credentials: UserCredentials | CredentialsMissing | None
     nodes: Mapping[str, NodeView | Unknown]
     fresh_password: str = field(repr=False)
-    dependents: tuple[str, ...] = ()
+    dependents: Dependents = NOBODY

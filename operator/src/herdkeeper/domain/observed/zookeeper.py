@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from herdkeeper.domain.observed.dependents import NOBODY, Dependents
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.unknown import Unknown
 
@@ -13,9 +14,9 @@ from herdkeeper.domain.unknown import Unknown
 class ZooKeeperObserved:
     """`modes` is what each Ready member says of itself, by number: `leader`, `follower`, `observer` or `standalone`.
 
-    `dependents` are the BookKeeperClusters that refer to it and still delete their data.
+    `dependents` are the BookKeeperClusters that refer to it.
     """
 
     objects: Objects
     modes: Mapping[int, str | Unknown]
-    dependents: tuple[str, ...] = ()
+    dependents: Dependents = NOBODY
