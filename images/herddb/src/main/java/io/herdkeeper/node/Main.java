@@ -3,10 +3,14 @@ package io.herdkeeper.node;
 import herddb.server.Server;
 import io.herdkeeper.node.NodeSettings.RefusedException;
 import io.herdkeeper.node.http.AdminServer;
+import io.herdkeeper.node.leadership.ActivatorWaker;
+import io.herdkeeper.node.leadership.Departure;
+import io.herdkeeper.node.leadership.PlannerWarmer;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
+import java.time.Duration;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider;
@@ -50,19 +54,27 @@ public final class Main {
         events.listen();
         Server server = NodeServer.create(settings.server(), metrics);
         NodeStatus status = new NodeStatus(server, events);
-        AdminServer http = new AdminServer(settings.httpHost(), settings.httpPort(), status, metrics);
+        ActivatorWaker waker = new ActivatorWaker(server, status);
+        AdminServer http = new AdminServer(settings.http(), status, waker, metrics);
         http.start();
-        Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(server, status), "stop"));
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(server, status, settings.handOver()), "stop"));
         server.start();
+        waker.start();
+        new PlannerWarmer(server).start();
         status.enter(Phase.RUNNING);
         LOGGER.log(Level.INFO, "node {0} serves {1}, HTTP on port {2}",
                 new Object[]{server.getNodeId(), server.getJdbcUrl(), String.valueOf(http.port())});
     }
 
     /** The HTTP port stays open until the JVM ends: probes see the node stopping, not gone. */
-    private static void stop(Server server, NodeStatus status) {
-        status.enter(Phase.STOPPING);
+    private static void stop(Server server, NodeStatus status, Duration handOver) {
+        boolean serving = status.phase() == Phase.RUNNING;
+        status.enter(Phase.LEAVING);
         LOGGER.log(Level.INFO, "asked to stop");
+        if (serving) {
+            Departure.awaitHandOver(status, handOver);
+        }
+        status.enter(Phase.STOPPING);
         try {
             server.close();
             LOGGER.log(Level.INFO, "stopped");

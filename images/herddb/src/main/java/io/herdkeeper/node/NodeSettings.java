@@ -2,11 +2,13 @@ package io.herdkeeper.node;
 
 import herddb.security.SimpleSingleUserManager;
 import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.http.HttpSettings;
 import java.io.IOException;
 import java.io.Reader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Properties;
@@ -16,19 +18,24 @@ import java.util.regex.Pattern;
  * What the node is told: a properties file, two arguments and the mounted passwords.
  *
  * @param server   HerdDB's configuration; it contains passwords and must not be logged
- * @param httpHost where the HTTP endpoints listen
- * @param httpPort 0 takes a free one
+ * @param http     where the HTTP endpoints listen
+ * @param handOver how long a node that is asked to stop waits for others to take its leaderships over
  */
-public record NodeSettings(ServerConfiguration server, String httpHost, int httpPort) {
+public record NodeSettings(ServerConfiguration server, HttpSettings http, Duration handOver) {
 
     /** Port of the HTTP endpoints. */
     public static final String HTTP_PORT = "herdkeeper.http.port";
     /** Address of the HTTP endpoints; all of the machine's when absent. */
     public static final String HTTP_HOST = "herdkeeper.http.host";
-    /** A folder with the files {@code username} and {@code password}, and optionally {@code users}. */
+    /** Seconds for {@link #handOver}; less than the pod's grace period. */
+    public static final String HAND_OVER_SECONDS = "herdkeeper.hand-over.seconds";
+    /** A folder with the files {@code username} and {@code password}, and optionally {@code users} and {@code token}. */
     public static final String CREDENTIALS = "herdkeeper.credentials.dir";
 
     private static final int DEFAULT_HTTP_PORT = 9845;
+    private static final int DEFAULT_HAND_OVER_SECONDS = 20;
+    private static final int LONGEST_HAND_OVER_SECONDS = 3600;
+    private static final int HIGHEST_PORT = 65535;
     private static final String USAGE =
             "usage: --config /config/server.properties --node-id ID --advertised-host HOST";
     private static final Pattern NODE_ID = Pattern.compile("[a-z0-9]([a-z0-9-]*[a-z0-9])?");
@@ -56,7 +63,13 @@ public record NodeSettings(ServerConfiguration server, String httpHost, int http
         properties.setProperty(ServerConfiguration.PROPERTY_ADVERTISED_HOST, required(options, "--advertised-host"));
         refuseWhatDestroysOrGuesses(properties);
         giveCredentials(properties);
-        return new NodeSettings(new ServerConfiguration(properties), properties.getProperty(HTTP_HOST, ""), port(properties));
+        String credentials = properties.getProperty(CREDENTIALS, "");
+        HttpSettings http = new HttpSettings(
+                properties.getProperty(HTTP_HOST, ""), number(properties, HTTP_PORT, DEFAULT_HTTP_PORT, HIGHEST_PORT),
+                credentials.isBlank() ? null : Path.of(credentials, "token"));
+        Duration handOver = Duration.ofSeconds(
+                number(properties, HAND_OVER_SECONDS, DEFAULT_HAND_OVER_SECONDS, LONGEST_HAND_OVER_SECONDS));
+        return new NodeSettings(new ServerConfiguration(properties), http, handOver);
     }
 
     private static Map<String, String> options(String... arguments) throws RefusedException {
@@ -88,17 +101,17 @@ public record NodeSettings(ServerConfiguration server, String httpHost, int http
         return properties;
     }
 
-    private static int port(Properties properties) throws RefusedException {
-        String value = properties.getProperty(HTTP_PORT, String.valueOf(DEFAULT_HTTP_PORT));
+    private static int number(Properties properties, String key, int fallback, int highest) throws RefusedException {
+        String value = properties.getProperty(key, String.valueOf(fallback));
         try {
-            int port = Integer.parseInt(value);
-            if (port >= 0 && port <= 65535) {
-                return port;
+            int number = Integer.parseInt(value);
+            if (number >= 0 && number <= highest) {
+                return number;
             }
         } catch (NumberFormatException error) {
             // told below
         }
-        throw new RefusedException(HTTP_PORT + "=" + value + " is not a port: use 0 to 65535");
+        throw new RefusedException(key + "=" + value + " can't be used: use a whole number from 0 to " + highest);
     }
 
     private static void refuseWhatDestroysOrGuesses(Properties properties) throws RefusedException {

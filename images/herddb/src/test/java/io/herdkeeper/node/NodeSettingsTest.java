@@ -44,7 +44,9 @@ class NodeSettingsTest {
         assertEquals(PASSWORD, settings.server().getString("server.password", ""));
         assertEquals(folder.resolve("users").toString(), settings.server().getString("server.users.file", ""));
         assertFalse(settings.server().getBoolean("server.bookkeeper.start", true));
-        assertEquals(9845, settings.httpPort());
+        assertEquals(9845, settings.http().port());
+        assertEquals(folder.resolve("token"), settings.http().tokenFile());
+        assertEquals(20, settings.handOver().toSeconds());
     }
 
     @Test
@@ -78,6 +80,7 @@ class NodeSettingsTest {
         refused(complete + "server.bookkeeper.start=true\n", "server.bookkeeper.start=true");
         refused(complete.replace("server.zookeeper.path=/ns/db/herd", ""), "server.zookeeper.path");
         refused(complete + "herdkeeper.http.port=many\n", "herdkeeper.http.port=many");
+        refused(complete + "herdkeeper.hand-over.seconds=-1\n", "herdkeeper.hand-over.seconds=-1");
     }
 
     @Test

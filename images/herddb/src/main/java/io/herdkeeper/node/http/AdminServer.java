@@ -3,6 +3,7 @@ package io.herdkeeper.node.http;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
 import io.herdkeeper.node.http.Request.BadRequestException;
+import io.herdkeeper.node.leadership.ActivatorWaker;
 import io.herdkeeper.node.status.NodeStatus;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -20,20 +21,26 @@ public final class AdminServer {
 
     private final HttpServer server;
     private final List<Endpoint> endpoints;
+    private final BearerToken token;
 
     /**
      * Binds the port; {@link #start()} serves it.
-     *
-     * @param host empty for all addresses of the machine
      */
-    public AdminServer(String host, int port, NodeStatus node, PrometheusMetricsProvider metrics) throws IOException {
+    public AdminServer(HttpSettings settings, NodeStatus node, ActivatorWaker waker, PrometheusMetricsProvider metrics)
+            throws IOException {
+        String host = settings.host();
+        int port = settings.port();
+        token = new BearerToken(settings.tokenFile());
         TimeLimited metadata = new TimeLimited();
         endpoints = List.of(
                 new MetricsEndpoint(metrics),
                 new HealthEndpoint(node),
                 new ReadyEndpoint(node, metadata),
                 new TablespacesEndpoint(node, metadata),
-                new DigestEndpoint(node));
+                new DigestEndpoint(node),
+                new CloseLedgerEndpoint(node),
+                new CheckpointEndpoint(node),
+                new WakeEndpoint(waker));
         server = HttpServer.create(
                 host.isEmpty() ? new InetSocketAddress(port) : new InetSocketAddress(InetAddress.getByName(host), port), 0);
         // Unbounded, so that a digest that waits for its entry never keeps a probe waiting.
@@ -77,7 +84,9 @@ public final class AdminServer {
             }
             for (Endpoint endpoint : there) {
                 if (endpoint.method().equals(request.method())) {
-                    return endpoint.answer(request);
+                    String refusal = endpoint.needsToken()
+                            ? token.refusal(exchange.getRequestHeaders().getFirst("Authorization")) : null;
+                    return refusal == null ? endpoint.answer(request) : Answer.error(401, refusal);
                 }
             }
             return Answer.error(405, "use " + there.get(0).method());

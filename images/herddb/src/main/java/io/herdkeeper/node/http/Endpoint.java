@@ -11,6 +11,11 @@ interface Endpoint {
     /** The path's segments; {@code *} matches any one. */
     List<String> path();
 
+    /** Whether the request must show the token, since it changes something. */
+    default boolean needsToken() {
+        return false;
+    }
+
     /** Answers; what it throws becomes 400 or 500. */
     Answer answer(Request request) throws Exception;
 

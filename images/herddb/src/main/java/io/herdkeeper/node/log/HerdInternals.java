@@ -1,6 +1,7 @@
 package io.herdkeeper.node.log;
 
 import herddb.cluster.BookkeeperCommitLog;
+import herddb.cluster.BookkeeperCommitLog.CommitFileWriter;
 import herddb.cluster.BookkeeperCommitLogManager;
 import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
@@ -36,6 +37,8 @@ public final class HerdInternals {
     private static final Field LAST_TRANSACTION_ID =
             field(TableSpaceManager.class.getName(), "newTransactionId", AtomicLong.class);
     private static final Field ACTIVATOR = field(DBManager.class.getName(), "activator", Thread.class);
+    private static final Field PENDING_ADDS =
+            field(CommitFileWriter.class.getName(), "pendingAdds", AtomicLong.class);
 
     private HerdInternals() {
     }
@@ -89,6 +92,11 @@ public final class HerdInternals {
     /** The thread that boots, stops and checkpoints tablespaces; nothing replaces it once it died. */
     public static Thread activator(DBManager manager) {
         return (Thread) get(ACTIVATOR, manager);
+    }
+
+    /** How many entries a ledger's writer has sent and has not been answered for. */
+    static long pendingAdds(CommitFileWriter writer) {
+        return ((AtomicLong) get(PENDING_ADDS, writer)).get();
     }
 
     private static Field field(String className, String name, Class<?> type) {

@@ -1,6 +1,7 @@
 package io.herdkeeper.node.log;
 
 import herddb.cluster.BookkeeperCommitLog;
+import herddb.cluster.LedgersInfo;
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.log.CommitLogResult;
 import herddb.log.LogEntry;
@@ -9,7 +10,12 @@ import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.BiConsumer;
 import java.util.function.Supplier;
 import java.util.logging.Level;
@@ -25,6 +31,8 @@ import org.apache.bookkeeper.client.api.BKException;
  *     ({@link LogContinuity}).
  * <li>A new leader writes only after exactly the ledgers that it has fenced and replayed ({@link #startWriting}).
  * <li>A leader's transaction ids are above those of all earlier leaders ({@link TransactionIds}).
+ * <li>A ledger is never closed between a write's choice of it and the write ({@link #rollNewLedger}), and can be closed on
+ *     request ({@link #closeLedger}).
  * <li>A follower can be held after one entry ({@link #gate()}), and rests for a moment when there is nothing to read.
  * </ul>
  */
@@ -35,11 +43,22 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     /** HerdDB's followers poll without a pause: four idle ones took 43 % of a core, 7 % with this one. */
     private static final long IDLE_PAUSE_MILLIS = 20;
 
+    /** How long a requested close waits for the bookies' answers before it gives up; writes wait for it meanwhile. */
+    private static final long ANSWERS_SECONDS = 2;
+    private static final long POLL_NANOS = 200_000;
+    private static final long METADATA_SECONDS = 10;
+
     private final FollowerGate gate = new FollowerGate();
     private final FollowerReader reader;
     private final LogContinuity continuity;
     private final String tableSpaceName;
+    private final NodeCommitLogManager manager;
+    /** Shared by writes; exclusive for closing the ledger that they go to. */
+    private final ReentrantReadWriteLock rolls = new ReentrantReadWriteLock();
+    private final ZookeeperMetadataStorageManager metadata;
+    private final String tableSpaceUuid;
 
+    private volatile long rollAboveBytes = Long.MAX_VALUE;
     private volatile LogSequenceNumber applied = LogSequenceNumber.START_OF_TIME;
     private volatile boolean writing;
     private volatile AtomicLong lastTransactionId;
@@ -50,6 +69,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         super(identity.tableSpaceUuid(), identity.tableSpaceName(), identity.nodeId(), metadata, manager.getBookKeeper(),
                 manager);
         this.tableSpaceName = identity.tableSpaceName();
+        this.tableSpaceUuid = identity.tableSpaceUuid();
+        this.manager = manager;
+        this.metadata = metadata;
         Supplier<List<Long>> ledgers =
                 () -> metadata.getActualLedgersList(identity.tableSpaceUuid()).getActiveLedgers();
         this.reader = new FollowerReader(manager.getBookKeeper(), ledgers, gate);
@@ -118,13 +140,186 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         writing = true;
     }
 
+    /**
+     * Whether this node can become the leader without anybody's help: everything after its local checkpoint is still listed.
+     *
+     * <p>The rule is that of HerdDB's own failover ({@link #isRecoveryAvailable}), which tells each answer to the console.
+     */
+    public boolean recoverableFrom(LogSequenceNumber checkpoint) {
+        LedgersInfo ledgers = metadata.getActualLedgersList(tableSpaceUuid);
+        List<Long> listed = ledgers.getActiveLedgers();
+        if (listed.isEmpty()) {
+            return true;
+        }
+        return checkpoint.isStartOfTime() ? listed.contains(ledgers.getFirstLedger()) : listed.contains(checkpoint.ledgerId);
+    }
+
+    /** HerdDB's own limit is switched off, since its way of closing a full ledger can lose an entry of a transaction. */
+    @Override
+    public void setMaxLedgerSizeBytes(long bytes) {
+        super.setMaxLedgerSizeBytes(Long.MAX_VALUE);
+        rollAboveBytes = bytes;
+    }
+
+    @Override
+    public long getMaxLedgerSizeBytes() {
+        return rollAboveBytes;
+    }
+
+    /**
+     * Writes an entry, into a new ledger when the current one is full.
+     *
+     * <p>HerdDB chooses the ledger under its lock and writes after it: a roll in between closes that ledger, and the entry
+     * fails. Of an entry within a transaction nobody hears that, and the COMMIT succeeds in the next ledger: the leader
+     * shows the row, the log has it not, and the next leader does not either. So both happen under one lock here.
+     */
     @Override
     public CommitLogResult log(LogEntry edit, boolean sync) {
-        CommitLogResult result = super.log(edit, sync);
+        rollWhenFull();
+        CommitLogResult result;
+        rolls.readLock().lock();
+        try {
+            result = super.log(edit, sync);
+        } finally {
+            rolls.readLock().unlock();
+        }
         if (edit.type == LogEntryType.BEGINTRANSACTION) {
             raiseTransactionIds();
         }
         return result;
+    }
+
+    private void rollWhenFull() {
+        if (!isFull()) {
+            return;
+        }
+        rolls.writeLock().lock();
+        try {
+            if (isFull()) {
+                rollNewLedger();
+            }
+        } catch (LogNotAvailableException error) {
+            // The log has failed now, and refuses the entry by itself.
+            LOGGER.log(Level.SEVERE, "tablespace " + tableSpaceName + " can't open its next ledger", error);
+        } finally {
+            rolls.writeLock().unlock();
+        }
+    }
+
+    private boolean isFull() {
+        CommitFileWriter writer = getWriter();
+        return writer != null && !isClosed() && !isFailed() && writer.getOut().getLength() > rollAboveBytes;
+    }
+
+    /** Closes the current ledger once it is answered for, and opens the next; writes wait meanwhile. */
+    @Override
+    public void rollNewLedger() {
+        rolls.writeLock().lock();
+        try {
+            // HerdDB would sleep for a second when a single answer is outstanding.
+            awaitAnswers(getWriter());
+            super.rollNewLedger();
+        } finally {
+            rolls.writeLock().unlock();
+        }
+    }
+
+    /**
+     * What {@link #closeLedger} did.
+     *
+     * @param closed    the closed ledger, or -1 when nothing had to be done
+     * @param lastEntry the last entry of the closed ledger
+     * @param open      the ledger that is written now
+     */
+    public record LedgerChange(long closed, long lastEntry, long open) {
+    }
+
+    /** This node does not write the log; another one may. */
+    public static final class NotWritingException extends Exception {
+
+        private static final long serialVersionUID = 1L;
+
+        NotWritingException(String message) {
+            super(message);
+        }
+    }
+
+    /** The ledger stays open, since closing it now would stop the writes; the message says what is missing. */
+    public static final class NotNowException extends Exception {
+
+        private static final long serialVersionUID = 1L;
+
+        NotNowException(String message) {
+            super(message);
+        }
+    }
+
+    /**
+     * Closes the ledger that is written, and opens the next one. A tablespace that writes little would keep a ledger, and with
+     * it its bookies, for ever: HerdDB changes ledgers by size only.
+     *
+     * @param onlyLedger does nothing when another ledger is written already, so that a repeated request closes only one;
+     *                   -1 for whichever is written
+     * @throws NotWritingException      this node does not lead, or does not any more
+     * @throws NotNowException          no new ledger can be opened, or the bookies don't answer: nothing was changed
+     * @throws LogNotAvailableException the change failed half way; the log has failed, and the tablespace boots again
+     */
+    public LedgerChange closeLedger(long onlyLedger) throws NotWritingException, NotNowException {
+        currentWriter();
+        checkBookies();
+        rolls.writeLock().lock();
+        try {
+            CommitFileWriter writer = currentWriter();
+            if (onlyLedger >= 0 && onlyLedger != writer.getLedgerId()) {
+                return new LedgerChange(-1, -1, writer.getLedgerId());
+            }
+            if (!awaitAnswers(writer)) {
+                throw new NotNowException("the bookies of ledger " + writer.getLedgerId() + " have not answered for all entries in "
+                        + ANSWERS_SECONDS + " s: it stays open");
+            }
+            long lastEntry = writer.getOut().getLastAddConfirmed();
+            super.rollNewLedger();
+            return new LedgerChange(writer.getLedgerId(), lastEntry, getWriter().getLedgerId());
+        } finally {
+            rolls.writeLock().unlock();
+        }
+    }
+
+    private CommitFileWriter currentWriter() throws NotWritingException {
+        CommitFileWriter writer = getWriter();
+        if (!writing || writer == null || isClosed() || isFailed()) {
+            throw new NotWritingException("this node does not write tablespace " + tableSpaceName + ": ask its leader");
+        }
+        return writer;
+    }
+
+    /** HerdDB would wait for bookies with the old ledger closed already. */
+    private void checkBookies() throws NotNowException {
+        int writable;
+        try {
+            writable = manager.getBookKeeper().getMetadataClientDriver().getRegistrationClient().getWritableBookies()
+                    .get(METADATA_SECONDS, TimeUnit.SECONDS).getValue().size();
+        } catch (ExecutionException | TimeoutException error) {
+            throw new NotNowException("the writable bookies can't be listed: " + error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new NotNowException("interrupted");
+        }
+        if (writable < getEnsemble()) {
+            throw new NotNowException("a new ledger needs " + getEnsemble() + " writable bookies, and there are " + writable
+                    + ": the ledger stays open");
+        }
+    }
+
+    private boolean awaitAnswers(CommitFileWriter writer) {
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(ANSWERS_SECONDS);
+        while (writer != null && HerdInternals.pendingAdds(writer) > 0) {
+            if (System.nanoTime() - deadline > 0) {
+                return false;
+            }
+            LockSupport.parkNanos(POLL_NANOS);
+        }
+        return true;
     }
 
     private void raiseTransactionIds() {

@@ -41,6 +41,11 @@ public final class HerdEvents extends Handler {
         return errors.get(tablespace);
     }
 
+    /** The last failure of each tablespace that had one. */
+    public Map<String, String> errors() {
+        return Map.copyOf(errors);
+    }
+
     @Override
     public void publish(LogRecord event) {
         String message = event.getMessage();

@@ -3,6 +3,7 @@ package io.herdkeeper.node.status;
 import herddb.core.AbstractTableManager;
 import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
+import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManager;
 import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.Table;
@@ -19,7 +20,13 @@ import java.util.TreeMap;
 public final class NodeStatus {
 
     /** Where the process is between its start and its end. */
-    public enum Phase { STARTING, RUNNING, STOPPING }
+    public enum Phase {
+        STARTING,
+        RUNNING,
+        /** Asked to stop: it serves on until its leaderships have gone to other nodes. */
+        LEAVING,
+        STOPPING
+    }
 
     private final Server server;
     private final HerdEvents events;
@@ -52,6 +59,11 @@ public final class NodeStatus {
         return server.getManager().getTableSpaceManager(tablespace);
     }
 
+    /** Up to where a tablespace is on this node's own disk. */
+    public LogSequenceNumber checkpoint(TableSpaceManager tablespace) {
+        return server.getManager().getDataStorageManager().getLastcheckpointSequenceNumber(tablespace.getTableSpaceUUID());
+    }
+
     /** Whether the metadata names this node as a replica of a tablespace. */
     public boolean isAssigned(String tablespace) throws MetadataStorageManagerException {
         TableSpace metadata = server.getMetadataStorageManager().describeTableSpace(tablespace);
@@ -77,18 +89,71 @@ public final class NodeStatus {
         return found;
     }
 
+    /**
+     * Whether the activator has nothing to do: every tablespace has the role that the metadata gives to this node.
+     *
+     * @throws MetadataStorageManagerException when ZooKeeper can't be asked
+     */
+    public boolean settled() throws MetadataStorageManagerException {
+        MetadataStorageManager metadata = server.getMetadataStorageManager();
+        for (String name : metadata.listTableSpaces()) {
+            TableSpace tablespace = metadata.describeTableSpace(name);
+            TableSpaceManager manager = server.getManager().getTableSpaceManager(name);
+            if (tablespace == null) {
+                continue;
+            }
+            boolean settled = tablespace.isNodeAssignedToTableSpace(server.getNodeId())
+                    ? role(tablespace, manager) == wanted(tablespace) : manager == null;
+            if (!settled) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    /**
+     * The tablespaces that this node leads, or is named for, though another replica could.
+     *
+     * @throws MetadataStorageManagerException when ZooKeeper can't be asked
+     */
+    public List<String> leaderships() throws MetadataStorageManagerException {
+        MetadataStorageManager metadata = server.getMetadataStorageManager();
+        List<String> led = new ArrayList<>();
+        for (String name : metadata.listTableSpaces()) {
+            TableSpace tablespace = metadata.describeTableSpace(name);
+            TableSpaceManager manager = server.getManager().getTableSpaceManager(name);
+            if (tablespace != null && tablespace.replicas.size() > 1
+                    && (tablespace.leaderId.equals(server.getNodeId()) || manager != null && manager.isLeader())) {
+                led.add(name);
+            }
+        }
+        return led;
+    }
+
+    /** Every failure that {@link TablespaceStatus#lastError} shows, to tell whether there was another one meanwhile. */
+    public Map<String, String> errors() {
+        return events.errors();
+    }
+
+    private Role wanted(TableSpace tablespace) {
+        return tablespace.leaderId.equals(server.getNodeId()) ? Role.LEADER : Role.FOLLOWER;
+    }
+
     private TablespaceStatus status(TableSpace tablespace, TableSpaceManager manager) {
         Role role = role(tablespace, manager);
-        Role wanted = tablespace.leaderId.equals(server.getNodeId()) ? Role.LEADER : Role.FOLLOWER;
+        NodeCommitLog log = manager != null && manager.getLog() instanceof NodeCommitLog own ? own : null;
+        LogSequenceNumber checkpoint = manager == null ? null : checkpoint(manager);
         return new TablespaceStatus(
                 tablespace.name,
                 tablespace.uuid,
                 tablespace.leaderId,
                 tablespace.replicas.stream().sorted().toList(),
                 role,
-                role == wanted,
-                manager != null && manager.getLog() instanceof NodeCommitLog log ? Position.of(log.appliedPosition()) : null,
+                role == wanted(tablespace),
+                log == null ? null : Position.of(log.appliedPosition()),
                 manager == null ? null : Position.of(manager.getLog().getLastSequenceNumber()),
+                checkpoint == null ? null : Position.of(checkpoint),
+                log == null ? null : log.recoverableFrom(checkpoint),
                 manager == null ? 0 : manager.getOpenTransactions().size(),
                 rows(manager),
                 events.verdicts(tablespace.name),

@@ -14,6 +14,8 @@ import java.util.Map;
  * @param ready            whether that is the role which the metadata gives to this node
  * @param applied          the last entry whose effect is in this node's tables; null while booting
  * @param log              the last entry that this node has read or written; null while booting
+ * @param checkpoint       up to where this node's tables are on its own disk: a boot replays what follows; null while booting
+ * @param recoverable      whether the log still has everything after {@code checkpoint}; null while booting
  * @param openTransactions transactions that began and did not end, up to {@code applied}
  * @param rows             committed rows of each table
  * @param checks           the last verdict on each table, empty until a check came by
@@ -28,6 +30,8 @@ public record TablespaceStatus(
         boolean ready,
         Position applied,
         Position log,
+        Position checkpoint,
+        Boolean recoverable,
         int openTransactions,
         Map<String, Long> rows,
         Map<String, Verdict> checks,

@@ -6,17 +6,13 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
-import herddb.server.Server;
-import io.herdkeeper.node.NodeServer;
 import io.herdkeeper.node.digest.RowDigest;
-import io.herdkeeper.node.status.HerdEvents;
-import io.herdkeeper.node.status.NodeStatus;
-import io.herdkeeper.node.status.NodeStatus.Phase;
+import io.herdkeeper.node.leadership.PlannerWarmer;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
+import io.herdkeeper.node.testing.RunningNode;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -24,10 +20,11 @@ import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
-import org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider;
-import org.apache.commons.configuration.PropertiesConfiguration;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -39,60 +36,21 @@ class TwoNodesTest {
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     private static final ObjectMapper JSON = new ObjectMapper();
 
+    private static final String TOKEN = "of-the-secret";
+
+    private static Path tokenFile;
     private static RunningNode leader;
     private static RunningNode follower;
 
-    private record RunningNode(Server server, NodeStatus status, AdminServer http) {
-
-        static RunningNode start(String id, String root) throws Exception {
-            PrometheusMetricsProvider metrics = new PrometheusMetricsProvider();
-            PropertiesConfiguration settings = new PropertiesConfiguration();
-            settings.setProperty("prometheusStatsHttpEnable", false);
-            metrics.start(settings);
-            HerdEvents events = new HerdEvents();
-            events.listen();
-            Server server = NodeServer.create(
-                    Node.configuration(id, root, BookKeeperForTests.running().newFolder()), metrics);
-            NodeStatus status = new NodeStatus(server, events);
-            AdminServer http = new AdminServer("127.0.0.1", 0, status, metrics);
-            http.start();
-            server.start();
-            status.enter(Phase.RUNNING);
-            return new RunningNode(server, status, http);
-        }
-
-        HttpResponse<String> ask(String method, String path) throws Exception {
-            URI uri = URI.create("http://127.0.0.1:" + http.port() + path);
-            return HTTP.send(HttpRequest.newBuilder(uri).method(method, BodyPublishers.noBody()).build(),
-                    BodyHandlers.ofString());
-        }
-
-        JsonNode tablespace(String name) throws Exception {
-            for (JsonNode tablespace : JSON.readTree(ask("GET", "/tablespaces").body())) {
-                if (tablespace.get("name").asText().equals(name)) {
-                    return tablespace;
-                }
-            }
-            return JSON.nullNode();
-        }
-
-        TableSpaceManager manager(String tablespace) {
-            return server.getManager().getTableSpaceManager(tablespace);
-        }
-
-        void stop() throws Exception {
-            server.close();
-            http.stop();
-        }
-    }
-
     @BeforeAll
     static void startLeaderAndFollower() throws Exception {
+        tokenFile = BookKeeperForTests.running().newFolder().resolve("token");
+        Files.writeString(tokenFile, TOKEN + "\n");
         String root = BookKeeperForTests.running().newRoot();
-        leader = RunningNode.start("n0", root);
-        leader.server.waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
-        follower = RunningNode.start("n1", root);
-        Node.execute(leader.server, 0, "CREATE TABLESPACE 'app','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
+        leader = RunningNode.start("n0", root, tokenFile);
+        leader.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+        follower = RunningNode.start("n1", root, tokenFile);
+        Node.execute(leader.server(), 0, "CREATE TABLESPACE 'app','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
         Await.until("both are ready", LIMIT,
                 () -> leader.ask("GET", "/readyz").statusCode() == 200
                         && leader.tablespace("app").path("role").asText().equals("leader")
@@ -107,16 +65,16 @@ class TwoNodesTest {
 
     @Test
     void aFollowersDigestIsThatOfTheCommittedRowsAtTheWantedEntry() throws Exception {
-        Node.execute(leader.server, 0, "CREATE TABLE app.pair (k int, j int, n string, primary key (k, j))");
+        Node.execute(leader.server(), 0, "CREATE TABLE app.pair (k int, j int, n string, primary key (k, j))");
         for (int i = 0; i < 50; i++) {
-            Node.execute(leader.server, 0, "INSERT INTO app.pair(k,j,n) VALUES(?,?,?)", i, -i, "row" + i);
+            Node.execute(leader.server(), 0, "INSERT INTO app.pair(k,j,n) VALUES(?,?,?)", i, -i, "row" + i);
         }
         // The same rows without a follower, a hold or a log. Taken now: a leader's scan waits for locked rows.
         RowDigest expected = committedRows("pair");
-        long open = Node.begin(leader.server, "app");
-        Node.execute(leader.server, open, "INSERT INTO app.pair(k,j,n) VALUES(100,100,'open')");
-        Node.execute(leader.server, open, "UPDATE app.pair SET n='changed' WHERE k=7");
-        Node.execute(leader.server, open, "DELETE FROM app.pair WHERE k=8");
+        long open = Node.begin(leader.server(), "app");
+        Node.execute(leader.server(), open, "INSERT INTO app.pair(k,j,n) VALUES(100,100,'open')");
+        Node.execute(leader.server(), open, "UPDATE app.pair SET n='changed' WHERE k=7");
+        Node.execute(leader.server(), open, "DELETE FROM app.pair WHERE k=8");
         LogSequenceNumber target = leader.manager("app").getLog().getLastSequenceNumber();
         CompletableFuture<HttpResponse<String>> answer = digest("app", target);
         HttpResponse<String> response = answer.get();
@@ -126,7 +84,7 @@ class TwoNodesTest {
         assertEquals(50, json.at("/tables/pair/rows").asInt());
         assertEquals(expected.hex(), json.at("/tables/pair/digest").asText());
 
-        Node.execute(leader.server, 0, "EXECUTE COMMITTRANSACTION 'app'," + open);
+        Node.execute(leader.server(), 0, "EXECUTE COMMITTRANSACTION 'app'," + open);
         LogSequenceNumber committed = leader.manager("app").getLog().getLastSequenceNumber();
         JsonNode after = JSON.readTree(digest("app", committed).get().body());
         assertEquals(committedRows("pair").hex(), after.at("/tables/pair/digest").asText());
@@ -139,9 +97,9 @@ class TwoNodesTest {
 
     @Test
     void theVerdictOfAConsistencyCheckIsShown() throws Exception {
-        Node.execute(leader.server, 0, "CREATE TABLE app.checked (k int primary key, n int)");
-        Node.execute(leader.server, 0, "INSERT INTO app.checked(k,n) VALUES(1,1)");
-        Node.execute(leader.server, 0, "tableconsistencycheck app.checked");
+        Node.execute(leader.server(), 0, "CREATE TABLE app.checked (k int primary key, n int)");
+        Node.execute(leader.server(), 0, "INSERT INTO app.checked(k,n) VALUES(1,1)");
+        Node.execute(leader.server(), 0, "tableconsistencycheck app.checked");
         Await.until("the follower has checked", LIMIT,
                 () -> follower.tablespace("app").at("/checks/checked/pass").asBoolean());
     }
@@ -159,7 +117,7 @@ class TwoNodesTest {
         HttpResponse<String> late = follower.ask("POST",
                 "/tablespaces/app/digest?ledger=" + last.ledgerId + "&entry=" + (last.offset + 100_000) + "&timeoutSeconds=1");
         assertEquals(504, late.statusCode(), late.body());
-        Node.execute(leader.server, 0, "CREATE TABLE app.later (k int primary key)");
+        Node.execute(leader.server(), 0, "CREATE TABLE app.later (k int primary key)");
         Await.until("the follower has the new table", LIMIT, () -> follower.tablespace("app").get("rows").has("later"));
     }
 
@@ -180,8 +138,62 @@ class TwoNodesTest {
         assertTrue(leader.ask("GET", "/metrics").body().contains("jvm_threads_current"));
     }
 
+    @Test
+    void theLeaderClosesItsLedgerOnRequestOnceAndLosesNothing() throws Exception {
+        Node.execute(leader.server(), 0, "CREATE TABLE app.rolled (k int primary key)");
+        long transaction = Node.begin(leader.server(), "app");
+        Node.execute(leader.server(), transaction, "INSERT INTO app.rolled(k) VALUES(1)");
+        long open = leader.manager("app").getLog().getLastSequenceNumber().ledgerId;
+        HttpResponse<String> closed = leader.order("/tablespaces/app/close-ledger?ledger=" + open, TOKEN);
+        assertEquals(200, closed.statusCode(), closed.body());
+        JsonNode json = JSON.readTree(closed.body());
+        assertEquals(open, json.get("closed").asLong());
+        assertTrue(json.get("open").asLong() > open, closed.body());
+        Node.execute(leader.server(), transaction, "INSERT INTO app.rolled(k) VALUES(2)");
+        Node.execute(leader.server(), 0, "EXECUTE COMMITTRANSACTION 'app'," + transaction);
+
+        HttpResponse<String> again = leader.order("/tablespaces/app/close-ledger?ledger=" + open, TOKEN);
+        assertEquals(200, again.statusCode(), again.body());
+        assertTrue(JSON.readTree(again.body()).get("closed").isNull(), again.body());
+        assertEquals(json.get("open"), JSON.readTree(again.body()).get("open"));
+        Await.until("the follower has both rows", LIMIT,
+                () -> follower.tablespace("app").at("/rows/rolled").asInt() == 2);
+    }
+
+    @Test
+    void onlyTheLeaderClosesALedgerAndOnlyAFollowerCheckpointsOnRequest() throws Exception {
+        assertEquals(409, follower.order("/tablespaces/app/close-ledger", TOKEN).statusCode());
+        assertEquals(409, leader.order("/tablespaces/app/checkpoint", TOKEN).statusCode());
+        HttpResponse<String> done = follower.order("/tablespaces/app/checkpoint", TOKEN);
+        assertEquals(200, done.statusCode(), done.body());
+        assertEquals(JSON.readTree(done.body()).get("checkpoint"), follower.tablespace("app").get("checkpoint"));
+        assertTrue(follower.tablespace("app").get("recoverable").asBoolean());
+    }
+
+    @Test
+    void whoDoesNotShowTheTokenChangesNothing() throws Exception {
+        for (String path : List.of("/tablespaces/app/close-ledger", "/tablespaces/app/checkpoint", "/activator/wake")) {
+            assertEquals(401, leader.ask("POST", path).statusCode(), path);
+            assertEquals(401, leader.order(path, TOKEN + "x").statusCode(), path);
+        }
+        assertEquals(202, leader.order("/activator/wake", TOKEN).statusCode());
+        assertEquals(200, leader.ask("GET", "/tablespaces").statusCode());
+    }
+
+    @Test
+    void aFollowersPlannerIsWarmedOnceForEachTableAndNothingIsWritten() throws Exception {
+        Node.execute(leader.server(), 0, "CREATE TABLE app.warm (k int, j int, n string, primary key (k, j))");
+        Await.until("the follower has the table", LIMIT, () -> follower.tablespace("app").get("rows").has("warm"));
+        PlannerWarmer warmer = new PlannerWarmer(follower.server());
+        int tables = follower.tablespace("app").get("rows").size();
+        assertEquals(4 * tables, warmer.warm());
+        assertEquals(0, warmer.warm());
+        assertEquals(0, new PlannerWarmer(leader.server()).warm(), "a leader's planner is warm by its own work");
+        assertEquals(0, follower.tablespace("app").at("/rows/warm").asInt());
+    }
+
     private static CompletableFuture<HttpResponse<String>> digest(String tablespace, LogSequenceNumber target) {
-        URI uri = URI.create("http://127.0.0.1:" + follower.http.port() + "/tablespaces/" + tablespace + "/digest?ledger="
+        URI uri = URI.create("http://127.0.0.1:" + follower.http().port() + "/tablespaces/" + tablespace + "/digest?ledger="
                 + target.ledgerId + "&entry=" + target.offset + "&timeoutSeconds=20");
         CompletableFuture<HttpResponse<String>> answer = HTTP.sendAsync(
                 HttpRequest.newBuilder(uri).POST(BodyPublishers.noBody()).build(), BodyHandlers.ofString());

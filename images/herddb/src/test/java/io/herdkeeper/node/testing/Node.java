@@ -36,8 +36,15 @@ public final class Node {
 
     /** Executes a statement and gives its result; what HerdDB refuses is thrown. */
     public static StatementExecutionResult execute(Server server, long transaction, String sql, Object... values) {
+        return executeIn("herd", server, transaction, sql, values);
+    }
+
+    /** The same on a node without the tablespace herd: the planner waits for a connection's own tablespace. */
+    public static StatementExecutionResult executeIn(
+            String tablespace, Server server, long transaction, String sql, Object... values) {
         List<Object> parameters = Arrays.asList(values);
-        TranslatedQuery query = server.getManager().getPlanner().translate("herd", sql, parameters, false, true, false, -1);
+        TranslatedQuery query =
+                server.getManager().getPlanner().translate(tablespace, sql, parameters, false, true, false, -1);
         return server.getManager().executePlan(query.plan, query.context, new TransactionContext(transaction));
     }
 

@@ -1,0 +1,84 @@
+package io.herdkeeper.node.leadership;
+
+import herddb.core.ActivatorRunRequest;
+import herddb.core.DBManager;
+import herddb.metadata.MetadataStorageManagerException;
+import herddb.server.Server;
+import io.herdkeeper.node.status.NodeStatus;
+import io.herdkeeper.node.status.NodeStatus.Phase;
+import java.util.Map;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+
+/**
+ * Has a leadership change acted on at once.
+ *
+ * <p>HerdDB's activator stops a tablespace in one pass and boots it in the next, and waits a second before each pass unless it
+ * is triggered; ZooKeeper's watch triggers the first one only. So after each change of the metadata, and whenever it is
+ * asked to, this class triggers the activator until every tablespace has its role. It stops at the first failure: repeating a
+ * boot that fails is left to the activator, which does that once a second.
+ */
+public final class ActivatorWaker {
+
+    private static final Logger LOGGER = Logger.getLogger(ActivatorWaker.class.getName());
+    private static final long PAUSE_MILLIS = 10;
+    private static final long LONGEST_SECONDS = 30;
+
+    private final Server server;
+    private final NodeStatus status;
+    private final Semaphore wanted = new Semaphore(0);
+
+    public ActivatorWaker(Server server, NodeStatus status) {
+        this.server = server;
+        this.status = status;
+    }
+
+    /** Listens to the metadata from now on; the server has been started. */
+    public void start() {
+        DBManager activator = server.getManager();
+        server.getMetadataStorageManager().setMetadataChangeListener(change -> {
+            activator.metadataChanged(change);
+            wake();
+        });
+        Thread thread = new Thread(this::run, "activator-waker");
+        thread.setDaemon(true);
+        thread.start();
+        wake();
+    }
+
+    /** Has the activator look at once, and again until everything is settled; returns at once. */
+    public void wake() {
+        wanted.release();
+    }
+
+    private void run() {
+        try {
+            while (true) {
+                wanted.acquire();
+                wanted.drainPermits();
+                push();
+            }
+        } catch (InterruptedException ended) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private void push() throws InterruptedException {
+        Map<String, String> before = status.errors();
+        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(LONGEST_SECONDS);
+        try {
+            while (status.phase() != Phase.STOPPING && !status.settled() && System.nanoTime() - deadline < 0) {
+                if (!status.errors().equals(before)) {
+                    LOGGER.log(Level.INFO, "not woken any further, since a tablespace failed: {0}", status.errors());
+                    return;
+                }
+                server.getManager().triggerActivator(ActivatorRunRequest.TABLESPACEMANAGEMENT);
+                Thread.sleep(PAUSE_MILLIS);
+            }
+        } catch (MetadataStorageManagerException | RuntimeException error) {
+            LOGGER.log(Level.INFO, "not woken any further, since the metadata is not readable: {0}", error.toString());
+        }
+    }
+}

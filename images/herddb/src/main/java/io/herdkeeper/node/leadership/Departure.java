@@ -1,0 +1,40 @@
+package io.herdkeeper.node.leadership;
+
+import herddb.metadata.MetadataStorageManagerException;
+import io.herdkeeper.node.status.NodeStatus;
+import java.time.Duration;
+import java.util.List;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+
+/**
+ * The time between SIGTERM and the end of the server: it serves on until its leaderships have gone to other nodes.
+ *
+ * <p>Who leads next is decided by the operator, which sees that the pod is terminating; without it HerdDB's own failover finds
+ * the node gone. So this waits, and takes nothing into its own hands.
+ */
+public final class Departure {
+
+    private static final Logger LOGGER = Logger.getLogger(Departure.class.getName());
+    private static final long POLL_MILLIS = 20;
+
+    private Departure() {
+    }
+
+    /** Waits until the node leads nothing that another replica could lead, at the longest for {@code patience}. */
+    public static void awaitHandOver(NodeStatus status, Duration patience) {
+        long deadline = System.nanoTime() + patience.toNanos();
+        try {
+            List<String> led = status.leaderships();
+            while (!led.isEmpty() && System.nanoTime() - deadline < 0) {
+                Thread.sleep(POLL_MILLIS);
+                led = status.leaderships();
+            }
+            LOGGER.log(Level.INFO, led.isEmpty() ? "leads nothing any more" : "stops as the leader of {0}: nobody took it over", led);
+        } catch (MetadataStorageManagerException | RuntimeException error) {
+            LOGGER.log(Level.WARNING, "stops without knowing what it leads: {0}", error.toString());
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+    }
+}

@@ -1,0 +1,103 @@
+package io.herdkeeper.node.leadership;
+
+import herddb.core.AbstractTableManager;
+import herddb.core.TableSpaceManager;
+import herddb.model.Column;
+import herddb.model.Table;
+import herddb.server.Server;
+import java.util.Collections;
+import java.util.List;
+import java.util.Map;
+import java.util.WeakHashMap;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import java.util.stream.Collectors;
+
+/**
+ * Keeps the SQL planner of followers warm.
+ *
+ * <p>A follower plans no statement, and the first one that it plans as a leader costs one to two seconds, in which classes are
+ * loaded. So one statement of each kind is planned for each table that a follower has got; planning executes and writes
+ * nothing, and what is planned here is not put into the plan cache.
+ */
+public final class PlannerWarmer {
+
+    private static final Logger LOGGER = Logger.getLogger(PlannerWarmer.class.getName());
+    private static final long PAUSE_MILLIS = 2_000;
+
+    private final Server server;
+    /** Weak, since a table that is altered or booted again is another object. */
+    private final Map<Table, Boolean> warmed = Collections.synchronizedMap(new WeakHashMap<>());
+
+    public PlannerWarmer(Server server) {
+        this.server = server;
+    }
+
+    /** Looks for new tables from now on. */
+    public void start() {
+        Thread thread = new Thread(this::run, "planner-warmer");
+        thread.setDaemon(true);
+        thread.setPriority(Thread.MIN_PRIORITY);
+        thread.start();
+    }
+
+    private void run() {
+        try {
+            while (true) {
+                try {
+                    warm();
+                } catch (RuntimeException error) {
+                    LOGGER.log(Level.INFO, "the planner could not be warmed: {0}", error.toString());
+                }
+                Thread.sleep(PAUSE_MILLIS);
+            }
+        } catch (InterruptedException ended) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    /** Plans statements for the tables that are new since the last time, and gives the number of planned statements. */
+    public int warm() {
+        int planned = 0;
+        for (String name : server.getManager().getLocalTableSpaces()) {
+            TableSpaceManager tablespace = server.getManager().getTableSpaceManager(name);
+            if (tablespace == null || tablespace.isVirtual() || tablespace.isLeader() || tablespace.isClosed()) {
+                continue;
+            }
+            for (Table table : tablespace.getAllCommittedTables()) {
+                AbstractTableManager manager = tablespace.getTableManager(table.name);
+                if (manager != null && !manager.isSystemTable() && warmed.put(table, true) == null) {
+                    planned += plan(name, table);
+                }
+            }
+        }
+        return planned;
+    }
+
+    private int plan(String tablespace, Table table) {
+        String name = "`" + tablespace + "`.`" + table.name + "`";
+        List<String> columns = java.util.Arrays.stream(table.columns).map(PlannerWarmer::quoted).toList();
+        String key = java.util.Arrays.stream(table.primaryKey).map(column -> "`" + column + "`=?").collect(Collectors.joining(" and "));
+        int planned = 0;
+        for (String sql : List.of(
+                "INSERT INTO " + name + "(" + String.join(",", columns) + ") VALUES("
+                        + String.join(",", Collections.nCopies(columns.size(), "?")) + ")",
+                "UPDATE " + name + " SET " + columns.get(columns.size() - 1) + "=? WHERE " + key,
+                "DELETE FROM " + name + " WHERE " + key,
+                "SELECT * FROM " + name + " WHERE " + key)) {
+            try {
+                List<Object> values = Collections.nCopies(columns.size() + table.primaryKey.length, null);
+                server.getManager().getPlanner().translate(tablespace, sql, values, sql.startsWith("SELECT"), false, false, -1);
+                planned++;
+            } catch (RuntimeException error) {
+                // Such a statement would fail for a client too; the others are still worth it.
+                LOGGER.log(Level.FINE, "not plannable: " + sql, error);
+            }
+        }
+        return planned;
+    }
+
+    private static String quoted(Column column) {
+        return "`" + column.name + "`";
+    }
+}

@@ -1,0 +1,84 @@
+package io.herdkeeper.node.testing;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import herddb.core.TableSpaceManager;
+import herddb.server.Server;
+import io.herdkeeper.node.NodeServer;
+import io.herdkeeper.node.http.AdminServer;
+import io.herdkeeper.node.http.HttpSettings;
+import io.herdkeeper.node.leadership.ActivatorWaker;
+import io.herdkeeper.node.status.HerdEvents;
+import io.herdkeeper.node.status.NodeStatus;
+import io.herdkeeper.node.status.NodeStatus.Phase;
+import java.net.URI;
+import java.net.http.HttpClient;
+import java.net.http.HttpRequest;
+import java.net.http.HttpRequest.BodyPublishers;
+import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.file.Path;
+import org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider;
+import org.apache.commons.configuration.PropertiesConfiguration;
+
+/** A node with its HTTP port, put together as its program does. */
+public record RunningNode(Server server, NodeStatus status, AdminServer http) {
+
+    private static final HttpClient HTTP = HttpClient.newHttpClient();
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    /** Starts a node under a root that others may share. */
+    public static RunningNode start(String id, String root, Path tokenFile) throws Exception {
+        PrometheusMetricsProvider metrics = new PrometheusMetricsProvider();
+        PropertiesConfiguration settings = new PropertiesConfiguration();
+        settings.setProperty("prometheusStatsHttpEnable", false);
+        metrics.start(settings);
+        HerdEvents events = new HerdEvents();
+        events.listen();
+        Server server = NodeServer.create(
+                Node.configuration(id, root, BookKeeperForTests.running().newFolder()), metrics);
+        NodeStatus status = new NodeStatus(server, events);
+        ActivatorWaker waker = new ActivatorWaker(server, status);
+        AdminServer http = new AdminServer(new HttpSettings("127.0.0.1", 0, tokenFile), status, waker, metrics);
+        http.start();
+        server.start();
+        waker.start();
+        status.enter(Phase.RUNNING);
+        return new RunningNode(server, status, http);
+    }
+
+    /** Asks without a token. */
+    public HttpResponse<String> ask(String method, String path) throws Exception {
+        return HTTP.send(HttpRequest.newBuilder(uri(path)).method(method, BodyPublishers.noBody()).build(),
+                BodyHandlers.ofString());
+    }
+
+    /** As the operator asks: a POST with the token. */
+    public HttpResponse<String> order(String path, String token) throws Exception {
+        return HTTP.send(HttpRequest.newBuilder(uri(path)).header("Authorization", "Bearer " + token)
+                .POST(BodyPublishers.noBody()).build(), BodyHandlers.ofString());
+    }
+
+    /** What the node says of one tablespace; a null node when it says nothing. */
+    public JsonNode tablespace(String name) throws Exception {
+        for (JsonNode tablespace : JSON.readTree(ask("GET", "/tablespaces").body())) {
+            if (tablespace.get("name").asText().equals(name)) {
+                return tablespace;
+            }
+        }
+        return JSON.nullNode();
+    }
+
+    public TableSpaceManager manager(String tablespace) {
+        return server.getManager().getTableSpaceManager(tablespace);
+    }
+
+    public void stop() throws Exception {
+        server.close();
+        http.stop();
+    }
+
+    private URI uri(String path) {
+        return URI.create("http://127.0.0.1:" + http.port() + path);
+    }
+}
