@@ -15,6 +15,7 @@ from herdkeeper.build.herddb import LogStore, build_herddb, build_herddb_secret
 from herdkeeper.build.racks import build_racks
 from herdkeeper.build.spark_job import AuditSource, CheckpointSource, build_audit, build_checkpoint
 from herdkeeper.build.zookeeper import build_zookeeper, build_zookeeper_claim
+from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.racks import Rack, placement_of
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -50,7 +51,7 @@ def built() -> dict[str, tuple[Any, ...]]:
             *build_autorecovery(bookies, ZOOKEEPER, RACKS),
         ),
         "herddb": (
-            build_herddb_secret(herddb, "quick-herddb-credentials", "admin", "given"),
+            build_herddb_secret(herddb, "quick-herddb-credentials", UserCredentials("admin", "given"), "a-token"),
             *build_herddb(herddb, LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookies, RACKS)), "quick-herddb-credentials"),
         ),
         "checkpoint": build_checkpoint(checkpoint, source, "herdkeeper/spark:0.1.0"),
@@ -97,4 +98,4 @@ def test_a_job_without_executors_gets_no_rights() -> None:
 
 def test_a_password_that_the_users_file_cannot_hold_is_refused() -> None:
     with pytest.raises(ValueError, match="password can't stand in HerdDB's users file"):
-        build_herddb_secret(read(HerdDBCluster, bookKeeperRef={"name": "quick"}), "s", "admin", "a,b")
+        build_herddb_secret(read(HerdDBCluster, bookKeeperRef={"name": "quick"}), "s", UserCredentials("admin", "a,b"), "a-token")

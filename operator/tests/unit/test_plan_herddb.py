@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 
 from situations import bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec
 
 from herdkeeper.api.resource import SecretReference
-from herdkeeper.build.herddb import build_herddb
+from herdkeeper.build.herddb import build_herddb, build_herddb_secret
 from herdkeeper.build.log_store import LogStore
 from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials
 from herdkeeper.domain.racks import placement_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Apply, Create, EnsureZnode
+from herdkeeper.plan.action import AddToSecret, Apply, Create, EnsureZnode
 from herdkeeper.plan.herddb import plan_herddb
 
 CLUSTER = quickstart("HerdDBCluster")
@@ -27,6 +28,7 @@ SEEN = HerdDBObserved(
     credentials=None,
     nodes={},
     fresh_password="a-fresh-password",
+    fresh_token="a-fresh-token",
 )
 SETTLED = replace(
     SEEN,
@@ -61,6 +63,26 @@ def test_nodes_wait_until_as_many_bookies_serve_as_a_ledger_needs():
 def test_a_password_that_exists_is_never_made_again():
     plan = plan_herddb(CLUSTER, replace(SEEN, credentials=UserCredentials("herdkeeper", "secret")))
     assert not [action for action in plan.actions if isinstance(action, Create)]
+
+
+def test_a_secret_that_is_older_than_the_tokens_gets_one_and_keeps_it():
+    old = {
+        ("Secret", "db-herddb-credentials"): {"kind": "Secret", "metadata": {"name": "db-herddb-credentials", "uid": "its-uid"}, "data": {}}
+    }
+    older = replace(SETTLED, objects=objects(SETTLED.objects.items, old))
+    added = AddToSecret("db-herddb-credentials", "its-uid", {"token": base64.b64encode(b"a-fresh-token").decode()})
+    assert plan_herddb(CLUSTER, older).actions == (added,)
+    secret = old["Secret", "db-herddb-credentials"] | {"data": added.data}
+    newer = replace(older, objects=objects(older.objects.items, {("Secret", "db-herddb-credentials"): secret}), fresh_token="another")
+    assert plan_herddb(CLUSTER, newer).actions == ()
+
+
+def test_the_token_beside_a_named_secret_stays_when_the_secret_is_looked_at_again():
+    own = with_spec(CLUSTER, credentials_secret_ref=SecretReference(name="mine"))
+    credentials = UserCredentials("admin", "secret")
+    made = live((build_herddb_secret(own, "db-herddb-users", credentials, "its-token"),))
+    seen = replace(SETTLED, objects=objects(SETTLED.objects.items, made), credentials=credentials)
+    assert [action for action in plan_herddb(own, seen).actions if isinstance(action, Apply) and action.manifest["kind"] == "Secret"] == []
 
 
 def test_a_named_secret_that_is_missing_is_waited_for():

@@ -11,13 +11,14 @@ from herdkeeper.build.pod import Json
 from herdkeeper.build.racks import MOUNT, placement_lines, racks_volume
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.validation import bytes_of
 
 COMPONENT = names.HERDDB_COMPONENT
 
 
 def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str) -> tuple[Json, ...]:
-    """All objects but the Secret, in the order in which they are applied. `secret` has the keys username, password, users."""
+    """All objects but the Secret, in the order in which they are applied. `secret` has the keys username, password, users, token."""
     named = _names(cluster)
     files = {"server.properties": _server_properties(cluster, log)}
     ports = {"sql": names.HERDDB_SQL_PORT, "http": names.HERDDB_HTTP_PORT}
@@ -30,8 +31,12 @@ def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str) -> tuple[Js
     )
 
 
-def build_herddb_secret(cluster: HerdDBCluster, name: str, username: str, password: str) -> Json:
-    """A Secret with credentials and HerdDB's users file made of them. ValueError for what that file can't hold."""
+def build_herddb_secret(cluster: HerdDBCluster, name: str, credentials: UserCredentials, token: str) -> Json:
+    """The Secret that the nodes mount: credentials, HerdDB's users file made of them, and the token of the nodes' HTTP port.
+
+    ValueError for what the users file can't hold.
+    """
+    username, password = credentials.username, credentials.password
     for key, value in (("username", username), ("password", password)):
         if not value or any(character in value for character in ",\r\n") or value != value.strip():
             raise ValueError(f"{key} can't stand in HerdDB's users file: use one line without commas and without spaces around it")
@@ -44,8 +49,14 @@ def build_herddb_secret(cluster: HerdDBCluster, name: str, username: str, passwo
             names.USERNAME_KEY: _base64(username),
             names.PASSWORD_KEY: _base64(password),
             names.USERS_KEY: _base64(f"{username},{password},admin\n"),
+            **token_data(token),
         },
     }
+
+
+def token_data(token: str) -> dict[str, str]:
+    """The token as the Secret's data."""
+    return {names.TOKEN_KEY: _base64(token)}
 
 
 def _base64(text: str) -> str:

@@ -63,6 +63,8 @@ USERNAME_KEY = "username"
 PASSWORD_KEY = "password"  # noqa: S105 - the key in the Secret, not a password
 USERS_KEY = "users"
 """Keys of the credentials Secret. `users` is HerdDB's users file, derived by the operator from the other two."""
+TOKEN_KEY = "token"  # noqa: S105 - as above
+"""Key of the same Secret: what a request that changes something must show to a SQL node's HTTP port."""
 
 RACKS_KEY = "racks"
 """The key of the map in the ConfigMap of racks."""

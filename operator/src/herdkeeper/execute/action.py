@@ -22,6 +22,7 @@ from herdkeeper.observe.herddb import read_credentials
 from herdkeeper.observe.world import World
 from herdkeeper.plan.action import (
     Action,
+    AddToSecret,
     Annotate,
     Apply,
     ChangeTablespaceRecord,
@@ -82,6 +83,8 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             hands.writer.create(action)
         case Annotate():
             hands.writer.annotate(namespace, action)
+        case AddToSecret():
+            hands.writer.add_to_secret(namespace, action)
         case Delete():
             hands.writer.delete(namespace, action)
         case SetFinalizer(present):

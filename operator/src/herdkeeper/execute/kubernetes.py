@@ -16,7 +16,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.objects import Json
 from herdkeeper.metrics import WRITES
-from herdkeeper.plan.action import Annotate, Apply, Create, Delete
+from herdkeeper.plan.action import AddToSecret, Annotate, Apply, Create, Delete
 
 STATUS_MANAGER = f"{names.MANAGER}-status"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -63,6 +63,12 @@ class KubernetesWriter:
         body = {"metadata": {"uid": action.uid, "annotations": action.annotations}}
         path = self._path("v1", action.kind, ObjectKey(namespace, action.name))
         self._request("patch", path, action.kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+
+    def add_to_secret(self, namespace: str, action: AddToSecret) -> None:
+        """Merge entries, if the Secret still has this uid."""
+        body = {"metadata": {"uid": action.uid}, "data": action.data}
+        path = self._path("v1", "Secret", ObjectKey(namespace, action.name))
+        self._request("patch", path, "Secret", body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def delete(self, namespace: str, action: Delete) -> None:
         """Delete in the background, if the object still has this uid. One that is gone already is no error."""

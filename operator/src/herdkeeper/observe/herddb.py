@@ -34,6 +34,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         credentials=read_credentials(cluster, world),
         nodes=read_nodes(cluster, objects, world),
         fresh_password=secrets.token_urlsafe(24),
+        fresh_token=secrets.token_urlsafe(32),
         dependents=observe_dependents(cluster, Tablespace, world),
     )
 

@@ -47,6 +47,15 @@ class Annotate:
 
 
 @dataclass(frozen=True)
+class AddToSecret:
+    """Add entries (base64) to a live Secret, if it is still the one with this uid."""
+
+    name: str
+    uid: str
+    data: dict[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True)
 class Delete:
     """Delete a live object, if it is still the one with this uid."""
 
@@ -158,6 +167,7 @@ Action = (
     Apply
     | Create
     | Annotate
+    | AddToSecret
     | Delete
     | SetFinalizer
     | SetBookieMode

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster
-from herdkeeper.build.herddb import build_herddb, build_herddb_secret
+from herdkeeper.build.herddb import build_herddb, build_herddb_secret, token_data
 from herdkeeper.build.log_store import log_store
 from herdkeeper.domain.conditions import is_ready_resource
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
-from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials
-from herdkeeper.domain.observed.objects import Json
+from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Action, Create, EnsureZnode, Plan, Wait
+from herdkeeper.plan.action import Action, AddToSecret, Create, EnsureZnode, Plan, Wait
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.rolling import Gate, roll
 
@@ -64,21 +63,24 @@ def _why_not_disturb(seen: HerdDBObserved) -> str | None:
 def _secret(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[str, tuple[Action, ...]]:
     """Name of the Secret that the pods mount, and what must be done for it.
 
-    A generated one is created once and then only read: applying it again would need its password.
+    A generated one is created once and then only read: applying it again would need its password. A token that it lacks, since it is
+    older than the tokens, is added to it; one that it has stays.
     """
     named = _names(cluster)
     if cluster.spec.credentials_secret_ref is None:
-        if seen.credentials is not None:
-            return named.generated_secret, ()
-        made = build_herddb_secret(cluster, named.generated_secret, ADMINISTRATOR, seen.fresh_password)
-        return named.generated_secret, (Create(made),)
+        name = named.generated_secret
+        if seen.credentials is None:
+            fresh = UserCredentials(ADMINISTRATOR, seen.fresh_password)
+            return name, (Create(build_herddb_secret(cluster, name, fresh, seen.fresh_token)),)
+        live = seen.objects.get("Secret", name)
+        if live is None or secret_token(seen.objects, name) is not None:
+            return name, ()
+        return name, (AddToSecret(name, live["metadata"]["uid"], token_data(seen.fresh_token)),)
     if not isinstance(seen.credentials, UserCredentials):
         raise ValueError("a named Secret must have been read before the nodes are planned")
-    return named.users_secret, settle((_users_secret(cluster, named.users_secret, seen.credentials),), seen.objects)
-
-
-def _users_secret(cluster: HerdDBCluster, name: str, credentials: UserCredentials) -> Json:
-    return build_herddb_secret(cluster, name, credentials.username, credentials.password)
+    name = named.users_secret
+    token = secret_token(seen.objects, name) or seen.fresh_token
+    return name, settle((build_herddb_secret(cluster, name, seen.credentials, token),), seen.objects)
 
 
 def _names(cluster: HerdDBCluster) -> HerdDBNames:

@@ -11,6 +11,7 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.validation import Refusal
 from herdkeeper.plan.action import (
     Action,
+    AddToSecret,
     Annotate,
     Apply,
     ChangeTablespaceRecord,
@@ -131,6 +132,8 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
         case Annotate(kind, name, _, annotations, reason):
             shown = ", ".join(key if value is None else f"{key}={value}" for key, value in annotations.items())
             return reason, f"{'Unmarking' if None in annotations.values() else 'Marking'} {kind} {name} with {shown}"
+        case AddToSecret(name, _, data):
+            return Reason.UPDATING, f"Adding {', '.join(sorted(data))} to the Secret {name}"
         case Delete(_, kind, name, _, reason):
             return reason, f"Deleting {kind} {name}"
         case SetFinalizer(_, reason, message):

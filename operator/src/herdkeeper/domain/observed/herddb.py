@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from herdkeeper.api import BookKeeperCluster
+from herdkeeper.domain import names
 from herdkeeper.domain.observed.dependents import NOBODY, Dependents
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.reason import Reason
@@ -49,7 +51,7 @@ class HerdDBObserved:
     """`credentials` is what the named Secret holds, None when none is named or the generated one does not exist yet.
 
     `bookkeeper` is the BookKeeperCluster that it refers to, None while there is none. `root_parent` and `root` tell whether the znode above
-    the cluster's root, and the root, exist. `fresh_password` is random: for a Secret that has yet to be made.
+    the cluster's root, and the root, exist. `fresh_password` and `fresh_token` are random: for a Secret that has yet to get them.
     `dependents` are the Tablespaces that refer to it.
     """
 
@@ -60,4 +62,12 @@ class HerdDBObserved:
     credentials: UserCredentials | CredentialsMissing | None
     nodes: Mapping[str, NodeView | Unknown]
     fresh_password: str = field(repr=False)
+    fresh_token: str = field(repr=False)
     dependents: Dependents = NOBODY
+
+
+def secret_token(objects: Objects, secret: str) -> str | None:
+    """The token in a Secret that the operator made; None when there is none yet."""
+    live = objects.get("Secret", secret)
+    encoded = ((live or {}).get("data") or {}).get(names.TOKEN_KEY)
+    return base64.b64decode(encoded).decode() or None if encoded else None
