@@ -87,7 +87,7 @@ def test_a_deletion_waits_for_whoever_uses_it_and_says_for_whom(users, told):
 @pytest.mark.parametrize(("users", "expected"), [(DROPPING, (Reason.WAITING_FOR_DEPENDENTS, 0)), (IN_USE, (Reason.DELETING, 1))])
 def test_a_database_waits_for_tablespaces_that_drop_their_data_and_for_no_others(users, expected):
     volume = claim("data-db-herddb-0")
-    seen = HerdDBObserved(objects(volume), None, True, True, None, {}, "a-password", users)
+    seen = HerdDBObserved(objects(volume), None, True, True, None, {}, "a-password", "a-token", dependents=users)
     plan = deletion.plan_herddb_deletion(HERDDB, seen, 1.0)
     assert plan.wait is not None
     assert (plan.wait.reason, len(plan.actions)) == expected
