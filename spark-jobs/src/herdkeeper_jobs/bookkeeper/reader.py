@@ -110,7 +110,16 @@ def plan_partitions(
 
     The order of entries is kept: spec i holds nothing that comes after anything in spec i+1.
     """
-    pieces = [piece for metadata, last in ledgers for piece in ledger_pieces(metadata, last)]
+    return cut_pieces([piece for metadata, last in ledgers for piece in ledger_pieces(metadata, last)], addresses, partitions, settings)
+
+
+def cut_pieces(
+    pieces: Sequence[LedgerPiece],
+    addresses: Mapping[str, BookieAddress],
+    partitions: int,
+    settings: ReadSettings = DEFAULT_SETTINGS,
+) -> tuple[PartitionSpec, ...]:
+    """The same for pieces of ledgers, which are read in the order given."""
     share = max(1, -(-sum(len(piece.entries) for piece in pieces) // partitions))
     groups: list[list[LedgerPiece]] = []
     room = 0
@@ -127,11 +136,18 @@ def plan_partitions(
     return tuple(PartitionSpec(tuple(group), dict(addresses), settings) for group in groups)
 
 
-def ledger_pieces(metadata: LedgerMetadata, last_entry_id: int) -> tuple[LedgerPiece, ...]:
-    """One piece per segment that holds entries up to `last_entry_id` (-1: none)."""
+def ledger_pieces(metadata: LedgerMetadata, last_entry_id: int, first_entry_id: int = 0) -> tuple[LedgerPiece, ...]:
+    """One piece per segment that holds entries from `first_entry_id` to `last_entry_id` (-1: none)."""
     return tuple(
-        LedgerPiece(metadata.ledger_id, segment.entries, segment.bookies, striping(metadata), digest_of(metadata))
+        LedgerPiece(
+            metadata.ledger_id,
+            EntryRange(max(first_entry_id, segment.entries.first), segment.entries.last),
+            segment.bookies,
+            striping(metadata),
+            digest_of(metadata),
+        )
         for segment in segment_ranges(metadata, last_entry_id)
+        if segment.entries.last >= first_entry_id
     )
 
 

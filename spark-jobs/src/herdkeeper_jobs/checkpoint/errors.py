@@ -13,3 +13,7 @@ class CheckpointRetryable(RuntimeError):  # noqa: N818 - as above
 
 class InvariantViolated(RuntimeError):  # noqa: N818 - as above
     """The log, a follower or a written file contradicts another one. Exit code 42: never retry, look at it."""
+
+
+class LogTruncatedError(RuntimeError):
+    """The part of the log that a reader needs next was dropped: what changed there can't be learned from the log any more."""

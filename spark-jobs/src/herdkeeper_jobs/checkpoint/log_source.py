@@ -13,7 +13,7 @@ from herdkeeper.formats.herddb_ledgers import LedgerList, decode_ledgers, ledger
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, tablespace_path
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, PartitionSpec, last_confirmed, plan_partitions
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
@@ -63,6 +63,26 @@ class LogSource:
                 raise CheckpointRefused(f"LSN {target}: ledger {target.ledger_id} is closed and ends with entry {confirmed}")
             raise CheckpointRetryable(f"LSN {target} is not confirmed yet: ledger {target.ledger_id} is confirmed up to entry {confirmed}")
         return [*read, (metadata[-1], target.entry_id)]
+
+    def readable_from(self, first: Lsn | None) -> list[tuple[LedgerMetadata, int]]:
+        """The ledgers from that of an LSN on (None: from the log's beginning), each with the last entry that can be read now.
+
+        It ends with the first ledger that is not closed: what follows can't be read before its end is known.
+        Raises LogTruncatedError when the beginning was dropped, CheckpointRefused for a ledger of another log, and CheckpointRetryable.
+        """
+        ledgers = self._ledgers()
+        begin = ledgers.first if first is None else first.ledger_id
+        if begin is not None and (not ledgers.active or begin < ledgers.active[0]):
+            there = f"it begins with ledger {ledgers.active[0]}" if ledgers.active else "it has no ledgers"
+            raise LogTruncatedError(f"the log of tablespace {self.tablespace.name!r} was read from ledger {begin} on, but {there} now")
+        if first is not None and first.ledger_id not in ledgers.active:
+            raise CheckpointRefused(f"LSN {first}: ledger {first.ledger_id} is not in the log of {self.tablespace.name!r}")
+        found: list[tuple[LedgerMetadata, int]] = []
+        for metadata in self._metadata([ledger for ledger in ledgers.active if begin is None or ledger >= begin]):
+            found.append((metadata, self._confirmed(metadata)))
+            if not metadata.closed:
+                break
+        return found
 
     def partitions(self, ledgers: Sequence[tuple[LedgerMetadata, int]], count: int) -> tuple[PartitionSpec, ...]:
         """What each of about `count` tasks reads."""

@@ -1,0 +1,101 @@
+"""A part of a tablespace's log: which entries have to be read for it, and the changes that are committed in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from herdkeeper.domain.replication import EntryRange
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.formats.herddb_log_entry import LogEntry, decode_log_entry
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, ledger_pieces, read_partition
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
+from herdkeeper_jobs.checkpoint.log_source import LogSource
+from herdkeeper_jobs.datasource.changes import Change, CommittedChanges
+from herdkeeper_jobs.datasource.options import Range, SourceOptions
+from herdkeeper_jobs.wal.lsn import Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class LogRange:
+    """What one reader reads, in order. Picklable."""
+
+    spec: PartitionSpec
+    after: Lsn | None
+    """What was committed up to there is left out."""
+    end: Lsn | None
+    """The last entry to read; None when there is none after `after`."""
+
+
+def log_range(log: LogSource, wanted: Range, options: SourceOptions, most: int | None) -> LogRange:
+    """The part of the log that is wanted, as far as it is confirmed, of at most `most` entries behind `wanted.after`.
+
+    Raises LogTruncatedError, CheckpointRefused and CheckpointRetryable as `LogSource.readable_from` does, and CheckpointRefused when
+    `wanted.after` is beyond its ledger's end.
+    """
+    begin = wanted.after if wanted.restart is None else wanted.restart
+    readable = log.readable_from(begin)
+    _require_within(log, readable, wanted.after)
+    kept: list[LedgerPiece] = []
+    left = most
+    for metadata, last in readable:
+        first = 0
+        if begin is not None and metadata.ledger_id == begin.ledger_id:
+            first = begin.entry_id + (1 if wanted.restart is None else 0)
+        for piece in ledger_pieces(metadata, _last(Lsn(metadata.ledger_id, last), wanted.up_to), first):
+            taken, left = _taken(piece, wanted.after, left)
+            kept.extend(taken)
+    end = Lsn(kept[-1].ledger_id, kept[-1].entries.last) if kept else None
+    checked = tuple(replace(piece, digest=replace(piece.digest, checked=options.verify)) for piece in kept)
+    return LogRange(PartitionSpec(checked, log.catalog.bookie_addresses(), options.read), wanted.after, end)
+
+
+def _last(end: Lsn, up_to: Lsn | None) -> int:
+    """The last entry to read of a ledger that ends there; -1 for none."""
+    if up_to is None or end <= up_to:
+        return end.entry_id
+    return up_to.entry_id if end.ledger_id == up_to.ledger_id else -1
+
+
+def _taken(piece: LedgerPiece, after: Lsn | None, left: int | None) -> tuple[list[LedgerPiece], int | None]:
+    """What of a piece is read, and how many entries are left to read. Those that are read again, up to `after`, don't count."""
+    if left is None:
+        return [piece], None
+    again = 0
+    if after is not None and piece.ledger_id <= after.ledger_id:
+        last_again = after.entry_id if piece.ledger_id == after.ledger_id else piece.entries.last
+        again = max(0, min(last_again, piece.entries.last) - piece.entries.first + 1)
+    count = min(len(piece.entries), again + left)
+    if count == 0:
+        return [], 0
+    first = piece.entries.first
+    return [replace(piece, entries=EntryRange(first, first + count - 1))], left - max(0, count - again)
+
+
+def changes_in(part: LogRange, into: CommittedChanges | None = None) -> Iterator[Change]:
+    """The changes that are committed in a part of a log. `into` knows what was open before it; a new one is used without.
+
+    Raises EntryUnreadableError, MalformedDataError naming the LSN, and TransactionBeganEarlierError.
+    """
+    committed = CommittedChanges(part.after) if into is None else into
+    for batch in read_partition(part.spec):
+        ledgers, entries, payloads = (batch.column(name).to_pylist() for name in ("ledger_id", "entry_id", "payload"))
+        for ledger_id, entry_id, payload in zip(ledgers, entries, payloads, strict=True):
+            lsn = Lsn(ledger_id, entry_id)
+            yield from committed.add(lsn, _decoded(lsn, payload))
+
+
+def _decoded(lsn: Lsn, payload: bytes) -> LogEntry:
+    try:
+        return decode_log_entry(payload)
+    except MalformedDataError as error:
+        raise MalformedDataError(f"log entry {lsn}: {error}") from error
+
+
+def _require_within(log: LogSource, readable: Sequence[tuple[LedgerMetadata, int]], after: Lsn | None) -> None:
+    for metadata, last in readable:
+        if after is not None and metadata.ledger_id == after.ledger_id and metadata.closed and after.entry_id > last:
+            raise CheckpointRefused(
+                f"LSN {after}: ledger {after.ledger_id} of {log.tablespace.name!r} is closed and ends with entry {last}"
+            )

@@ -1,0 +1,143 @@
+"""The options of the data source, parsed once. docs/change-data-capture.md lists them for users."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from herdkeeper_jobs.bookkeeper.reader import ReadSettings
+from herdkeeper_jobs.wal.lsn import Lsn
+
+METADATA_SERVICE_URI = "metadataServiceUri"
+LEDGERS = "ledgers"
+TABLESPACE = "tablespace"
+HERD_ROOT = "herdRoot"
+AFTER_LSN = "afterLsn"
+UP_TO_LSN = "upToLsn"
+RESTART_LSN = "restartLsn"
+VERIFY = "verify"
+BYTES_PER_SECOND_PER_BOOKIE = "bytesPerSecondPerBookie"
+PARTITIONS = "partitions"
+TIMEOUT_SECONDS = "timeoutSeconds"
+MAX_ENTRIES_PER_BATCH = "maxEntriesPerBatch"
+POLL_SECONDS = "pollSeconds"
+
+_URI = re.compile(r"zk(?:\+(?:hierarchical|longhierarchical|flat|null))?://([^/\s]+)(/\S*[^/\s])/?")
+Value = TypeVar("Value")
+
+
+class OptionError(ValueError):
+    """An option is missing or wrong; the message names it, its value and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Which part is wanted: what comes after `after` (None: all from the beginning) and not after `up_to` (None: all that is confirmed)."""
+
+    after: Lsn | None = None
+    up_to: Lsn | None = None
+    restart: Lsn | None = None
+    """Begin of the oldest transaction that was open at `after`, when the caller knows it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What a user asked for. Either `ledger_ids` or `tablespace` is given."""
+
+    zookeeper: str
+    ledgers_root: str
+    ledger_ids: tuple[int, ...]
+    tablespace: str
+    herd_root: str
+    range: Range
+    verify: bool
+    partitions: int
+    read: ReadSettings
+    max_entries_per_batch: int
+    poll_seconds: float
+
+
+def parse_options(options: Mapping[str, str]) -> SourceOptions:
+    """The options as values; names are compared as the mapping does (Spark's ignores case). Raises OptionError."""
+    zookeeper, ledgers_root = _metadata_service(options.get(METADATA_SERVICE_URI, ""))
+    ledger_ids = _ledger_ids(options.get(LEDGERS, ""))
+    tablespace, herd_root = options.get(TABLESPACE, ""), options.get(HERD_ROOT, "")
+    if bool(ledger_ids) == bool(tablespace):
+        raise OptionError(f"give exactly one of {LEDGERS} (ids and ranges, like 1,2,5-9) and {TABLESPACE} (its name)")
+    if tablespace and not herd_root.startswith("/"):
+        raise OptionError(f"{HERD_ROOT} is {herd_root!r}: with {TABLESPACE} give HerdDB's root in ZooKeeper, like /shop/db/herd")
+    partitions = _number(options, PARTITIONS, int, 8)
+    # Each partition keeps to its share, so that all of them at once stay within the budget of a bookie.
+    rate = _number(options, BYTES_PER_SECOND_PER_BOOKIE, float, float("inf")) / (partitions if ledger_ids else 1)
+    return SourceOptions(
+        zookeeper=zookeeper,
+        ledgers_root=ledgers_root,
+        ledger_ids=ledger_ids,
+        tablespace=tablespace,
+        herd_root=herd_root,
+        range=_range(options),
+        verify=_truth(options, VERIFY),
+        partitions=partitions,
+        read=ReadSettings(timeout_seconds=_number(options, TIMEOUT_SECONDS, float, 15.0), bytes_per_second_per_bookie=rate),
+        max_entries_per_batch=_number(options, MAX_ENTRIES_PER_BATCH, int, 100_000),
+        poll_seconds=_number(options, POLL_SECONDS, float, 1.0),
+    )
+
+
+def _metadata_service(text: str) -> tuple[str, str]:
+    match = _URI.fullmatch(text)
+    if match is None:
+        raise OptionError(f"{METADATA_SERVICE_URI} is {text!r}: give zk+hierarchical://HOST:2181;HOST:2181/PATH/OF/LEDGERS")
+    return match.group(1).replace(";", ","), match.group(2)
+
+
+def _ledger_ids(text: str) -> tuple[int, ...]:
+    ids: list[int] = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        first, last = (int(match.group(1)), int(match.group(2) or match.group(1))) if match else (1, 0)
+        if first > last:
+            raise OptionError(f"{LEDGERS}: {part!r} is no ledger id and no range; write ids and ascending ranges, like 1,2,5-9")
+        ids.extend(range(first, last + 1))
+    return tuple(sorted(set(ids)))
+
+
+def _range(options: Mapping[str, str]) -> Range:
+    after, up_to, restart = (_lsn(options, name) for name in (AFTER_LSN, UP_TO_LSN, RESTART_LSN))
+    if restart is not None and (after is None or restart > after):
+        raise OptionError(f"{RESTART_LSN} is {restart}, {AFTER_LSN} {after}: a transaction that was open there began before it, or with it")
+    if after is not None and up_to is not None and up_to < after:
+        raise OptionError(f"{UP_TO_LSN} is {up_to}, which comes before {AFTER_LSN}, {after}: give a later one")
+    return Range(after, up_to, restart)
+
+
+def _lsn(options: Mapping[str, str], name: str) -> Lsn | None:
+    text = options.get(name)
+    if text is None:
+        return None
+    try:
+        return Lsn.parse(text)
+    except ValueError as error:
+        raise OptionError(f"{name}: {error}") from error
+
+
+def _number(options: Mapping[str, str], name: str, parse: Callable[[str], Value], default: Value) -> Value:
+    text = options.get(name)
+    if text is None:
+        return default
+    try:
+        value = parse(text)
+    except ValueError:
+        raise OptionError(f"{name} is {text!r}: give a number above 0") from None
+    if not value > 0:  # type: ignore[operator]
+        raise OptionError(f"{name} is {text!r}: give a number above 0")
+    return value
+
+
+def _truth(options: Mapping[str, str], name: str) -> bool:
+    text = options.get(name, "true").lower()
+    if text not in ("true", "false"):
+        raise OptionError(f"{name} is {text!r}: give true or false")
+    return text == "true"

@@ -1,0 +1,141 @@
+"""The data source `bookkeeper` of Spark. Register it once per session: `spark.dataSource.register(BookKeeperDataSource)`.
+
+With the option `ledgers` it gives entries as they are (ENTRIES), many tasks at once; with `tablespace` the committed changes of a HerdDB
+log (CHANGES), in the order of their commits, as a batch or as a stream. It never fences: open ledgers are read up to their LAC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition, SimpleDataSourceStreamReader
+from pyspark.sql.types import StructType
+
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, open_catalog
+from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pieces, last_confirmed, ledger_pieces, read_partition
+from herdkeeper_jobs.checkpoint.log_source import open_log
+from herdkeeper_jobs.datasource.log_range import LogRange, changes_in, log_range
+from herdkeeper_jobs.datasource.options import LEDGERS, OptionError, Range, SourceOptions, parse_options
+from herdkeeper_jobs.datasource.schema import CHANGES, ENTRIES, changes_to_batches
+from herdkeeper_jobs.datasource.stream import ChangeStreamReader
+from herdkeeper_jobs.wal.lsn import Lsn
+
+
+class BookKeeperDataSource(DataSource):
+    """`format("bookkeeper")`. The options are listed in `options` and in docs/change-data-capture.md."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What `format` takes."""
+        return "bookkeeper"
+
+    def schema(self) -> StructType:
+        """ENTRIES or CHANGES, by the options."""
+        return ENTRIES if self.parsed().ledger_ids else CHANGES
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - fixed by the options
+        """For `spark.read`."""
+        options = self.parsed()
+        return EntryReader(self, options) if options.ledger_ids else ChangeReader(self, options)
+
+    def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:  # noqa: N802, ARG002 - Spark's name
+        """For `spark.readStream`."""
+        options = self.parsed()
+        if options.ledger_ids:
+            raise OptionError(f"{LEDGERS} can't be streamed: a ledger ends; give tablespace and herdRoot")
+        return ChangeStreamReader(self.catalog, options)
+
+    def parsed(self) -> SourceOptions:
+        """The options as values."""
+        return parse_options(self.options)
+
+    def catalog(self, options: SourceOptions) -> AbstractContextManager[LedgerCatalog]:
+        """The cluster's metadata; a connection that the caller closes."""
+        return open_catalog(options.zookeeper, options.ledgers_root)
+
+
+@dataclass(frozen=True)
+class EntryPartition(InputPartition):
+    """What one task reads."""
+
+    spec: PartitionSpec
+
+
+class EntryReader(DataSourceReader):
+    """Entries of ledgers, cut into partitions of about equal numbers of entries."""
+
+    def __init__(self, source: BookKeeperDataSource, options: SourceOptions) -> None:
+        self._source = source
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        """Reads the metadata. Raises OptionError for a ledger that does not exist."""
+        options = self._options
+        with self._source.catalog(options) as catalog:
+            addresses = catalog.bookie_addresses()
+            read = list(catalog.read_many(options.ledger_ids))
+            pieces: list[LedgerPiece] = []
+            for item in read:
+                if isinstance(item, UndecodableMetadata):
+                    raise OptionError(f"{LEDGERS}: {item.reason}")
+                last = last_confirmed(item.metadata, addresses, options.read)
+                pieces.extend(ledger_pieces(item.metadata, *_bounds(item.metadata.ledger_id, last, options.range)))
+        known = {item.metadata.ledger_id for item in read if not isinstance(item, UndecodableMetadata)}
+        missing = [ledger_id for ledger_id in options.ledger_ids if ledger_id not in known]
+        if missing:
+            raise OptionError(f"{LEDGERS}: ledger {missing[0]} does not exist below {options.ledgers_root}")
+        specs = cut_pieces([_checked(piece, options) for piece in pieces], addresses, options.partitions, options.read)
+        return [EntryPartition(spec) for spec in specs]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Raises EntryUnreadableError, naming ledger, entry and what each replica said."""
+        if not isinstance(partition, EntryPartition):
+            return  # Spark asks once without a partition when there are none
+        yield from read_partition(partition.spec)
+
+
+@dataclass(frozen=True)
+class ChangePartition(InputPartition):
+    """A part of a log, read by one task: the order of commits is known to who reads all of it."""
+
+    range: LogRange
+
+
+class ChangeReader(DataSourceReader):
+    """The committed changes of a log between two LSNs."""
+
+    def __init__(self, source: BookKeeperDataSource, options: SourceOptions) -> None:
+        self._source = source
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        """Reads the metadata. Raises what `log_range` raises."""
+        options = self._options
+        with self._source.catalog(options) as catalog:
+            log = open_log(catalog, options.herd_root, options.tablespace)
+            return [ChangePartition(log_range(log, options.range, options, most=None))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Raises EntryUnreadableError and TransactionBeganEarlierError."""
+        if not isinstance(partition, ChangePartition):
+            return
+        yield from changes_to_batches(changes_in(partition.range))
+
+
+def _bounds(ledger_id: int, last: int, wanted: Range) -> tuple[int, int]:
+    """Last and first entry to read of a ledger; last -1 for nothing."""
+    first = 0
+    if wanted.after is not None and ledger_id <= wanted.after.ledger_id:
+        if ledger_id < wanted.after.ledger_id:
+            return -1, 0
+        first = wanted.after.entry_id + 1
+    if wanted.up_to is not None and Lsn(ledger_id, last) > wanted.up_to:
+        last = wanted.up_to.entry_id if ledger_id == wanted.up_to.ledger_id else -1
+    return last, first
+
+
+def _checked(piece: LedgerPiece, options: SourceOptions) -> LedgerPiece:
+    return replace(piece, digest=replace(piece.digest, checked=options.verify))

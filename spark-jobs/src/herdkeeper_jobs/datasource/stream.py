@@ -1,0 +1,109 @@
+"""A tablespace's log as an endless stream of committed changes.
+
+An offset is the last LSN that was read, and the restart LSN: the oldest BEGIN that was open there. Both are in Spark's own checkpoint, so
+that a query that starts again knows where to read from, whatever became of the process that ran it. One process reads a log, in order:
+which change is committed when is known to who has read all entries before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+import structlog
+from pyspark.sql.datasource import SimpleDataSourceStreamReader
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
+
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, MetadataUnavailableError
+from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
+from herdkeeper_jobs.checkpoint.log_source import open_log
+from herdkeeper_jobs.datasource.changes import CommittedChanges
+from herdkeeper_jobs.datasource.log_range import LogRange, changes_in, log_range
+from herdkeeper_jobs.datasource.options import Range, SourceOptions
+from herdkeeper_jobs.datasource.schema import changes_to_batches
+from herdkeeper_jobs.wal.lsn import Lsn
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """How far a stream has read. `restart` None: no transaction was open there; `position` None: nothing was read yet."""
+
+    position: Lsn | None
+    restart: Lsn | None
+
+    def to_document(self) -> dict[str, str]:
+        """As Spark keeps it."""
+        named = {"position": self.position, "restart": self.restart}
+        return {name: str(lsn) for name, lsn in named.items() if lsn is not None}
+
+    @staticmethod
+    def of(document: dict[str, str]) -> StreamOffset:
+        """Raises ValueError for what is no LSN."""
+        position, restart = document.get("position"), document.get("restart")
+        return StreamOffset(Lsn.parse(position) if position else None, Lsn.parse(restart) if restart else None)
+
+
+class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads on from an offset. Picklable: Spark sends it to the task that repeats a batch."""
+
+    def __init__(self, catalog: Callable[[SourceOptions], AbstractContextManager[LedgerCatalog]], options: SourceOptions) -> None:
+        self._catalog = catalog
+        self._options = options
+        self._stop_at: Lsn | None = options.range.up_to
+        self._known: tuple[StreamOffset, CommittedChanges] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without what was read: whoever gets it repeats a batch from its offsets."""
+        return {**self.__dict__, "_known": None}
+
+    def initialOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's name
+        """Where a new query begins: behind `afterLsn`, or at the log's first entry."""
+        return StreamOffset(self._options.range.after, self._options.range.restart).to_document()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """`trigger(availableNow=True)` ends with what is confirmed now."""
+        with self._catalog(self._options) as catalog:
+            end = open_log(catalog, self._options.herd_root, self._options.tablespace).confirmed_end()
+        self._stop_at = end if self._stop_at is None else min(end, self._stop_at)
+
+    def read(self, start: dict[str, str]) -> tuple[Iterator[pa.RecordBatch], dict[str, str]]:
+        """The changes that are committed in the next entries, and the offset behind them; the same offset when there are none.
+
+        Raises LogTruncatedError when entries behind the offset were dropped, EntryUnreadableError when no replica has an entry.
+        """
+        offset = StreamOffset.of(start)
+        known, self._known = self._known, None
+        # What this process read before need not be read again; after a failure everything is, from the restart LSN on.
+        goes_on = known is not None and known[0] == offset
+        try:
+            part = self._part(replace(offset, restart=None) if goes_on else offset, self._stop_at, self._options.max_entries_per_batch)
+        except (CheckpointRetryable, MetadataUnavailableError) as error:
+            _log.warning("the log can't be read now; it is tried again", tablespace=self._options.tablespace, reason=str(error))
+            part = None
+        if part is None or part.end is None or (offset.position is not None and part.end <= offset.position):
+            self._known = known
+            # Spark asks again at once.
+            time.sleep(self._options.poll_seconds)
+            return iter([]), start
+        committed = known[1] if known is not None and goes_on else CommittedChanges(offset.position)
+        batches = list(changes_to_batches(changes_in(part, committed)))
+        end = StreamOffset(part.end, committed.restart)
+        self._known = (end, committed)
+        # A list's iterator, since Spark copies it.
+        return iter(batches), end.to_document()
+
+    def readBetweenOffsets(self, start: dict[str, str], end: dict[str, str]) -> Iterator[pa.RecordBatch]:  # noqa: N802 - Spark's name
+        """The same changes again."""
+        part = self._part(StreamOffset.of(start), StreamOffset.of(end).position, None)
+        return changes_to_batches(changes_in(part))
+
+    def _part(self, offset: StreamOffset, up_to: Lsn | None, most: int | None) -> LogRange:
+        with self._catalog(self._options) as catalog:
+            log = open_log(catalog, self._options.herd_root, self._options.tablespace)
+            return log_range(log, Range(offset.position, up_to, offset.restart), self._options, most)

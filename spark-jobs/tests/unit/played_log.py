@@ -1,0 +1,108 @@
+"""A tablespace's log on played bookies, and a data source that finds it in a file instead of in ZooKeeper.
+
+Spark plans and reads in processes of their own, so what is played has to be found from there: the option `played` names the file.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kazoo.exceptions import NoNodeError
+from played_bookie import CRC32C, PlayedBookie, ledger
+
+from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper.formats.bookkeeper_entry import Entry
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.formats.herddb_log_entry import LogEntry, encode_log_entry
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
+from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
+from herdkeeper_jobs.datasource import BookKeeperDataSource
+from herdkeeper_jobs.datasource.options import SourceOptions
+
+TABLESPACE = TablespaceRecord("0ab", "demo", "n0", ("n0",), 1, 60000)
+NAMES = ("b0", "b1", "b2")
+
+
+@dataclass
+class PlayedMetadata:
+    """What ZooKeeper would tell; `client` is itself, since only `get` is used of it."""
+
+    addresses: dict[str, BookieAddress]
+    ledgers: dict[int, LedgerMetadata] = field(default_factory=dict)
+    active: list[int] = field(default_factory=list)
+    first: int = -1
+
+    @property
+    def client(self) -> PlayedMetadata:
+        return self
+
+    def get(self, path: str) -> tuple[bytes, None]:
+        if path == "/db/herd/tableSpaces/demo":
+            return encode_tablespace(TABLESPACE), None
+        if path == "/db/herd/ledgers/0ab":
+            times = [1] * len(self.active)
+            document = {"activeLedgers": self.active, "ledgersTimestamps": times, "firstLedger": self.first, "zkVersion": 1}
+            return json.dumps(document).encode(), None
+        raise NoNodeError
+
+    def read_many(self, ids: Sequence[int]) -> Iterator[VersionedMetadata]:
+        return (VersionedMetadata(self.ledgers[ledger_id], 0) for ledger_id in ids if ledger_id in self.ledgers)
+
+    def bookie_addresses(self) -> dict[str, BookieAddress]:
+        return self.addresses
+
+
+class PlayedLog:
+    """A log that a test writes; every entry goes to all bookies."""
+
+    def __init__(self, bookies: Sequence[PlayedBookie], addresses: dict[str, BookieAddress], folder: Path) -> None:
+        self.bookies = bookies
+        self.metadata = PlayedMetadata(addresses)
+        self.file = folder / "played"
+
+    def write(self, ledger_id: int, entries: Sequence[LogEntry], *, closed: bool) -> None:
+        """Makes a ledger hold these entries. In an open one the last entry is not confirmed yet: the LAC trails by one."""
+        for bookie in self.bookies:
+            for entry_id, entry in enumerate(entries):
+                payload = encode_log_entry(entry)
+                bookie.entries[ledger_id, entry_id] = CRC32C.pack(Entry(ledger_id, entry_id, entry_id - 1, len(payload), payload))
+        self.metadata.ledgers[ledger_id] = ledger(ledger_id, len(entries) - 1 if closed else None, NAMES)
+        self.metadata.active = sorted({*self.metadata.active, ledger_id})
+        self.metadata.first = self.metadata.active[0] if self.metadata.first < 0 else self.metadata.first
+        self.save()
+
+    def drop(self, ledger_id: int) -> None:
+        """As HerdDB drops a ledger by its age."""
+        self.metadata.active.remove(ledger_id)
+        del self.metadata.ledgers[ledger_id]
+        self.save()
+
+    def save(self) -> None:
+        self.file.write_bytes(pickle.dumps(self.metadata))
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Those that every reader of the log needs."""
+        uri = "zk+hierarchical://z0:2181;z1:2181/bk/ledgers"
+        return {"metadataServiceUri": uri, "played": str(self.file), "timeoutSeconds": "5", "pollSeconds": "0.05"}
+
+
+class PlayedSource(BookKeeperDataSource):
+    """`format("played")`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "played"
+
+    def catalog(self, options: SourceOptions) -> object:  # type: ignore[override]
+        return found(Path(self.options["played"]))
+
+
+@contextmanager
+def found(file: Path) -> Iterator[PlayedMetadata]:
+    yield pickle.loads(file.read_bytes())

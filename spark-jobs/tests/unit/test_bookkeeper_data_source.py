@@ -1,0 +1,236 @@
+"""`spark.read.format("bookkeeper")` and `spark.readStream` against played bookies, on a real Spark."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from played_bookie import PlayedBookie, ledger, packed, served
+from played_log import NAMES, PlayedLog, PlayedSource
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, Row, SparkSession
+from test_wal_fold import Log, create, entry, insert, logs
+
+from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
+from herdkeeper_jobs.datasource.changes import Change, CommittedChanges, TransactionBeganEarlierError
+from herdkeeper_jobs.datasource.options import OptionError, parse_options
+from herdkeeper_jobs.datasource.schema import CHANGES, ENTRIES
+from herdkeeper_jobs.wal.lsn import Lsn
+
+ROOT = Path(__file__).parents[3]
+NOOP = entry(LogEntryType.NOOP, -1)
+URI = "zk+hierarchical://z0:2181;z1:2181/bk/ledgers"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[PlayedLog]:
+    bookies = [PlayedBookie(most_in_batch=50) for _ in NAMES]
+    with served(*bookies) as addresses:
+        yield PlayedLog(bookies, addresses, tmp_path)
+
+
+@pytest.fixture
+def played(spark: SparkSession) -> SparkSession:
+    spark.dataSource.register(PlayedSource)
+    return spark
+
+
+def read(spark: SparkSession, log: PlayedLog, **options: str) -> DataFrame:
+    return spark.read.format("played").options(**log.options, **options).load()
+
+
+def with_plain_ledgers(log: PlayedLog, *lasts: int) -> None:
+    for number, last in enumerate(lasts, start=1):
+        for bookie in log.bookies:
+            bookie.entries.update({(number, entry_id): packed(number, entry_id) for entry_id in range(last + 1)})
+        log.metadata.ledgers[number] = ledger(number, last, NAMES)
+    log.save()
+
+
+def lsns(rows: list[Row]) -> list[tuple[int, int]]:
+    return sorted((row["ledger_id"], row["entry_id"]) for row in rows)
+
+
+def test_ledgers_are_read_whole_in_as_many_partitions_as_asked_and_never_fenced(played: SparkSession, log: PlayedLog) -> None:
+    with_plain_ledgers(log, 99, 30, 4)
+    frame = read(played, log, ledgers="1,2-3", partitions="4")
+    assert frame.schema == ENTRIES
+    assert frame.rdd.getNumPartitions() == 4
+    rows = frame.collect()
+    assert lsns(rows) == [(number, entry_id) for number, last in ((1, 99), (2, 30), (3, 4)) for entry_id in range(last + 1)]
+    assert bytes(rows[0]["payload"]).decode() == f"{rows[0]['ledger_id']}/{rows[0]['entry_id']}"
+    assert {request[0] & 0xFFFF for bookie in log.bookies for request in bookie.requests} == {0}
+
+
+def test_a_part_of_ledgers_is_named_by_lsns(played: SparkSession, log: PlayedLog) -> None:
+    with_plain_ledgers(log, 9, 9, 9)
+    rows = read(played, log, ledgers="1-3", afterLsn="1,7", upToLsn="3,0").collect()
+    assert lsns(rows) == [(1, 8), (1, 9), *((2, entry_id) for entry_id in range(10)), (3, 0)]
+
+
+def test_the_replica_that_gave_an_entry_is_named_and_a_damaged_one_is_not_used(played: SparkSession, log: PlayedLog) -> None:
+    with_plain_ledgers(log, 20)
+    for number in (0, 1):
+        log.bookies[number].entries[1, 7] = log.bookies[number].entries[1, 7][:-1] + b"?"
+    rows = read(played, log, ledgers="1", partitions="1").collect()
+    assert [row["bookie"] for row in rows if row["entry_id"] == 7] == ["b2"]
+    assert lsns(rows) == [(1, entry_id) for entry_id in range(21)]
+
+
+def test_without_verification_bytes_come_as_they_are(played: SparkSession, log: PlayedLog) -> None:
+    with_plain_ledgers(log, 3)
+    for bookie in log.bookies:
+        bookie.entries[1, 2] = bookie.entries[1, 2][:-1] + b"?"
+    rows = read(played, log, ledgers="1", verify="false").collect()
+    assert [bytes(row["payload"]) for row in rows if row["entry_id"] == 2] == [b"1/?"]
+
+
+def test_an_entry_that_no_replica_has_fails_and_names_ledger_entry_and_each_replica(played: SparkSession, log: PlayedLog) -> None:
+    with_plain_ledgers(log, 9)
+    for bookie in log.bookies:
+        del bookie.entries[1, 5]
+    with pytest.raises(PySparkException) as caught:
+        read(played, log, ledgers="1").collect()
+    for words in ("entry 5 of ledger 1 cannot be read", "bookie b0 answered NO_ENTRY", "bookie b1", "bookie b2"):
+        assert words in str(caught.value)
+
+
+def test_a_ledger_that_does_not_exist_is_named(played: SparkSession, log: PlayedLog) -> None:
+    with_plain_ledgers(log, 9)
+    with pytest.raises(PySparkException, match="ledger 8 does not exist below /bk/ledgers"):
+        read(played, log, ledgers="1,8").collect()
+
+
+def test_a_log_is_read_as_committed_changes_in_the_order_of_their_commits(played: SparkSession, log: PlayedLog) -> None:
+    log.write(3, [NOOP, create("t", "u"), entry(LogEntryType.BEGIN, 1), insert("t", b"a", b"early", 1)], closed=True)
+    rest = [NOOP, insert("t", b"b", b"alone"), entry(LogEntryType.BEGIN, 2), insert("t", b"c", b"never", 2)]
+    ends = [entry(LogEntryType.COMMIT, 1), entry(LogEntryType.ROLLBACK, 2), insert("t", b"z", b"not confirmed")]
+    log.write(5, rest + ends, closed=False)
+    frame = read(played, log, tablespace="demo", herdRoot="/db/herd")
+    assert frame.schema == CHANGES
+    assert [(row["operation"], bytes(row["row_key"]), row["commit_ledger_id"], row["commit_entry_id"]) for row in frame.collect()] == [
+        ("CREATE_TABLE", b"", 3, 1),
+        ("INSERT", b"b", 5, 1),
+        ("INSERT", b"a", 5, 4),
+    ]
+    assert {request[0] & 0xFFFF for bookie in log.bookies for request in bookie.requests} == {0}
+
+
+def stream(spark: SparkSession, log: PlayedLog, folder: Path, **options: str) -> list[tuple[str, int]]:
+    """What a query that ends with what is confirmed now has put into its sink since it was first started: (key, commit's entry)."""
+    frame = spark.readStream.format("played").options(**log.options, tablespace="demo", herdRoot="/db/herd", **options).load()
+    query = (
+        frame.writeStream.format("parquet")
+        .option("path", str(folder / "sink"))
+        .option("checkpointLocation", str(folder / "progress"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination(120)
+    rows = spark.read.schema(CHANGES).parquet(str(folder / "sink")).orderBy("commit_ledger_id", "commit_entry_id", "ledger_id", "entry_id")
+    return [(bytes(row["row_key"]).decode(), row["commit_entry_id"]) for row in rows.collect()]
+
+
+def test_a_stream_goes_on_where_it_stopped_over_ledgers_and_open_transactions(played: SparkSession, log: PlayedLog, tmp_path: Path) -> None:
+    first = [NOOP, insert("t", b"a", b"1"), entry(LogEntryType.BEGIN, 7), insert("t", b"b", b"2", 7), insert("t", b"c", b"3"), NOOP]
+    log.write(3, first, closed=False)
+    # batches of two entries: the transaction's entries are read again in each of them that begins behind it
+    assert stream(played, log, tmp_path, maxEntriesPerBatch="2") == [("a", 1), ("c", 4)]
+    log.write(3, first, closed=True)
+    log.write(9, [NOOP, entry(LogEntryType.COMMIT, 7), insert("t", b"d", b"4"), NOOP], closed=False)
+    assert stream(played, log, tmp_path, maxEntriesPerBatch="2") == [("a", 1), ("c", 4), ("b", 1), ("d", 2)]
+
+
+def test_the_example_decodes_rows_by_the_definitions_that_come_with_them(
+    played: SparkSession, log: PlayedLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key, value = (5).to_bytes(8, "big"), bytes([1, 0, 2]) + b"hi"
+    log.write(3, [NOOP, create("t", "u"), insert("t", key, value), entry(LogEntryType.DELETE, 0, "t", key), NOOP], closed=True)
+    example = runpy.run_path(str(ROOT / "examples/change_data_capture.py"))
+    example["show"](read(played, log, tablespace="demo", herdRoot="/db/herd"), 0)
+    assert capsys.readouterr().out.splitlines() == [
+        "3,1 CREATE_TABLE t",
+        "3,2 INSERT t {'k': 5, 'v': 'hi'}",
+        "3,3 DELETE t {'k': 5, 'v': None}",
+    ]
+
+
+def test_a_stream_that_comes_too_late_says_so(played: SparkSession, log: PlayedLog, tmp_path: Path) -> None:
+    log.write(3, [NOOP, insert("t", b"a", b"1"), NOOP], closed=False)
+    assert stream(played, log, tmp_path) == [("a", 1)]
+    log.write(3, [NOOP, insert("t", b"a", b"1"), NOOP, insert("t", b"lost", b"1")], closed=True)
+    log.write(4, [NOOP, insert("t", b"b", b"1"), NOOP], closed=False)
+    log.drop(3)
+    with pytest.raises(PySparkException, match=r"LogTruncatedError.*read from ledger 3 on, but it begins with ledger 4 now"):
+        stream(played, log, tmp_path)
+
+
+def test_a_stream_from_the_beginning_of_a_log_that_has_lost_it_is_refused(played: SparkSession, log: PlayedLog, tmp_path: Path) -> None:
+    log.write(3, [NOOP], closed=True)
+    log.write(4, [NOOP, insert("t", b"b", b"1"), NOOP], closed=False)
+    log.drop(3)
+    with pytest.raises(PySparkException, match="LogTruncatedError"):
+        stream(played, log, tmp_path)
+    assert stream(played, log, tmp_path / "other", afterLsn="4,0") == [("b", 1)]
+
+
+def committed(log: Log, after: Lsn | None = None) -> list[Change]:
+    changes = CommittedChanges(after)
+    return [change for lsn, item in log for change in changes.add(lsn, item)]
+
+
+@given(logs(), st.data())
+def test_a_log_that_is_read_in_two_parts_gives_the_same_changes_as_in_one(log: Log, data: st.DataObject) -> None:
+    if not log:
+        return
+    cut = data.draw(st.integers(0, len(log) - 1))
+    first = CommittedChanges(None)
+    before = [change for lsn, item in log[: cut + 1] for change in first.add(lsn, item)]
+    restart = first.restart or log[cut][0]
+    again = [(lsn, item) for lsn, item in log if lsn >= restart]
+    assert before + committed(again, after=log[cut][0]) == committed(log)
+
+
+def test_a_transaction_that_began_before_the_part_that_is_read_is_an_error_only_when_it_commits() -> None:
+    tail: list[LogEntry] = [insert("t", b"a", b"1", 5), entry(LogEntryType.ROLLBACK, 5), entry(LogEntryType.COMMIT, 6)]
+    changes = CommittedChanges(Lsn(1, 0))
+    assert [list(changes.add(Lsn(1, number), item)) for number, item in enumerate(tail[:2], 1)] == [[], []]
+    with pytest.raises(TransactionBeganEarlierError, match=r"transaction 6 commits at 1,3.* give restartLsn"):
+        list(changes.add(Lsn(1, 3), tail[2]))
+
+
+def test_a_truncate_that_an_open_transaction_blocks_is_no_change() -> None:
+    begun = [entry(LogEntryType.BEGIN, 1), insert("t", b"a", b"1", 1), entry(LogEntryType.TRUNCATE, 0, "t")]
+    assert committed([(Lsn(1, number), item) for number, item in enumerate(begun)]) == []
+    assert [change.entry.table for change in committed([(Lsn(1, 0), entry(LogEntryType.TRUNCATE, 0, "t"))])] == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, "metadataServiceUri is '': give zk\\+hierarchical://"),
+        ({"metadataServiceUri": URI}, "give exactly one of ledgers .* and tablespace"),
+        ({"metadataServiceUri": URI, "ledgers": "1", "tablespace": "t"}, "give exactly one of ledgers"),
+        ({"metadataServiceUri": URI, "ledgers": "9-5"}, "ledgers: '9-5' is no ledger id and no range"),
+        ({"metadataServiceUri": URI, "tablespace": "t"}, "herdRoot is ''"),
+        ({"metadataServiceUri": URI, "ledgers": "1", "afterLsn": "yesterday"}, "afterLsn: 'yesterday' is no LSN"),
+        ({"metadataServiceUri": URI, "ledgers": "1", "restartLsn": "1,1"}, "restartLsn is 1,1, afterLsn None"),
+        ({"metadataServiceUri": URI, "ledgers": "1", "afterLsn": "2,1", "upToLsn": "1,1"}, "upToLsn is 1,1, which comes before"),
+        ({"metadataServiceUri": URI, "ledgers": "1", "partitions": "0"}, "partitions is '0': give a number above 0"),
+        ({"metadataServiceUri": URI, "ledgers": "1", "bytesPerSecondPerBookie": "fast"}, "bytesPerSecondPerBookie is 'fast'"),
+        ({"metadataServiceUri": URI, "ledgers": "1", "verify": "maybe"}, "verify is 'maybe': give true or false"),
+    ],
+)
+def test_an_option_that_is_wrong_is_named_with_its_value_and_the_fix(options: dict[str, str], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        parse_options(options)
+
+
+def test_a_bookies_budget_is_divided_among_the_partitions_that_read_from_it() -> None:
+    options = parse_options({"metadataServiceUri": URI, "ledgers": "1", "bytesPerSecondPerBookie": "1000", "partitions": "4"})
+    assert (options.zookeeper, options.ledgers_root) == ("z0:2181,z1:2181", "/bk/ledgers")
+    assert options.read.bytes_per_second_per_bookie == 250
