@@ -1,4 +1,4 @@
-"""The audit finds nothing on a healthy cluster, and exactly what was taken away from a bookie's disk."""
+"""The audit finds nothing on a healthy cluster, and exactly what was taken away from a bookie's disk; told to repair it, it does."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 FIRST, LAST = 20, 24
 
 
-def audited(stack: Stack, name: str, executors: int = 0) -> Object:
+def audited(stack: Stack, name: str, executors: int = 0, repair: str = "Report") -> Object:
     """The status of an audit that has ended; with executors, these were seen as pods meanwhile."""
     audit = yaml.safe_load((REPOSITORY / "examples/audit.yaml").read_text())
     audit["metadata"]["name"] = name
+    audit["spec"]["repair"] = repair
     if executors:
         audit["spec"]["job"]["executors"] = {"instances": executors, "cpu": "100m"}
     stack.kubectl.apply(json.dumps(audit))
@@ -30,7 +31,7 @@ def audited(stack: Stack, name: str, executors: int = 0) -> Object:
     return status
 
 
-def test_a_healthy_cluster_has_no_findings_and_dropped_entries_are_named_exactly(stack: Stack) -> None:
+def test_a_healthy_cluster_has_no_findings_dropped_entries_are_named_exactly_and_repaired(stack: Stack) -> None:
     healthy = audited(stack, "healthy", executors=2)
     assert healthy.get("findings", []) == []
     assert healthy["findingsTotal"] == 0
@@ -53,6 +54,31 @@ def test_a_healthy_cluster_has_no_findings_and_dropped_entries_are_named_exactly
     ]
     assert damaged["findingsTotal"] == 1
 
+    # an open ledger is left alone; a new leader closes it
+    still_open = audited(stack, "too-early", repair="Repair")
+    assert [finding["repair"] for finding in still_open["findings"]] == ["Refused"]
+    close_first_ledger(stack)
+    repaired = audited(stack, "repaired", repair="Repair")
+    assert [(finding["severity"], finding["repair"]) for finding in repaired["findings"]] == [("UnderReplicated", "Repaired")]
+    assert (repaired["replicasRepaired"], repaired["findingsNotRepaired"]) == (LAST - FIRST + 1, 0)
+    assert audited(stack, "whole-again")["findingsTotal"] == 0
+
+
+def close_first_ledger(stack: Stack) -> None:
+    """Deletes the leader's pod: whoever leads next closes the ledger that the former leader wrote."""
+    tablespace = stack.kubectl.get("tablespace", "flights")
+    assert tablespace is not None
+    stack.kubectl.run("delete", "pod", str(tablespace["status"]["leader"]))
+    wait_for("the end of the first ledger", lambda: first_ledger(stack)["closed"] or Pending("it is open"), Limit(300), say)
+    stack.wait_until_ready()
+
+
+def first_ledger(stack: Stack) -> Object:
+    cluster = stack.kubectl.get("bookkeepercluster", "bk")
+    assert cluster is not None
+    found: Object = json.loads(stack.tools.run("first_ledger", "--ledgers-root", cluster["status"]["ledgersRoot"]))
+    return found
+
 
 def executors_of(stack: Stack, name: str, wanted: int) -> bool | Pending:
     """Whether the driver's executors run as pods of their own."""
@@ -66,7 +92,7 @@ def dropped(stack: Stack) -> Loss:
     """Entries of the log's first ledger, on the first bookie that holds it."""
     cluster = stack.kubectl.get("bookkeepercluster", "bk")
     assert cluster is not None
-    found = json.loads(stack.tools.run("first_ledger", "--ledgers-root", cluster["status"]["ledgersRoot"]))
+    found = first_ledger(stack)
     number = next(bookie["number"] for bookie in cluster["status"]["bookies"] if bookie["bookieId"] == found["bookies"][0])
     loss = Loss("bk", number, found["ledger"], FIRST, LAST)
     say(f"taking entries {FIRST}..{LAST} of ledger {loss.ledger} away from {found['bookies'][0]}")

@@ -1,6 +1,6 @@
 """Which ledger a tablespace's log begins with, and who holds it: `python3 -m herdkeeper_e2e.first_ledger --ledgers-root PATH`.
 
-Prints one JSON object: the ledger's id and the bookies of its first segment.
+Prints one JSON object: the ledger's id, the bookies of its first segment, and whether it is closed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from herdkeeper_e2e.session import Session, SettingError, open_session
 
 
 def first_ledger(session: Session, ledgers_root: str) -> dict[str, object]:
-    """Id and bookies. Raises what kazoo and the decoders raise."""
+    """Id, bookies and whether it is closed. Raises what kazoo and the decoders raise."""
     from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, identify
 
     zookeeper, root = session.finder.zookeeper, session.finder.herd_root
@@ -24,7 +24,7 @@ def first_ledger(session: Session, ledgers_root: str) -> dict[str, object]:
     found = identify(zookeeper, ledgers_root).read_ledger_metadata(ledger)
     if not isinstance(found, VersionedMetadata):
         raise LookupError(f"the metadata of ledger {ledger} can't be read: {found}")
-    return {"ledger": ledger, "bookies": list(found.metadata.segments[0].bookies)}
+    return {"ledger": ledger, "bookies": list(found.metadata.segments[0].bookies), "closed": found.metadata.closed}
 
 
 def main() -> int:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress, decode_bookie_address
-from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, Entry, entry_digest
+from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, Entry, entry_digest, master_key
 from herdkeeper.formats.bookkeeper_layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of, ledger_path
 from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerState, Segment, decode_ledger_metadata
 from herdkeeper.formats.bookkeeper_protocol import (
+    AddResponse,
     BatchRead,
     BatchReadResponse,
     ReadCode,
@@ -22,6 +25,7 @@ from herdkeeper.formats.bookkeeper_protocol import (
     decode_length,
     decode_response,
     read_request,
+    recovery_add_request,
 )
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.formats.protobuf_text import read_text_fields
@@ -210,7 +214,7 @@ def test_a_batch_response_is_split_into_its_entries(entries: list[bytes]) -> Non
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        ("02010000" + "00000000" + "00" * 16, "response to operation 1"),
+        ("02050000" + "00000000" + "00" * 16, "response to operation 5, expected READ, BATCH_READ or ADD"),
         ("02020000" + "0000004d" + "00" * 16, "response code 77 is unknown"),
         ("02070000" + "00000000" + "00" * 24 + "00000009" + "aa", "an entry of 9 bytes, 1 are left"),
     ],
@@ -218,6 +222,31 @@ def test_a_batch_response_is_split_into_its_entries(entries: list[bytes]) -> Non
 def test_a_response_that_makes_no_sense_is_refused(frame: str, message: str) -> None:
     with pytest.raises(MalformedDataError, match=message):
         decode_response(bytes.fromhex(frame))
+
+
+def test_an_add_of_recovery_carries_its_flag_the_master_key_and_the_entry_as_it_is() -> None:
+    key = master_key(b"herddb")
+    assert key == hashlib.sha1(b"ledgerherddb").digest()
+    assert recovery_add_request(key, b"entry").hex() == "0000001d" + "02010002" + key.hex() + b"entry".hex()
+    with pytest.raises(ValueError, match="master key of 3 bytes: expected 20"):
+        recovery_add_request(b"key", b"entry")
+
+
+def test_the_answer_to_an_add_names_the_entry() -> None:
+    fenced = bytes.fromhex("02010000" + "00000068" + "0000000000000005" + "0000000000000009")
+    assert decode_response(fenced) == AddResponse(ReadCode.FENCED, 5, 9)
+
+
+def test_a_digest_that_is_not_checked_still_says_whose_entry_it_is() -> None:
+    entry = Entry(5, 9, 8, 100, b"data")
+    digest = entry_digest(DigestType.CRC32C)
+    damaged = digest.pack(entry)[:-1] + b"?"
+    with pytest.raises(DigestMismatchError):
+        digest.verify_as(5, 9, damaged)
+    unchecked = replace(digest, checked=False)
+    assert unchecked.verify_as(5, 9, damaged).payload == b"dat?"
+    with pytest.raises(DigestMismatchError, match="it is entry 9 of ledger 5"):
+        unchecked.verify_as(5, 8, damaged)
 
 
 def test_a_frame_shorter_than_a_header_is_refused() -> None:

@@ -9,12 +9,14 @@ import yaml
 from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready, with_status
 
 from herdkeeper.api.tablespace import ReplicaStatus
+from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
+from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper.domain.observed.job import JobObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.plan.action import Apply
 from herdkeeper.plan.job import plan_audit, plan_checkpoint
 from herdkeeper.schema.defaulting import stored
-from herdkeeper.status.job import summarize_checkpoint
+from herdkeeper.status.job import audit_fields, summarize_checkpoint
 
 CHECKPOINT, AUDIT = (
     next(stored(document, "demo") for document in yaml.safe_load_all((EXAMPLES / file).read_text()) if document["kind"] == kind)
@@ -72,6 +74,32 @@ def test_a_checkpoint_waits_for_what_it_needs(seen, reason):
 def test_an_audit_runs_also_on_a_cluster_that_is_not_ready_since_that_is_when_it_is_needed():
     unready = bookkeeper_serving().model_copy(update={"status": bookkeeper_serving().status.model_copy(update={"conditions": ()})})
     assert arguments(plan_audit(AUDIT, replace(SEEN, bookkeeper=unready), "spark:1"))
+
+
+@pytest.mark.parametrize(("repair", "expected"), [(None, False), ("Report", False), ("Repair", True)])
+def test_an_audit_writes_only_where_the_resource_says_so(repair, expected):
+    audit = AUDIT if repair is None else AUDIT.model_copy(update={"spec": AUDIT.spec.model_copy(update={"repair": repair})})
+    given = arguments(plan_audit(audit, SEEN, "spark:1"))
+    assert ("--repair" in given) is expected
+    if expected:
+        assert given[given.index("--repair") + 1] == "repair"
+
+
+def test_an_audits_status_tells_what_became_of_each_finding():
+    refused = Finding(
+        FindingKind.MISSING, Severity.CRITICAL, 3, 5, 6, "b1", 0, 3, 0, repair=RepairOutcome.REFUSED, repair_detail="no good replica"
+    )
+    summary = AuditSummary("r", JobOutcome.SUCCEEDED, copies_repaired=4, not_repaired=1, findings=(refused,))
+    fields = audit_fields(AuditSummary.from_json(summary.to_json()))
+    assert (fields["replicasRepaired"], fields["findingsNotRepaired"]) == (4, 1)
+    assert (fields["findings"][0]["repair"], fields["findings"][0]["repairDetail"]) == ("Refused", "no good replica")
+
+
+def test_the_status_of_an_audit_that_only_reports_says_nothing_about_repairs():
+    missing = Finding(FindingKind.MISSING, Severity.CRITICAL, 3, 5, 6, "b1", 0, 3, 0)
+    fields = audit_fields(AuditSummary("r", JobOutcome.SUCCEEDED, findings=(missing,)))
+    assert not {"replicasRepaired", "findingsNotRepaired"} & fields.keys()
+    assert "repair" not in fields["findings"][0]
 
 
 def test_the_result_of_a_run_stays_when_its_job_and_pods_are_gone():

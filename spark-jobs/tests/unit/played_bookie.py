@@ -1,4 +1,4 @@
-"""A bookie that is played: it speaks the read protocol over a real socket and can be told to misbehave."""
+"""A bookie that is played: it speaks the protocol of reads and of recovery's adds over a real socket and can be told to misbehave."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 import socketserver
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -54,15 +54,48 @@ class PlayedBookie:
     most_in_batch: int = 7
     requests: list[tuple[int, int, int]] = field(default_factory=list)
     """(operation and flags, ledger, entry)."""
+    master_keys: dict[int, bytes] = field(default_factory=dict)
+    """By ledger; one that it does not know keeps the key of its first add, as a real bookie does."""
+    fenced: set[int] = field(default_factory=set)
+    read_only: bool = False
+    reads_until_flush: int = 0
+    """So many reads still see what was there before an add (SortedLedgerStorage)."""
+    on_add: Callable[[int, int], None] = lambda ledger_id, entry_id: None
+    unflushed: dict[tuple[int, int], bytes] = field(default_factory=dict)
 
     def answer(self, frame: bytes) -> bytes:
         """A response frame."""
+        if frame[1] == 1:
+            return self._answer_add(frame)
         header, ledger_id, entry_id = struct.unpack_from(">iqq", frame)
         self.requests.append((header & 0xFFFFFF, ledger_id, entry_id))
         if header >> 16 & 0xFF == 7:
             return self._answer_batch(frame, header, (ledger_id, entry_id))
         code, data = self._read(ledger_id, entry_id)
         return _framed(struct.pack(">iiqq", header, code.value, ledger_id, entry_id) + data)
+
+    def _answer_add(self, frame: bytes) -> bytes:
+        header, key, data = int.from_bytes(frame[:4], "big"), frame[4:24], frame[24:]
+        ledger_id, entry_id = struct.unpack_from(">qq", data)
+        self.requests.append((header & 0xFFFFFF, ledger_id, entry_id))
+        code = self._add(header & 0xFFFF, ledger_id, key)
+        if code is ReadCode.OK:
+            self.on_add(ledger_id, entry_id)
+            (self.unflushed if self.reads_until_flush else self.entries)[ledger_id, entry_id] = data
+        return _framed(struct.pack(">iiqq", header & 0x7FFF0000, code.value, ledger_id, entry_id))
+
+    def _add(self, flags: int, ledger_id: int, key: bytes) -> ReadCode:
+        if self.read_only:
+            return ReadCode.READ_ONLY
+        if self.master_keys.setdefault(ledger_id, key) != key:
+            return ReadCode.UNAUTHORIZED
+        return ReadCode.FENCED if ledger_id in self.fenced and not flags & 2 else ReadCode.OK
+
+    def _flush(self) -> None:
+        self.reads_until_flush = max(0, self.reads_until_flush - 1)
+        if not self.reads_until_flush:
+            self.entries.update(self.unflushed)
+            self.unflushed.clear()
 
     def _answer_batch(self, frame: bytes, header: int, first: tuple[int, int]) -> bytes:
         request_id, most, _ = struct.unpack_from(">qiq", frame, 20)
@@ -75,6 +108,8 @@ class PlayedBookie:
         return _framed(struct.pack(">iiqqq", header, 0 if body else code.value, *first, request_id) + body)
 
     def _read(self, ledger_id: int, entry_id: int) -> tuple[ReadCode, bytes]:
+        if self.unflushed:
+            self._flush()
         if self.busy_for > 0:
             self.busy_for -= 1
             return ReadCode.TOO_MANY_REQUESTS, b""

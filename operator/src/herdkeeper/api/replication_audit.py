@@ -34,6 +34,11 @@ class ReplicationAuditSpec(Model):
     bytes_per_second_per_bookie: Quantity | None = Field(
         None, description="Most bytes per second read from one bookie; unlimited when absent."
     )
+    repair: Literal["Report", "Repair"] = Field(
+        "Report",
+        description="Report: nothing is written. Repair: missing and damaged entries of closed ledgers are written again from a replica "
+        "whose digest was verified, under BookKeeper's replication lock, and read back.",
+    )
     destination: Destination | None = Field(None, description="Where the findings go as Parquet; the status has a summary in any case.")
     job: SparkJob = Field(SparkJob(), description="How the Spark job runs.")
 
@@ -47,6 +52,8 @@ class FindingStatus(Model):
     first_entry: int | None = Field(None, description="First entry; absent where a whole ledger is meant.")
     last_entry: int | None = Field(None, description="Last entry.")
     bookie_id: str | None = Field(None, description="Bookie; absent where a ledger's metadata is meant.")
+    repair: str | None = Field(None, description="With repair: Repair, what became of it: Repaired, Refused or Failed.")
+    repair_detail: str | None = Field(None, description="Why it was refused, or failed.")
 
 
 class ReplicationAuditStatus(JobStatus):
@@ -58,6 +65,8 @@ class ReplicationAuditStatus(JobStatus):
     bytes: int | None = Field(None, description="Bytes read.")
     findings_total: int | None = Field(None, description="Findings in all.")
     findings: tuple[FindingStatus, ...] = Field((), description="The first findings.")
+    replicas_repaired: int | None = Field(None, description="Replicas of entries that were written again and read back.")
+    findings_not_repaired: int | None = Field(None, description="Findings that were to be repaired and are not.")
 
 
 class ReplicationAudit(Resource):

@@ -90,6 +90,7 @@ def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str
         *("--ledgers-root", source.ledgers_root),
         *(("--ledgers", ",".join(map(str, spec.ledgers))) if spec.ledgers else ()),
         *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
+        *(("--repair", "repair") if spec.repair == "Repair" else ()),
         *(("--output", DESTINATION) if spec.destination else ()),
     )
     claim = spec.destination.persistent_volume_claim.claim_name if spec.destination else None

@@ -38,6 +38,19 @@ class Severity(StrEnum):
     """The copies could not be looked at."""
 
 
+class RepairOutcome(StrEnum):
+    """What became of a finding that an audit was told to repair."""
+
+    REPAIRED = "Repaired"
+    """Every entry was written from a verified replica and read back."""
+    WOULD_REPAIR = "WouldRepair"
+    """A dry run: every entry has a verified replica to write from."""
+    REFUSED = "Refused"
+    """Nothing was written for at least one entry, since that would be wrong or there is nothing good to write; the detail says which."""
+    FAILED = "Failed"
+    """Something was written and could not be read back, or the lock was lost."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """Entries `first_entry_id`..`last_entry_id` (both inclusive) of one segment of a ledger, on one bookie.
@@ -59,3 +72,6 @@ class Finding:
     expected_copies: int | None = None
     actual_copies: int | None = None
     detail: str = ""
+    repair: RepairOutcome | None = None
+    """None: nobody was told to repair it."""
+    repair_detail: str = ""

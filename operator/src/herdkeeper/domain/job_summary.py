@@ -143,6 +143,10 @@ class AuditSummary:
     under_replicated: int = 0
     pending: int = 0
     unknown: int = 0
+    copies_repaired: int = 0
+    """Copies that were written from a verified replica and read back."""
+    not_repaired: int = 0
+    """Findings that were to be repaired and are not."""
     findings: tuple[Finding, ...] = ()
     findings_omitted: int = 0
     """How many findings did not fit into the message."""

@@ -76,6 +76,11 @@ class EntryDigest:
         return header + self.compute(header, entry.payload) + entry.payload
 
 
+def master_key(password: bytes) -> bytes:
+    """What a bookie wants to see before it adds to a ledger: SHA1 of `ledger` and the password."""
+    return hashlib.sha1(b"ledger" + password).digest()  # noqa: S324 - BookKeeper's format, not ours to choose
+
+
 def entry_digest(digest_type: DigestType, password: bytes = b"") -> EntryDigest:
     """The digest of a ledger's entries. Only HMAC needs the password, which the ledger's metadata carries in clear."""
     match digest_type:

@@ -1,9 +1,12 @@
-"""The frames of BookKeeper's wire protocol, version 2, as far as a reader needs it.
+"""The frames of BookKeeper's wire protocol, version 2, as far as a reader, and a repair of closed ledgers, needs it.
 
 A frame is a big-endian 32-bit length and that many bytes; a request begins with `version << 24 | operation << 16 | flags`. READ asks for
 one entry, and for the last one that the bookie has when the entry id is -1. BATCH_READ (bookies from 4.17) asks for a run; the bookie
 ends it at the first entry that it lacks, or when the size is reached. The only flag that a read can carry is the one that fences the
-ledger: no function here can set it. Source: BookieProtocol and BookieProtoEncoding of BookKeeper 4.18.0.
+ledger: no function here can set it. ADD is there only as recovery's: it carries the ledger's master key, then the entry as bookies
+store it, and is accepted on a fenced ledger. A bookie that knows the ledger refuses another key; one that
+doesn't keeps whichever comes first.
+Source: BookieProtocol and BookieProtoEncoding of BookKeeper 4.18.0.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from herdkeeper.formats.java_data import MalformedDataError
 
 _VERSION = 2
 _NO_FLAGS = 0
+_RECOVERY_ADD = 0x2
 _READ_REQUEST = struct.Struct(">iiqq")
 _BATCH_REQUEST = struct.Struct(">iiqqqiq")
 _READ_RESPONSE = struct.Struct(">iiqq")
@@ -25,11 +29,13 @@ _LENGTH = struct.Struct(">i")
 LAST_ENTRY = -1
 """As the entry id of a READ: the last entry that this bookie has of the ledger."""
 LENGTH_BYTES = _LENGTH.size
+MASTER_KEY_BYTES = 20
 
 
 class Operation(Enum):
-    """The operations of a reader."""
+    """The operations that are used here."""
 
+    ADD = 1
     READ = 2
     BATCH_READ = 7
 
@@ -76,6 +82,26 @@ class BatchReadResponse:
     entries: tuple[bytes, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class AddResponse:
+    """The answer to an ADD: the entry is on the bookie's disk when the code is OK."""
+
+    code: ReadCode
+    ledger_id: int
+    entry_id: int
+
+
+def recovery_add_request(master_key: bytes, data: bytes) -> bytes:
+    """A whole ADD frame of recovery; `data` is the entry with its header and digest, which name ledger and entry.
+
+    Raises ValueError for a master key of another length.
+    """
+    if len(master_key) != MASTER_KEY_BYTES:
+        raise ValueError(f"master key of {len(master_key)} bytes: expected {MASTER_KEY_BYTES}")
+    body = struct.pack(">i", _header(Operation.ADD) | _RECOVERY_ADD) + master_key + data
+    return _LENGTH.pack(len(body)) + body
+
+
 def read_request(ledger_id: int, entry_id: int) -> bytes:
     """A whole READ frame."""
     return _READ_REQUEST.pack(_READ_REQUEST.size - LENGTH_BYTES, _header(Operation.READ), ledger_id, entry_id)
@@ -106,15 +132,17 @@ def decode_length(data: bytes) -> int:
     return length
 
 
-def decode_response(frame: bytes) -> ReadResponse | BatchReadResponse:
+def decode_response(frame: bytes) -> ReadResponse | BatchReadResponse | AddResponse:
     """Decodes a frame without its length. Raises MalformedDataError for other operations and unknown codes."""
     header, code_number, ledger_id, entry_id = _READ_RESPONSE.unpack_from(frame)
     code = _code(code_number)
     operation = header >> 16 & 0xFF
     if operation == Operation.READ.value:
         return ReadResponse(code, ledger_id, entry_id, frame[_READ_RESPONSE.size :] if code is ReadCode.OK else b"")
+    if operation == Operation.ADD.value:
+        return AddResponse(code, ledger_id, entry_id)
     if operation != Operation.BATCH_READ.value:
-        raise MalformedDataError(f"response to operation {operation}, expected READ or BATCH_READ")
+        raise MalformedDataError(f"response to operation {operation}, expected READ, BATCH_READ or ADD")
     if code is not ReadCode.OK:
         return _failed_batch(frame, code, ledger_id, entry_id)
     request_id = int(_BATCH_RESPONSE.unpack_from(frame)[4])

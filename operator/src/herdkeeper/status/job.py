@@ -77,6 +77,8 @@ def audit_fields(summary: AuditSummary) -> dict[str, Any]:
             "firstEntry": finding.first_entry_id,
             "lastEntry": finding.last_entry_id,
             "bookieId": finding.bookie_id,
+            "repair": finding.repair.value if finding.repair else None,
+            "repairDetail": finding.repair_detail or None,
         }
         for finding in summary.findings
     ]
@@ -87,9 +89,14 @@ def audit_fields(summary: AuditSummary) -> dict[str, Any]:
         "replicas": summary.copies_verified,
         "bytes": summary.bytes_read,
         "durationSeconds": round(summary.duration_seconds, 1),
+        **({"replicasRepaired": summary.copies_repaired, "findingsNotRepaired": summary.not_repaired} if _told_to_repair(summary) else {}),
         "findingsTotal": len(findings) + summary.findings_omitted,
         "findings": [{key: value for key, value in finding.items() if value is not None} for finding in findings] or None,
     }
+
+
+def _told_to_repair(summary: AuditSummary) -> bool:
+    return bool(summary.copies_repaired or summary.not_repaired) or any(finding.repair for finding in summary.findings)
 
 
 def _observe(seen: JobObserved, job_name: str) -> _Run:

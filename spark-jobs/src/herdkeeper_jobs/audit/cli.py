@@ -1,4 +1,4 @@
-"""`herdkeeper-audit`: arguments, Spark, output and exit code of the replication audit.
+"""`herdkeeper-audit`: arguments, Spark, output and exit code of the replication audit, and of the repair of what it found.
 
 Exit codes: 0 done, whether anything was found or not; 2 the configuration is refused; 3 something was away, try again; 42 an invariant is
 violated, never retry. The summary goes to the standard output as its last line, and to the container's termination message.
@@ -29,12 +29,15 @@ from herdkeeper_jobs.audit.holding import Holding
 from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, LedgerFilter, audit
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
 from herdkeeper_jobs.audit.schema import HOLDINGS, findings_to_table, holdings_from_table, holdings_to_batch
-from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
+from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
+from herdkeeper_jobs.repair.rewrite import RepairSettings
+from herdkeeper_jobs.repair.run import RepairResult, repair
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
 from herdkeeper_jobs.termination_message import write_termination_message
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _ROWS_PER_BATCH = 10_000
+_REPORT, _DRY_RUN, _REPAIR = "report", "dry-run", "repair"
 _log = structlog.get_logger()
 
 
@@ -52,6 +55,7 @@ class AuditArguments:
     ledgers: LedgerFilter
     bytes_per_second_per_bookie: float
     timeout_seconds: float
+    repair: str
     output: Path | None
     spark: SparkSettings
 
@@ -94,11 +98,44 @@ def _run(arguments: AuditArguments) -> AuditSummary:
             result = audit(catalog, arguments.ledgers, budget, lambda tasks: run_on_spark(spark, tasks))
         finally:
             spark.stop()
+        result = repaired(catalog, result, arguments)
     if arguments.output is not None:
         _write_findings(arguments.output, arguments.run_id, result)
     for finding in result.findings:
         _log.warning("finding", **{key: value for key, value in _plain(finding).items() if value is not None})
     return replace(result.summary, run_id=arguments.run_id)
+
+
+def repaired(catalog: LedgerCatalog, result: AuditResult, arguments: AuditArguments) -> AuditResult:
+    """The result with what became of its findings, when they are to be repaired. Not in tasks: who holds the lock must write."""
+    if arguments.repair == _REPORT:
+        return result
+    settings = RepairSettings(
+        owner=f"herdkeeper-audit {arguments.run_id}",
+        dry_run=arguments.repair == _DRY_RUN,
+        timeout_seconds=arguments.timeout_seconds,
+        bytes_per_second_per_bookie=arguments.bytes_per_second_per_bookie,
+    )
+    done = repair(catalog, result.findings, settings)
+    summary = replace(
+        result.summary,
+        message=f"{result.summary.message}{_repair_sentence(done)}",
+        copies_repaired=done.copies_repaired,
+        not_repaired=len(done.not_repaired),
+        findings=done.findings,
+    )
+    return AuditResult(summary, done.findings)
+
+
+def _repair_sentence(done: RepairResult) -> str:
+    """What a person must know first stands first: what is not repaired, and why."""
+    failed = done.not_repaired
+    sentence = f"; {done.copies_repaired} copies repaired" if done.copies_repaired else ""
+    if failed:
+        first = failed[0]
+        where = f"ledger {first.ledger_id} on bookie {first.bookie_id}"
+        return f"; NOT REPAIRED: {len(failed)} findings, the first in {where}: {first.repair_detail}{sentence}"
+    return sentence
 
 
 def run_on_spark(spark: SparkSession, tasks: Sequence[AuditTask]) -> list[Holding]:
@@ -156,6 +193,12 @@ def _parser() -> argparse.ArgumentParser:
         "--bytes-per-second-per-bookie", type=float, metavar="N", help="upper limit of what is read from a bookie (default: none)"
     )
     parser.add_argument("--timeout-seconds", type=float, default=15.0, help="for a bookie to connect and to answer (default: %(default)s)")
+    parser.add_argument(
+        "--repair",
+        choices=(_REPORT, _DRY_RUN, _REPAIR),
+        default=_REPORT,
+        help="report what is found; say what would be repaired; or repair it (default: %(default)s)",
+    )
     parser.add_argument("--output", type=Path, metavar="DIR", help="write the findings as Parquet below this directory")
     add_spark_arguments(parser)
     return parser
@@ -178,6 +221,7 @@ def _validated(parsed: argparse.Namespace) -> AuditArguments:
         ledgers=parse_ledgers(parsed.ledgers),
         bytes_per_second_per_bookie=float("inf") if rate is None else rate,
         timeout_seconds=parsed.timeout_seconds,
+        repair=parsed.repair,
         output=parsed.output,
         spark=spark_settings(parsed),
     )

@@ -41,6 +41,8 @@ FINDINGS = StructType(
         StructField("expected_copies", IntegerType()),
         StructField("actual_copies", IntegerType()),
         StructField("detail", StringType(), nullable=False),
+        StructField("repair", StringType()),
+        StructField("repair_detail", StringType(), nullable=False),
     ]
 )
 """One row per finding (herdkeeper/domain/audit_finding.py), with the run that found it."""

@@ -1,5 +1,7 @@
 """A connection to one bookie: reads of entries over protocol version 2, never fencing, with a timeout on everything.
 
+The one write is `recovery_add`, for the repair of closed ledgers (herdkeeper_jobs.repair), whose precautions it relies on.
+
 A bookie that holds every entry of a ledger is read by BATCH_READ; of a striped ledger it holds only some, so these are asked one by one
 with many requests in flight. Answers to single reads may come in any order.
 """
@@ -18,6 +20,7 @@ from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_protocol import (
     LAST_ENTRY,
     LENGTH_BYTES,
+    AddResponse,
     BatchRead,
     BatchReadResponse,
     ReadCode,
@@ -26,6 +29,7 @@ from herdkeeper.formats.bookkeeper_protocol import (
     decode_length,
     decode_response,
     read_request,
+    recovery_add_request,
 )
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
@@ -118,6 +122,19 @@ class BookieConnection:
             answers = self._read_window(ledger_id, window)
             yield from (answers[entry_id] for entry_id in window)
 
+    def recovery_add(self, entry: tuple[int, int], master_key: bytes, data: bytes) -> ReadCode:
+        """Stores an entry (ledger, entry) as recovery does, with the bytes that another replica gave; what the bookie answers."""
+        for pause in (*_BUSY_PAUSES_SECONDS, None):
+            self._rate_limit.spend(len(data))
+            self._send(recovery_add_request(master_key, data))
+            response = self._receive()
+            if not isinstance(response, AddResponse) or (response.ledger_id, response.entry_id) != entry:
+                raise self._broken(f"answered {response!r:.200} to an add of entry {entry[1]} of ledger {entry[0]}")
+            if response.code is not ReadCode.TOO_MANY_REQUESTS or pause is None:
+                break
+            time.sleep(pause)
+        return response.code
+
     def _single_reads_until_one_is_ok(self, ledger_id: int, first: int, last: int) -> Iterator[EntryAnswer]:
         """Small windows first: most gaps are short, and a batch is faster behind them."""
         size, next_id = 1, first
@@ -166,7 +183,7 @@ class BookieConnection:
         except OSError as error:
             raise self._broken(f"sending failed: {error}") from error
 
-    def _receive(self) -> ReadResponse | BatchReadResponse:
+    def _receive(self) -> ReadResponse | BatchReadResponse | AddResponse:
         try:
             frame = self._exactly(decode_length(self._exactly(LENGTH_BYTES)))
             response = decode_response(frame)

@@ -1,0 +1,93 @@
+"""BookKeeper's own lock of a ledger's replication: whoever holds it is the only one that copies the ledger's entries.
+
+An ephemeral znode `underreplication/locks/urL<id>`; replication workers pass a locked ledger by. Whoever holds it must be the one who
+writes, and must stop when its session may be gone, since somebody else may hold the lock then.
+Source: ZkLedgerUnderreplicationManager of BookKeeper 4.18.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KazooState
+
+from herdkeeper_jobs.bookkeeper.metadata import MetadataUnavailableError
+
+
+class LedgerLockedError(RuntimeError):
+    """Somebody else, most likely a replication worker, copies this ledger's entries now."""
+
+
+class LockLostError(RuntimeError):
+    """The lock is not certain to be held any more: nothing more may be written."""
+
+
+class ReplicationLock:
+    """A lock that is held, as far as is known. Made by `replication_lock`."""
+
+    def __init__(self, client: KazooClient, path: str) -> None:
+        self._client = client
+        self._path = path
+        self._session = client.client_id[0]
+        self._why_lost = ""
+
+    def on_state(self, state: str) -> None:
+        """Called by the client's own thread. A connection that comes back doesn't bring the certainty back."""
+        if state != KazooState.CONNECTED:
+            self._why_lost = f"the connection to ZooKeeper was {state} for a moment"
+
+    def require_session(self) -> None:
+        """Costs nothing: asked before each write. Raises LockLostError."""
+        if self._why_lost:
+            raise LockLostError(f"lock {self._path}: {self._why_lost}")
+
+    def require_held(self) -> None:
+        """Asks ZooKeeper whether the lock is this session's. Raises LockLostError, also when it does not answer."""
+        self.require_session()
+        try:
+            stat = self._client.exists(self._path)
+        except (KazooException, KazooTimeoutError) as error:
+            raise LockLostError(f"lock {self._path}: ZooKeeper did not answer: {type(error).__name__} {error}") from error
+        if stat is None or stat.ephemeralOwner != self._session:
+            raise LockLostError(f"lock {self._path}: it is {'gone' if stat is None else 'held by another session'}")
+
+
+@contextmanager
+def replication_lock(client: KazooClient, ledgers_root: str, ledger_id: int, owner: str) -> Iterator[ReplicationLock]:
+    """Holds the lock of a ledger. `owner` tells people who holds it.
+
+    Raises LedgerLockedError when somebody else does, MetadataUnavailableError when ZooKeeper does not answer.
+    """
+    path = f"{ledgers_root}/underreplication/locks/urL{ledger_id:010d}"
+    lock = ReplicationLock(client, path)
+    client.add_listener(lock.on_state)
+    try:
+        _create(client, path, f'bookieId: "{owner}"\n'.encode())
+        try:
+            yield lock
+        finally:
+            _release(client, path, lock)
+    finally:
+        client.remove_listener(lock.on_state)
+
+
+def _create(client: KazooClient, path: str, data: bytes) -> None:
+    try:
+        client.create(path, data, ephemeral=True, makepath=True)
+    except NodeExistsError:
+        raise LedgerLockedError(f"{path} exists: somebody else copies this ledger's entries now; try again later") from None
+    except (KazooException, KazooTimeoutError) as error:
+        raise MetadataUnavailableError(f"ZooKeeper did not answer the creation of {path}: {type(error).__name__} {error}") from error
+
+
+def _release(client: KazooClient, path: str, lock: ReplicationLock) -> None:
+    """A lock that is somebody else's by now is left alone; one that can't be deleted goes with the session."""
+    try:
+        lock.require_held()
+        client.delete(path)
+    except (LockLostError, NoNodeError, KazooException, KazooTimeoutError):
+        return

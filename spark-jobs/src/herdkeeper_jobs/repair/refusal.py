@@ -1,0 +1,55 @@
+"""Which findings must not be repaired, and why. Pure."""
+
+from __future__ import annotations
+
+from herdkeeper.domain.audit_finding import Finding, FindingKind
+from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata
+
+_REPAIRABLE = (FindingKind.MISSING, FindingKind.CORRUPT_DIGEST)
+
+
+def concerns_entries(finding: Finding) -> bool:
+    """Whether it names entries that one bookie lacks or holds damaged; others say that something could not be looked at."""
+    return finding.kind in _REPAIRABLE
+
+
+def why_not(finding: Finding, metadata: LedgerMetadata | None) -> str | None:
+    """Why nothing may be written for a finding about entries; None when it may. `metadata` is the newest, None when the ledger is gone."""
+    if metadata is None:
+        return "the ledger is gone"
+    if not metadata.closed:
+        return f"the ledger is {metadata.state.name}: only closed ledgers are repaired, a writer or a recovery may still be at work"
+    if metadata.digest_type is None:
+        return "its metadata has no password, so its master key is not known"
+    if metadata.digest_type is DigestType.DUMMY:
+        return "its entries have no digest, so no replica can be verified"
+    if _segment_of(finding, metadata) is None:
+        return f"bookie {finding.bookie_id} is not in the ensemble of these entries any more"
+    return None
+
+
+def position_of(finding: Finding, metadata: LedgerMetadata) -> int:
+    """Position of the finding's bookie in the ensemble of its entries. Raises ValueError where `why_not` gives a reason."""
+    segment = _segment_of(finding, metadata)
+    if segment is None or finding.bookie_id is None:
+        raise ValueError(f"{finding} names no bookie of the ensemble")
+    return metadata.segments[segment].bookies.index(finding.bookie_id)
+
+
+def ensemble_of(finding: Finding, metadata: LedgerMetadata) -> tuple[str, ...]:
+    """The bookies of the finding's segment."""
+    segment = _segment_of(finding, metadata)
+    return () if segment is None else metadata.segments[segment].bookies
+
+
+def _segment_of(finding: Finding, metadata: LedgerMetadata) -> int | None:
+    """The segment, if it still holds all entries of the finding and names its bookie."""
+    if finding.segment is None or finding.first_entry_id is None or finding.last_entry_id is None:
+        return None
+    if metadata.last_entry_id is None or not finding.segment < len(metadata.segments):
+        return None
+    following = metadata.segments[finding.segment + 1 :]
+    end = following[0].first_entry_id - 1 if following else metadata.last_entry_id
+    segment = metadata.segments[finding.segment]
+    within = segment.first_entry_id <= finding.first_entry_id and finding.last_entry_id <= end
+    return finding.segment if within and finding.bookie_id in segment.bookies else None

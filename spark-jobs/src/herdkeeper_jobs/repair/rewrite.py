@@ -1,0 +1,166 @@
+"""Entries of one bookie, written again from its neighbours: verified source, write, read back.
+
+A source is a replica whose digest was verified and that no other verified replica contradicts. What is written is exactly what it gave.
+Afterwards the bookie is asked for the entry again until it gives it undamaged: SortedLedgerStorage answers an add at once, but goes on
+reading the old bytes until its next flush (measured; DbLedgerStorage shows the new ones at once).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from herdkeeper.domain.replication import Striping
+from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, Entry, EntryDigest
+from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError
+from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
+
+
+@dataclass(frozen=True, slots=True)
+class RepairSettings:
+    """How a repair works."""
+
+    owner: str
+    """Who holds the locks, for people who look at them."""
+    dry_run: bool = False
+    timeout_seconds: float = 15.0
+    bytes_per_second_per_bookie: float = float("inf")
+    visible_seconds: float = 90.0
+    """How long a bookie may take to give what it was given: more than a flush of SortedLedgerStorage (10 s by default)."""
+    poll_seconds: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """Where the entries of one segment are, and how they are verified and written."""
+
+    ledger_id: int
+    bookies: tuple[str, ...]
+    striping: Striping
+    digest: EntryDigest
+    master_key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One replica's copy, verified: its bytes, and what they mean."""
+
+    data: bytes
+    entry: Entry
+
+    def says_the_same(self, other: Copy) -> bool:
+        """Whether both are the same entry. The LAC may differ: re-replication writes another one."""
+        return (self.entry.payload, self.entry.length) == (other.entry.payload, other.entry.length)
+
+
+class NoGoodReplicaError(RuntimeError):
+    """There is nothing that may be written: no other replica is good, or good ones contradict each other."""
+
+
+class NotRepairedError(RuntimeError):
+    """An entry was written, or tried to be, and the bookie does not give it undamaged."""
+
+
+@dataclass
+class Bookies:
+    """The connections of a repair, opened when first needed."""
+
+    addresses: Mapping[str, BookieAddress]
+    settings: RepairSettings
+    _open: dict[str, BookieConnection] = field(default_factory=dict)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for connection in self._open.values():
+            connection.close()
+
+    def read(self, replicas: Replicas, bookie_id: str, entry_id: int) -> Copy | str:
+        """A verified copy, else what is wrong with it."""
+        try:
+            answer = next(self.connection(bookie_id).read_entries(replicas.ledger_id, [entry_id]))
+            if answer.code is not ReadCode.OK:
+                return f"bookie {bookie_id} answered {answer.code.name}"
+            return Copy(answer.data, replicas.digest.verify_as(replicas.ledger_id, entry_id, answer.data))
+        except BookieUnreachableError as error:
+            self._open.pop(bookie_id, None)
+            return str(error)
+        except DigestMismatchError as error:
+            return f"bookie {bookie_id} has it damaged: {error}"
+
+    def connection(self, bookie_id: str) -> BookieConnection:
+        """Raises BookieUnreachableError."""
+        if bookie_id not in self._open:
+            address = self.addresses.get(bookie_id)
+            if address is None:
+                raise BookieUnreachableError(bookie_id, "not registered in ZooKeeper")
+            limit = RateLimit(self.settings.bytes_per_second_per_bookie)
+            self._open[bookie_id] = BookieConnection(bookie_id, address, self.settings.timeout_seconds, limit)
+        return self._open[bookie_id]
+
+    def drop(self, bookie_id: str) -> None:
+        """Forgets a connection that broke."""
+        self._open.pop(bookie_id, None)
+
+
+def good_source(bookies: Bookies, replicas: Replicas, bookie_id: str, entry_id: int) -> Copy:
+    """The copy to write on that bookie. Every other replica is asked, so that a contradiction is seen. Raises NoGoodReplicaError."""
+    good: Copy | None = None
+    reasons: list[str] = []
+    for position in replicas.striping.write_set(entry_id):
+        other = replicas.bookies[position]
+        if other == bookie_id:
+            continue
+        copy = bookies.read(replicas, other, entry_id)
+        if isinstance(copy, str):
+            reasons.append(copy)
+        elif good is not None and not copy.says_the_same(good):
+            raise NoGoodReplicaError(f"entry {entry_id}: bookie {other} and another one have different payloads, both with right digests")
+        else:
+            good = good or copy
+    if good is None:
+        raise NoGoodReplicaError(f"entry {entry_id}: no good replica: {'; '.join(reasons) or 'no other bookie should hold it'}")
+    return good
+
+
+def is_whole(bookies: Bookies, replicas: Replicas, bookie_id: str, source: Copy) -> bool:
+    """Whether the bookie gives the entry as the source does. Raises NoGoodReplicaError when it gives another one with a right digest."""
+    own = bookies.read(replicas, bookie_id, source.entry.entry_id)
+    if isinstance(own, str):
+        return False
+    if not own.says_the_same(source):
+        raise NoGoodReplicaError(
+            f"entry {source.entry.entry_id}: bookie {bookie_id} and another one have different payloads, both with right digests"
+        )
+    return True
+
+
+def write(bookies: Bookies, replicas: Replicas, bookie_id: str, source: Copy) -> None:
+    """Stores the copy on the bookie. Raises NotRepairedError, naming what the bookie answered."""
+    entry_id = source.entry.entry_id
+    try:
+        code = bookies.connection(bookie_id).recovery_add((replicas.ledger_id, entry_id), replicas.master_key, source.data)
+    except BookieUnreachableError as error:
+        bookies.drop(bookie_id)
+        raise NotRepairedError(f"entry {entry_id}: {error}") from error
+    if code is not ReadCode.OK:
+        raise NotRepairedError(f"entry {entry_id}: bookie {bookie_id} answered {code.name} to the write")
+
+
+def wait_until_whole(bookies: Bookies, replicas: Replicas, bookie_id: str, sources: list[Copy]) -> None:
+    """Reads all of them back. Raises NotRepairedError when one is not there in time."""
+    deadline = time.monotonic() + bookies.settings.visible_seconds
+    left = list(sources)
+    while left := [source for source in left if not is_whole(bookies, replicas, bookie_id, source)]:
+        if time.monotonic() > deadline:
+            why = bookies.read(replicas, bookie_id, left[0].entry.entry_id)
+            raise NotRepairedError(
+                f"entry {left[0].entry.entry_id} was written, but after {bookies.settings.visible_seconds:g} s it is not whole: {why}"
+            )
+        time.sleep(bookies.settings.poll_seconds)

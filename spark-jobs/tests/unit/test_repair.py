@@ -1,0 +1,358 @@
+"""Repair against played bookies and a played ZooKeeper: what is written, under which lock, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from kazoo.exceptions import ConnectionLoss, NodeExistsError
+from played_bookie import CRC32C, PlayedBookie, ledger, packed, served
+
+from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
+from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper.formats.bookkeeper_entry import Entry, master_key
+from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper_jobs.audit import cli
+from herdkeeper_jobs.audit.check import check_copies
+from herdkeeper_jobs.audit.holding import Holding
+from herdkeeper_jobs.audit.job import AuditResult, LedgerFilter, audit
+from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
+from herdkeeper_jobs.audit.schema import findings_to_table
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, VersionedMetadata
+from herdkeeper_jobs.repair.rewrite import RepairSettings
+from herdkeeper_jobs.repair.run import RepairResult, repair
+from herdkeeper_jobs.spark_session import SparkSettings
+
+NAMES = ("b0", "b1", "b2")
+LOCK = "/l/underreplication/locks/urL0000000001"
+KEY = master_key(b"herddb")
+SETTINGS = RepairSettings("herdkeeper-audit run-1", timeout_seconds=2.0, visible_seconds=2.0, poll_seconds=0.01)
+RECOVERY_ADD = 1 << 16 | 2
+
+
+@dataclass
+class PlayedLocks:
+    """ZooKeeper's locks, as the client of one session sees them."""
+
+    owners: dict[str, int] = field(default_factory=dict)
+    """Per path, the session that holds it."""
+    data: dict[str, bytes] = field(default_factory=dict)
+    listeners: list[Callable[[str], None]] = field(default_factory=list)
+    silent: bool = False
+    client_id: tuple[int, bytes] = (7, b"")
+
+    def create(self, path: str, data: bytes, ephemeral: bool, makepath: bool) -> None:
+        if path in self.owners:
+            raise NodeExistsError
+        assert ephemeral
+        self.owners[path], self.data[path] = self.client_id[0], data
+
+    def exists(self, path: str) -> SimpleNamespace | None:
+        if self.silent:
+            raise ConnectionLoss
+        return SimpleNamespace(ephemeralOwner=self.owners[path]) if path in self.owners else None
+
+    def delete(self, path: str) -> None:
+        del self.owners[path]
+
+    def add_listener(self, listener: Callable[[str], None]) -> None:
+        self.listeners.append(listener)
+
+    def remove_listener(self, listener: Callable[[str], None]) -> None:
+        self.listeners.remove(listener)
+
+
+@dataclass
+class PlayedCatalog:
+    """One ledger; `versions` are what further reads of it give, the last one for ever."""
+
+    addresses: dict[str, BookieAddress]
+    versions: list[VersionedMetadata | None]
+    client: PlayedLocks = field(default_factory=PlayedLocks)
+    root: str = "/l"
+    instance_id: str = "instance-1"
+
+    def bookie_addresses(self) -> dict[str, BookieAddress]:
+        return self.addresses
+
+    def ledger_ids(self) -> list[int]:
+        return [1]
+
+    def read_many(self, ledger_ids: Sequence[int]) -> Iterator[VersionedMetadata]:
+        return (version for version in self.versions[:1] if version is not None)
+
+    def read_ledger_metadata(self, ledger_id: int) -> VersionedMetadata | None:
+        return self.versions.pop(0) if len(self.versions) > 1 else self.versions[0]
+
+
+def of_herddb(last: int | None, bookies: tuple[str, ...] = NAMES, quorums: tuple[int, int] = (3, 2)) -> LedgerMetadata:
+    return replace(ledger(1, last, bookies, quorums), password=b"herddb")
+
+
+def bookies_with(last: int) -> list[PlayedBookie]:
+    """Three bookies that hold all of ledger 1, which is closed and so fenced, under its master key."""
+    entries = {(1, entry_id): packed(1, entry_id) for entry_id in range(last + 1)}
+    return [PlayedBookie(dict(entries), master_keys={1: KEY}, fenced={1}) for _ in NAMES]
+
+
+def catalog_of(addresses: dict[str, BookieAddress], *versions: LedgerMetadata) -> PlayedCatalog:
+    return PlayedCatalog(addresses, [VersionedMetadata(metadata, 3 + index) for index, metadata in enumerate(versions)])
+
+
+def findings_in(catalog: PlayedCatalog) -> tuple[Finding, ...]:
+    return audited(catalog).findings
+
+
+def audited(catalog: PlayedCatalog) -> AuditResult:
+    def run(tasks: Sequence[AuditTask]) -> list[Holding]:
+        return [holding for task in tasks for holding in check_copies(task)]
+
+    return audit(cast("LedgerCatalog", catalog), LedgerFilter(), AuditBudget(2, timeout_seconds=2.0), run)
+
+
+def repaired(catalog: PlayedCatalog, findings: Sequence[Finding], settings: RepairSettings = SETTINGS) -> RepairResult:
+    return repair(cast("LedgerCatalog", catalog), findings, settings)
+
+
+def missing(first: int, last: int, bookie_id: str = "b1") -> Finding:
+    return Finding(FindingKind.MISSING, Severity.UNDER_REPLICATED, 1, first, last, bookie_id, 0, 3, 2)
+
+
+def writes(bookies: Sequence[PlayedBookie]) -> list[tuple[int, int, int]]:
+    return [request for bookie in bookies for request in bookie.requests if request[0] >> 16 == 1]
+
+
+def lose_a_middle_entry(bookie: PlayedBookie) -> None:
+    del bookie.entries[1, 5]
+
+
+def lose_the_first_entry(bookie: PlayedBookie) -> None:
+    del bookie.entries[1, 0]
+
+
+def damage(bookie: PlayedBookie) -> None:
+    bookie.entries[1, 5] = bookie.entries[1, 5][:-1] + b"?"
+
+
+def lose_everything(bookie: PlayedBookie) -> None:
+    bookie.entries.clear()
+    bookie.master_keys.clear()
+
+
+@pytest.mark.parametrize("storage_shows_after", [0, 5], ids=["DbLedgerStorage", "SortedLedgerStorage"])
+@pytest.mark.parametrize("quorums", [(3, 2), (2, 2)], ids=["E=Wq", "striped"])
+@pytest.mark.parametrize("fault", [lose_a_middle_entry, lose_the_first_entry, damage, lose_everything])
+def test_each_fault_is_repaired_in_place_and_the_next_audit_finds_nothing(
+    fault: Callable[[PlayedBookie], None], quorums: tuple[int, int], storage_shows_after: int
+) -> None:
+    bookies = bookies_with(10)
+    fault(bookies[2])
+    bookies[2].reads_until_flush = storage_shows_after
+    # entry 5 is held by b2 in both layouts; entry 0 is not, when striped
+    lost_something = not (fault is lose_the_first_entry and quorums[0] == 2)
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(10, NAMES, quorums))
+        found = findings_in(catalog)
+        assert bool(found) == lost_something
+        result = repaired(catalog, found)
+        assert [finding.repair for finding in result.findings] == [RepairOutcome.REPAIRED] * len(found)
+        assert findings_in(catalog) == ()
+    assert {request[0] for request in writes(bookies)} <= {RECOVERY_ADD}
+    assert len(writes(bookies)) == result.copies_repaired == sum(1 for _ in writes(bookies[2:]))
+    assert bookies[2].master_keys[1] == KEY
+    assert catalog.client.owners == {}
+    assert catalog.client.listeners == []
+
+
+def test_while_it_writes_it_holds_bookkeepers_own_lock_and_says_who_it_is() -> None:
+    bookies = bookies_with(10)
+    del bookies[1].entries[1, 5]
+    held: list[dict[str, int]] = []
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(10))
+        bookies[1].on_add = lambda ledger_id, entry_id: held.append(dict(catalog.client.owners))
+        repaired(catalog, [missing(5, 5)])
+    assert held == [{LOCK: 7}]
+    assert catalog.client.data[LOCK] == b'bookieId: "herdkeeper-audit run-1"\n'
+
+
+def test_a_dry_run_takes_no_lock_and_writes_nothing() -> None:
+    bookies = bookies_with(10)
+    del bookies[1].entries[1, 5]
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(10))
+        result = repaired(catalog, [missing(5, 5)], replace(SETTINGS, dry_run=True))
+    assert [finding.repair for finding in result.findings] == [RepairOutcome.WOULD_REPAIR]
+    assert (writes(bookies), catalog.client.data, result.copies_repaired) == ([], {}, 0)
+
+
+def test_an_entry_without_a_good_replica_is_refused_with_what_each_bookie_said_and_its_neighbours_are_repaired() -> None:
+    bookies = bookies_with(10)
+    del bookies[0].entries[1, 5]
+    for entry_id in (4, 5, 6):
+        del bookies[1].entries[1, entry_id]
+    bookies[2].entries[1, 5] = bookies[2].entries[1, 5][:-1] + b"?"
+    with served(*bookies) as addresses:
+        result = repaired(catalog_of(addresses, of_herddb(10)), [missing(4, 6)])
+    (finding,) = result.not_repaired
+    assert finding.repair is RepairOutcome.REFUSED
+    for words in ("entry 5: no good replica", "bookie b0 answered NO_ENTRY", "bookie b2 has it damaged", "2 others were written"):
+        assert words in finding.repair_detail
+    assert sorted(entry_id for _, _, entry_id in writes(bookies)) == [4, 6]
+
+
+@pytest.mark.parametrize("where", [2, 1], ids=["between sources", "on the bookie itself"])
+def test_replicas_that_contradict_each_other_are_left_alone(where: int) -> None:
+    bookies = bookies_with(10)
+    del bookies[1].entries[1, 5]
+    bookies[where].entries[1, 5] = CRC32C.pack(Entry(1, 5, 4, 60, b"another"))
+    with served(*bookies) as addresses:
+        result = repaired(catalog_of(addresses, of_herddb(10)), [missing(5, 5)])
+    assert result.findings[0].repair is RepairOutcome.REFUSED
+    assert "different payloads, both with right digests" in result.findings[0].repair_detail
+    assert writes(bookies) == []
+
+
+def test_another_lac_is_no_contradiction_and_what_is_whole_by_now_is_not_written() -> None:
+    bookies = bookies_with(10)
+    bookies[2].entries[1, 5] = CRC32C.pack(Entry(1, 5, 2, 60, b"1/5"))
+    with served(*bookies) as addresses:
+        result = repaired(catalog_of(addresses, of_herddb(10)), [missing(5, 5)])
+    assert (result.findings[0].repair, writes(bookies)) == (RepairOutcome.REPAIRED, [])
+
+
+@pytest.mark.parametrize(
+    ("metadata", "words"),
+    [
+        (of_herddb(None), "the ledger is OPEN: only closed ledgers are repaired"),
+        (replace(of_herddb(None), state=LedgerState.IN_RECOVERY), "the ledger is IN_RECOVERY"),
+        (of_herddb(10, ("b0", "b2", "b3")), "bookie b1 is not in the ensemble of these entries any more"),
+        (replace(of_herddb(10), segments=(Segment(0, NAMES), Segment(3, ("b0", "b2", "b3")))), "bookie b1 is not in the ensemble"),
+        (replace(of_herddb(10), digest_type=DigestType.DUMMY), "no digest, so no replica can be verified"),
+        (replace(of_herddb(10), digest_type=None), "no password, so its master key is not known"),
+        (of_herddb(3), "bookie b1 is not in the ensemble of these entries any more"),
+    ],
+)
+def test_what_may_not_be_repaired_is_refused_before_anything_is_written(metadata: LedgerMetadata, words: str) -> None:
+    bookies = bookies_with(10)
+    del bookies[1].entries[1, 5]
+    with served(*bookies) as addresses:
+        # it is so at the first look, or only once the lock is held
+        for versions in ([metadata], [of_herddb(10), metadata]):
+            result = repaired(catalog_of(addresses, *versions), [missing(5, 5)])
+            assert result.findings[0].repair is RepairOutcome.REFUSED
+            assert words in result.findings[0].repair_detail
+    assert writes(bookies) == []
+
+
+def test_a_ledger_that_is_gone_or_that_somebody_else_copies_is_left_alone() -> None:
+    bookies = bookies_with(10)
+    with served(*bookies) as addresses:
+        gone = repaired(PlayedCatalog(addresses, [None]), [missing(5, 5)])
+        catalog = catalog_of(addresses, of_herddb(10))
+        catalog.client.owners[LOCK] = 99
+        locked = repaired(catalog, [missing(5, 5)])
+    assert gone.findings[0].repair_detail == "the ledger is gone"
+    assert "somebody else copies this ledger's entries now" in locked.findings[0].repair_detail
+    assert catalog.client.owners == {LOCK: 99}
+    assert writes(bookies) == []
+
+
+def lose_the_session(catalog: PlayedCatalog) -> None:
+    for listener in list(catalog.client.listeners):
+        listener("SUSPENDED")
+
+
+def lose_the_lock(catalog: PlayedCatalog) -> None:
+    catalog.client.owners[LOCK] = 99
+
+
+def lose_zookeeper(catalog: PlayedCatalog) -> None:
+    catalog.client.silent = True
+
+
+def change_the_ensemble(catalog: PlayedCatalog) -> None:
+    catalog.versions = [VersionedMetadata(of_herddb(200), 9)]
+
+
+@pytest.mark.parametrize(
+    ("happens", "words", "most_written"),
+    [
+        (lose_the_session, "the connection to ZooKeeper was SUSPENDED", 1),
+        (lose_the_lock, "it is held by another session", 64),
+        (lose_zookeeper, "ZooKeeper did not answer", 64),
+        (change_the_ensemble, "the ledger's metadata changed while it was locked", 64),
+    ],
+)
+def test_nothing_more_is_written_once_the_lock_is_uncertain(
+    happens: Callable[[PlayedCatalog], None], words: str, most_written: int
+) -> None:
+    bookies = bookies_with(200)
+    for entry_id in range(201):
+        del bookies[1].entries[1, entry_id]
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(200))
+        bookies[1].on_add = lambda ledger_id, entry_id: happens(catalog)
+        result = repaired(catalog, [missing(0, 200)])
+    assert result.findings[0].repair is RepairOutcome.FAILED
+    assert words in result.findings[0].repair_detail
+    assert len(writes(bookies)) == most_written
+
+
+@pytest.mark.parametrize(
+    ("trouble", "words"),
+    [
+        ({"read_only": True}, "bookie b1 answered READ_ONLY to the write"),
+        ({"master_keys": {1: b"x" * 20}}, "bookie b1 answered UNAUTHORIZED to the write"),
+        ({"reads_until_flush": 10**9}, "entry 5 was written, but after 0.2 s it is not whole: bookie b1 answered NO_ENTRY"),
+    ],
+)
+def test_a_write_that_is_refused_or_can_not_be_read_back_is_a_failure(trouble: dict[str, object], words: str) -> None:
+    bookies = bookies_with(10)
+    del bookies[1].entries[1, 5]
+    for name, value in trouble.items():
+        setattr(bookies[1], name, value)
+    with served(*bookies) as addresses:
+        result = repaired(catalog_of(addresses, of_herddb(10)), [missing(5, 5)], replace(SETTINGS, visible_seconds=0.2))
+    assert result.findings[0].repair is RepairOutcome.FAILED
+    assert words in result.findings[0].repair_detail
+
+
+def test_findings_that_name_no_entries_of_a_bookie_are_returned_as_they_are() -> None:
+    away = Finding(FindingKind.BOOKIE_UNREACHABLE, Severity.UNKNOWN, bookie_id="b1")
+    failed = replace(missing(5, 5), kind=FindingKind.READ_FAILED)
+    with served(*bookies_with(10)) as addresses:
+        assert repaired(catalog_of(addresses, of_herddb(10)), [away, failed]).findings == (away, failed)
+
+
+def arguments(how: str) -> cli.AuditArguments:
+    return cli.AuditArguments("z:1", "/l", "run-1", LedgerFilter(), float("inf"), 2.0, how, None, SparkSettings())
+
+
+def test_the_summary_of_a_repair_says_first_what_is_not_repaired() -> None:
+    bookies = bookies_with(10)
+    del bookies[1].entries[1, 5]
+    for bookie in bookies:
+        del bookie.entries[1, 8]
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(10))
+        found = audited(catalog)
+        reported = cli.repaired(cast("LedgerCatalog", catalog), found, arguments("report"))
+        assert reported is found
+        result = cli.repaired(cast("LedgerCatalog", catalog), found, arguments("repair"))
+    assert (result.summary.copies_repaired, result.summary.not_repaired) == (1, 3)
+    first = "; NOT REPAIRED: 3 findings, the first in ledger 1 on bookie b0: entry 8: no good replica: bookie b2 answered NO_ENTRY"
+    assert first in result.summary.message
+    assert result.summary.message.endswith("; 1 copies repaired")
+    rows = findings_to_table("run-1", result.findings).to_pylist()
+    assert sorted(row["repair"] for row in rows) == ["Refused", "Refused", "Refused", "Repaired"]
+
+
+def test_a_bookie_refuses_an_ordinary_add_to_a_fenced_ledger_which_is_why_recoverys_is_used() -> None:
+    bookie = bookies_with(1)[0]
+    assert bookie._add(0, 1, KEY) is ReadCode.FENCED
+    assert bookie._add(2, 1, KEY) is ReadCode.OK
