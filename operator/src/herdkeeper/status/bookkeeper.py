@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Mapping
 from typing import Any, assert_never
 
 from herdkeeper.api import BookKeeperCluster
@@ -67,7 +68,8 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
         "nextBookie": next_number(cluster, numbers.living) if metadata else (before.next_bookie if before else None),
         "bookies": bookies or None,
     }
-    return Summary(_health(cluster, seen, numbers, serving), fields, _conditions(cluster))
+    states = {bookie["number"]: bookie["state"] for bookie in bookies}
+    return Summary(_health(cluster, seen, numbers, serving, states), fields, _conditions(cluster))
 
 
 def _conditions(cluster: BookKeeperCluster) -> dict[str, Health]:
@@ -167,13 +169,15 @@ def _state(bookie_id: str, seen: BookKeeperObserved, number: int, named: BookKee
     return "Unknown" if isinstance(metadata, Unknown) else STARTING
 
 
-def _health(cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: BookieNumbers, serving: list[int]) -> Health:
+def _health(
+    cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: BookieNumbers, serving: list[int], states: Mapping[int, str]
+) -> Health:
     if isinstance(seen.metadata, Unknown):
         return Health("Unknown", Reason.UNREADABLE, seen.metadata.why)
     named, wanted = _names(cluster), cluster.spec.bookies
     away = [number for number in numbers.wanted if number not in serving]
     if away:
-        shown = "; ".join(f"{named.pod(number)}: {_trouble(seen.objects, named.pod(number))}" for number in away)
+        shown = "; ".join(f"{named.pod(number)}: {_trouble(seen.objects, named.pod(number), states.get(number))}" for number in away)
         return Health("False", Reason.BOOKIES_NOT_READY, f"{len(serving)} of {wanted} bookies are writable ({shown})")
     if cluster.spec.auto_recovery.enabled and not _autorecovery_runs(cluster, seen.objects):
         return Health("False", Reason.AUTORECOVERY_NOT_READY, f"the bookies serve, but not all pods of {named.autorecovery} are Ready")
@@ -181,7 +185,9 @@ def _health(cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: Booki
     return Health("True", Reason.READY, f"{len(serving)} bookies are writable{leaving}")
 
 
-def _trouble(objects: Objects, pod: str) -> str:
+def _trouble(objects: Objects, pod: str, state: str | None) -> str:
+    if state == READ_ONLY:
+        return "read-only: its volume is fuller than diskUsageThreshold (0.95), or a person made it so; it serves what it has"
     return "not registered as writable" if objects.pod_ready(pod) else pod_trouble(objects.get("Pod", pod))
 
 

@@ -1,0 +1,70 @@
+"""What the status of a BookKeeper cluster says of its bookies, in words that tell what to do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from situations import live, objects, pods, with_status
+from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, PODS, STORE, TOKENS, claims, settled
+
+from herdkeeper.build.bookkeeper import build_autorecovery
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, MetadataAbsent
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.status.bookkeeper import summarize_bookkeeper
+
+FIRST = IDENTITIES[0].bookie_id
+WITHOUT_FIRST = replace(HEALTHY, writable=HEALTHY.writable - {FIRST})
+UNSCHEDULED = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node has 640Mi"}]}
+
+
+def summary(metadata, *parts, ready_recovery=1, cluster=CLUSTER):
+    recovery = live(build_autorecovery(CLUSTER, STORE.address, {}))
+    for (kind, _), item in recovery.items():
+        if kind == "Deployment":
+            item["status"] = {"readyReplicas": ready_recovery, "observedGeneration": 1, "updatedReplicas": ready_recovery}
+    seen = BookKeeperObserved(objects(settled(), *claims(0, 1, 2, 3), pods(PODS), recovery, *parts), STORE, metadata, TOKENS)
+    return summarize_bookkeeper(cluster, seen)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "parts", "expected"),
+    [
+        (HEALTHY, (), ("True", Reason.READY, "4 bookies are writable")),
+        (WITHOUT_FIRST, (), ("False", Reason.BOOKIES_NOT_READY, "3 of 4 bookies are writable (bk-bookie-0-0: not registered as writable)")),
+        (
+            replace(WITHOUT_FIRST, read_only=frozenset({FIRST})),
+            (),
+            ("False", Reason.BOOKIES_NOT_READY, "3 of 4 bookies are writable (bk-bookie-0-0: read-only: its volume is fuller than"),
+        ),
+        (
+            WITHOUT_FIRST,
+            (pods(["bk-bookie-0-0"], **UNSCHEDULED),),
+            ("False", Reason.BOOKIES_NOT_READY, "3 of 4 bookies are writable (bk-bookie-0-0: Unschedulable: no node has 640Mi)"),
+        ),
+        (
+            HEALTHY,
+            (pods(["bk-bookie-3-0"], conditions=[]),),
+            ("False", Reason.BOOKIES_NOT_READY, "3 of 4 bookies are writable (bk-bookie-3-0"),
+        ),
+        (Unknown("silence"), (), ("Unknown", Reason.UNREADABLE, "silence")),
+        (MetadataAbsent(), (), ("False", Reason.BOOKIES_NOT_READY, "0 of 4 bookies are writable")),
+    ],
+)
+def test_health_counts_writable_bookies_and_says_what_ails_each_other(metadata, parts, expected):
+    health = summary(metadata, *parts).health
+    assert (health.status, health.reason) == expected[:2]
+    assert health.message.startswith(expected[2])
+
+
+def test_bookies_without_autorecovery_are_not_healthy():
+    health = summary(HEALTHY, ready_recovery=0).health
+    assert (health.status, health.reason) == ("False", Reason.AUTORECOVERY_NOT_READY)
+
+
+def test_the_instance_id_is_remembered_when_the_metadata_is_gone_or_can_t_be_read():
+    assert summary(HEALTHY).fields["instanceId"] == "an-instance"
+    before = with_status(CLUSTER, instance_id="an-instance")
+    for metadata in (Unknown("silence"), MetadataAbsent()):
+        assert summary(metadata, cluster=before).fields["instanceId"] == "an-instance"
