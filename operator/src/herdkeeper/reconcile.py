@@ -100,8 +100,8 @@ class Result:
 
 @dataclass(frozen=True)
 class Steps:
-    """How one kind is reconciled. Each function takes the resource and what was seen of it; `plan_deletion` also the deletion's age in
-    seconds, and is None for kinds without data of their own."""
+    """How one kind is reconciled. Each function takes the resource and what was seen of it; `plan_deletion` also the seconds that it has
+    waited for a silent backend, and is None for kinds without data of their own."""
 
     observe: Callable[[Any, World], Any]
     refusals: Callable[[Any, Any], tuple[Refusal, ...]]
@@ -163,7 +163,7 @@ def reconcile(key: Key, steps: Steps, hands: Hands) -> Result:
         case None:
             return _gone(key)
         case Unreadable(document, error):
-            return _refuse(_stub(key, document), validation.unreadable_refusals(error), hands)
+            return _reconcile_unreadable(_stub(key, document), validation.unreadable_refusals(error), hands)
         case Resource():
             return _reconcile_resource(found, steps, hands)
 
@@ -187,6 +187,19 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
     return Result(Outcome.OK if failed is None else Outcome.FAILED, _look_again(plan))
 
 
+def _reconcile_unreadable(stub: Resource, refusals: tuple[Refusal, ...], hands: Hands) -> Result:
+    """Nothing is changed, but that a deleted one lets go of its finalizer: else its namespace could never be deleted."""
+    metadata = stub.metadata
+    if metadata.deletion_timestamp is None:
+        return _refuse(stub, refusals, hands)
+    if names.FINALIZER not in metadata.finalizers:
+        return _gone(_key(stub))
+    plan = deletion.plan_unreadable_deletion(refusals[0].sentence, _age_seconds(metadata.deletion_timestamp))
+    if not plan.actions:
+        return replace(_refuse(stub, refusals, hands), look_again_seconds=plan.look_again_seconds)
+    return Result(Outcome.FAILED) if execute(stub, plan, hands) else _gone(_key(stub))
+
+
 def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
     if resource.metadata.annotations.get(names.PAUSED_ANNOTATION) == "true":
         message = f"the annotation {names.PAUSED_ANNOTATION} stops every change; remove it to go on"
@@ -197,7 +210,7 @@ def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
     if resource.metadata.deletion_timestamp is not None and steps.plan_deletion is not None:
         if waiting := deletion.waiting_for_users(users):
             return waiting
-        return steps.plan_deletion(resource, seen, _age_seconds(resource.metadata.deletion_timestamp))
+        return steps.plan_deletion(resource, seen, deletion.waited_seconds(resource, datetime.datetime.now(datetime.UTC)))
     plan: Plan = steps.plan(resource, seen)
     return plan
 

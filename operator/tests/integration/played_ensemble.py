@@ -70,16 +70,24 @@ class PlayedEnsemble:
         self.written(f"delete {path}")
 
     def delete_tree(self, path: str) -> None:
+        """Znode by znode, the deepest first: a process may die between any two of them."""
         self._answer()
-        self.znodes = {other: entry for other, entry in self.znodes.items() if other != path and not other.startswith(f"{path}/")}
-        self.written(f"delete_tree {path}")
+        for child in self.children(path) or ():
+            self.delete_tree(f"{path}/{child}")
+        if self.znodes.pop(path, None) is not None:
+            self.written(f"delete {path}")
 
-    def delete_if_empty(self, path: str) -> bool:
+    def delete_together(self, paths: Sequence[str]) -> bool:
         self._answer()
-        if self.children(path):
-            return False
-        self.znodes.pop(path, None)
-        self.written(f"delete_if_empty {path}")
+        after = dict(self.znodes)
+        for path in paths:
+            if path not in after:
+                raise EnsembleError(f"there is no {path}")
+            if any(_parent(other) == path for other in after if other != "/"):
+                return False
+            del after[path]
+        self.znodes = after
+        self.written(f"delete {' and '.join(paths)}")
         return True
 
     def put(self, path: str, data: bytes = b"") -> None:

@@ -17,7 +17,7 @@ from played_ensemble import PlayedEnsemble, PlayedEnsembles
 from played_nodes import PlayedNodes
 
 from herdkeeper.api.resource import API_VERSION
-from herdkeeper.domain.names import BookKeeperNames
+from herdkeeper.domain.names import BOOKIE_LABEL, BookKeeperNames
 from herdkeeper.execute.action import Hands
 from herdkeeper.execute.kubernetes import KubernetesWriter
 from herdkeeper.metrics import WRITES
@@ -148,6 +148,14 @@ class Stage:
         bookie_id = self.bookie_id(named, number)
         self.ensemble.put(f"{named.ledgers_root}/cookies/{bookie_id}")
         self.ensemble.put(f"{named.ledgers_root}/available/{bookie_id}")
+
+    def end_bookies(self, named: BookKeeperNames) -> None:
+        """All bookies' processes ended, and with them the sessions that registered them."""
+        for (kind, name), item in self.made().items():
+            if kind == "Pod" and item["metadata"]["labels"].get(BOOKIE_LABEL) is not None:
+                self.delete(kind, name)
+        available = f"{named.ledgers_root}/available/"
+        self.ensemble.znodes = {path: entry for path, entry in self.ensemble.znodes.items() if not path.startswith(available)}
 
     def bookie_id(self, named: BookKeeperNames, number: int) -> str:
         """The id that a bookie's process is started with."""

@@ -195,7 +195,7 @@ def test_the_charts_rules_are_enough_for_all_that_it_does(
     for kind in ("ServiceAccount", "Role", "RoleBinding", "Job"):
         assert stage.live(kind, "found-audit") is not None
     assert stage.live("Secret", "db-herddb-credentials") is not None
-    stage.delete("Pod", "bk-bookie-0-0")
+    stage.end_bookies(BookKeeperNames(ObjectKey(namespace, "bk")))
     for kind, name in (("HerdDBCluster", "db"), ("BookKeeperCluster", "bk")):
         stage.delete(kind, name)
         for _ in range(10):

@@ -19,6 +19,8 @@ from herdkeeper.formats.bookkeeper_layout import LedgerLayout, ledger_path
 from herdkeeper.formats.herddb_ledgers import ledgers_path
 from herdkeeper.formats.herddb_replica import replicas_path
 from herdkeeper.metrics import READY
+from herdkeeper.observe import kubernetes as reading
+from herdkeeper.observe.kubernetes import parsed
 from herdkeeper.plan import deletion
 from herdkeeper.plan.action import Delete
 from herdkeeper.reconcile import Outcome
@@ -48,7 +50,7 @@ def bookies(stage: Stage, policy: str) -> Stage:
     stage.declare(BOOKKEEPER, "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 2, "deletionPolicy": policy})
     stage.settle(BOOKKEEPER, "bk")
     for number in range(2):
-        stage.serve_bookie(BookKeeperNames(ObjectKey(stage.namespace, "bk")), number)
+        stage.serve_bookie(bookies_named(stage), number)
     stage.settle(BOOKKEEPER, "bk")
     return stage
 
@@ -64,13 +66,17 @@ def database(stage: Stage, policy: str) -> Stage:
     claim = {**template, "apiVersion": "v1", "kind": CLAIM, "metadata": {**template["metadata"], "name": "data-db-herddb-0"}}
     stage.of(CLAIM).create(body=claim, namespace=stage.namespace)  # as the StatefulSet's controller makes it
     stage.ensemble.put(f"{log['ledgersRoot']}/LAYOUT", LAYOUT)
-    for ledger in (7, 8, 9):
-        stage.ensemble.put(ledger_znode(stage, ledger))
     for tablespace, ledgers in ((MADE_UP, [7, 8]), (OTHER, [9])):
+        for ledger in ledgers:
+            stage.ensemble.put(ledger_znode(stage, ledger), ledger_of(tablespace))
         listed = {"activeLedgers": ledgers, "ledgersTimestamps": ledgers, "firstLedger": ledgers[0], "zkVersion": 0}
         stage.ensemble.put(ledgers_path(herd_root(stage), tablespace), json.dumps(listed).encode())
         stage.ensemble.put(f"{replicas_path(herd_root(stage), tablespace)}/db-herddb-0")
     return stage
+
+
+def bookies_named(stage: Stage) -> BookKeeperNames:
+    return BookKeeperNames(ObjectKey(stage.namespace, "bk"))
 
 
 def herd_root(stage: Stage) -> str:
@@ -79,6 +85,14 @@ def herd_root(stage: Stage) -> str:
 
 def ledger_znode(stage: Stage, ledger: int) -> str:
     return f"/{stage.namespace}/bk/ledgers{ledger_path(LedgerLayout.HIERARCHICAL, ledger)}"
+
+
+def ledger_of(tablespace: str) -> bytes:
+    """The metadata of a ledger that HerdDB opened for a tablespace, in BookKeeper's format 2."""
+    lines = ("quorumSize: 3", "ensembleSize: 3", "length: 0", "lastEntryId: -1", "state: OPEN", "ackQuorumSize: 2", "digestType: CRC32C")
+    custom = f'customMetadata {{ key: "tablespaceuuid" value: "{tablespace}" }}'
+    segment = 'segment { ensembleMember: "a" ensembleMember: "b" ensembleMember: "c" firstEntryId: 0 }'
+    return "\n".join(("BookieMetadataFormatVersion\t2", *lines, segment, custom)).encode()
 
 
 def finalizers(stage: Stage, kind: str, name: str) -> list[str]:
@@ -195,9 +209,8 @@ def test_deleted_bookies_take_their_metadata_with_them_and_nobody_elses(stage: S
     stage.ensemble.put(f"/{stage.namespace}/another/ledgers/INSTANCEID", b"theirs")
     stage.delete(BOOKKEEPER, "bk")
     stage.reconcile(BOOKKEEPER, "bk")
-    for number in range(2):
-        stage.delete("Pod", f"bk-bookie-{number}-0")
-    root = BookKeeperNames(ObjectKey(stage.namespace, "bk")).ledgers_root
+    stage.end_bookies(bookies_named(stage))
+    root = bookies_named(stage).ledgers_root
     stage.reconcile(BOOKKEEPER, "bk")
     assert f"{root}/INSTANCEID" in stage.ensemble.znodes, "metadata goes after the volumes that need it"
     reconcile_until_gone(stage, BOOKKEEPER, "bk")
@@ -206,11 +219,26 @@ def test_deleted_bookies_take_their_metadata_with_them_and_nobody_elses(stage: S
     assert claims(stage) == {}
 
 
+def test_metadata_that_somebody_elses_bookies_use_is_left_alone(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two Kubernetes clusters, each with a bk in a namespace of this name, on one external ensemble."""
+    bookies(stage, "Delete")
+    stage.delete(BOOKKEEPER, "bk")
+    stage.end_bookies(bookies_named(stage))
+    stage.ensemble.put(f"{bookies_named(stage).ledgers_root}/available/bk-bookie-0-theirs")
+    for _ in range(5):
+        stage.reconcile(BOOKKEEPER, "bk")
+        stage.let_claims_go()
+    assert (claims(stage), finalizers(stage, BOOKKEEPER, "bk")) == ({}, [names.FINALIZER])
+    assert "bk-bookie-0-theirs" in stage.found(BOOKKEEPER, "bk")["status"]["message"]
+    monkeypatch.setattr(deletion, "PATIENCE_SECONDS", 0.0)
+    reconcile_until_gone(stage, BOOKKEEPER, "bk")
+    assert f"{bookies_named(stage).ledgers_root}/INSTANCEID" in stage.ensemble.znodes
+
+
 def test_the_last_cluster_of_a_namespace_leaves_no_znode(stage: Stage) -> None:
     bookies(stage, "Delete")
     stage.delete(BOOKKEEPER, "bk")
-    for number in range(2):
-        stage.delete("Pod", f"bk-bookie-{number}-0")
+    stage.end_bookies(bookies_named(stage))
     reconcile_until_gone(stage, BOOKKEEPER, "bk")
     assert set(stage.ensemble.znodes) == {"/"}
 
@@ -239,6 +267,17 @@ def test_of_a_dropped_tablespace_its_log_is_deleted_and_no_other_log(stage: Stag
     assert sorted(left) == sorted([ledgers_path(herd_root(stage), OTHER), heartbeats, f"{heartbeats}/db-herddb-0"])
 
 
+def test_of_a_list_that_is_older_than_the_bookkeeper_cluster_no_ledger_of_somebody_else_is_deleted(stage: Stage) -> None:
+    """Ledger ids restart in a cluster that was made anew, and a database's root may have stayed behind from before."""
+    database(stage, "Delete")
+    stage.ensemble.put(ledger_znode(stage, 8), ledger_of("d4c7a7b8-5c4b-4a55-8a35-3b9f0d3f6a10"))
+    stage.ensemble.put(ledger_znode(stage, 9), b"not of HerdDB")
+    stage.delete(HERDDB, "db")
+    reconcile_until_gone(stage, HERDDB, "db")
+    assert [ledger for ledger in (7, 8, 9) if ledger_znode(stage, ledger) in stage.ensemble.znodes] == [8, 9]
+    assert [path for path in stage.ensemble.znodes if path.startswith(f"/{stage.namespace}/db")] == []
+
+
 def test_a_tablespace_that_was_never_made_goes_without_a_drop(stage: Stage) -> None:
     stage.declare(TABLESPACE, "flights", {"herdDBRef": {"name": "db"}, "deletionPolicy": "Delete"})
     stage.settle(TABLESPACE, "flights")
@@ -256,6 +295,7 @@ def test_an_ensemble_waits_until_the_bookies_have_deleted_their_metadata_in_it(d
     stage.settle(ZOOKEEPER, "zk")
     assert stage.live("StatefulSet", "zk-zookeeper") is not None
     assert stage.condition(ZOOKEEPER, "zk", "Progressing") == ("True", "WaitingForDependents")
+    stage.end_bookies(bookies_named(stage))
     reconcile_until_gone(stage, BOOKKEEPER, "bk")
     assert set(stage.ensemble.znodes) == {"/"}
     stage.delete("Pod", "zk-zookeeper-0")
@@ -284,7 +324,7 @@ def test_a_deletion_waits_for_a_silent_backend_and_gives_it_up_with_an_event(sta
     bookies(stage, "Delete")
     for number in range(2):
         stage.delete("StatefulSet", f"bk-bookie-{number}")
-        stage.delete("Pod", f"bk-bookie-{number}-0")
+    stage.end_bookies(bookies_named(stage))
     stage.delete(BOOKKEEPER, "bk")
     stage.ensemble.silent = True
     for _ in range(5):
@@ -295,8 +335,23 @@ def test_a_deletion_waits_for_a_silent_backend_and_gives_it_up_with_an_event(sta
     monkeypatch.setattr(deletion, "PATIENCE_SECONDS", 0.0)
     reconcile_until_gone(stage, BOOKKEEPER, "bk")
     (told,) = [event for event in stage.events("bk") if event["reason"] == "DeletionGivenUp"]
-    root = BookKeeperNames(ObjectKey(stage.namespace, "bk")).ledgers_root
+    root = bookies_named(stage).ledgers_root
     assert (told["type"], root in told["message"]) == ("Warning", True)
+
+
+def test_a_deleted_resource_that_can_not_be_read_goes_and_its_data_stays(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    ensemble(stage, "Delete")
+    stage.delete(ZOOKEEPER, "zk")
+    before = claims(stage)
+    older_rules = {"replicas": "three"}
+    monkeypatch.setattr(reading, "parsed", lambda kind, document: parsed(kind, {**document, "spec": {**document["spec"], **older_rules}}))
+    stage.reconcile(ZOOKEEPER, "zk")
+    assert stage.condition(ZOOKEEPER, "zk") == ("False", "InvalidSpec")
+    assert finalizers(stage, ZOOKEEPER, "zk") == [names.FINALIZER]
+    monkeypatch.setattr(deletion, "PATIENCE_SECONDS", 0.0)
+    assert stage.reconcile(ZOOKEEPER, "zk").outcome is Outcome.GONE
+    assert (stage.live(ZOOKEEPER, "zk"), claims(stage)) == (None, before)
+    assert stage.events("zk")[-1]["reason"] == "DeletionGivenUp"
 
 
 def test_a_paused_resource_keeps_its_data_when_it_is_deleted_and_goes_once_it_is_not_paused(stage: Stage) -> None:
@@ -314,8 +369,7 @@ def test_data_goes_too_when_the_whole_namespace_is_deleted_and_takes_no_events_a
     bookies(stage, "Delete")
     stage.dynamic.resources.get(api_version="v1", kind="Namespace").delete(name=stage.namespace)
     stage.delete(BOOKKEEPER, "bk")
-    for number in range(2):
-        stage.delete("Pod", f"bk-bookie-{number}-0")
+    stage.end_bookies(bookies_named(stage))
     told = len(stage.events("bk"))
     reconcile_until_gone(stage, BOOKKEEPER, "bk")
     assert (claims(stage), set(stage.ensemble.znodes)) == ({}, {"/"})

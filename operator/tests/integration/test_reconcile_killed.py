@@ -123,9 +123,10 @@ def deletion_story(run: Run) -> None:
     stage.ensemble.written = lambda _: None
     stage.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 1, "deletionPolicy": "Delete"})
     stage.settle("BookKeeperCluster", "bk")
-    stage.serve_bookie(BookKeeperNames(ObjectKey(stage.namespace, "bk")), 0)
+    named = BookKeeperNames(ObjectKey(stage.namespace, "bk"))
+    stage.serve_bookie(named, 0)
     stage.settle("BookKeeperCluster", "bk")
-    stage.delete("Pod", "bk-bookie-0-0")
+    stage.end_bookies(named)
     stage.ensemble.written = dying
     run.delete("BookKeeperCluster", "bk")
 
@@ -176,8 +177,7 @@ def picture(stage: Stage) -> Json:
     """All that is there in the end: resources, objects, znodes; without what differs between two namespaces anyway."""
     resources = {kind: stage.of(kind).get(namespace=stage.namespace).to_dict().get("items") or [] for kind in KINDS}
     made = {f"{kind} {name}": {**item, "status": None} for (kind, name), item in stage.made().items() if kind != "Pod"}
-    # the empty znodes above a root may stay behind: they hold nothing, and a later cluster of the same name uses them
-    znodes = {path: data.decode("latin-1") for path, (data, _) in stage.ensemble.znodes.items() if path.count("/") > 2}
+    znodes = {path: data.decode("latin-1") for path, (data, _) in stage.ensemble.znodes.items()}
     text = json.dumps({"resources": resources, "made": made, "znodes": znodes})
     return masked(json.loads(text.replace(stage.namespace, "namespace")))
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import replace
 
 import pytest
 from situations import claim, live, objects, pods, quickstart, with_metadata, with_spec, with_status
 from test_plan_tablespace import RECORD, SETTLED
 
+from herdkeeper.api.resource import Condition
 from herdkeeper.build.zookeeper import build_zookeeper
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore
@@ -124,6 +126,15 @@ def test_bookkeeper_s_metadata_goes_after_the_bookies_and_before_the_finalizer()
     assert [type(action) for action in bookkeeper_plan(metadata=MetadataAbsent()).actions] == [SetFinalizer]
 
 
+@pytest.mark.parametrize("registered", [{"writable": frozenset({"a"})}, {"read_only": frozenset({"a"})}])
+def test_metadata_under_which_a_bookie_is_registered_is_somebody_else_s_and_left_behind(registered):
+    early, late = (bookkeeper_plan(metadata=replace(METADATA, **registered), age=age) for age in (1.0, LATE))
+    assert early.actions == ()
+    assert early.wait is not None
+    assert "these are registered: a" in early.wait.message
+    assert gives_up(late)
+
+
 def test_metadata_that_can_t_be_reached_is_waited_for_and_then_given_up_by_name():
     early, late = (bookkeeper_plan(metadata=Unknown("silence"), age=age) for age in (1.0, LATE))
     assert early.actions == ()
@@ -159,3 +170,31 @@ def test_a_tablespace_of_somebody_else_or_one_that_can_t_be_read_is_not_dropped(
 
 def test_a_database_that_is_gone_is_given_up_so_that_the_namespace_can_go():
     assert gives_up(deletion.plan_tablespace_deletion(MINE, replace(SETTLED, herddb=None), LATE))
+
+
+NOW = datetime.datetime(2026, 1, 1, 0, 10, 0, tzinfo=datetime.UTC)
+AN_HOUR_AGO, A_MINUTE_AGO = "2025-12-31T23:10:00Z", "2026-01-01T00:09:00Z"
+
+
+@pytest.mark.parametrize(
+    ("situation", "deleted", "reason", "since", "seconds"),
+    [
+        ("it is silent since a minute", AN_HOUR_AGO, "Unreadable", A_MINUTE_AGO, 60),
+        ("it was silent before the deletion", A_MINUTE_AGO, "Unreadable", AN_HOUR_AGO, 60),
+        ("servers are still being stopped", AN_HOUR_AGO, "Deleting", AN_HOUR_AGO, 0),
+        ("it is not deleted", None, "Unreadable", AN_HOUR_AGO, 0),
+        ("its clock is ahead", A_MINUTE_AGO, "Unreadable", "2026-01-01T00:11:00Z", 0),
+        ("it was never looked at", AN_HOUR_AGO, None, AN_HOUR_AGO, 0),
+    ],
+)
+def test_patience_begins_when_the_backend_falls_silent_not_when_the_deletion_begins(situation, deleted, reason, since, seconds):
+    said = Condition(type="Ready", status="Unknown", reason=reason or "", message="", last_transition_time=since, observed_generation=1)
+    resource = with_metadata(with_status(BOOKKEEPER, conditions=(said,) if reason else ()), deletion_timestamp=deleted)
+    assert deletion.waited_seconds(resource, NOW) == seconds, situation
+
+
+@pytest.mark.parametrize(("age", "reason"), [(1.0, []), (LATE, [Reason.DELETION_GIVEN_UP])])
+def test_of_a_deleted_resource_that_can_t_be_read_nothing_is_deleted_but_its_finalizer(age, reason):
+    plan = deletion.plan_unreadable_deletion("spec.replicas is 'x'", age)
+    assert [action.reason for action in plan.actions if isinstance(action, SetFinalizer)] == reason
+    assert all(isinstance(action, SetFinalizer) and not action.present for action in plan.actions)

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import uuid
 
-from herdkeeper.formats.bookkeeper_layout import decode_layout, ledger_path
+import structlog
+
+from herdkeeper.formats.bookkeeper_layout import LedgerLayout, decode_layout, ledger_path
+from herdkeeper.formats.bookkeeper_metadata import decode_ledger_metadata
 from herdkeeper.formats.bookkeeper_replication import recovery_delay_path
 from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
 from herdkeeper.formats.herddb_replica import replicas_path
 from herdkeeper.formats.herddb_tablespace import encode_tablespace
+from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.metrics import WRITES
-from herdkeeper.observe.ensembles import Ensemble
+from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.plan.action import ChangeTablespaceRecord, DeleteLogs, SetRecoveryDelay
 
 LAYOUT = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
 """What BookKeeper 4.18 writes for `zk+hierarchical` (LedgerLayout, format version 2)."""
+IDENTITY = "INSTANCEID"
+"""Child of BookKeeper's root. A root without it is none."""
+
+logger = structlog.get_logger()
 
 
 def ensure_znode(ensemble: Ensemble, path: str) -> None:
@@ -34,7 +42,7 @@ def format_ledgers_root(ensemble: Ensemble, root: str) -> None:
             (root, b""),
             (f"{root}/available", b""),
             (f"{root}/available/readonly", b""),
-            (f"{root}/INSTANCEID", str(uuid.uuid4()).encode()),
+            (f"{root}/{IDENTITY}", str(uuid.uuid4()).encode()),
             (f"{root}/LAYOUT", LAYOUT),
         )
     )
@@ -54,12 +62,28 @@ def change_tablespace_record(ensemble: Ensemble, action: ChangeTablespaceRecord)
 
 
 def delete_znodes(ensemble: Ensemble, root: str) -> None:
-    """The tree, then each parent that is empty then: clusters of one namespace share the first."""
-    ensemble.delete_tree(root)
-    parent = root.rpartition("/")[0]
-    while parent and ensemble.delete_if_empty(parent):
-        parent = parent.rpartition("/")[0]
+    """The tree, and those of its parents that are empty then: clusters of one namespace share the first.
+
+    A process may die in the middle, and its successor must know the root again and go on: so the identity goes last, and in one
+    transaction with the root and its parents. EnsembleError when others write below the root meanwhile.
+    """
+    children = ensemble.children(root)
+    if children is None:
+        return
+    for child in children:
+        if child != IDENTITY:
+            ensemble.delete_tree(f"{root}/{child}")
+    last = (*((f"{root}/{IDENTITY}",) if IDENTITY in children else ()), root)
+    parents = _parents(root)
+    if not any(ensemble.delete_together((*last, *parents[:count])) for count in range(len(parents), -1, -1)):
+        raise EnsembleError(f"{root} was written to while it was deleted")
     _count("delete")
+
+
+def _parents(path: str) -> tuple[str, ...]:
+    """Of `/a/b/c`: `/a/b` and `/a`."""
+    parent = path.rpartition("/")[0]
+    return (parent, *_parents(parent)) if parent else ()
 
 
 def delete_logs(ensemble: Ensemble, action: DeleteLogs) -> None:
@@ -71,10 +95,29 @@ def delete_logs(ensemble: Ensemble, action: DeleteLogs) -> None:
         found = ensemble.read(ledgers_path(root, tablespace_uuid))
         if found is not None and layout is not None:
             for ledger in decode_ledgers(found[0]).active:
-                ensemble.delete(action.ledgers_root + ledger_path(decode_layout(layout[0]), ledger))
+                _delete_ledger(ensemble, action.ledgers_root, decode_layout(layout[0]), ledger, tablespace_uuid)
         ensemble.delete_tree(replicas_path(root, tablespace_uuid))
         ensemble.delete_tree(ledgers_path(root, tablespace_uuid))
     _count("delete")
+
+
+def _delete_ledger(ensemble: Ensemble, root: str, layout: LedgerLayout, ledger: int, tablespace_uuid: str) -> None:
+    """Delete a ledger that says itself that it is of the tablespace (HerdDB's BookkeeperCommitLog writes `tablespaceuuid`).
+
+    Ledger ids restart in a BookKeeper cluster that was made anew: a list that is older than that names somebody else's ledgers.
+    """
+    path = root + ledger_path(layout, ledger)
+    found = ensemble.read(path)
+    if found is None:
+        return
+    try:
+        owner = decode_ledger_metadata(ledger, found[0]).custom("tablespaceuuid")
+    except MalformedDataError:
+        owner = None
+    if owner != tablespace_uuid.encode():
+        logger.warning("ledger left alone: it does not say that it is of this tablespace", ledger=ledger, tablespace_uuid=tablespace_uuid)
+        return
+    ensemble.delete(path)
 
 
 def _count(verb: str) -> None:

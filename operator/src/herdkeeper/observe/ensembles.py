@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError, NotEmptyError
+from kazoo.exceptions import BadArgumentsError, BadVersionError, KazooException, NodeExistsError, NoNodeError, NotEmptyError
 from kazoo.handlers.threading import KazooTimeoutError
 
 CONNECT_SECONDS = 5.0
@@ -60,8 +60,8 @@ class Ensemble(Protocol):
     def delete_tree(self, path: str) -> None:
         """Delete a znode and all below it; one that is gone already is no error."""
 
-    def delete_if_empty(self, path: str) -> bool:
-        """Delete a znode without children; whether it is gone now."""
+    def delete_together(self, paths: Sequence[str]) -> bool:
+        """Delete znodes in this order in one transaction; False, and nothing is deleted, when one has children or is ZooKeeper's own."""
 
 
 class KazooEnsemble:
@@ -186,19 +186,21 @@ class KazooEnsemble:
 
         self._ask(path, delete)
 
-    def delete_if_empty(self, path: str) -> bool:
+    def delete_together(self, paths: Sequence[str]) -> bool:
         """See Ensemble."""
 
         def delete() -> bool:
-            try:
-                self._client.delete(path)
-            except NotEmptyError:
+            transaction = self._client.transaction()
+            for path in paths:
+                transaction.delete(path)
+            failed = [result for result in transaction.commit() if isinstance(result, Exception)]
+            if any(isinstance(error, (NotEmptyError, BadArgumentsError)) for error in failed):
                 return False
-            except NoNodeError:
-                return True
+            if failed:
+                raise next((error for error in failed if isinstance(error, NoNodeError)), failed[0])
             return True
 
-        return self._ask(path, delete)
+        return self._ask(paths[0], delete)
 
     def _ask(self, path: str, question: Callable[[], Answer]) -> Answer:
         try:

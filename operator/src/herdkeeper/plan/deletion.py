@@ -7,14 +7,16 @@ only while its policy is Delete, or while somebody uses it.
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
 from herdkeeper.api.resource import Resource
 from herdkeeper.build.log_store import log_store
 from herdkeeper.domain import names
+from herdkeeper.domain.conditions import READY, condition
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, MetadataAbsent, MetadataStore
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore
 from herdkeeper.domain.observed.dependents import Dependents
 from herdkeeper.domain.observed.herddb import HerdDBObserved
 from herdkeeper.domain.observed.objects import Objects
@@ -25,8 +27,8 @@ from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, Delete, DeleteLogs, DeleteZnodes, DropTablespace, Plan, SetFinalizer
 
 PATIENCE_SECONDS = 120.0
-"""How long a backend that can't be reached may hold up a deletion. Then it is given up with an event: else no namespace could be deleted
-whose ZooKeeper went first."""
+"""How long a backend that can't be reached may hold up a deletion, see `waited_seconds`. Then it is given up with an event: else no
+namespace could be deleted whose ZooKeeper went first."""
 
 _WORKLOADS = ("StatefulSet", "Deployment", "Job")
 _DONE = SetFinalizer(False, Reason.DATA_DELETED, "volumes and metadata are deleted, as deletionPolicy Delete says")
@@ -57,25 +59,57 @@ def waiting_for_users(users: Dependents) -> Plan | None:
     return None
 
 
-def plan_zookeeper_deletion(_cluster: ZooKeeperCluster, seen: ZooKeeperObserved, _age_seconds: float) -> Plan:
+def waited_seconds(resource: Resource, now: datetime.datetime) -> float:
+    """How long a deletion has been waiting for a backend that can't be reached, as the condition Ready tells; 0 while it does not wait.
+
+    The deletion's own age says nothing: stopping servers and waiting for dependents take their time, and after that a backend that is
+    silent for a moment must not be given up.
+    """
+    ready = condition(resource, READY)
+    if resource.metadata.deletion_timestamp is None or ready is None or ready.reason != Reason.UNREADABLE:
+        return 0.0
+    since = max(datetime.datetime.fromisoformat(text) for text in (resource.metadata.deletion_timestamp, ready.last_transition_time))
+    return max(0.0, (now - since).total_seconds())
+
+
+def plan_unreadable_deletion(error: str, age_seconds: float) -> Plan:
+    """What becomes of a deleted resource whose stored spec can't be read: nothing of its data is touched. `age_seconds`: the deletion's."""
+    return _patiently(age_seconds, "what this resource made", f"its spec can't be read: {error}")
+
+
+def plan_zookeeper_deletion(_cluster: ZooKeeperCluster, seen: ZooKeeperObserved, _waited: float) -> Plan:
     """Take it down with its volumes."""
     return _take_down(seen.objects, ("PersistentVolumeClaim",)) or Plan((_DONE,))
 
 
-def plan_bookkeeper_deletion(cluster: BookKeeperCluster, seen: BookKeeperObserved, age_seconds: float) -> Plan:
-    """Take bookies down, delete their volumes and the metadata root."""
+def plan_bookkeeper_deletion(cluster: BookKeeperCluster, seen: BookKeeperObserved, waited: float) -> Plan:
+    """Take bookies down, delete their volumes and the metadata root.
+
+    A bookie that is registered when all of this cluster's are gone is somebody else's, who shares the ensemble and the root's name: its
+    metadata is left alone.
+    """
     if plan := _take_down(seen.objects, ("PersistentVolumeClaim",)):
         return plan
-    if isinstance(seen.metadata, MetadataAbsent):
-        return Plan((_DONE,))
-    root = names.ledgers_root(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
-    if isinstance(seen.store, MetadataStore) and not isinstance(seen.metadata, Unknown):
-        return Plan((DeleteZnodes(seen.store.address, root),), look_again_seconds=0.5)
-    why = seen.metadata.why if isinstance(seen.metadata, Unknown) else "there is no ZooKeeper any more"
-    return _patiently(age_seconds, f"{root} in ZooKeeper", why)
+    return _delete_metadata(names.ledgers_root(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)), seen, waited)
 
 
-def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, age_seconds: float) -> Plan:
+def _delete_metadata(root: str, seen: BookKeeperObserved, waited: float) -> Plan:
+    what = f"{root} in ZooKeeper"
+    match seen.metadata:
+        case MetadataAbsent():
+            return Plan((_DONE,))
+        case Unknown(why):
+            return _patiently(waited, what, why)
+        case LedgersMetadata(writable=writable, read_only=read_only) if writable or read_only:
+            shown = ", ".join(sorted(writable | read_only))
+            return _patiently(waited, what, f"no bookie of this cluster runs any more, and these are registered: {shown}")
+        case LedgersMetadata() if isinstance(seen.store, MetadataStore):
+            return Plan((DeleteZnodes(seen.store.address, root),), look_again_seconds=0.5)
+        case _:
+            return _patiently(waited, what, "there is no ZooKeeper any more")
+
+
+def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, waited: float) -> Plan:
     """Wait for the tablespaces that drop their data, then take the nodes down, delete their volumes, the generated Secret, their logs and
     their metadata. Those that shall live are no reason to wait: a tablespace is nothing outside its database."""
     if seen.dependents.deleting and (waiting := waiting_for_users(Dependents(deleting=seen.dependents.deleting))):
@@ -91,32 +125,32 @@ def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, age_secon
             logs = DeleteLogs(log.zookeeper_address, log.ledgers_root, root, None)
             return Plan((logs, DeleteZnodes(log.zookeeper_address, root)), look_again_seconds=0.5)
         case Unknown(why):
-            return _patiently(age_seconds, f"{root} in ZooKeeper and the ledgers of its log", why)
+            return _patiently(waited, f"{root} in ZooKeeper and the ledgers of its log", why)
         case _:
-            return _patiently(age_seconds, f"{root} in ZooKeeper and the ledgers of its log", "there is no BookKeeperCluster any more")
+            return _patiently(waited, f"{root} in ZooKeeper and the ledgers of its log", "there is no BookKeeperCluster any more")
 
 
-def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, age_seconds: float) -> Plan:
+def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, waited: float) -> Plan:
     """Drop the tablespace that this resource made, then delete what DROP leaves behind. Another one of the same name is left alone."""
     uuid = tablespace.status.uuid if tablespace.status is not None else None
     if uuid is None:
         return Plan((SetFinalizer(False, Reason.DATA_DELETED, "there is nothing to drop: this resource never made a tablespace"),))
     what = f"the tablespace {tablespace.sql_name} and its log"
     if seen.herddb is None or seen.zookeeper_address is None or seen.ledgers_root is None:
-        return _patiently(age_seconds, what, "there is no database any more")
+        return _patiently(waited, what, "there is no database any more")
     match seen.record:
         case VersionedRecord(record) if record.uuid == uuid:
             node = seen.system_leader
             if node is None or isinstance(seen.nodes.get(node, Unknown("")), Unknown):
-                return _patiently(age_seconds, what, "no SQL node answers")
+                return _patiently(waited, what, "no SQL node answers")
             return Plan((DropTablespace(seen.herddb.metadata.name, node, record.name),), look_again_seconds=1)
         case Unknown(why):
-            return _patiently(age_seconds, what, why)
+            return _patiently(waited, what, why)
         case VersionedRecord() | RecordAbsent():
-            return _delete_log(seen, uuid, age_seconds)
+            return _delete_log(seen, uuid, waited)
 
 
-def _delete_log(seen: TablespaceObserved, uuid: str, age_seconds: float) -> Plan:
+def _delete_log(seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
     match seen.log_left:
         case False:
             return Plan((SetFinalizer(False, Reason.DATA_DELETED, "the tablespace is dropped and its log deleted"),))
@@ -124,9 +158,9 @@ def _delete_log(seen: TablespaceObserved, uuid: str, age_seconds: float) -> Plan
             root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
             return Plan((DeleteLogs(seen.zookeeper_address, seen.ledgers_root, root, (uuid,)),), look_again_seconds=0.5)
         case Unknown(why):
-            return _patiently(age_seconds, "the log of the dropped tablespace", why)
+            return _patiently(waited, "the log of the dropped tablespace", why)
         case _:
-            return _patiently(age_seconds, "the log of the dropped tablespace", "there is no database any more")
+            return _patiently(waited, "the log of the dropped tablespace", "there is no database any more")
 
 
 def _take_down(objects: Objects, data_kinds: tuple[str, ...]) -> Plan | None:
@@ -150,7 +184,7 @@ def _plan_deletes(items: list[dict[str, Any]], message: str) -> Plan:
     return Plan(actions, waiting.wait, waiting.look_again_seconds)
 
 
-def _patiently(age_seconds: float, what: str, why: str) -> Plan:
-    if age_seconds < PATIENCE_SECONDS:
+def _patiently(waited: float, what: str, why: str) -> Plan:
+    if waited < PATIENCE_SECONDS:
         return Plan.waiting(Reason.UNREADABLE, f"{what} can't be deleted yet: {why}")
     return Plan((SetFinalizer(False, Reason.DELETION_GIVEN_UP, f"{what} was left behind: {why}"),))
