@@ -239,12 +239,13 @@ def _refuse(resource: Resource, refusals: tuple[Refusal, ...], hands: Hands) -> 
 
 
 def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> None:
-    """Write what differs from the stored status, and tell of a Ready that changed its reason."""
+    """Write what differs from the stored status, and tell of a Ready that changed its reason. Later reconciles rest on a status (what was
+    founded, which instance id), so only who may act writes one."""
     before = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True) if resource.status is not None else {}
     ready = next(entry for entry in status["conditions"] if entry["type"] == READY)
     key = _key(resource)
     READY_GAUGE.labels(key.kind, key.namespace, key.name).set(ready["status"] == "True")
-    if _comparable(before) == _comparable(status):
+    if _comparable(before) == _comparable(status) or not hands.may_act():
         return
     hands.writer.write_status(resource, status)
     was = condition(resource, READY)

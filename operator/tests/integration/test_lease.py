@@ -29,15 +29,21 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class Cable:
-    """A dynamic client that can be cut off from the API server."""
+    """A dynamic client that can be cut off from the API server: `cut` has requests fail, `dead` has them hang. `before` is called with each
+    request's verb."""
 
     def __init__(self, client: DynamicClient) -> None:
         self._client = client
         self.cut = threading.Event()
+        self.dead = threading.Event()
+        self.before: Callable[[str], None] = lambda _: None
 
     def request(self, verb: str, path: str, **arguments: Any) -> Any:
         if self.cut.is_set():
             raise ApiException(status=503, reason="cut off")
+        while self.dead.is_set():
+            time.sleep(0.02)  # between polls of the condition
+        self.before(verb)
         return self._client.request(verb, path, **arguments)
 
 
@@ -149,6 +155,38 @@ def test_a_leader_that_is_cut_off_is_told_of_its_loss_once_and_before_another_le
     first.cable.cut.clear()
     assert not first.lease.held()
     assert election.spec()["holderIdentity"] == "second"
+
+
+def test_a_leader_whose_requests_hang_is_told_of_its_loss_before_another_leads(election: Election) -> None:
+    first, second = election.candidate("first"), election.candidate("second")
+    first.lease.acquire()
+    second.compete()
+    first.cable.dead.set()
+    assert second.led.wait(PATIENCE_SECONDS)
+    assert first.losses == [False]
+    first.cable.dead.clear()
+
+
+def test_a_renewal_under_way_does_not_undo_a_release(election: Election) -> None:
+    first = election.candidate("first")
+    first.lease.acquire()
+    renewing, release_read = threading.Event(), threading.Event()
+    renewed = threading.Event()
+
+    def before(verb: str) -> None:
+        """The renewal's write comes between the release's read and write, where it can."""
+        if threading.current_thread().name == "lease" and verb == "put":
+            renewing.set()
+            release_read.wait(1)
+            renewed.set()
+        elif threading.current_thread() is threading.main_thread():
+            release_read.set()
+            renewed.wait(1)
+
+    first.cable.before = before
+    assert renewing.wait(PATIENCE_SECONDS)
+    first.lease.release()
+    assert (election.spec()["holderIdentity"], first.losses) == ("", [])
 
 
 def test_a_leader_does_not_count_as_one_as_soon_as_it_might_be_replaced(election: Election) -> None:

@@ -202,4 +202,4 @@ def test_a_changed_configuration_reaches_the_members(stage: Stage) -> None:
 def test_a_process_that_lost_the_lease_makes_nothing(stage: Stage) -> None:
     stage.leads = False
     assert stage.reconcile(KIND, "zk").outcome is Outcome.FAILED
-    assert stage.made() == {}
+    assert (stage.made(), stage.found(KIND, "zk").get("status")) == ({}, None)

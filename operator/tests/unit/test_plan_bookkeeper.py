@@ -76,6 +76,14 @@ def test_metadata_that_was_there_before_is_never_made_anew(situation, parts, clu
     assert made.wait.reason is Reason.METADATA_LOST
 
 
+def test_bookies_are_not_started_with_the_metadata_of_another_cluster():
+    made = plan(*claims(0, 1, 2, 3), cluster=with_status(CLUSTER, instance_id="the-first"))
+    assert made.actions == ()
+    assert made.wait is not None
+    assert made.wait.reason is Reason.METADATA_LOST
+    assert plan(*claims(0, 1, 2, 3), cluster=with_status(CLUSTER, instance_id="an-instance")).actions != ()
+
+
 def test_the_metadata_root_waits_until_the_whole_ensemble_serves():
     made = plan(metadata=MetadataAbsent(), store=replace(STORE, serving=False))
     assert made.actions == ()

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import pytest
-from situations import objects, pods, quickstart, ready, with_metadata
+from situations import claim, objects, pods, quickstart, ready, with_metadata, with_status
 
+from herdkeeper.domain import names
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataStore
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.validation import Refusal
 from herdkeeper.plan.action import Create, Plan, Wait
+from herdkeeper.status.bookkeeper import summarize_bookkeeper
 from herdkeeper.status.document import Failed, refused_status, status_document
 from herdkeeper.status.summary import Health, Summary
 from herdkeeper.status.zookeeper import summarize_zookeeper
 
 CLUSTER = quickstart("ZooKeeperCluster")
+MEMBERS = [f"zk-zookeeper-{number}" for number in range(3)]
 NOW = "2026-11-21T12:00:00Z"
 SERVES = Summary(Health("True", Reason.READY, "3 members serve"), {"readyMembers": 3, "leader": None})
 STARTS = Summary(Health("False", Reason.MEMBERS_NOT_READY, "0 of 3 members serve"), {})
@@ -93,13 +97,33 @@ def test_a_refusal_names_everything_that_is_wrong_and_keeps_what_was_known():
 
 
 def test_an_ensemble_is_ready_when_all_members_serve_and_one_says_that_it_leads():
-    serving = objects(pods(f"zk-zookeeper-{number}" for number in range(3)))
-    assert (
-        summarize_zookeeper(CLUSTER, ZooKeeperObserved(serving, {0: "follower", 1: "leader", 2: "follower"})).fields["leader"]
-        == "zk-zookeeper-1"
-    )
+    serving = objects(pods(MEMBERS), *(claim(f"data-{name}", **{names.FOUNDED_ANNOTATION: "true"}) for name in MEMBERS))
+    led = summarize_zookeeper(CLUSTER, ZooKeeperObserved(serving, {0: "follower", 1: "leader", 2: "follower"}))
+    assert (led.health.status, led.fields["leader"]) == ("True", "zk-zookeeper-1")
     leaderless = summarize_zookeeper(CLUSTER, ZooKeeperObserved(serving, {0: "follower"}))
     assert (leaderless.health.status, leaderless.health.reason) == ("False", Reason.NO_LEADER)
+
+
+@pytest.mark.parametrize(
+    ("situation", "marks", "founded_before", "status"),
+    [
+        ("all are marked", ("true", "true", "true"), None, "True"),
+        ("one is not marked yet: a wiped majority might still vote", ("true", "true", "false"), None, "False"),
+        ("it was founded, and a claim was replaced later", ("true", "true", "false"), True, "True"),
+    ],
+)
+def test_nobody_writes_into_an_ensemble_before_its_volumes_are_marked_as_founded(situation, marks, founded_before, status):
+    claims = [claim(f"data-{name}", **{names.FOUNDED_ANNOTATION: mark}) for name, mark in zip(MEMBERS, marks, strict=True)]
+    seen = ZooKeeperObserved(objects(pods(MEMBERS), *claims), {0: "leader", 1: "follower", 2: "follower"})
+    assert summarize_zookeeper(with_status(CLUSTER, founded=founded_before), seen).health.status == status, situation
+
+
+def test_the_instance_id_of_a_bookkeeper_cluster_is_the_first_that_was_seen():
+    cluster = quickstart("BookKeeperCluster")
+    metadata = LedgersMetadata("another", frozenset(), frozenset(), frozenset(), None, under_replicated=False)
+    seen = BookKeeperObserved(objects(), MetadataStore("zk-0:2181", serving=True), metadata, ())
+    assert summarize_bookkeeper(cluster, seen).fields["instanceId"] == "another"
+    assert summarize_bookkeeper(with_status(cluster, instance_id="first"), seen).fields["instanceId"] == "first"
 
 
 def test_a_member_that_is_away_is_named_with_its_trouble():

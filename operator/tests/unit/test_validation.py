@@ -92,6 +92,13 @@ def test_the_older_of_two_tablespaces_keeps_the_sql_name() -> None:
     assert paths(validation.tablespace_refusals(newer, None, (older, newer))) == ["spec.tablespaceName"]
 
 
+@pytest.mark.parametrize(("finalizers", "refused"), [(["herdkeeper.io/delete-data"], ["spec.tablespaceName"]), ([], [])])
+def test_a_tablespace_that_is_being_dropped_keeps_its_sql_name_until_it_is_gone(finalizers: list[str], refused: list[str]) -> None:
+    dropped = {"creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-03T00:00:00Z", "finalizers": finalizers}
+    newer = tablespace("again", {"creationTimestamp": "2026-01-02T00:00:00Z"}, tablespaceName="flights")
+    assert paths(validation.tablespace_refusals(newer, None, (tablespace("flights", dropped), newer))) == refused
+
+
 def test_the_same_sql_name_in_another_cluster_is_accepted() -> None:
     here, there = tablespace("flights"), tablespace("other", tablespaceName="flights", herdDBRef={"name": "db2"})
     assert validation.tablespace_refusals(there, None, (here, there)) == ()

@@ -19,7 +19,7 @@ from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Replica
 from herdkeeper.api.bookkeeper_cluster import GarbageCollection
 from herdkeeper.api.job import SparkJob
 from herdkeeper.api.resource import ObjectMeta
-from herdkeeper.domain import owned_config
+from herdkeeper.domain import names, owned_config
 from herdkeeper.domain.owned_config import OwnedKeys
 
 MIB = 1024 * 1024
@@ -262,7 +262,9 @@ def _taken_sql_name(tablespace: Tablespace, others: Iterable[Tablespace]) -> Ite
     mine = tablespace.metadata
     for other in others:
         same = other.spec.herd_db_ref == tablespace.spec.herd_db_ref and other.sql_name == tablespace.sql_name
-        if same and other.metadata.name != mine.name and other.metadata.deletion_timestamp is None and _older(other.metadata, mine):
+        # one that is being dropped has the name until it is gone: who took it over before would lose it
+        holds = other.metadata.deletion_timestamp is None or names.FINALIZER in other.metadata.finalizers
+        if same and other.metadata.name != mine.name and holds and _older(other.metadata, mine):
             yield Refusal(
                 "spec.tablespaceName",
                 tablespace.sql_name,

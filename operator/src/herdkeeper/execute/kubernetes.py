@@ -16,6 +16,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.objects import Json
 from herdkeeper.metrics import WRITES
+from herdkeeper.observe.kubernetes import ANSWER_SECONDS
 from herdkeeper.plan.action import AddToSecret, Annotate, Apply, Create, Delete
 
 STATUS_MANAGER = f"{names.MANAGER}-status"
@@ -141,7 +142,7 @@ class KubernetesWriter:
         }
         path = self._client.resources.get(api_version="v1", kind="Event").path(namespace=metadata.namespace)
         try:
-            self._client.request("post", path, body=body)
+            self._client.request("post", path, body=body, _request_timeout=ANSWER_SECONDS)
         except ApiException as error:
             logger.warning("event refused", reason=reason, message=message, error=_said(error, "post Event"))
 
@@ -149,7 +150,7 @@ class KubernetesWriter:
         key = _key(manifest)
         try:
             found = self._client.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"]).get(
-                name=key.name, namespace=key.namespace
+                name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS
             )
         except ApiException as error:
             if error.status == 404:
@@ -165,7 +166,7 @@ class KubernetesWriter:
 
     def _request(self, verb: str, path: str, kind: str, **arguments: Any) -> None:
         try:
-            self._client.request(verb, path, **arguments)
+            self._client.request(verb, path, _request_timeout=ANSWER_SECONDS, **arguments)
         except ApiException as error:
             raise RefusedError(_said(error, f"{verb} {kind} {path.rpartition('/')[2]}")) from error
         WRITES.labels(verb, kind).inc()

@@ -45,6 +45,7 @@ class Lease:
         self._seen: _Seen | None = None
         self._renewed_at: float | None = None
         self._stop = threading.Event()
+        self._renewal: threading.Thread | None = None
 
     def held(self) -> bool:
         """Whether no other process can have taken the leadership yet."""
@@ -56,7 +57,9 @@ class Lease:
         while not self._stop.is_set():
             if self._try():
                 logger.info("leading", identity=self._identity)
-                threading.Thread(target=self._renew, name="lease", daemon=True).start()
+                self._renewal = threading.Thread(target=self._renew, name="lease", daemon=True)
+                self._renewal.start()
+                threading.Thread(target=self._watch, name="lease-watch", daemon=True).start()
                 return True
             self._stop.wait(RETRY_SECONDS)
         return False
@@ -68,6 +71,8 @@ class Lease:
     def release(self) -> None:
         """Stop renewing, and let another process lead at once."""
         self._stop.set()
+        if self._renewal is not None:
+            self._renewal.join(RENEW_DEADLINE_SECONDS)  # its last renewal would be a conflict for the release, or undo it
         if not self.held():
             return
         self._renewed_at = None
@@ -75,14 +80,18 @@ class Lease:
             found = self._read()
             if found is not None and found["spec"].get("holderIdentity") == self._identity:
                 found["spec"]["holderIdentity"] = ""
-                self._client.request("put", self._path(), body=found)
+                self._client.request("put", self._path(), body=found, _request_timeout=RETRY_SECONDS * 2)
         except (ApiException, HTTPError):
             logger.warning("the Lease could not be released; it ends by itself")
 
     def _renew(self) -> None:
         while not self._stop.wait(RETRY_SECONDS):
             self._try()
-            if not self.held() and not self._stop.is_set():
+
+    def _watch(self) -> None:
+        """Beside the renewal: a request that hangs must not put off the moment at which the loss is told."""
+        while not self._stop.wait(RETRY_SECONDS / 4):
+            if not self.held():
                 logger.error("the Lease was lost")
                 self._lost()
                 return

@@ -13,6 +13,7 @@ import structlog
 from kubernetes import client, config
 from kubernetes.dynamic import DynamicClient
 from structlog.tracebacks import ExceptionDictTransformer
+from urllib3 import Retry
 
 from herdkeeper.execute.action import Hands
 from herdkeeper.execute.bookie import HttpBookieAdmin
@@ -52,8 +53,10 @@ def run(settings: Settings) -> None:
         LEADING.set(1)
         workers.start()
         watch(settings, queue)
-        workers.stop()
-        lease.release()
+        if workers.stop():
+            lease.release()
+        else:
+            logger.warning("an action still runs; the Lease ends by itself, after this process")
     ensembles.stop()
     health.stop()
     logger.info("stopped")
@@ -67,6 +70,7 @@ def kubernetes_client() -> DynamicClient:
         config.load_kube_config()
     configuration = client.Configuration.get_default_copy()
     configuration.connection_pool_maxsize = THREADS * 4
+    configuration.retries = Retry(3, read=0)  # urllib3 would wait for each answer four times, and a timeout mean a quarter of itself
     folder = tempfile.mkdtemp(prefix="herdkeeper-")
     return DynamicClient(client.ApiClient(configuration), cache_file=os.path.join(folder, "discovery.json"))
 

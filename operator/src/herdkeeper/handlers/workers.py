@@ -18,6 +18,8 @@ from herdkeeper.settings import Settings
 THREADS = 4
 LONGEST_RECONCILE_SECONDS = 600.0
 """No call waits this long: a worker that does hangs, and the process is to be started anew."""
+STOP_SECONDS = 15.0
+"""Half of the pod's grace period."""
 
 logger = structlog.get_logger()
 
@@ -40,11 +42,13 @@ class Workers:
             thread.start()
             self._threads.append(thread)  # a probe that came between would take it for one that ended
 
-    def stop(self) -> None:
-        """Take no further key, and wait a moment for those being worked on."""
+    def stop(self) -> bool:
+        """Take no further key, and wait a moment for those being worked on; whether all of them ended."""
         self.queue.close()
+        deadline = time.monotonic() + STOP_SECONDS
         for thread in self._threads:
-            thread.join(timeout=10)
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
 
     def trouble(self) -> str | None:
         """Why the process is not alive; None when it is."""

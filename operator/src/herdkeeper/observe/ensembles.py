@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
@@ -16,6 +17,8 @@ from kazoo.exceptions import BadArgumentsError, BadVersionError, KazooException,
 from kazoo.handlers.threading import KazooTimeoutError
 
 CONNECT_SECONDS = 5.0
+SILENT_SECONDS = 10.0
+"""How long nobody tries again to connect to an ensemble that did not answer: else all workers wait for it, and nobody for the others."""
 SESSION_SECONDS = 20.0
 ANSWER_SECONDS = 15.0
 REQUESTS_IN_FLIGHT = 64
@@ -214,6 +217,7 @@ class Ensembles:
 
     def __init__(self) -> None:
         self._sessions: dict[str, KazooEnsemble] = {}
+        self._silent: dict[str, tuple[float, EnsembleError]] = {}
         self._locks: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
 
@@ -228,10 +232,22 @@ class Ensembles:
             if session is not None:
                 del self._sessions[address]
                 session.stop()
-            session = KazooEnsemble(address)
+            return self._connected(address)
+
+    def _connected(self, address: str) -> KazooEnsemble:
+        """A new session. Called with the address's lock held, so that who waited for it hears of the failure and does not try again."""
+        tried, error = self._silent.get(address, (-SILENT_SECONDS, None))
+        if error is not None and time.monotonic() - tried < SILENT_SECONDS:
+            raise EnsembleError(str(error))
+        session = KazooEnsemble(address)
+        try:
             session.start()
-            self._sessions[address] = session
-            return session
+        except EnsembleError as failure:
+            self._silent[address] = (time.monotonic(), failure)
+            raise
+        self._silent.pop(address, None)
+        self._sessions[address] = session
+        return session
 
     def stop(self) -> None:
         """End all sessions."""

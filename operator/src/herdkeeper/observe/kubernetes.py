@@ -29,6 +29,9 @@ JOBS = (
 )
 """Which kinds a resource of ours may own, by (apiVersion, kind)."""
 
+ANSWER_SECONDS = 30.0
+"""How long the API server may take. Without a limit, a connection that nobody answers any more holds a worker for ever."""
+
 ResourceType = TypeVar("ResourceType", bound=Resource)
 
 
@@ -49,7 +52,9 @@ class KubernetesReader:
     def document(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
         """An object as it is stored, None when there is none."""
         try:
-            found = self._client.resources.get(api_version=api_version, kind=kind).get(name=key.name, namespace=key.namespace)
+            found = self._client.resources.get(api_version=api_version, kind=kind).get(
+                name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS
+            )
         except ApiException as error:
             if error.status == 404:
                 return None
@@ -103,7 +108,8 @@ class KubernetesReader:
         return {name: base64.b64decode(value).decode(errors="replace") for name, value in (document.get("data") or {}).items()}
 
     def _list(self, api_version: str, kind: str, namespace: str, selector: str | None) -> list[Json]:
-        found = self._client.resources.get(api_version=api_version, kind=kind).get(namespace=namespace, label_selector=selector)
+        resource = self._client.resources.get(api_version=api_version, kind=kind)
+        found = resource.get(namespace=namespace, label_selector=selector, _request_timeout=ANSWER_SECONDS)
         return list(_plain(found).get("items") or [])
 
 

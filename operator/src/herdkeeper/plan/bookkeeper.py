@@ -34,6 +34,14 @@ def plan_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved, jobs_i
         return Plan.waiting(Reason.UNREADABLE, seen.metadata.why)
     if isinstance(seen.metadata, MetadataAbsent):
         return _without_metadata(cluster, seen.objects, seen.store)
+    before = cluster.status.instance_id if cluster.status is not None else None
+    if before not in (None, seen.metadata.instance_id):
+        return Plan.waiting(
+            Reason.METADATA_LOST,
+            f"{_names(cluster).ledgers_root} is another BookKeeper cluster's ({seen.metadata.instance_id}), these volumes are of "
+            f"{before}: connect the ensemble that keeps their metadata, before bookies delete the ledgers that this one does not know",
+            60,
+        )
     return _with_metadata(cluster, seen, seen.metadata, DrainSource(seen.store.address, jobs_image))
 
 

@@ -55,8 +55,8 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
         "zooKeeperAddress": store.address if store else (before.zoo_keeper_address if before else None),
         "ledgersRoot": named.ledgers_root,
         "metadataServiceUri": names.metadata_service_uri(store.address, named.ledgers_root) if store else None,
-        # remembered: metadata that is gone later must not be made anew
-        "instanceId": metadata.instance_id if metadata else (before.instance_id if before else None),
+        # remembered: metadata that is gone or another one later must not be taken for this cluster's
+        "instanceId": (before.instance_id if before else None) or (metadata.instance_id if metadata else None),
         "readyBookies": len(serving),
         "auditor": metadata.auditor if metadata else None,
         "underReplicated": metadata.under_replicated if metadata else None,

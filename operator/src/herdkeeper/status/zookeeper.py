@@ -28,7 +28,11 @@ def summarize_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> S
         "leader": None if leader is None else named.pod(leader),
         "founded": founded_before or founded,
     }
-    return Summary(_health(cluster, seen, ready, leader), fields)
+    health = _health(cluster, seen, ready, leader)
+    if health.status == "True" and not fields["founded"]:
+        # who sees it Ready writes into it: from then on an empty member must not vote
+        health = Health("False", Reason.STARTING, "all members serve; their volumes are being marked as founded")
+    return Summary(health, fields)
 
 
 def _health(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, ready: list[int], leader: int | None) -> Health:
