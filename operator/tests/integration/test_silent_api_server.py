@@ -16,7 +16,8 @@ from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.execute import kubernetes as writing
 from herdkeeper.execute.kubernetes import KubernetesWriter
-from herdkeeper.handlers import main
+from herdkeeper.handlers import lease, main
+from herdkeeper.handlers.lease import Lease
 from herdkeeper.observe import kubernetes as reading
 from herdkeeper.observe.kubernetes import WORKLOADS, KubernetesReader
 from herdkeeper.plan.action import Create
@@ -32,8 +33,9 @@ def silent(control_plane: ControlPlane, monkeypatch: pytest.MonkeyPatch) -> Iter
     dynamic = main.kubernetes_client()
     for api_version, kind in (*WORKLOADS, ("v1", "PersistentVolumeClaim"), ("herdkeeper.io/v1alpha1", "ZooKeeperCluster")):
         dynamic.resources.get(api_version=api_version, kind=kind)
-    monkeypatch.setattr(reading, "ANSWER_SECONDS", SECONDS)
-    monkeypatch.setattr(writing, "ANSWER_SECONDS", SECONDS)
+    monkeypatch.setattr(reading, "ANSWER_SECONDS", (SECONDS, SECONDS))
+    monkeypatch.setattr(writing, "ANSWER_SECONDS", (SECONDS, SECONDS))
+    monkeypatch.setattr(lease, "RETRY_SECONDS", SECONDS / 2)
     with socket.create_server(("127.0.0.1", 0)) as server:
         dynamic.client.configuration.host = f"http://127.0.0.1:{server.getsockname()[1]}"
         yield dynamic
@@ -45,7 +47,7 @@ def _administrator(plane: ControlPlane) -> client.Configuration:
         return api.configuration
 
 
-@pytest.mark.parametrize("call", ["get", "list", "write"])
+@pytest.mark.parametrize("call", ["get", "list", "write", "lease"])
 def test_a_call_that_nobody_answers_ends(silent: DynamicClient, call: str) -> None:
     reader, key = KubernetesReader(silent), ObjectKey("demo", "zk")
     calls = {
@@ -54,6 +56,7 @@ def test_a_call_that_nobody_answers_ends(silent: DynamicClient, call: str) -> No
         "write": lambda: KubernetesWriter(silent).create(
             Create({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "x", "namespace": "demo"}})
         ),
+        "lease": Lease(silent, "demo", "me", lambda: None)._read,
     }
     begun = time.monotonic()
     with pytest.raises(HTTPError):

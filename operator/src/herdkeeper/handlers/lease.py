@@ -80,7 +80,7 @@ class Lease:
             found = self._read()
             if found is not None and found["spec"].get("holderIdentity") == self._identity:
                 found["spec"]["holderIdentity"] = ""
-                self._client.request("put", self._path(), body=found, _request_timeout=RETRY_SECONDS * 2)
+                self._client.request("put", self._path(), body=found, _request_timeout=_patience())
         except (ApiException, HTTPError):
             logger.warning("the Lease could not be released; it ends by itself")
 
@@ -132,7 +132,7 @@ class Lease:
             spec |= {"acquireTime": now, "leaseTransitions": int(spec.get("leaseTransitions") or 0) + 1}
         body = {**lease, "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "spec": spec}
         try:
-            self._client.request(verb, self._path(one=verb == "put"), body=body, _request_timeout=RETRY_SECONDS * 2)
+            self._client.request(verb, self._path(one=verb == "put"), body=body, _request_timeout=_patience())
         except ApiException as error:
             if error.status == 409:  # another candidate was quicker: the resourceVersion that was read is no more
                 return False
@@ -141,7 +141,7 @@ class Lease:
 
     def _read(self) -> dict[str, Any] | None:
         try:
-            return dict(self._client.request("get", self._path(), _request_timeout=RETRY_SECONDS * 2).to_dict())
+            return dict(self._client.request("get", self._path(), _request_timeout=_patience()).to_dict())
         except ApiException as error:
             if error.status == 404:
                 return None
@@ -150,3 +150,8 @@ class Lease:
     def _path(self, *, one: bool = True) -> str:
         collection = f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases"
         return f"{collection}/{NAME}" if one else collection
+
+
+def _patience() -> tuple[float, float]:
+    """Seconds for a connection and for an answer. A pair: the client of Kubernetes ignores a single number that is not an int."""
+    return RETRY_SECONDS, RETRY_SECONDS * 2

@@ -29,8 +29,9 @@ JOBS = (
 )
 """Which kinds a resource of ours may own, by (apiVersion, kind)."""
 
-ANSWER_SECONDS = 30.0
-"""How long the API server may take. Without a limit, a connection that nobody answers any more holds a worker for ever."""
+ANSWER_SECONDS = (5.0, 30.0)
+"""How long the API server may take for a connection and for an answer. Without a limit, a connection that nobody answers any more holds a
+worker for ever. A pair: the client of Kubernetes ignores a single number that is not an int."""
 
 ResourceType = TypeVar("ResourceType", bound=Resource)
 
@@ -85,7 +86,7 @@ class KubernetesReader:
     def node(self, name: str) -> Node | Unknown | None:
         """A node, None when it is gone. One that may not be read is Unknown: where bookies stand is worth less than that they run."""
         try:
-            found = _plain(self._client.resources.get(api_version="v1", kind="Node").get(name=name))
+            found = _plain(self._client.resources.get(api_version="v1", kind="Node").get(name=name, _request_timeout=ANSWER_SECONDS))
         except ApiException as error:
             return None if error.status == 404 else Unknown(f"the node {name} can't be read: {error.reason}")
         return Node(name, found["metadata"].get("labels") or {}, is_ready(found))
