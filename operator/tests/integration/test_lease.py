@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -170,18 +171,18 @@ def test_a_leader_whose_requests_hang_is_told_of_its_loss_before_another_leads(e
 def test_a_renewal_under_way_does_not_undo_a_release(election: Election) -> None:
     first = election.candidate("first")
     first.lease.acquire()
-    renewing, release_read = threading.Event(), threading.Event()
-    renewed = threading.Event()
+    renewing, release_has_read = threading.Event(), threading.Event()
+    last = election.spec()["renewTime"]
 
     def before(verb: str) -> None:
-        """The renewal's write comes between the release's read and write, where it can."""
-        if threading.current_thread().name == "lease" and verb == "put":
+        """The renewal's write comes between the release's read and its write, unless the release waits for it."""
+        if verb == "put" and threading.current_thread().name == "lease":
             renewing.set()
-            release_read.wait(1)
-            renewed.set()
-        elif threading.current_thread() is threading.main_thread():
-            release_read.set()
-            renewed.wait(1)
+            release_has_read.wait(1)
+        elif verb == "put":
+            release_has_read.set()
+            with suppress(AssertionError):
+                wait_until(lambda: election.spec()["renewTime"] != last, 1)
 
     first.cable.before = before
     assert renewing.wait(PATIENCE_SECONDS)
