@@ -21,6 +21,12 @@ from herdkeeper.reconcile import Outcome
 MADE_UP = "0b9cbd6c-3a44-4a8e-8d4a-1a7b7c1f0f5e"
 VOLATILE = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "clusterIP", "clusterIPs", "lastTransitionTime")
 
+RANDOM = (
+    (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "uuid"),
+    (r"(bk-bookie-\d+)-[0-9a-f]{10}\b", r"\1-token"),
+    (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "time"),
+)
+
 
 class Died(BaseException):
     """The process is gone."""
@@ -219,9 +225,9 @@ def masked(value: Any, key: str = "") -> Any:
         case str() if key in ("herdkeeper.io/intent", "herdkeeper.io/config", "password", "users"):
             return "masked"
         case str():
-            return re.sub(
-                r"(bk-bookie-\d+)-[0-9a-f]{10}\b", r"\1-token", re.sub(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "uuid", value)
-            )
+            for pattern, instead in RANDOM:
+                value = re.sub(pattern, instead, value)
+            return value
         case _:
             return value
 
