@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
@@ -79,6 +79,11 @@ class Key:
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.namespace}/{self.name}"
+
+
+def disturbs_with(key: Key) -> Hashable:
+    """What is equal for resources of one stack, of which only one may be disturbed at a time: each then sees what the others did."""
+    return key.namespace if key.kind in (ZooKeeperCluster.KIND, BookKeeperCluster.KIND, HerdDBCluster.KIND) else key
 
 
 class Outcome(Enum):

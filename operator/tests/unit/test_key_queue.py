@@ -6,7 +6,7 @@ import threading
 
 from herdkeeper.handlers.queue import DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
 from herdkeeper.handlers.references import References
-from herdkeeper.reconcile import Key
+from herdkeeper.reconcile import Key, disturbs_with
 
 
 class Clock:
@@ -97,3 +97,20 @@ def test_a_resource_s_dependents_and_what_it_refers_to_are_looked_at_with_it():
     assert references.touched_by(bookkeeper) == (bookkeeper, herddb, zookeeper)
     references.gone(herddb)
     assert references.touched_by(bookkeeper) == (bookkeeper, zookeeper)
+
+
+def test_the_clusters_of_one_stack_are_reconciled_one_after_the_other_and_others_beside_them():
+    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), together=disturbs_with)
+    bookies, database = Key("BookKeeperCluster", "demo", "bk"), Key("HerdDBCluster", "demo", "db")
+    beside = {Key("HerdDBCluster", "elsewhere", "db"), Key("Tablespace", "demo", "flights"), Key("Tablespace", "demo", "weather")}
+    for key in (bookies, database, *beside):
+        queue.add(key)
+    clock.seconds = 1
+    first = {queue.take() for _ in range(4)}
+    assert first == {bookies, *beside}
+    assert queue._next()[0] is None
+    queue.done(bookies)
+    assert queue.take() == database
+    queue.failed(database)
+    queue.add(bookies, 0)
+    assert queue.take() == bookies

@@ -28,7 +28,7 @@ from herdkeeper.observe.ensembles import Ensembles
 from herdkeeper.observe.http import HttpJsonReader
 from herdkeeper.observe.kubernetes import KubernetesReader
 from herdkeeper.observe.world import World
-from herdkeeper.reconcile import Key
+from herdkeeper.reconcile import Key, disturbs_with
 from herdkeeper.settings import Settings
 
 logger = structlog.get_logger()
@@ -45,7 +45,7 @@ def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
         signal.signal(number, lambda *_: lease.give_up())
     world = World(KubernetesReader(dynamic), ensembles, HttpJsonReader())
-    queue: KeyQueue[Key] = KeyQueue()
+    queue: KeyQueue[Key] = KeyQueue(together=disturbs_with)
     workers = Workers(settings, Hands(KubernetesWriter(dynamic), world, HttpBookieAdmin(), lease.held), queue)
     health = HealthServer(settings.http_port, workers.trouble)
     health.start()

@@ -21,12 +21,13 @@ LONGEST_RETRY_SECONDS = 60.0
 @dataclass
 class KeyQueue(Generic[KeyType]):
     """A queue of keys. A key that is added again before its time keeps the earlier time; one that is being worked on waits until that
-    ended."""
+    ended, and so does one that is `together` with it: of keys with an equal answer only one is worked on at a time."""
 
     now: Callable[[], float] = time.monotonic
+    together: Callable[[KeyType], Hashable] = lambda key: key
     _due: dict[KeyType, float] = field(default_factory=dict)
     _heap: list[tuple[float, int, KeyType]] = field(default_factory=list)
-    _working: set[KeyType] = field(default_factory=set)
+    _working: set[Hashable] = field(default_factory=set)
     _failures: dict[KeyType, int] = field(default_factory=dict)
     _closed: bool = False
 
@@ -54,7 +55,7 @@ class KeyQueue(Generic[KeyType]):
             while not self._closed:
                 key, wait_seconds = self._next()
                 if key is not None:
-                    self._working.add(key)
+                    self._working.add(self.together(key))
                     return key
                 self._condition.wait(wait_seconds)
             return None
@@ -62,14 +63,14 @@ class KeyQueue(Generic[KeyType]):
     def done(self, key: KeyType) -> None:
         """A worker ended with a key."""
         with self._condition:
-            self._working.discard(key)
+            self._working.discard(self.together(key))
             self._failures.pop(key, None)
             self._condition.notify_all()
 
     def failed(self, key: KeyType) -> float:
         """A worker could not end with a key: it comes again after a delay that doubles each time. Returns the delay in seconds."""
         with self._condition:
-            self._working.discard(key)
+            self._working.discard(self.together(key))
             count = self._failures.get(key, 0)
             self._failures[key] = count + 1
             self._condition.notify_all()
@@ -97,7 +98,7 @@ class KeyQueue(Generic[KeyType]):
                 break
             else:
                 heapq.heappop(self._heap)
-                if key in self._working:
+                if self.together(key) in self._working:
                     busy.append((moment, order, key))
                     continue
                 del self._due[key]

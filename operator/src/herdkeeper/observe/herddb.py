@@ -18,6 +18,8 @@ from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.kubernetes import SECRETS, SHARED, WORKLOADS
 from herdkeeper.observe.world import World
 
+BOOKIES = (WORKLOADS[0], ("v1", "Pod"))
+
 
 def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
     """Its objects, credentials, root in ZooKeeper, and what each Ready node says of its tablespaces."""
@@ -36,6 +38,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         fresh_password=secrets.token_urlsafe(24),
         fresh_token=secrets.token_urlsafe(32),
         dependents=observe_dependents(cluster, Tablespace, world),
+        bookies=world.kubernetes.owned(BookKeeperCluster.KIND, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name), BOOKIES),
     )
 
 

@@ -52,7 +52,7 @@ class HerdDBObserved:
 
     `bookkeeper` is the BookKeeperCluster that it refers to, None while there is none. `root_parent` and `root` tell whether the znode above
     the cluster's root, and the root, exist. `fresh_password` and `fresh_token` are random: for a Secret that has yet to get them.
-    `dependents` are the Tablespaces that refer to it.
+    `dependents` are the Tablespaces that refer to it. `bookies` are the StatefulSets and pods of the BookKeeperCluster.
     """
 
     objects: Objects
@@ -64,6 +64,7 @@ class HerdDBObserved:
     fresh_password: str = field(repr=False)
     fresh_token: str = field(repr=False)
     dependents: Dependents = NOBODY
+    bookies: Objects = field(default_factory=lambda: Objects({}))
 
 
 def secret_token(objects: Objects, secret: str) -> str | None:
