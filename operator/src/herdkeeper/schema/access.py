@@ -16,6 +16,8 @@ from herdkeeper.api.resource import GROUP
 READ = ("get", "list", "watch")
 APPLY = (*READ, "create", "patch")
 """Server-side apply is a patch, and a create where the object does not exist."""
+APPLY_UNWATCHED = ("get", "list", "create", "patch")
+"""The same for what tells nothing by events."""
 
 
 class Scope(Enum):
@@ -50,8 +52,8 @@ EXECUTOR_RULES = (
 """What the Role of a Spark driver may grant at most."""
 
 ACCESS: tuple[AccessRule, ...] = (
-    AccessRule(Scope.WATCHED, GROUP, PLURALS, (*READ, "patch", "update"), "the declared resources; patch sets and clears finalizers"),
-    AccessRule(Scope.WATCHED, GROUP, tuple(f"{plural}/status" for plural in PLURALS), ("get", "patch", "update"), "conditions and status"),
+    AccessRule(Scope.WATCHED, GROUP, PLURALS, (*READ, "patch"), "the declared resources; patch sets and clears finalizers"),
+    AccessRule(Scope.WATCHED, GROUP, tuple(f"{plural}/status" for plural in PLURALS), ("patch",), "conditions and status"),
     AccessRule(
         Scope.WATCHED,
         GROUP,
@@ -62,9 +64,8 @@ ACCESS: tuple[AccessRule, ...] = (
     AccessRule(Scope.WATCHED, "apps", ("statefulsets", "deployments"), (*APPLY, "delete"), "servers and autorecovery"),
     AccessRule(Scope.WATCHED, "batch", ("jobs",), (*APPLY, "delete"), "checkpoints, audits and drains"),
     AccessRule(Scope.WATCHED, "policy", ("poddisruptionbudgets",), (*APPLY, "delete"), "one voluntary disruption at a time"),
-    AccessRule(
-        Scope.WATCHED, "", ("configmaps", "services", "serviceaccounts"), (*APPLY, "delete"), "configuration, addresses, identities"
-    ),
+    AccessRule(Scope.WATCHED, "", ("configmaps", "services"), (*APPLY, "delete"), "configuration, addresses"),
+    AccessRule(Scope.WATCHED, "", ("serviceaccounts",), APPLY_UNWATCHED, "the identity of a Spark driver"),
     AccessRule(
         Scope.WATCHED,
         "",
@@ -73,17 +74,20 @@ ACCESS: tuple[AccessRule, ...] = (
         "volumes; deleted by uid, by deletionPolicy Delete or at the end of a drain",
     ),
     AccessRule(
-        Scope.WATCHED, "", ("secrets",), (*APPLY, "delete"), "SQL credentials: generated, or the user's, from which the users file is made"
+        Scope.WATCHED,
+        "",
+        ("secrets",),
+        (*APPLY_UNWATCHED, "delete"),
+        "SQL credentials: generated, or the user's, from which the users file is made",
     ),
-    AccessRule(Scope.WATCHED, "", ("pods",), (*READ, "delete"), "readiness of members, and what blocks them"),
-    AccessRule(Scope.WATCHED, "", ("events",), ("create", "patch"), "what was done, beside the resource"),
-    AccessRule(Scope.WATCHED, "events.k8s.io", ("events",), ("create", "patch"), "the same in the newer group"),
-    AccessRule(Scope.WATCHED, "rbac.authorization.k8s.io", ("roles", "rolebindings"), (*APPLY, "delete"), "the Role of a Spark driver"),
+    AccessRule(Scope.WATCHED, "", ("pods",), READ, "readiness of members, and what blocks them"),
+    AccessRule(Scope.WATCHED, "", ("events",), ("create",), "what was done, beside the resource"),
+    AccessRule(Scope.WATCHED, "rbac.authorization.k8s.io", ("roles", "rolebindings"), APPLY_UNWATCHED, "the Role of a Spark driver"),
     *EXECUTOR_RULES,
     AccessRule(Scope.CLUSTER, "", ("nodes",), READ, "zones, cordons and losses"),
     AccessRule(Scope.CLUSTER, "", ("namespaces",), READ, "which namespaces there are to watch, and which are ending"),
     AccessRule(Scope.CLUSTER, "apiextensions.k8s.io", ("customresourcedefinitions",), READ, "whether the kinds are served yet"),
-    AccessRule(Scope.HOME, "coordination.k8s.io", ("leases",), ("get", "list", "watch", "create", "update", "patch"), "leadership"),
+    AccessRule(Scope.HOME, "coordination.k8s.io", ("leases",), ("get", "create", "update"), "leadership"),
 )
 
 
