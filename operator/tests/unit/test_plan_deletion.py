@@ -7,12 +7,16 @@ from dataclasses import replace
 
 import pytest
 from situations import claim, live, objects, pods, quickstart, with_metadata, with_spec, with_status
+from test_plan_herddb import LOG
+from test_plan_herddb import SEEN as DATABASE
 from test_plan_tablespace import RECORD, SETTLED
 
 from herdkeeper.api.resource import Condition
+from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
+from herdkeeper.build.herddb import build_herddb
 from herdkeeper.build.zookeeper import build_zookeeper
 from herdkeeper.domain import names
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
 from herdkeeper.domain.observed.dependents import NOBODY, Dependents
 from herdkeeper.domain.observed.herddb import HerdDBObserved
 from herdkeeper.domain.observed.tablespace import RecordAbsent, VersionedRecord
@@ -63,6 +67,8 @@ def test_the_finalizer_follows_policy_and_users_and_is_never_added_to_what_is_go
     resource = with_metadata(with_spec(ZOOKEEPER, deletion_policy=policy), finalizers=finalizers, deletion_timestamp=deleting)
     step = deletion.finalizer_step(resource, users)
     assert (None if step is None else step.present) == expected
+    if step is not None and step.present:
+        assert ("deletionPolicy is Delete" in step.message) == (policy == "Delete")
 
 
 @pytest.mark.parametrize(
@@ -121,6 +127,62 @@ def test_volumes_are_deleted_by_uid_and_not_twice():
     assert plan.wait is not None
 
 
+def stepwise(plan_of, workload, volume, pod):
+    """What each step deletes: while servers run, while pods stop, while volumes are there."""
+    steps = [plan_of(*parts) for parts in ((workload, volume, pods([pod])), (workload, volume), (volume, pods([pod])), (volume,))]
+    deleted = [[(action.kind, action.name) for action in step.actions if isinstance(action, Delete)] for step in steps]
+    assert all(isinstance(action, Delete) for step in steps for action in step.actions)
+    return deleted, [step.wait.message if step.wait else None for step in steps]
+
+
+def test_bookies_stop_before_their_volumes_go_and_those_before_the_metadata():
+    made = live([build_bookie(BOOKKEEPER, BookieIdentity(0, "bk-bookie-0-aaaaaa"), "zk-0:2181")])
+    deleted, told = stepwise(bookkeeper_plan, made, claim("bk-bookie-0-journal"), "bk-bookie-0-0")
+    server, volume = ("StatefulSet", "bk-bookie-0"), ("PersistentVolumeClaim", "bk-bookie-0-journal")
+    assert deleted == [[server], [server], [], [volume]]
+    assert told == [*["the servers are stopped"] * 2, "1 pods are stopping", "1 volume claims or Secrets are being deleted"]
+
+
+def herddb_plan(*parts, waited=1.0, **seen):
+    return deletion.plan_herddb_deletion(HERDDB, replace(DATABASE, objects=objects(*parts), **seen), waited)
+
+
+def test_sql_nodes_stop_before_their_volumes_and_password_go():
+    made = live(build_herddb(HERDDB, LOG, "db-herddb-credentials")[-1:])
+    secret = {("Secret", "s"): {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "uid": "uid-s"}}}
+    deleted, _ = stepwise(herddb_plan, made, {**claim("data-db-herddb-0"), **secret}, "db-herddb-0")
+    server, data = ("StatefulSet", "db-herddb"), [("PersistentVolumeClaim", "data-db-herddb-0"), ("Secret", "s")]
+    assert deleted == [[server], [server], [], data]
+
+
+def test_a_database_takes_its_logs_and_then_its_metadata_with_it():
+    logs = DeleteLogs("zk-0:2181", "/demo/bk/ledgers", "/demo/db/herd", None)
+    assert herddb_plan(root=True).actions == (logs, DeleteZnodes("zk-0:2181", "/demo/db/herd"))
+    (done,) = herddb_plan(root=False).actions
+    assert (done.present, done.reason) == (False, Reason.DATA_DELETED)
+
+
+@pytest.mark.parametrize(
+    ("situation", "seen"),
+    [("ZooKeeper does not answer", {"root": Unknown("silence")}), ("its log is not known any more", {"root": True, "bookkeeper": None})],
+)
+def test_a_database_s_metadata_that_can_t_be_reached_is_waited_for_and_then_given_up(situation, seen):
+    waiting = herddb_plan(waited=deletion.PATIENCE_SECONDS - 1, **seen)
+    assert (waiting.actions, waiting.wait is not None) == ((), True), situation
+    assert gives_up(herddb_plan(waited=deletion.PATIENCE_SECONDS, **seen)), situation
+
+
+def test_a_database_waits_for_tablespaces_that_are_dropped_and_not_for_those_that_live():
+    made = live(build_herddb(HERDDB, LOG, "db-herddb-credentials")[-1:])
+    assert herddb_plan(made, dependents=Dependents(deleting=("Tablespace flights",))).actions == ()
+    assert herddb_plan(made, dependents=Dependents(living=("Tablespace flights",))).actions != ()
+
+
+def test_metadata_whose_ensemble_is_gone_is_waited_for():
+    seen = BookKeeperObserved(objects(), StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, "gone"), METADATA, ())
+    assert deletion.plan_bookkeeper_deletion(BOOKKEEPER, seen, 1.0).actions == ()
+
+
 def test_bookkeeper_s_metadata_goes_after_the_bookies_and_before_the_finalizer():
     assert [type(action) for action in bookkeeper_plan().actions] == [DeleteZnodes]
     assert [type(action) for action in bookkeeper_plan(metadata=MetadataAbsent()).actions] == [SetFinalizer]
@@ -166,6 +228,30 @@ def test_a_tablespace_of_somebody_else_or_one_that_can_t_be_read_is_not_dropped(
     for age in (1.0, LATE):
         plan = deletion.plan_tablespace_deletion(tablespace, seen, age)
         assert not [action for action in plan.actions if isinstance(action, DropTablespace)], situation
+
+
+def test_what_was_never_made_needs_no_deletion():
+    (step,) = deletion.plan_tablespace_deletion(TABLESPACE, SETTLED, 1.0).actions
+    assert (step.present, step.reason) == (False, Reason.DATA_DELETED)
+
+
+@pytest.mark.parametrize(
+    ("situation", "seen"),
+    [
+        ("there is no database", replace(SETTLED, herddb=None)),
+        ("the database has no ensemble yet", replace(SETTLED, zookeeper_address=None)),
+        ("the database has no log yet", replace(SETTLED, ledgers_root=None)),
+        ("the record can't be read", replace(SETTLED, record=Unknown("silence"))),
+        ("nobody leads HerdDB's own tablespace", replace(SETTLED, system_leader=None)),
+        ("its leader is not Ready", replace(SETTLED, nodes={})),
+        ("its leader does not answer", replace(SETTLED, nodes={"db-herddb-1": Unknown("silence")})),
+        ("the log can't be read", replace(SETTLED, record=RecordAbsent(), log_left=Unknown("silence"))),
+    ],
+)
+def test_a_tablespace_s_deletion_waits_for_whom_it_needs_and_then_gives_up(situation, seen):
+    waiting = deletion.plan_tablespace_deletion(MINE, seen, deletion.PATIENCE_SECONDS - 1)
+    assert (waiting.actions, waiting.wait is not None) == ((), True), situation
+    assert gives_up(deletion.plan_tablespace_deletion(MINE, seen, deletion.PATIENCE_SECONDS)), situation
 
 
 def test_a_database_that_is_gone_is_given_up_so_that_the_namespace_can_go():

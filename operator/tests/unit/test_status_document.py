@@ -6,6 +6,7 @@ import pytest
 from situations import claim, objects, pods, quickstart, ready, with_metadata, with_status
 
 from herdkeeper.domain import names
+from herdkeeper.domain.conditions import is_ready_resource, why_not_ready
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataStore
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
@@ -131,3 +132,31 @@ def test_a_member_that_is_away_is_named_with_its_trouble():
     seen = objects(pods(["zk-zookeeper-0", "zk-zookeeper-1"]), pods(["zk-zookeeper-2"], **waiting))
     health = summarize_zookeeper(CLUSTER, ZooKeeperObserved(seen, {0: "leader"})).health
     assert health.message == "2 of 3 members serve (zk-zookeeper-2: ImagePullBackOff no such image)"
+
+
+def unready(reason: str):
+    condition = ready(CLUSTER).status.conditions[0].model_copy(update={"status": "False", "reason": reason, "message": "why"})
+    return with_status(CLUSTER, conditions=(condition,))
+
+
+@pytest.mark.parametrize(
+    ("situation", "resource", "expected"),
+    [
+        ("it is Ready", ready(CLUSTER), True),
+        ("it is not there", None, False),
+        ("it is on its way out", with_metadata(ready(CLUSTER), deletion_timestamp="2026-01-01T00:00:00Z"), False),
+        ("it was Ready as it was declared before", with_metadata(ready(CLUSTER), generation=2), False),
+        ("it is not Ready", unready("NoLeader"), False),
+        ("nobody looked at it yet", CLUSTER, False),
+    ],
+)
+def test_others_count_on_a_resource_only_as_it_is_declared_now(situation, resource, expected):
+    assert is_ready_resource(resource) is expected, situation
+
+
+@pytest.mark.parametrize(
+    ("resource", "why"),
+    [(unready("NoLeader"), "NoLeader: why"), (ready(CLUSTER), "it has not been looked at yet"), (CLUSTER, "it has not been looked at yet")],
+)
+def test_why_others_wait_is_the_resource_s_own_reason(resource, why):
+    assert why_not_ready(resource) == why
