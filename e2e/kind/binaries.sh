@@ -12,9 +12,11 @@ mkdir -p "$bin"
 names=("$@")
 [ ${#names[@]} -gt 0 ] || names=(kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubeadm kubectl etcd coredns local-path-provisioner)
 
-export CGO_ENABLED=0 GOOS=linux GOFLAGS=-trimpath
+# a compiler that collects less often is a fifth faster, and still stays below 2 GB
+export CGO_ENABLED=0 GOOS=linux GOFLAGS=-trimpath GOGC=${GOGC:-400}
 
-build() {
+# build_other NAME OUT: etcd and what is not part of Kubernetes.
+build_other() {
   local name=$1 out=$2
   case $name in
     etcd) (cd "$here/etcd" && go build -ldflags '-s -w' -o "$out" go.etcd.io/etcd/server/v3) ;;
@@ -22,8 +24,15 @@ build() {
     local-path-provisioner)
       # `go install` takes a module that is nobody's dependency, but can't name its output
       GOBIN=$bin/new go install -ldflags '-s -w' "github.com/rancher/local-path-provisioner@$local_path_version" && mv "$bin/new/$name" "$out" && rmdir "$bin/new" ;;
-    *) (cd "$here/kubernetes" && go build -ldflags "$kubernetes_link_flags" -o "$out" "k8s.io/kubernetes/cmd/$name") ;;
   esac
+}
+
+# build_kubernetes NAME…: all in one go, so that one program is compiled while another is linked.
+build_kubernetes() {
+  local programs=$bin/new-kubernetes
+  rm -rf "$programs" && mkdir "$programs" &&
+    (cd "$here/kubernetes" && go build -ldflags "$kubernetes_link_flags" -o "$programs/" "${@/#/k8s.io/kubernetes/cmd/}") &&
+    mv "$programs"/* "$bin/" && rmdir "$programs"
 }
 
 # take NAME OUT: from the image of the same name in kind's own node image, for machines that can pull it and have no Go.
@@ -46,6 +55,7 @@ take() {
   return $code
 }
 
+kubernetes=()
 for name in "${names[@]}"; do
   [ -x "$bin/$name" ] && continue
   if take "$name" "$bin/$name.new" >"$bin/$name.log" 2>&1; then
@@ -54,9 +64,17 @@ for name in "${names[@]}"; do
     continue
   fi
   find_go
+  case $name in kube*) kubernetes+=("$name"); continue ;; esac
   begun=$SECONDS
-  build "$name" "$bin/$name.new" >"$bin/$name.log" 2>&1 || { tail -20 "$bin/$name.log" >&2; fail "$name could not be built; see $bin/$name.log"; }
+  build_other "$name" "$bin/$name.new" >"$bin/$name.log" 2>&1 || { tail -20 "$bin/$name.log" >&2; fail "$name could not be built; see $bin/$name.log"; }
   mv "$bin/$name.new" "$bin/$name"
   say "built $name in $((SECONDS - begun)) s"
 done
+if [ ${#kubernetes[@]} -gt 0 ]; then
+  begun=$SECONDS
+  say "building ${kubernetes[*]} $kubernetes_version (many minutes on few cores)"
+  log=$bin/kubernetes.log
+  build_kubernetes "${kubernetes[@]}" >"$log" 2>&1 || { tail -20 "$log" >&2; fail "Kubernetes could not be built; see $log"; }
+  say "built ${kubernetes[*]} in $((SECONDS - begun)) s"
+fi
 echo "$bin"
