@@ -41,10 +41,10 @@ integration: ## the operator against a real kube-apiserver and etcd
 	@$(run) pytest operator/tests/integration
 
 e2e: ## the scenarios, on the test cluster
-	@e2e/bootstrap/engine.sh && e2e/images/build.sh && e2e/kind/cluster.sh up && e2e/images/load.sh && $(run) pytest e2e/tests -x -s --ignore=e2e/tests/unit --ignore=e2e/tests/storage
+	@$(run) pytest e2e/tests -x -s --ignore=e2e/tests/unit --ignore=e2e/tests/storage
 
 e2e-storage: ## the long scenarios: bookies come and leave under load
-	@e2e/bootstrap/engine.sh && e2e/images/build.sh && e2e/kind/cluster.sh up && e2e/images/load.sh && $(run) pytest e2e/tests/storage -x -s
+	@$(run) pytest e2e/tests/storage -x -s
 
 images: ## builds the five images where their inputs changed
 	@e2e/bootstrap/engine.sh && e2e/images/build.sh

@@ -14,5 +14,7 @@ is_debian_root || fail "not found: ${missing[*]} (Debian's names). Install them,
 say "installing ${missing[*]} with apt-get"
 export DEBIAN_FRONTEND=noninteractive
 log=$cache/apt.log
+exec 9>"$cache/apt.lock"   # two scripts that run side by side may both lack something
+flock 9
 install() { apt-get install -y --no-install-recommends "${missing[@]}" >"$log" 2>&1 </dev/null; }
 install || { apt-get update >"$log" 2>&1 && install; } || { tail -20 "$log" >&2; fail "apt-get could not install ${missing[*]}; see $log"; }

@@ -55,7 +55,7 @@ def say(message: str) -> None:
 @pytest.fixture(scope="session")
 def kubectl(pytestconfig: pytest.Config) -> Kubectl:
     """kubectl in the scenarios' namespace, which begins empty, with the operator installed."""
-    environment = cluster.start_cluster(say)
+    environment = cluster.prepare(say)
     cluster.install_operator(environment, say, RESYNC_SECONDS)
     found = Kubectl(NAMESPACE, environment)
     pytestconfig.stash[EXPLAINED_BY] = found

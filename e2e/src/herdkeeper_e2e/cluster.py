@@ -37,9 +37,9 @@ def run(command: Sequence[str], environment: Mapping[str, str], say: Callable[[s
     return output.result()
 
 
-def start_cluster(say: Callable[[str], None]) -> dict[str, str]:
-    """Makes the cluster, or finds it; the environment with which kubectl and helm reach it."""
-    run([str(REPOSITORY / "e2e/kind/cluster.sh"), "up"], os.environ, say)
+def prepare(say: Callable[[str], None]) -> dict[str, str]:
+    """Makes the cluster with all images in it, or finds it; the environment with which kubectl and helm reach it."""
+    run([str(REPOSITORY / "e2e/bootstrap/prepare.sh")], os.environ, say)
     return cluster_environment()
 
 
@@ -51,16 +51,6 @@ def cluster_environment() -> dict[str, str]:
         name, _, value = line.removeprefix("export ").partition("=")
         environment[name] = "".join(shlex.split(value.replace('"$PATH"', shlex.quote(environment["PATH"]))))
     return environment
-
-
-def build_images(say: Callable[[str], None]) -> None:
-    """Builds those whose inputs changed."""
-    run([str(REPOSITORY / "e2e/images/build.sh")], os.environ, say)
-
-
-def load_images(say: Callable[[str], None]) -> None:
-    """Loads those that a node does not have."""
-    run([str(REPOSITORY / "e2e/images/load.sh")], os.environ, say)
 
 
 def install_operator(environment: Mapping[str, str], say: Callable[[str], None], resync_seconds: int = 60) -> None:

