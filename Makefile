@@ -43,7 +43,7 @@ integration: ## the operator against a real kube-apiserver and etcd
 e2e: ## the scenarios, on the test cluster
 	@$(run) pytest e2e/tests -x -s --ignore=e2e/tests/unit --ignore=e2e/tests/storage
 
-e2e-storage: ## the long scenarios: bookies come and leave under load
+e2e-storage: ## the long scenarios: bookies and ZooKeeper members come and leave under load
 	@$(run) pytest e2e/tests/storage -x -s
 
 images: ## builds the five images where their inputs changed

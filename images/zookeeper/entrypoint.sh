@@ -1,21 +1,22 @@
 #!/bin/sh
 # Decides what a ZooKeeper member starts from, and becomes its JVM, so that SIGTERM reaches the JVM itself.
 #
-# The mounted configuration counts for the first start only. ZooKeeper then keeps the membership on the volume, as
-# conf/zoo.cfg.dynamic.<version in hex>, and the highest version is the truth: the first one again would be a quorum of its
-# own after a reconfiguration.
+# ZooKeeper keeps the membership on the volume, as conf/zoo.cfg.dynamic.<version in hex>, and the operator mounts the one that
+# it read last under the same name. The highest version is the truth. An older one would be a quorum of its own: the first one
+# after a change, or that of a volume whose member left long ago. The mounted file without a version is for the founding.
 #
 # An empty member must not vote: a majority of them would elect an empty tree, and bookies then delete every ledger. So the
 # empty tree is made only where the operator says that the ensemble is being founded; later an empty member waits for a
 # leader and copies from it (zookeeper.db.autocreate=false).
 #
-# The server id is the ordinal of the host's name plus one. Exit code 78: the volume is another member's.
+# The server id is the ordinal of the host's name plus one. Exit code 78: the volume is another member's, or this is no member.
 set -eu
 export LC_ALL=C
 
 home="${ZOOKEEPER_HOME:-/opt/zookeeper}"
 config="${ZOOKEEPER_CONFIG:-/config}"
 data="${ZOOKEEPER_DATA:-/data}"
+digest="${ZOOKEEPER_SUPER_DIGEST:-/reconfig/super-digest}"
 host="${HOSTNAME:-$(hostname)}"
 
 refuse() {
@@ -36,34 +37,52 @@ if [ -e "$store/myid" ] && [ "$(cat "$store/myid")" != "$id" ]; then
 fi
 echo "$id" >"$store/myid"
 
-# Versions are hexadecimal without leading zeros: the longest is the highest, then the last in order.
-# zoo.cfg.dynamic.next is a proposal that was never committed.
-highest=$(
-    for file in "$data"/conf/zoo.cfg.dynamic.*; do
-        version="${file##*.}"
-        case "$version" in *[!0-9a-f]*) continue ;; esac
+# The highest of the versions on its lines. They are hexadecimal without leading zeros: the longest is the highest, then the
+# last in order.
+highest_version() {
+    while read -r version; do
+        case "$version" in '' | *[!0-9a-f]*) continue ;; esac
         echo "${#version} $version"
     done | sort -k1,1n -k2,2 | tail -n 1 | cut -d ' ' -f 2
-)
-if [ -n "$highest" ]; then
-    dynamic="$data/conf/zoo.cfg.dynamic.$highest"
-else
-    # Copied, since ZooKeeper replaces the file that it started from.
-    dynamic="$data/conf/zoo.cfg.dynamic"
-    cp "$config/zoo.cfg.dynamic" "$dynamic"
+}
+highest=$(for file in "$data"/conf/zoo.cfg.dynamic.* "$config"/zoo.cfg.dynamic.*; do echo "${file##*.}"; done | highest_version)
+
+# Copied, since ZooKeeper replaces the file that it started from. Of two files of one version the volume's counts: the mounted
+# one may also list the second member of all, which follows the first one until it gets its vote, and finds itself only there.
+dynamic="$data/conf/zoo.cfg.dynamic${highest:+.$highest}"
+if [ -z "$highest" ] || [ ! -e "$dynamic" ] || { ! grep -q "^server\.$id=" "$dynamic" && [ -e "$config/${dynamic##*/}" ]; }; then
+    cp "$config/${dynamic##*/}" "$dynamic.copy"
+    mv "$dynamic.copy" "$dynamic"
 fi
-# ZooKeeper rewrites zoo.cfg, and names its dynamic files after it.
-{ cat "$config/zoo.cfg"; echo; echo "dynamicConfigFile=$dynamic"; } >"$data/conf/zoo.cfg"
+grep -q "^server\.$id=" "$dynamic" ||
+    refuse "member $id is not in the membership $dynamic: it left, or has not joined yet"
+
+# zoo.cfg.dynamic.next is a change that was proposed. One that is not above the membership is settled, and would be taken for
+# one that is still going on.
+next="$data/conf/zoo.cfg.dynamic.next"
+if [ -e "$next" ] && [ -n "$highest" ]; then
+    proposed=$(sed -n 's/^version=//p' "$next")
+    [ "$(printf '%s\n%s\n' "$proposed" "$highest" | highest_version)" != "$highest" ] || rm -f "$next"
+fi
+
+# ZooKeeper rewrites zoo.cfg, and names its dynamic files after it. The digest is that of the one user who may change the
+# membership; without it nobody may.
+{
+    cat "$config/zoo.cfg"
+    echo
+    [ ! -e "$digest" ] || echo "DigestAuthenticationProvider.superDigest=$(cat "$digest")"
+    echo "dynamicConfigFile=$dynamic"
+} >"$data/conf/zoo.cfg"
 
 # Only the file counts that stands beside an empty data directory; one left over would let a later, wiped start vote.
 rm -f "$store/initialize"
 if [ "$(cat "$config/founding")" = true ] && [ -z "$(ls -A "$store/version-2" 2>/dev/null)" ]; then
     touch "$store/initialize"
 fi
-echo "member $id starts from $dynamic, $([ -e "$store/initialize" ] && echo founding || echo 'not founding')"
+echo "member $id starts from $dynamic, $([ -e "$store/initialize" ] && echo founding || echo 'not founding')," \
+    "the membership $([ -e "$digest" ] && echo "can be changed with the password of $digest" || echo 'can not be changed')"
 
 # Small heaps are told by Min-, larger ones by MaxRAMPercentage. The collector is left to the JVM: serial in small containers.
-# skipACL: reconfig is the operator's, and clients of this ensemble use no ACLs (NetworkPolicy keeps strangers out).
 # shellcheck disable=SC2086 # options are words
 exec java \
     -XX:MinRAMPercentage=50 -XX:MaxRAMPercentage=50 -XX:InitialRAMPercentage=15 \
@@ -72,6 +91,5 @@ exec java \
     -Djava.io.tmpdir=/tmp \
     -Dlogback.configurationFile="$home/conf/logback.xml" \
     -Dzookeeper.db.autocreate=false \
-    -Dzookeeper.skipACL=yes \
     ${JVM_OPTIONS:-} \
     -cp "$home/lib/*" org.apache.zookeeper.server.quorum.QuorumPeerMain "$data/conf/zoo.cfg"

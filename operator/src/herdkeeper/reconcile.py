@@ -120,7 +120,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
     return {
         ZooKeeperCluster.KIND: Steps(
             observe_zookeeper,
-            lambda cluster, _: validation.zookeeper_refusals(cluster),
+            lambda cluster, seen: validation.zookeeper_refusals(cluster, seen.voters),
             plan_zookeeper,
             summarize_zookeeper,
             deletion.plan_zookeeper_deletion,

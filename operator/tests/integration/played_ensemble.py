@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from herdkeeper.observe.ensembles import ChangedMeanwhileError, EnsembleError
+from herdkeeper.formats.zookeeper_membership import CONFIG_PATH, Membership, decode_membership
+from herdkeeper.observe.ensembles import ChangedMeanwhileError, EnsembleError, MembershipChange
 
 
 def _parent(path: str) -> str:
@@ -90,6 +91,22 @@ class PlayedEnsemble:
         self.written(f"delete {' and '.join(paths)}")
         return True
 
+    def reconfigure(self, change: MembershipChange) -> None:
+        """What a leader does. A version is that of the transaction."""
+        self._answer()
+        before = decode_membership(self.znodes[CONFIG_PATH][0])
+        if before.version != change.version:
+            raise ChangedMeanwhileError("the membership changed since it was read")
+        joining = decode_membership("\n".join((*change.joining, "version=0")).encode()).servers if change.joining else ()
+        gone = {*change.leaving, *(server.server_id for server in joining)}
+        kept = [server for server in before.servers if server.server_id not in gone]
+        self.has_membership(Membership(before.version + 1, (*kept, *joining)))
+        self.written(f"reconfig {change}")
+
+    def has_membership(self, membership: Membership) -> None:
+        """The committed membership is this one."""
+        self.put(CONFIG_PATH, f"{membership.file}version={membership.version:x}".encode())
+
     def put(self, path: str, data: bytes = b"") -> None:
         """What somebody else than the operator writes, with the parents that it needs."""
         parts = path.strip("/").split("/")
@@ -104,10 +121,17 @@ class PlayedEnsemble:
 
 @dataclass
 class PlayedEnsembles:
-    """An EnsembleDirectory of one ensemble, which is found at `address` only."""
+    """An EnsembleDirectory of one ensemble, which is found at `address` only. `password` is the one that may change its membership."""
 
     address: str
     ensemble: PlayedEnsemble = field(default_factory=PlayedEnsemble)
+    password: str | None = None
+
+    def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
+        """See EnsembleDirectory. EnsembleError without the password that the members were started with."""
+        if password != self.password:
+            raise EnsembleError("ZooKeeper refused the password")
+        self.at(address).reconfigure(change)
 
     def at(self, address: str) -> PlayedEnsemble:
         """The ensemble. EnsembleError at another address, and when it is silent."""

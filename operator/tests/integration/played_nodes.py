@@ -20,10 +20,10 @@ class PlayedNodes:
         return self.documents.get(url, Unknown(f"{url} did not answer"))
 
     def zookeeper_serves(self, named: ZooKeeperNames, modes: tuple[str, ...]) -> None:
-        """Each member says of itself what `modes` gives for its number, e.g. `leader`."""
+        """Each member says of itself what `modes` gives for its number, e.g. `leader`, and that it has every transaction."""
         for number, mode in enumerate(modes):
             url = f"http://{named.host(number)}:{names.ZOOKEEPER_ADMIN_PORT}/commands/srvr"
-            self.documents[url] = {"server_stats": {"server_state": mode}}
+            self.documents[url] = {"server_stats": {"server_state": mode, "last_processed_zxid": 0x100000001}}
 
     def herddb_holds(self, named: HerdDBNames, tablespace: str, uuid: str, roles: tuple[str, ...]) -> None:
         """Each SQL node says that it holds a settled copy in the role that `roles` gives for its number."""

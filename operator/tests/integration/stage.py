@@ -5,6 +5,8 @@ There is no controller manager and no kubelet: pods appear, serve and go when a 
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +19,7 @@ from played_ensemble import PlayedEnsemble, PlayedEnsembles
 from played_nodes import PlayedNodes
 
 from herdkeeper.api.resource import API_VERSION
+from herdkeeper.domain import names
 from herdkeeper.domain.names import BOOKIE_LABEL, BookKeeperNames
 from herdkeeper.execute.action import Hands
 from herdkeeper.execute.kubernetes import KubernetesWriter
@@ -132,13 +135,14 @@ class Stage:
         name = f"{stateful_set}-{number}"
         document = self.found("StatefulSet", stateful_set)
         template, generation = document["spec"]["template"], document["metadata"]["generation"]
-        revision = f"{stateful_set}-{generation}"
+        revision = f"{stateful_set}-{hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:10]}"
         status = {"replicas": 1, "observedGeneration": generation, "currentRevision": revision, "updateRevision": revision}
         self.set_status("StatefulSet", stateful_set, status)
         if self.live("Pod", name) is None:
             containers = [{"name": "server", "image": template["spec"]["containers"][0]["image"]}]
             spec = {"containers": containers, **({"nodeName": node} if node else {})}
-            pod = {"metadata": {"name": name, "labels": template["metadata"]["labels"]}, "spec": spec}
+            labels = {**template["metadata"]["labels"], names.REVISION_LABEL: revision}
+            pod = {"metadata": {"name": name, "labels": labels}, "spec": spec}
             self.of("Pod").create(body={"apiVersion": "v1", "kind": "Pod", **pod}, namespace=self.namespace)
         self._ready(name, "True")
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from kubernetes.dynamic import DynamicClient
+from played_members import PlayedMembers
 from serving_bookies import Bookies
 from stage import ZOOKEEPER_ADDRESS, Json, Stage
 
@@ -133,10 +134,28 @@ def zookeeper_story(run: Run) -> None:
     """Three members are made, and founded."""
     run.stage.declare("ZooKeeperCluster", "zk", {"replicas": 3})
     run.settle("ZooKeeperCluster", "zk")
-    for number in range(3):
-        run.stage.serve("zk-zookeeper", number)
-    run.stage.nodes.zookeeper_serves(ZooKeeperNames(ObjectKey(run.stage.namespace, "zk")), ("leader", "follower", "follower"))
+    PlayedMembers(run.stage, "zk").turn()
     run.settle("ZooKeeperCluster", "zk")
+
+
+def members_story(run: Run) -> None:
+    """A single member becomes three, and three become one, which leads. Only the writes of the changes count."""
+    stage, dying, members = run.stage, run.process.wrote, PlayedMembers(run.stage, "zk", leader=0)
+    stage.ensemble.written = lambda _: None
+    stage.declare("ZooKeeperCluster", "zk", {"replicas": 1, "deletionPolicy": "Delete"})
+    for _ in range(2):
+        stage.settle("ZooKeeperCluster", "zk")
+        members.turn()
+    stage.settle("ZooKeeperCluster", "zk")
+    stage.ensemble.written = dying
+    for declared in (3, 1):
+        stage.patch("ZooKeeperCluster", "zk", {"spec": {"replicas": declared, "allowSingleMember": True}})
+        for _ in range(12):
+            run.settle("ZooKeeperCluster", "zk")
+            assert 0 in members.voters
+            members.turn()
+            stage.let_claims_go()
+        assert members.voters == list(range(declared))
 
 
 def bookkeeper_story(run: Run) -> None:
@@ -222,7 +241,7 @@ def masked(value: Any, key: str = "") -> Any:
             return {masked(name): masked(entry, name) for name, entry in kept.items()}
         case list():
             return [masked(entry, key) for entry in value]
-        case str() if key in ("herdkeeper.io/intent", "herdkeeper.io/config", "password", "users"):
+        case str() if key in ("herdkeeper.io/intent", "herdkeeper.io/config", "password", "users", "super-digest"):
             return "masked"
         case str():
             for pattern, instead in RANDOM:
@@ -241,6 +260,7 @@ def identities(stage: Stage) -> dict[str, int]:
 
 STORIES: list[tuple[Callable[[Run], None], int]] = [
     (zookeeper_story, 15),
+    (members_story, 20),
     (bookkeeper_story, 25),
     (deletion_story, 12),
     (drain_story, 12),

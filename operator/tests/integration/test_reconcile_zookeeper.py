@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from kubernetes.dynamic import DynamicClient
+from played_members import PlayedMembers
 from stage import CLAIM, Stage, nothing_written
 
 from herdkeeper.api.resource import API_VERSION
-from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
 from herdkeeper.reconcile import Outcome
 
 KIND = "ZooKeeperCluster"
@@ -35,9 +35,7 @@ def founding(stage: Stage) -> str:
 
 
 def all_serve(stage: Stage) -> None:
-    for number in range(3):
-        stage.serve(SERVERS, number)
-    stage.nodes.zookeeper_serves(ZooKeeperNames(ObjectKey(stage.namespace, "zk")), ("follower", "leader", "follower"))
+    PlayedMembers(stage, "zk", leader=1).turn()
 
 
 def founded(stage: Stage) -> Stage:
@@ -56,16 +54,17 @@ def test_exactly_these_objects_are_made(stage: Stage) -> None:
         ("Service", f"{SERVERS}-members"),
         ("PodDisruptionBudget", SERVERS),
         ("StatefulSet", SERVERS),
+        ("Secret", f"{SERVERS}-reconfig"),
         *((CLAIM, name) for name in CLAIMS),
     }
 
 
-def test_all_but_the_claims_belong_to_the_resource(stage: Stage) -> None:
+def test_all_but_the_claims_and_the_password_belong_to_the_resource(stage: Stage) -> None:
     uid = stage.found(KIND, "zk")["metadata"]["uid"]
     stage.settle(KIND, "zk")
     owner = {"apiVersion": API_VERSION, "kind": KIND, "name": "zk", "uid": uid, "controller": True, "blockOwnerDeletion": True}
     owners = {key: item["metadata"].get("ownerReferences") for key, item in stage.made().items()}
-    assert owners == {key: None if key[0] == CLAIM else [owner] for key in owners}
+    assert owners == {key: None if key[0] in (CLAIM, "Secret") else [owner] for key in owners}
 
 
 def test_while_members_start_nothing_is_written_a_second_time(stage: Stage) -> None:
@@ -83,7 +82,7 @@ def test_a_founded_ensemble_is_ready_and_nothing_is_written_to_it(stage: Stage) 
     assert stage.condition(KIND, "zk") == ("True", "Ready")
     assert stage.condition(KIND, "zk", "Progressing") == ("False", "Settled")
     status = stage.found(KIND, "zk")["status"]
-    assert (status["readyMembers"], status["leader"], status["founded"]) == (3, f"{SERVERS}-1", True)
+    assert (status["readyMembers"], status["voters"], status["leader"], status["founded"]) == (3, 3, f"{SERVERS}-1", True)
 
 
 DRIFT: list[tuple[str, str, dict[str, Any], list[str | int]]] = [

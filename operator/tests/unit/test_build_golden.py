@@ -14,9 +14,17 @@ from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, buil
 from herdkeeper.build.herddb import LogStore, build_herddb, build_herddb_secret
 from herdkeeper.build.racks import build_racks
 from herdkeeper.build.spark_job import AuditSource, CheckpointSource, build_audit, build_checkpoint
-from herdkeeper.build.zookeeper import build_zookeeper, build_zookeeper_claim
+from herdkeeper.build.zookeeper import (
+    Ensemble,
+    build_zookeeper,
+    build_zookeeper_claim,
+    build_zookeeper_secret,
+    first_membership,
+    server_of,
+)
 from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.racks import Rack, placement_of
+from herdkeeper.formats.zookeeper_membership import Membership, Role
 
 GOLDEN = Path(__file__).parent / "golden"
 ZOOKEEPER = "quick-zookeeper-0.quick-zookeeper-members.demo.svc:2181"
@@ -42,7 +50,11 @@ def built() -> dict[str, tuple[Any, ...]]:
     checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM)
     audit = read(ReplicationAudit, bookKeeperRef={"name": "quick"}, job=EXECUTORS)
     return {
-        "zookeeper": (build_zookeeper_claim(zookeeper, 0), *build_zookeeper(zookeeper, founding=True)),
+        "zookeeper": (
+            build_zookeeper_secret(zookeeper, "given"),
+            build_zookeeper_claim(zookeeper, 0, META["uid"]),
+            *build_zookeeper(zookeeper, Ensemble(3, first_membership(zookeeper, range(3)), True, "given")),
+        ),
         "bookkeeper": (
             *build_bookies_shared(bookies, ZOOKEEPER),
             *build_bookie_claims(bookies, bookie),
@@ -72,10 +84,29 @@ def test_the_objects_are_the_golden_ones(name: str) -> None:
 
 def test_founding_ends_without_rolling_the_members() -> None:
     cluster = read(ZooKeeperCluster)
-    before, after = build_zookeeper(cluster, founding=True), build_zookeeper(cluster, founding=False)
+    members = first_membership(cluster, range(3))
+    before, after = (build_zookeeper(cluster, Ensemble(3, members, founding, "given")) for founding in (True, False))
     assert before[0]["data"]["founding"] == "true"
     assert after[0]["data"]["founding"] == "false"
     assert before[-1] == after[-1]
+
+
+def test_a_changed_membership_reaches_new_members_and_restarts_none() -> None:
+    cluster = read(ZooKeeperCluster)
+    first = first_membership(cluster, range(3))
+    joined = Membership(0x100000007, (*first.servers, server_of(cluster, 3, Role.OBSERVER)))
+    before, after = (build_zookeeper(cluster, Ensemble(3, members, False, "given")) for members in (first, joined))
+    assert after[0]["data"]["zoo.cfg.dynamic.100000007"] == after[0]["data"]["zoo.cfg.dynamic"] == joined.file
+    assert joined.file.splitlines()[3].endswith(":observer;2181")
+    assert before[-1] == after[-1]
+
+
+def test_another_password_rolls_the_members_which_know_its_digest_only() -> None:
+    cluster = read(ZooKeeperCluster)
+    one, other = (build_zookeeper(cluster, Ensemble(3, first_membership(cluster, range(3)), False, each)) for each in ("one", "other"))
+    assert one[-1]["spec"]["template"]["metadata"]["annotations"] != other[-1]["spec"]["template"]["metadata"]["annotations"]
+    (mounted,) = [volume for volume in one[-1]["spec"]["template"]["spec"]["volumes"] if volume["name"] == "reconfig"]
+    assert [item["key"] for item in mounted["secret"]["items"]] == ["super-digest"]
 
 
 def test_a_changed_configuration_rolls_the_bookies() -> None:

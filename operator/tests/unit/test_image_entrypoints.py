@@ -29,11 +29,16 @@ class Member:
         self.config.mkdir()
         self.data.mkdir()
         (self.config / "zoo.cfg").write_text("tickTime=2000\n")
-        (self.config / "zoo.cfg.dynamic").write_text("server.1=a\n")
+        (self.config / "zoo.cfg.dynamic").write_text("server.1=a\nserver.3=c\n")
+        self.digest = folder / "super-digest"
 
     def start(self, founding: str = "true", host: str = "quick-zookeeper-2") -> subprocess.CompletedProcess[str]:
         (self.config / "founding").write_text(founding)
-        folders = {"ZOOKEEPER_CONFIG": str(self.config), "ZOOKEEPER_DATA": str(self.data)}
+        folders = {
+            "ZOOKEEPER_CONFIG": str(self.config),
+            "ZOOKEEPER_DATA": str(self.data),
+            "ZOOKEEPER_SUPER_DIGEST": str(self.digest),
+        }
         command = [str(IMAGES / "zookeeper/entrypoint.sh")]
         return subprocess.run(command, env={"PATH": self.path, "HOSTNAME": host, **folders}, capture_output=True, text=True, check=False)
 
@@ -63,12 +68,72 @@ def test_a_member_with_data_does_not_found_again(member: Member) -> None:
     assert not (member.data / "store/initialize").exists()
 
 
-def test_the_highest_committed_membership_on_the_volume_counts(member: Member) -> None:
+@pytest.mark.parametrize(
+    ("situation", "on_the_volume", "mounted", "counts"),
+    [
+        ("a founding member", (), (), "zoo.cfg.dynamic"),
+        ("a member that was there at each change", ("9", "a00000001", "100000000"), ("100000000",), "zoo.cfg.dynamic.a00000001"),
+        ("a new member", (), ("100000000",), "zoo.cfg.dynamic.100000000"),
+        ("a member that returns on an old volume", ("9", "100000000"), ("a00000001",), "zoo.cfg.dynamic.a00000001"),
+        ("both know the same", ("100000000",), ("100000000",), "zoo.cfg.dynamic.100000000"),
+    ],
+)
+def test_the_highest_membership_of_volume_and_mount_counts(
+    member: Member, situation: str, on_the_volume: tuple[str, ...], mounted: tuple[str, ...], counts: str
+) -> None:
     (member.data / "conf").mkdir()
-    for version in ("9", "a00000001", "100000000", "next"):
-        (member.data / f"conf/zoo.cfg.dynamic.{version}").touch()
+    for folder, versions in ((member.data / "conf", on_the_volume), (member.config, mounted)):
+        for version in versions:
+            (folder / f"zoo.cfg.dynamic.{version}").write_text(f"server.3={folder.name}\n")
+    started = member.start()
+    assert started.returncode == 0, started.stderr
+    assert (member.data / "conf/zoo.cfg").read_text().endswith(f"/conf/{counts}\n"), situation
+    assert (member.data / "conf" / counts).exists()
+
+
+def test_a_volume_is_not_overwritten_with_what_is_mounted(member: Member) -> None:
+    (member.data / "conf").mkdir()
+    for folder in (member.data / "conf", member.config):
+        (folder / "zoo.cfg.dynamic.100000000").write_text(f"server.3={folder.name}\n")
     member.start()
-    assert (member.data / "conf/zoo.cfg").read_text().endswith("zoo.cfg.dynamic.a00000001\n")
+    assert (member.data / "conf/zoo.cfg.dynamic.100000000").read_text() == "server.3=conf\n"
+
+
+def test_a_member_that_is_listed_in_the_mounted_file_of_the_same_version_only_begins_with_that(member: Member) -> None:
+    (member.data / "conf").mkdir()
+    (member.data / "conf/zoo.cfg.dynamic.100000000").write_text("server.1=a\n")
+    (member.config / "zoo.cfg.dynamic.100000000").write_text("server.1=a\nserver.3=c\n")
+    assert member.start().returncode == 0
+    assert "server.3=c" in (member.data / "conf/zoo.cfg.dynamic.100000000").read_text()
+
+
+def test_who_is_not_in_the_membership_is_refused(member: Member) -> None:
+    (member.config / "zoo.cfg.dynamic.100000000").write_text("server.1=a\nserver.33=c\n")
+    refused = member.start()
+    assert refused.returncode == 78
+    assert "member 3 is not in the membership" in refused.stderr
+
+
+@pytest.mark.parametrize(("proposed", "stays"), [("100000000", False), ("ffff", False), ("100000001", True), ("1000000000", True)])
+def test_a_proposed_change_is_kept_only_while_it_may_still_be_committed(member: Member, proposed: str, stays: bool) -> None:
+    (member.data / "conf").mkdir()
+    (member.data / "conf/zoo.cfg.dynamic.100000000").write_text("server.3=c\n")
+    (member.data / "conf/zoo.cfg.dynamic.next").write_text(f"server.3=c\nversion={proposed}")
+    assert member.start().returncode == 0
+    assert (member.data / "conf/zoo.cfg.dynamic.next").exists() is stays
+
+
+def test_a_member_gets_the_digest_that_may_change_the_membership(member: Member) -> None:
+    member.digest.write_text("super:abc=")
+    started = member.start()
+    assert "DigestAuthenticationProvider.superDigest=super:abc=\n" in (member.data / "conf/zoo.cfg").read_text()
+    assert "skipACL" not in started.stdout
+
+
+def test_without_a_digest_nobody_may_change_the_membership(member: Member) -> None:
+    started = member.start()
+    assert "superDigest" not in (member.data / "conf/zoo.cfg").read_text()
+    assert "the membership can not be changed" in started.stdout
 
 
 def test_another_members_volume_is_refused(member: Member) -> None:

@@ -14,7 +14,7 @@ from test_plan_tablespace import RECORD, SETTLED
 from herdkeeper.api.resource import Condition
 from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
 from herdkeeper.build.herddb import build_herddb
-from herdkeeper.build.zookeeper import build_zookeeper
+from herdkeeper.build.zookeeper import Ensemble, build_zookeeper, first_membership
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
 from herdkeeper.domain.observed.dependents import NOBODY, Dependents
@@ -103,7 +103,8 @@ def test_a_database_waits_for_tablespaces_that_drop_their_data_and_for_no_others
 
 def test_servers_go_before_volumes_and_volumes_before_the_finalizer():
     volume = claim("data-zk-zookeeper-0")
-    running = ZooKeeperObserved(objects(live(build_zookeeper(ZOOKEEPER, founding=False)), volume, pods(["zk-zookeeper-0"])), {})
+    ensemble = Ensemble(3, first_membership(ZOOKEEPER, range(3)), False, "secret")
+    running = ZooKeeperObserved(objects(live(build_zookeeper(ZOOKEEPER, ensemble)), volume, pods(["zk-zookeeper-0"])), {})
     stopping = ZooKeeperObserved(objects(volume, pods(["zk-zookeeper-0"])), {})
     stopped = ZooKeeperObserved(objects(volume), {})
     steps = [deletion.plan_zookeeper_deletion(ZOOKEEPER, seen, 1.0) for seen in (running, stopping, stopped)]

@@ -8,16 +8,11 @@ from situations import bookkeeper_serving, claim, live, objects, pods, quickstar
 from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
 from herdkeeper.build.herddb import build_herddb
 from herdkeeper.build.log_store import log_store
-from herdkeeper.build.zookeeper import build_zookeeper
 from herdkeeper.domain.reason import Reason
 from herdkeeper.plan.action import Apply, Wait
 from herdkeeper.plan.rolling import Gate, roll
 
 OPEN, CLOSED = Gate(None), Gate("something else is disturbed")
-
-
-def zookeeper(image: str):
-    return build_zookeeper(with_spec(quickstart("ZooKeeperCluster"), image=image), founding=False)[-1]
 
 
 def bookie(image: str):
@@ -53,7 +48,6 @@ def test_a_change_waits_for_others_only_while_the_pod_serves(situation, live_ima
 @pytest.mark.parametrize(
     ("build", "pod", "lost"),
     [
-        (zookeeper, "zk-zookeeper-1", "data-zk-zookeeper-1"),
         (bookie, "bk-bookie-0-0", "bk-bookie-0-journal"),
         (bookie, "bk-bookie-0-0", "bk-bookie-0-ledgers"),
         (herddb, "db-herddb-0", "data-db-herddb-0"),

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import pytest
-from situations import claim, objects, pods, quickstart, ready, with_metadata, with_status
+from dataclasses import replace
 
+import pytest
+from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
+
+from herdkeeper.build.zookeeper import Ensemble, build_zookeeper, first_membership, server_of
 from herdkeeper.domain import names
 from herdkeeper.domain.conditions import is_ready_resource, why_not_ready
+from herdkeeper.domain.ensemble import address_of
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataStore
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
 from herdkeeper.domain.validation import Refusal
+from herdkeeper.formats.zookeeper_membership import Membership, Role
 from herdkeeper.plan.action import Create, Plan, Wait
 from herdkeeper.status.bookkeeper import summarize_bookkeeper
 from herdkeeper.status.document import Failed, refused_status, status_document
@@ -160,3 +166,87 @@ def test_others_count_on_a_resource_only_as_it_is_declared_now(situation, resour
 )
 def test_why_others_wait_is_the_resource_s_own_reason(resource, why):
     assert why_not_ready(resource) == why
+
+
+FOUNDED = with_status(CLUSTER, founded=True)
+MEMBERS = [f"zk-zookeeper-{number}" for number in range(3)]
+COMMITTED = first_membership(CLUSTER, range(3))
+
+
+def founded_claims(*marks: str | None):
+    found = {}
+    for number, mark in enumerate(marks):
+        if mark is not None:
+            found |= claim(f"data-zk-zookeeper-{number}", **{names.FOUNDED_ANNOTATION: mark})
+    return found
+
+
+def last_read(membership):
+    return live(build_zookeeper(CLUSTER, Ensemble(3, replace(membership, version=7), False, "secret")))
+
+
+@pytest.mark.parametrize(
+    ("situation", "serving", "marks", "reason", "said"),
+    [
+        ("all serve", [0, 1, 2], ("true", "true", "true"), Reason.READY, "3 members serve"),
+        ("one is away", [0, 2], ("true", "true", "true"), Reason.MEMBERS_NOT_READY, "2 of 3 members serve (zk-zookeeper-1: no pod)"),
+        ("two are away", [0], ("true", "true", "true"), Reason.QUORUM_LOST, "1 of 3 voters serve and 2 are needed"),
+        ("two are away, with data", [0], ("true", "true", "true"), Reason.QUORUM_LOST, "They serve again by themselves"),
+        ("one of them is empty", [0], ("true", "false", "true"), Reason.QUORUM_LOST, "They serve again by themselves"),
+        ("both are empty", [0], ("true", "false", None), Reason.QUORUM_LOST, "data-zk-zookeeper-1 and data-zk-zookeeper-2 are empty"),
+    ],
+)
+def test_a_lost_quorum_is_told_with_what_a_person_can_do(situation, serving, marks, reason, said):
+    seen = ZooKeeperObserved(
+        objects(last_read(COMMITTED), founded_claims(*marks), pods(MEMBERS[number] for number in serving)),
+        {number: "leader" if number == 0 else "follower" for number in serving},
+        membership=COMMITTED if len(serving) > 1 else Unknown("no answer"),
+    )
+    health = summarize_zookeeper(FOUNDED, seen).health
+    assert (health.reason, said in health.message) == (reason, True), (situation, health.message)
+
+
+def test_a_member_without_a_vote_is_not_counted_in_a_quorum():
+    """The one voter that is left of two does not serve: the observer beside it makes no quorum."""
+    roles = (server_of(CLUSTER, 0, Role.PARTICIPANT), server_of(CLUSTER, 1, Role.PARTICIPANT), server_of(CLUSTER, 2, Role.OBSERVER))
+    seen = ZooKeeperObserved(objects(last_read(Membership(7, roles)), pods([MEMBERS[0], MEMBERS[2]])), {}, membership=Unknown("no answer"))
+    assert summarize_zookeeper(FOUNDED, seen).health.reason is Reason.QUORUM_LOST
+
+
+def test_members_that_serve_without_a_vote_do_not_make_an_ensemble_ready():
+    grown = with_spec(FOUNDED, replicas=5)
+    everyone = [f"zk-zookeeper-{number}" for number in range(5)]
+    modes = {0: "leader", **dict.fromkeys(range(1, 5), "follower")}
+    health = summarize_zookeeper(grown, ZooKeeperObserved(objects(pods(everyone)), modes, membership=COMMITTED)).health
+    assert (health.status, health.message) == ("False", "zk-zookeeper-3, zk-zookeeper-4 serves without a vote yet")
+
+
+HOSTS = tuple(f"zk-{number}.svc" for number in range(7))
+
+
+def string(count: int) -> str:
+    return ",".join(f"{host}:2181" for host in HOSTS[:count])
+
+
+@pytest.mark.parametrize(
+    ("situation", "known", "members", "published"),
+    [
+        ("nothing is published", None, 3, 3),
+        ("one became three: any of the others may be the one that is left", 1, 3, 3),
+        ("three became five: of any three that are left, one is known", 3, 5, 3),
+        ("three became seven", 3, 7, 7),
+        ("five became three", 5, 3, 5),
+        ("three became one", 3, 1, 3),
+        ("nothing changed", 3, 3, 3),
+    ],
+)
+def test_clients_get_another_address_only_when_they_would_know_less_than_a_majority(situation, known, members, published):
+    assert address_of(string(known) if known else None, HOSTS[:members], 2181) == string(published), situation
+
+
+def test_the_address_changes_only_once_the_membership_is_the_declared_one():
+    grown = with_status(with_spec(CLUSTER, replicas=3), address="zk-zookeeper-0:2181", founded=True)
+    halfway, done = (first_membership(CLUSTER, range(voters)) for voters in (2, 3))
+    found = [summarize_zookeeper(grown, ZooKeeperObserved(objects(), {}, membership=seen)).fields["address"] for seen in (halfway, done)]
+    assert found[0] == "zk-zookeeper-0:2181"
+    assert found[1].count(",") == 2

@@ -56,6 +56,17 @@ def test_an_odd_ensemble_is_accepted(replicas: int) -> None:
 
 
 @pytest.mark.parametrize(
+    ("voters", "replicas", "allowed", "refused"),
+    [(3, 1, False, True), (5, 1, False, True), (3, 1, True, False), (5, 3, False, False), (1, 1, False, False), (None, 1, False, False)],
+)
+def test_an_ensemble_of_three_does_not_become_a_single_member_unless_that_is_said(voters, replicas, allowed, refused) -> None:
+    """Also where the rule on changes does not see it: a resource that is declared anew finds the ensemble of its retained volumes."""
+    found = validation.zookeeper_refusals(zookeeper(replicas=replicas, allowSingleMember=allowed), voters)
+    assert paths(found) == (["spec.replicas"] if refused else [])
+    assert all("allowSingleMember" in refusal.fix for refusal in found)
+
+
+@pytest.mark.parametrize(
     ("quorums", "refused"),
     [
         ((3, 3, 2), []),

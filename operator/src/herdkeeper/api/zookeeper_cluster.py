@@ -25,12 +25,22 @@ from herdkeeper.api.resource import (
     least_memory,
     unchanged_volume,
 )
+from herdkeeper.domain.ensemble import SAFE_SIZE
 
 
 class ZooKeeperClusterSpec(Model):
     """What the ensemble shall be."""
 
-    replicas: int = Field(3, ge=1, le=7, description="Members. Odd: an even ensemble tolerates no more losses than the odd one below it.")
+    replicas: int = Field(
+        3,
+        ge=1,
+        le=7,
+        description="Members, odd: an even ensemble tolerates no more losses than the odd one below it. Grows and shrinks one by one.",
+    )
+    allow_single_member: bool = Field(
+        False,
+        description="Whether three or more members may shrink to one: its loss stops everything, and its volume is the only copy.",
+    )
     image: Image = Field("herdkeeper/zookeeper:0.1.0", description="Image of the members.")
     storage: VolumeClaim = Field(VolumeClaim(size="5Gi"), description="Volume of each member (transaction log and snapshots).")
     resources: Compute = Field(Compute(cpu="100m", memory="512Mi"), description="CPU and memory of each member.")
@@ -42,7 +52,8 @@ class ZooKeeperClusterStatus(Status):
     """What the ensemble is."""
 
     address: str | None = Field(None, description="Connection string for clients inside the cluster.")
-    ready_members: int | None = Field(None, description="Members that serve in the quorum.")
+    ready_members: int | None = Field(None, description="Declared members that serve in the quorum.")
+    voters: int | None = Field(None, description="Members that vote, by the ensemble's own membership.")
     leader: str | None = Field(None, description="Pod of the leading member.")
     founded: bool | None = Field(
         None, description="Whether all members have served once: from then on an empty member joins without a vote."
@@ -77,11 +88,11 @@ class ZooKeeperCluster(Resource):
             field_path=".replicas",
         ),
         Rule(
-            rule="self.replicas == oldSelf.replicas",
-            message="spec.replicas can't change: this version neither grows nor shrinks an ensemble",
+            rule=f"self.replicas >= {SAFE_SIZE} || oldSelf.replicas < {SAFE_SIZE} || self.allowSingleMember",
+            message=f"spec.replicas can't shrink below {SAFE_SIZE} unless spec.allowSingleMember is true: a single member is no ensemble",
             message_expression=formatted(
-                "spec.replicas can't change from %d to %d: growing and shrinking an ensemble is not supported in this version; "
-                "set it back, or create a new ZooKeeperCluster",
+                "spec.replicas can't shrink from %d to %d: the loss of that member would stop everything, and its volume would be the only "
+                f"copy; keep {SAFE_SIZE}, or set spec.allowSingleMember to true",
                 "oldSelf.replicas",
                 "self.replicas",
             ),

@@ -2,23 +2,57 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.build import pod
 from herdkeeper.build.pod import Json
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
+from herdkeeper.formats.zookeeper_membership import Membership, Role, Server, file_name
+from herdkeeper.formats.zookeeper_super_digest import super_digest
 
 COMPONENT = names.ZOOKEEPER_COMPONENT
 
 
-def build_zookeeper(cluster: ZooKeeperCluster, *, founding: bool) -> tuple[Json, ...]:
-    """All objects but the claims, in the order in which they are applied.
+@dataclass(frozen=True)
+class Ensemble:
+    """What the members run as now, which the spec alone does not tell.
 
-    `founding` is true only while every claim carries founded="false": only then may an empty member vote.
-    StatefulSet last: a changed ConfigMap must exist first, else pods restart on the old one.
+    `pods` is how many pods there shall be; `membership` is what a member begins with whose volume knows no newer one; `founding` is true
+    only while every claim carries founded="false": only then may an empty member vote. `password` may change the membership.
+    """
+
+    pods: int
+    membership: Membership
+    founding: bool
+    password: str = field(repr=False)
+
+
+def server_of(cluster: ZooKeeperCluster, number: int, role: Role) -> Server:
+    """Member `number` as it stands in the membership."""
+    address = f"{_names(cluster).host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
+    return Server(number + 1, address, role, str(names.ZOOKEEPER_CLIENT_PORT))
+
+
+def first_membership(cluster: ZooKeeperCluster, voters: Iterable[int]) -> Membership:
+    """The membership that an ensemble is founded with."""
+    return Membership(0, tuple(server_of(cluster, number, Role.PARTICIPANT) for number in voters))
+
+
+def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json, ...]:
+    """All objects but the claims and the Secret, in the order in which they are applied.
+
+    StatefulSet last: a changed ConfigMap must exist first, else pods restart on the old one. The membership is no part of the hash that
+    rolls the pods: a running member knows it already.
     """
     named = _names(cluster)
-    files = _files(cluster)
+    config = _config(cluster)
+    membership = ensemble.membership
+    # The name without a version is for images that know no other.
+    files = {"zoo.cfg": config, "zoo.cfg.dynamic": membership.file, file_name(membership.version): membership.file}
     ports = {
         "client": names.ZOOKEEPER_CLIENT_PORT,
         "quorum": names.ZOOKEEPER_QUORUM_PORT,
@@ -26,22 +60,41 @@ def build_zookeeper(cluster: ZooKeeperCluster, *, founding: bool) -> tuple[Json,
         "admin": names.ZOOKEEPER_ADMIN_PORT,
     }
     return (
-        pod.config_map(cluster, COMPONENT, named.config_map, {**files, "founding": "true" if founding else "false"}),
+        pod.config_map(cluster, COMPONENT, named.config_map, {**files, "founding": "true" if ensemble.founding else "false"}),
         pod.headless_service(cluster, COMPONENT, named.members_service, ports),
         pod.client_service(cluster, COMPONENT, named.client_service, {"client": names.ZOOKEEPER_CLIENT_PORT}),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
-        _stateful_set(cluster, files),
+        _stateful_set(
+            cluster, ensemble.pods, pod.config_hash({"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(ensemble.password)})
+        ),
     )
 
 
-def build_zookeeper_claim(cluster: ZooKeeperCluster, number: int) -> Json:
-    """The claim of a new member. Created by the operator, once: the StatefulSet adopts it by name."""
+def build_zookeeper_claim(cluster: ZooKeeperCluster, number: int, ensemble: str) -> Json:
+    """The claim of a new member. Created by the operator, once: the StatefulSet adopts it by name.
+
+    `ensemble` is the uid of the resource that founded the ensemble, which the claims of all its members carry.
+    """
     meta = pod.retained_metadata(cluster, COMPONENT, _names(cluster).claim(number))
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
-        "metadata": {**meta, "annotations": {names.FOUNDED_ANNOTATION: "false"}},
+        "metadata": {**meta, "annotations": {names.FOUNDED_ANNOTATION: names.NEW, names.ENSEMBLE_ANNOTATION: ensemble}},
         "spec": pod.claim_spec(cluster.spec.storage),
+    }
+
+
+def build_zookeeper_secret(cluster: ZooKeeperCluster, password: str) -> Json:
+    """The Secret with the password that may change the membership, and the digest of it that the members get."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": pod.retained_metadata(cluster, COMPONENT, _names(cluster).reconfig_secret),
+        "type": "Opaque",
+        "data": {
+            key: base64.b64encode(value.encode()).decode()
+            for key, value in ((names.PASSWORD_KEY, password), (names.SUPER_DIGEST_KEY, super_digest(password)))
+        },
     }
 
 
@@ -49,8 +102,7 @@ def _names(cluster: ZooKeeperCluster) -> ZooKeeperNames:
     return ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
 
 
-def _files(cluster: ZooKeeperCluster) -> dict[str, str]:
-    named = _names(cluster)
+def _config(cluster: ZooKeeperCluster) -> str:
     lines = {
         "tickTime": 2000,
         "initLimit": 30,
@@ -66,15 +118,10 @@ def _files(cluster: ZooKeeperCluster) -> dict[str, str]:
         "autopurge.purgeInterval": 1,
         "maxClientCnxns": 0,
     }
-    members = "".join(
-        f"server.{number + 1}={named.host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
-        f":participant;{names.ZOOKEEPER_CLIENT_PORT}\n"
-        for number in range(cluster.spec.replicas)
-    )
-    return {"zoo.cfg": pod.properties(lines, cluster.spec.config), "zoo.cfg.dynamic": members}
+    return pod.properties(lines, cluster.spec.config)
 
 
-def _stateful_set(cluster: ZooKeeperCluster, files: dict[str, str]) -> Json:
+def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Json:
     named = _names(cluster)
     selector = names.selector(COMPONENT, cluster.metadata.name)
     # A StatefulSet adopts claims by this template's name; it never makes one, since the operator made them before.
@@ -86,24 +133,36 @@ def _stateful_set(cluster: ZooKeeperCluster, files: dict[str, str]) -> Json:
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": serving,
         "livenessProbe": {**pod.http_probe("/commands/ruok", names.ZOOKEEPER_ADMIN_PORT, 6), "initialDelaySeconds": 60},
-        "volumeMounts": [pod.CONFIG_MOUNT, {"name": "data", "mountPath": "/data"}],
+        "volumeMounts": [
+            pod.CONFIG_MOUNT,
+            {"name": "reconfig", "mountPath": "/reconfig", "readOnly": True},
+            {"name": "data", "mountPath": "/data"},
+        ],
     }
-    spec = {**pod.pod_spec(container, [pod.config_volume(named.config_map)], 30), **pod.spread(selector)}
+    # The members get the digest only, not the password.
+    digest = {
+        "secretName": named.reconfig_secret,
+        "items": [{"key": names.SUPER_DIGEST_KEY, "path": names.SUPER_DIGEST_KEY}],
+        "defaultMode": 0o440,
+    }
+    volumes = [pod.config_volume(named.config_map), {"name": "reconfig", "secret": digest}]
+    spec = {**pod.pod_spec(container, volumes, 30), **pod.spread(selector)}
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": pod.metadata(cluster, COMPONENT, named.stateful_set),
         "spec": {
-            "replicas": cluster.spec.replicas,
+            "replicas": pods,
             "serviceName": named.members_service,
             # Parallel: the first member alone is no quorum and would never become ready.
             "podManagementPolicy": "Parallel",
-            "updateStrategy": {"type": "RollingUpdate"},
+            # The operator deletes outdated pods itself: the leader last, and only while all members are in step.
+            "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": selector},
             "template": {
                 "metadata": {
                     "labels": names.labels(COMPONENT, cluster.KIND, cluster.metadata.name),
-                    "annotations": {names.CONFIG_ANNOTATION: pod.config_hash(files)},
+                    "annotations": {names.CONFIG_ANNOTATION: config_hash},
                 },
                 "spec": spec,
             },

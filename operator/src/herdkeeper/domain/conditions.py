@@ -24,6 +24,14 @@ def is_ready_resource(resource: Resource | None) -> bool:
     return ready is not None and ready.status == "True" and ready.observed_generation == resource.metadata.generation
 
 
+def is_settled_resource(resource: Resource | None) -> bool:
+    """Whether a resource is Ready, and nothing is done or waited for any more: no member is about to be restarted, to join or to leave."""
+    if resource is None or not is_ready_resource(resource):
+        return False
+    progressing = condition(resource, PROGRESSING)
+    return progressing is not None and progressing.status == "False"
+
+
 def why_not_ready(resource: Resource) -> str:
     """The reason that a resource itself gives for not being Ready, as a sentence."""
     ready = condition(resource, READY)

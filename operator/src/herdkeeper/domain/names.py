@@ -19,6 +19,8 @@ COMPONENT_LABEL = "app.kubernetes.io/name"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 OWNER_KIND_LABEL = "herdkeeper.io/owner-kind"
 OWNER_NAME_LABEL = "herdkeeper.io/owner-name"
+REVISION_LABEL = "controller-revision-hash"
+"""On a pod of a StatefulSet, by Kubernetes: the revision of the template that it was made from."""
 BOOKIE_LABEL = "herdkeeper.io/bookie"
 """Number of the bookie that a StatefulSet, pod or claim belongs to."""
 
@@ -27,7 +29,11 @@ INTENT_ANNOTATION = "herdkeeper.io/intent"
 CONFIG_ANNOTATION = "herdkeeper.io/config"
 """On a pod template: hash of the mounted configuration, so that a changed configuration rolls the pods."""
 FOUNDED_ANNOTATION = "herdkeeper.io/founded"
-"""On a ZooKeeper member's claim: "false" while new, "true" once all members have served."""
+"""On a ZooKeeper member's claim: "false" while new, "true" once its member has voted, "left" since its member left the ensemble."""
+NEW, FOUNDED, LEFT = "false", "true", "left"
+"""Values of FOUNDED_ANNOTATION."""
+ENSEMBLE_ANNOTATION = "herdkeeper.io/ensemble"
+"""On a ZooKeeper member's claim: which ensemble's data it holds, by the uid of the resource that founded it."""
 BOOKIE_ID_ANNOTATION = "herdkeeper.io/bookie-id"
 """On both claims of a bookie: the identity that is bound to them."""
 DRAINING_ANNOTATION = "herdkeeper.io/draining"
@@ -50,6 +56,7 @@ HERDDB_COMPONENT = "herddb"
 CHECKPOINT_COMPONENT = "checkpoint"
 AUDIT_COMPONENT = "audit"
 
+ZOOKEEPER_MOST_MEMBERS = 7
 ZOOKEEPER_CLIENT_PORT = 2181
 ZOOKEEPER_QUORUM_PORT = 2888
 ZOOKEEPER_ELECTION_PORT = 3888
@@ -65,6 +72,8 @@ USERS_KEY = "users"
 """Keys of the credentials Secret. `users` is HerdDB's users file, derived by the operator from the other two."""
 TOKEN_KEY = "token"  # noqa: S105 - as above
 """Key of the same Secret: what a request that changes something must show to a SQL node's HTTP port."""
+SUPER_DIGEST_KEY = "super-digest"
+"""Beside `password` in the Secret of a ZooKeeperCluster: what the members get of it."""
 
 RACKS_KEY = "racks"
 """The key of the map in the ConfigMap of racks."""
@@ -153,6 +162,11 @@ class ZooKeeperNames:
     def members_service(self) -> str:
         """Headless Service that gives each member its host name, ready or not."""
         return f"{self.stateful_set}-members"
+
+    @property
+    def reconfig_secret(self) -> str:
+        """Secret with the password that may change the membership."""
+        return f"{self.stateful_set}-reconfig"
 
     def pod(self, number: int) -> str:
         """Pod of member `number`."""

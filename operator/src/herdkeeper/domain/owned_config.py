@@ -30,6 +30,9 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
     dict.fromkeys(
         (
             "4lw.commands.whitelist",
+            "DigestAuthenticationProvider.digestAlg",
+            "DigestAuthenticationProvider.enabled",
+            "DigestAuthenticationProvider.superDigest",
             "admin.enableServer",
             "admin.serverAddress",
             "admin.serverPort",

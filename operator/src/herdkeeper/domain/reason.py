@@ -20,6 +20,10 @@ class Reason(StrEnum):
     FOUNDED = "Founded"
     FORMATTED = "MetadataFormatted"
     REMOVED = "Removed"
+    JOINING = "Joining"
+    JOINED = "Joined"
+    LEAVING = "Leaving"
+    LEFT = "Left"
     TABLESPACE_CREATED = "TablespaceCreated"
     REPLICAS_CHANGED = "ReplicasChanged"
     RUNNING = "Running"
@@ -60,12 +64,15 @@ class Reason(StrEnum):
     NODES_NOT_READY = "NodesNotReady"
     REPLICAS_NOT_READY = "ReplicasNotReady"
     NO_LEADER = "NoLeader"
+    MEMBERSHIP_CHANGING = "MembershipChanging"
 
     # needs a person
     INVALID_SPEC = "InvalidSpec"
     UNKNOWN_CONFIG_KEYS = "UnknownConfigKeys"
     NAME_TAKEN = "NameTaken"
     CLAIM_LOST = "ClaimLost"
+    CLAIM_OF_ANOTHER = "ClaimOfAnotherEnsemble"
+    QUORUM_LOST = "QuorumLost"
     DATA_LOST = "DataLost"
     METADATA_LOST = "MetadataLost"
     ACTION_FAILED = "ActionFailed"
@@ -88,6 +95,7 @@ _NEED_A_PERSON = frozenset(
         Reason.INVALID_SPEC,
         Reason.NAME_TAKEN,
         Reason.CLAIM_LOST,
+        Reason.CLAIM_OF_ANOTHER,
         Reason.DATA_LOST,
         Reason.METADATA_LOST,
         Reason.FAILED,

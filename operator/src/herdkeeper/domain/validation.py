@@ -20,6 +20,7 @@ from herdkeeper.api.bookkeeper_cluster import GarbageCollection
 from herdkeeper.api.job import SparkJob
 from herdkeeper.api.resource import ObjectMeta
 from herdkeeper.domain import names, owned_config
+from herdkeeper.domain.ensemble import SAFE_SIZE
 from herdkeeper.domain.owned_config import OwnedKeys
 
 MIB = 1024 * 1024
@@ -63,11 +64,12 @@ def bytes_of(quantity: str) -> int:
     return int(number) * _UNITS[unit]
 
 
-def zookeeper_refusals(cluster: ZooKeeperCluster) -> tuple[Refusal, ...]:
-    """What a ZooKeeperCluster says and must not say."""
+def zookeeper_refusals(cluster: ZooKeeperCluster, voters: int | None = None) -> tuple[Refusal, ...]:
+    """What a ZooKeeperCluster says and must not say, given how many members vote now (None while that is not known)."""
     return (
         *_name_refusals(cluster.metadata),
         *_even_ensemble(cluster),
+        *_single_member(cluster, voters),
         *_memory_refusals("spec.resources.memory", cluster.spec.resources.memory, "zookeeper"),
         *_config_refusals(cluster.spec.config, owned_config.ZOOKEEPER, owned_config.ZOOKEEPER_PREFIXES),
     )
@@ -164,6 +166,18 @@ def _even_ensemble(cluster: ZooKeeperCluster) -> Iterator[Refusal]:
             str(replicas),
             f"an even ensemble tolerates no more losses than one of {replicas - 1}",
             f"set {replicas - 1} or {replicas + 1}",
+        )
+
+
+def _single_member(cluster: ZooKeeperCluster, voters: int | None) -> Iterator[Refusal]:
+    """A resource that was deleted and declared anew finds the ensemble of its retained volumes: the rule on changes does not see that."""
+    replicas = cluster.spec.replicas
+    if voters is not None and replicas < SAFE_SIZE <= voters and not cluster.spec.allow_single_member:
+        yield Refusal(
+            "spec.replicas",
+            str(replicas),
+            f"the ensemble has {voters} voters; the loss of a single one would stop everything, and its volume would be the only copy",
+            f"set {SAFE_SIZE}, or set spec.allowSingleMember to true",
         )
 
 

@@ -25,6 +25,7 @@ from herdkeeper.plan.action import (
     AddToSecret,
     Annotate,
     Apply,
+    ChangeMembership,
     ChangeTablespaceRecord,
     Create,
     CreateTablespace,
@@ -92,6 +93,8 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             hands.writer.set_finalizers(resource, (*others, names.FINALIZER) if present else others)
         case SetBookieMode(bookie_id, host, read_only):
             hands.bookies.set_read_only(bookie_id, host, read_only)
+        case ChangeMembership():
+            metadata.change_membership(ensembles, action)
         case EnsureZnode(address, path):
             metadata.ensure_znode(ensembles.at(address), path)
         case FormatLedgersRoot(address, root):

@@ -14,8 +14,8 @@ from herdkeeper.formats.herddb_replica import replicas_path
 from herdkeeper.formats.herddb_tablespace import encode_tablespace
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.metrics import WRITES
-from herdkeeper.observe.ensembles import Ensemble, EnsembleError
-from herdkeeper.plan.action import ChangeTablespaceRecord, DeleteLogs, SetRecoveryDelay
+from herdkeeper.observe.ensembles import Ensemble, EnsembleDirectory, EnsembleError, MembershipChange
+from herdkeeper.plan.action import ChangeMembership, ChangeTablespaceRecord, DeleteLogs, SetRecoveryDelay
 
 LAYOUT = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
 """What BookKeeper 4.18 writes for `zk+hierarchical` (LedgerLayout, format version 2)."""
@@ -53,6 +53,13 @@ def set_recovery_delay(ensemble: Ensemble, action: SetRecoveryDelay) -> None:
     """Compare-and-set on the version that was read; auditors watch the znode."""
     ensemble.compare_and_set(recovery_delay_path(action.root), str(action.seconds).encode(), action.version)
     _count("set")
+
+
+def change_membership(ensembles: EnsembleDirectory, action: ChangeMembership) -> None:
+    """Reconfig by compare-and-set on the version that was read."""
+    joining = () if action.server is None else (action.server.line,)
+    ensembles.reconfigure(action.zookeeper_address, action.password, MembershipChange(joining, action.leaving, action.version))
+    _count("reconfig")
 
 
 def change_tablespace_record(ensemble: Ensemble, action: ChangeTablespaceRecord) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.domain import names
 from herdkeeper.domain.bookie_numbers import bookie_ids, bookie_numbers
-from herdkeeper.domain.conditions import is_ready_resource
+from herdkeeper.domain.conditions import is_settled_resource
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey, ZooKeeperNames
 from herdkeeper.domain.observed.bookkeeper import (
     BookKeeperObserved,
@@ -104,10 +104,11 @@ def _store(cluster: BookKeeperCluster, world: World) -> MetadataStore | StoreMis
     ensemble = world.kubernetes.readable(ZooKeeperCluster, key)
     if ensemble is None:
         return StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, f"there is no ZooKeeperCluster {key.name} in the namespace {key.namespace}")
-    serving = is_ready_resource(ensemble)
+    serving = is_settled_resource(ensemble)
     if not serving and (ensemble.status is None or not ensemble.status.founded):
         return StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, f"the ZooKeeperCluster {key.name} is not Ready yet")
-    return MetadataStore(ZooKeeperNames(key).address(ensemble.spec.replicas), serving)
+    published = ensemble.status.address if ensemble.status is not None else None
+    return MetadataStore(published or ZooKeeperNames(key).address(ensemble.spec.replicas), serving)
 
 
 def _metadata(world: World, store: MetadataStore | StoreMissing, root: str) -> Metadata:

@@ -10,11 +10,22 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadArgumentsError, BadVersionError, KazooException, NodeExistsError, NoNodeError, NotEmptyError
+from kazoo.exceptions import (
+    BadArgumentsError,
+    BadVersionError,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+)
 from kazoo.handlers.threading import KazooTimeoutError
+
+from herdkeeper.formats.zookeeper_super_digest import super_credential
 
 CONNECT_SECONDS = 5.0
 SILENT_SECONDS = 10.0
@@ -67,13 +78,27 @@ class Ensemble(Protocol):
         """Delete znodes in this order in one transaction; False, and nothing is deleted, when one has children or is ZooKeeper's own."""
 
 
-class KazooEnsemble:
-    """An Ensemble through kazoo."""
+@dataclass(frozen=True)
+class MembershipChange:
+    """An incremental reconfig: servers that join or change their role (`server.<id>=…` lines), ids of those that leave, and the version of
+    the membership that it starts from."""
 
-    def __init__(self, address: str) -> None:
+    joining: tuple[str, ...]
+    leaving: tuple[int, ...]
+    version: int
+
+
+class KazooEnsemble:
+    """An Ensemble through kazoo. `password`, where it is given, is that of the user who may do everything."""
+
+    def __init__(self, address: str, password: str | None = None) -> None:
         self._address = address
         self._client = KazooClient(
-            hosts=address, timeout=SESSION_SECONDS, connection_retry={"max_tries": 0}, command_retry={"max_tries": 0}
+            hosts=address,
+            timeout=SESSION_SECONDS,
+            connection_retry={"max_tries": 0},
+            command_retry={"max_tries": 0},
+            auth_data=None if password is None else [("digest", super_credential(password))],
         )
 
     def start(self) -> None:
@@ -205,6 +230,27 @@ class KazooEnsemble:
 
         return self._ask(paths[0], delete)
 
+    def reconfigure(self, change: MembershipChange) -> None:
+        """Change the membership, if it still has the version that was read; ChangedMeanwhileError otherwise."""
+        joining, leaving = ",".join(change.joining) or None, ",".join(map(str, change.leaving)) or None
+
+        def reconfigure() -> None:
+            # get() of the client itself would wait for ever for an answer that a leader took with it
+            self._client.reconfig_async(joining, leaving, None, change.version).get(timeout=ANSWER_SECONDS)
+
+        try:
+            self._ask("reconfig", reconfigure)
+        except EnsembleError as error:
+            match error.__cause__:
+                case BadVersionError():
+                    raise ChangedMeanwhileError("the membership changed since it was read") from error
+                case NoAuthError():
+                    raise EnsembleError(
+                        f"ZooKeeper at {self._address} refused the password: a member was started with another one; restart its pod"
+                    ) from error
+                case _:
+                    raise
+
     def _ask(self, path: str, question: Callable[[], Answer]) -> Answer:
         try:
             return question()
@@ -249,6 +295,15 @@ class Ensembles:
         self._sessions[address] = session
         return session
 
+    def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
+        """See EnsembleDirectory. Through a session of its own: no other one may do everything."""
+        session = KazooEnsemble(address, password)
+        session.start()
+        try:
+            session.reconfigure(change)
+        finally:
+            session.stop()
+
     def stop(self) -> None:
         """End all sessions."""
         for session in self._sessions.values():
@@ -261,3 +316,9 @@ class EnsembleDirectory(Protocol):
 
     def at(self, address: str) -> Ensemble:
         """The ensemble at `host:port,host:port`. Raises EnsembleError."""
+
+    def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
+        """Change the membership of the ensemble at `address` by compare-and-set on its version.
+
+        Raises EnsembleError; ChangedMeanwhileError when the membership is another one by now.
+        """

@@ -2,38 +2,96 @@
 
 from __future__ import annotations
 
+import secrets
+from typing import Any
+
 from herdkeeper.api import BookKeeperCluster, ZooKeeperCluster
 from herdkeeper.domain import names
+from herdkeeper.domain.conditions import READY, condition, is_ready_resource, why_not_ready
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
-from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
+from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.domain.observed.zookeeper import NOT_READ, ZooKeeperObserved
+from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.formats.zookeeper_membership import CONFIG_PATH, Membership, decode_membership
 from herdkeeper.observe.dependents import observe_dependents
-from herdkeeper.observe.kubernetes import SHARED, WORKLOADS
+from herdkeeper.observe.ensembles import EnsembleError
+from herdkeeper.observe.kubernetes import SECRETS, SHARED, WORKLOADS
 from herdkeeper.observe.world import World
+
+STUCK = frozenset(reason.value for reason in Reason if reason.needs_person) | {Reason.WAITING_FOR_ZOOKEEPER, Reason.UNREADABLE}
+"""Why a BookKeeperCluster that is not Ready does not move by itself, or only once the ensemble does: it must not hold up the ensemble."""
 
 
 def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObserved:
-    """Its objects, and what each Ready member says of its role (admin server, `/commands/srvr`, ZooKeeper 3.9)."""
+    """Its objects, what each Ready member says of itself (admin server, `/commands/srvr`, ZooKeeper 3.9), and the committed membership.
+
+    The leader is asked first, so that no other member seems to be behind for what happened while they were asked.
+    """
     key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
     named = ZooKeeperNames(key)
-    objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED))
-    modes = {
-        number: _mode(world, f"http://{named.host(number)}:{names.ZOOKEEPER_ADMIN_PORT}/commands/srvr")
-        for number in range(cluster.spec.replicas)
-        if objects.pod_ready(named.pod(number))
+    objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
+    ready = [number for number in range(names.ZOOKEEPER_MOST_MEMBERS) if objects.pod_ready(named.pod(number))]
+    known_leader = cluster.status.leader if cluster.status is not None else None
+    stats = {
+        number: _server_stats(world, f"http://{named.host(number)}:{names.ZOOKEEPER_ADMIN_PORT}/commands/srvr")
+        for number in sorted(ready, key=lambda number: named.pod(number) != known_leader)
     }
+    address = _address(cluster, objects)
+    secret = world.kubernetes.secret(ObjectKey(key.namespace, named.reconfig_secret)) or {}
     return ZooKeeperObserved(
-        objects,
-        modes,
-        observe_dependents(cluster, BookKeeperCluster, world),
+        objects=objects,
+        modes={number: found if isinstance(found, Unknown) else found[0] for number, found in stats.items()},
+        zxids={number: found[1] for number, found in stats.items() if not isinstance(found, Unknown)},
+        address=address,
+        membership=_membership(address, world) if ready else NOT_READ,
+        password=secret.get(names.PASSWORD_KEY) or None,
+        fresh_password=secrets.token_urlsafe(32),
+        disturbance=_disturbance(cluster, world),
+        dependents=observe_dependents(cluster, BookKeeperCluster, world),
     )
 
 
-def _mode(world: World, url: str) -> str | Unknown:
+def _server_stats(world: World, url: str) -> tuple[str, int] | Unknown:
+    """Mode and last applied transaction of one member."""
     answer = world.http.get(url)
     if isinstance(answer, Unknown):
         return answer
     try:
-        return str(answer["server_stats"]["server_state"])
-    except (KeyError, TypeError):
-        return Unknown(f"{url} answered without server_stats.server_state")
+        stats: dict[str, Any] = answer["server_stats"]
+        return str(stats["server_state"]), int(stats["last_processed_zxid"])
+    except (KeyError, TypeError, ValueError):
+        return Unknown(f"{url} answered without server_stats.server_state and last_processed_zxid")
+
+
+def _address(cluster: ZooKeeperCluster, objects: Objects) -> str:
+    """What is published; before that, all members."""
+    named = ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    stateful_set = objects.get("StatefulSet", named.stateful_set)
+    pods = cluster.spec.replicas if stateful_set is None else stateful_set["spec"]["replicas"]
+    return (cluster.status.address if cluster.status is not None else None) or named.address(pods)
+
+
+def _membership(address: str, world: World) -> Membership | Unknown:
+    try:
+        found = world.ensembles.at(address).read(CONFIG_PATH)
+        return Unknown(f"ZooKeeper at {address} has no {CONFIG_PATH}") if found is None else decode_membership(found[0])
+    except (EnsembleError, MalformedDataError) as error:
+        return Unknown(str(error))
+
+
+def _ensemble_of(bookkeeper: BookKeeperCluster) -> str | None:
+    return bookkeeper.spec.zoo_keeper_ref.name if bookkeeper.spec.zoo_keeper_ref else None
+
+
+def _disturbance(cluster: ZooKeeperCluster, world: World) -> str | None:
+    """A BookKeeperCluster on this ensemble that is being disturbed already."""
+    for other in world.kubernetes.resources(BookKeeperCluster, cluster.metadata.namespace):
+        if _ensemble_of(other) != cluster.metadata.name or other.metadata.deletion_timestamp is not None or is_ready_resource(other):
+            continue
+        ready = condition(other, READY)
+        stuck = ready is not None and ready.status != "True" and ready.reason in STUCK
+        if not stuck and other.metadata.annotations.get(names.PAUSED_ANNOTATION) != "true":
+            return f"the BookKeeperCluster {other.metadata.name} is not Ready ({why_not_ready(other)})"
+    return None

@@ -7,6 +7,7 @@ from typing import Any
 
 from herdkeeper.domain.reason import Reason
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.formats.zookeeper_membership import Server
 
 Json = dict[str, Any]
 
@@ -83,6 +84,22 @@ class SetBookieMode:
     host: str
     read_only: bool
     reason: Reason
+
+
+@dataclass(frozen=True)
+class ChangeMembership:
+    """Compare-and-set of ZooKeeper's own membership: `server`, where it is given, joins or changes its role; `leaving` are server ids.
+
+    `version` is that of the membership that was read.
+    """
+
+    zookeeper_address: str
+    password: str = field(repr=False)
+    server: Server | None
+    leaving: tuple[int, ...]
+    version: int
+    reason: Reason
+    why: str
 
 
 @dataclass(frozen=True)
@@ -171,6 +188,7 @@ Action = (
     | Delete
     | SetFinalizer
     | SetBookieMode
+    | ChangeMembership
     | EnsureZnode
     | FormatLedgersRoot
     | SetRecoveryDelay

@@ -79,7 +79,7 @@ def plan_unreadable_deletion(error: str, age_seconds: float) -> Plan:
 
 def plan_zookeeper_deletion(_cluster: ZooKeeperCluster, seen: ZooKeeperObserved, _waited: float) -> Plan:
     """Take it down with its volumes."""
-    return _take_down(seen.objects, ("PersistentVolumeClaim",)) or Plan((_DONE,))
+    return _take_down(seen.objects, ("PersistentVolumeClaim", "Secret")) or Plan((_DONE,))
 
 
 def plan_bookkeeper_deletion(cluster: BookKeeperCluster, seen: BookKeeperObserved, waited: float) -> Plan:

@@ -14,6 +14,7 @@ from herdkeeper.plan.action import (
     AddToSecret,
     Annotate,
     Apply,
+    ChangeMembership,
     ChangeTablespaceRecord,
     Create,
     CreateTablespace,
@@ -140,6 +141,8 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return reason, message
         case SetBookieMode(bookie_id, _, read_only, reason):
             return reason, f"Making {bookie_id} {'read-only' if read_only else 'writable'}"
+        case ChangeMembership(_, _, _, _, _, reason, why):
+            return reason, why
         case EnsureZnode(_, path):
             return Reason.CREATING, f"Making {path} in ZooKeeper"
         case FormatLedgersRoot(_, root):

@@ -4,43 +4,108 @@ from __future__ import annotations
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.domain import names
+from herdkeeper.domain.ensemble import address_of, majority
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
 from herdkeeper.domain.observed.objects import annotation, pod_trouble
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.membership import leader_of, voters_of
+from herdkeeper.plan.zookeeper import last_read
 from herdkeeper.status.summary import Health, Summary
-
-SERVING = ("leader", "follower", "observer", "standalone")
 
 
 def summarize_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Summary:
-    """Ready when each member serves in the quorum."""
-    named = ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    """Ready when each declared member votes and serves."""
+    named = _names(cluster)
     members = range(cluster.spec.replicas)
     ready = [number for number in members if seen.objects.pod_ready(named.pod(number))]
-    leader = next((number for number in ready if seen.modes.get(number) in ("leader", "standalone")), None)
-    claims = [seen.objects.get("PersistentVolumeClaim", named.claim(number)) for number in members]
-    founded_before = cluster.status is not None and bool(cluster.status.founded)
-    founded = all(claim is not None and annotation(claim, names.FOUNDED_ANNOTATION) == "true" for claim in claims)
+    leader = leader_of(seen)
+    voters = None if isinstance(seen.membership, Unknown) else voters_of(seen.membership)
     fields = {
-        "address": named.address(cluster.spec.replicas),
+        "address": _address(cluster, voters),
         "readyMembers": len(ready),
+        "voters": None if voters is None else len(voters),
         "leader": None if leader is None else named.pod(leader),
-        "founded": founded_before or founded,
+        "founded": _founded_before(cluster) or _founded(cluster, seen),
     }
-    health = _health(cluster, seen, ready, leader)
+    health = _health(cluster, seen, ready, voters)
     if health.status == "True" and not fields["founded"]:
         # who sees it Ready writes into it: from then on an empty member must not vote
         health = Health("False", Reason.STARTING, "all members serve; their volumes are being marked as founded")
     return Summary(health, fields)
 
 
-def _health(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, ready: list[int], leader: int | None) -> Health:
-    named = ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
-    away = [number for number in range(cluster.spec.replicas) if number not in ready]
+def _address(cluster: ZooKeeperCluster, voters: tuple[int, ...] | None) -> str:
+    """It changes only once the membership is the declared one: else clients would be restarted at each step."""
+    named = _names(cluster)
+    known = cluster.status.address if cluster.status is not None else None
+    declared = tuple(range(cluster.spec.replicas))
+    if known and voters != declared:
+        return known
+    return address_of(known, tuple(named.host(number) for number in declared), names.ZOOKEEPER_CLIENT_PORT)
+
+
+def _founded_before(cluster: ZooKeeperCluster) -> bool:
+    return cluster.status is not None and bool(cluster.status.founded)
+
+
+def _founded(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> bool:
+    claims = [seen.objects.get("PersistentVolumeClaim", _names(cluster).claim(number)) for number in range(cluster.spec.replicas)]
+    return all(claim is not None and annotation(claim, names.FOUNDED_ANNOTATION) == names.FOUNDED for claim in claims)
+
+
+def _health(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, ready: list[int], voters: tuple[int, ...] | None) -> Health:
+    named, declared = _names(cluster), tuple(range(cluster.spec.replicas))
+    away = [number for number in declared if number not in ready]
+    if _founded_before(cluster) and (lost := _why_no_quorum(cluster, seen)) is not None:
+        return Health("False", Reason.QUORUM_LOST, lost)
     if away:
-        shown = "; ".join(f"{named.pod(number)}: {pod_trouble(seen.objects.get('Pod', named.pod(number)))}" for number in away)
-        return Health("False", Reason.MEMBERS_NOT_READY, f"{len(ready)} of {cluster.spec.replicas} members serve ({shown})")
+        return Health(
+            "False", Reason.MEMBERS_NOT_READY, f"{len(ready)} of {len(declared)} members serve ({_troubles(cluster, seen, away)})"
+        )
+    if voters is not None and (missing := [named.pod(number) for number in declared if number not in voters]):
+        return Health("False", Reason.MEMBERS_NOT_READY, f"{', '.join(missing)} serves without a vote yet")
+    leader = leader_of(seen)
     if leader is None:
         return Health("False", Reason.NO_LEADER, "no member says that it leads")
     return Health("True", Reason.READY, f"{len(ready)} members serve, {named.pod(leader)} leads")
+
+
+def _why_no_quorum(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> str | None:
+    """What a person must know when too few voters serve; None while a quorum does, or when nobody can tell who votes."""
+    named = _names(cluster)
+    config_map = seen.objects.get("ConfigMap", named.config_map)
+    membership = last_read(config_map) if isinstance(seen.membership, Unknown) else seen.membership
+    if membership is None:
+        return None
+    voters = voters_of(membership)
+    away = [number for number in voters if not seen.objects.pod_ready(named.pod(number))]
+    if len(voters) - len(away) >= majority(len(voters)):
+        return None
+    return (
+        f"{len(voters) - len(away)} of {len(voters)} voters serve and {majority(len(voters))} are needed, so nothing can be written "
+        f"({_troubles(cluster, seen, away)}). {_way_out(cluster, seen, voters)} (docs/how-to.md, 'When a quorum is lost')"
+    )
+
+
+def _way_out(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, voters: tuple[int, ...]) -> str:
+    """What a person should do about a lost quorum: an empty volume has no vote, and brings none back."""
+    wanted = [_names(cluster).claim(number) for number in voters]
+    claims = {name: seen.objects.get("PersistentVolumeClaim", name) for name in wanted}
+    empty = [name for name, claim in claims.items() if claim is None or annotation(claim, names.FOUNDED_ANNOTATION) == names.NEW]
+    if len(voters) - len(empty) >= majority(len(voters)):
+        return "They serve again by themselves once a majority runs: free what holds their pods up"
+    return (
+        f"Only {len(voters) - len(empty)} of {len(voters)} volumes hold data, {' and '.join(empty)} are empty and have no vote: "
+        "bring volumes back from snapshots, or accept what one of the others holds"
+    )
+
+
+def _troubles(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, away: list[int]) -> str:
+    named = _names(cluster)
+    return "; ".join(f"{named.pod(number)}: {pod_trouble(seen.objects.get('Pod', named.pod(number)))}" for number in away)
+
+
+def _names(cluster: ZooKeeperCluster) -> ZooKeeperNames:
+    return ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

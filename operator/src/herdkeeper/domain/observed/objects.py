@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from herdkeeper.domain import names
+
 Json = dict[str, Any]
 
 
@@ -38,6 +40,19 @@ class Objects:
         if item is None or (status.get("observedGeneration") or 0) < item["metadata"].get("generation", 0):
             return False
         return bool(status.get("currentRevision") == status.get("updateRevision"))
+
+    def revision(self, stateful_set: str) -> str | None:
+        """The revision of a StatefulSet's present template; None while its controller has not seen it as it is now."""
+        item = self.get("StatefulSet", stateful_set)
+        status = item.get("status", {}) if item is not None else {}
+        if item is None or (status.get("observedGeneration") or 0) < item["metadata"].get("generation", 0):
+            return None
+        return status.get("updateRevision")
+
+    def outdated(self, pod: str, revision: str) -> bool:
+        """Whether a pod was made from another revision of its StatefulSet's template. One that is not there is not."""
+        item = self.get("Pod", pod)
+        return item is not None and (item["metadata"].get("labels") or {}).get(names.REVISION_LABEL) != revision
 
 
 def is_ready(item: Json) -> bool:

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from herdkeeper.domain.observed.dependents import NOBODY, Dependents
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.zookeeper_membership import Membership
+
+NOT_READ = Unknown("the membership was not read, since no member serves")
 
 
 @dataclass(frozen=True)
 class ZooKeeperObserved:
-    """`modes` is what each Ready member says of itself, by number: `leader`, `follower`, `observer` or `standalone`.
+    """`modes` is what each Ready member says of itself, by number: `leader`, `follower`, `observer` or `standalone`; `zxids` the last
+    transaction that it has applied, where it told.
 
+    `address` is where clients reach it, `membership` the committed one. `password` may change it, by the Secret; None while there is none;
+    `fresh_password` is random, for a Secret that must be made. `disturbance` is why the stack must not be disturbed further now, None when
+    it may.
     `dependents` are the BookKeeperClusters that refer to it.
     """
 
     objects: Objects
     modes: Mapping[int, str | Unknown]
+    zxids: Mapping[int, int] = field(default_factory=dict)
+    address: str = ""
+    membership: Membership | Unknown = NOT_READ
+    password: str | None = field(default=None, repr=False)
+    fresh_password: str = field(default="", repr=False)
+    disturbance: str | None = None
     dependents: Dependents = NOBODY
+
+    @property
+    def voters(self) -> int | None:
+        """How many members vote, None while that can't be read."""
+        return None if isinstance(self.membership, Unknown) else len(self.membership.voters)

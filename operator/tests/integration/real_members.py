@@ -1,0 +1,215 @@
+"""The members of a ZooKeeperCluster as real processes on this machine, started by the image's own entry point. No containers.
+
+What StatefulSet's controller and kubelet do is played, in turns: a pod object for each number, a process for each pod, a folder for each
+volume claim, Ready as the image's own readiness probe says. All members share one machine, so each has ports of its own; names and ports
+are translated on the way to the processes, and back.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from control_plane import REPOSITORY, free_ports
+from stage import CLAIM, Stage
+
+from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.zookeeper_membership import CONFIG_PATH
+from herdkeeper.observe.ensembles import Ensemble, Ensembles, MembershipChange
+from herdkeeper.observe.http import HttpJsonReader
+
+IMAGE = REPOSITORY / "images/zookeeper"
+MOST = 5
+JVM_OPTIONS = "-Xmx96m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+_SERVER = re.compile(r"server\.(\d+)=[^;\s]+:(participant|observer);\S+")
+
+
+def home(folder: Path) -> Path:
+    """The image's /opt/zookeeper, with the jars of its pom."""
+    jars = subprocess.run([str(REPOSITORY / "e2e/images/zookeeper-jars.sh")], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    made = folder / "home"
+    made.mkdir()
+    (made / "lib").symlink_to(jars)
+    (made / "conf").symlink_to(IMAGE / "conf")
+    return made
+
+
+@dataclass(frozen=True)
+class Ports:
+    """Where a member listens on 127.0.0.1."""
+
+    client: int
+    quorum: int
+    election: int
+    admin: int
+
+
+@dataclass
+class RealMembers:
+    """The members of the ZooKeeperCluster `name`, and the operator's ways to them: an EnsembleDirectory and a JsonReader.
+
+    `reconfigured` is called after each change of the membership: a test may end the operator there.
+    """
+
+    stage: Stage
+    name: str
+    folder: Path
+    ports: tuple[Ports, ...] = field(default_factory=lambda: tuple(Ports(*free_ports(4)) for _ in range(MOST)))
+    processes: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
+    changes: list[MembershipChange] = field(default_factory=list)
+    dies_after_change: bool = False
+
+    def __post_init__(self) -> None:
+        self._home = home(self.folder)
+        self._sessions = Ensembles()
+        self._uids: dict[int, str] = {}
+
+    @property
+    def named(self) -> ZooKeeperNames:
+        return ZooKeeperNames(ObjectKey(self.stage.namespace, self.name))
+
+    # the operator's ways
+
+    def at(self, address: str) -> Ensemble:
+        """See EnsembleDirectory."""
+        return _Translated(self, self._sessions.at(self.local_address(address)))  # type: ignore[return-value]
+
+    def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
+        """See EnsembleDirectory."""
+        joining = tuple(self.to_process(line) for line in change.joining)
+        self._sessions.reconfigure(self.local_address(address), password, MembershipChange(joining, change.leaving, change.version))
+        self.changes.append(change)
+        if self.dies_after_change:
+            raise OperatorDied(f"after {change}")
+
+    def get(self, url: str) -> Any | Unknown:
+        """See JsonReader."""
+        number = next(number for number in range(MOST) if f"//{self.named.host(number)}:" in url)
+        return HttpJsonReader().get(re.sub(r"//[^/]+/", f"//127.0.0.1:{self.ports[number].admin}/", url))
+
+    def local_address(self, address: str) -> str:
+        """Where clients of this machine find the members that a connection string names."""
+        numbers = [number for number in range(MOST) if f"{self.named.host(number)}:" in address]
+        return ",".join(f"127.0.0.1:{self.ports[number].client}" for number in numbers)
+
+    def to_process(self, text: str) -> str:
+        """Servers with the ports of this machine."""
+
+        def server(found: re.Match[str]) -> str:
+            ports = self.ports[int(found[1]) - 1]
+            return f"server.{found[1]}=127.0.0.1:{ports.quorum}:{ports.election}:{found[2]};127.0.0.1:{ports.client}"
+
+        return _SERVER.sub(server, text)
+
+    def from_process(self, text: str) -> str:
+        """Servers with the names and ports of the cluster, as ZooKeeper writes them."""
+
+        def server(found: re.Match[str]) -> str:
+            return f"server.{found[1]}={self.named.host(int(found[1]) - 1)}:2888:3888:{found[2]};0.0.0.0:2181"
+
+        return _SERVER.sub(server, text)
+
+    # what Kubernetes would do
+
+    def turn(self) -> None:
+        """Pods as the StatefulSet wants them, processes as the pods want them, and who is Ready."""
+        wanted = int(self.stage.found("StatefulSet", self.named.stateful_set)["spec"]["replicas"])
+        for number in range(MOST):
+            pod = self.stage.live("Pod", self.named.pod(number))
+            if pod is None or pod["metadata"]["uid"] != self._uids.get(number):
+                self.stop(number)
+            if number >= wanted and pod is not None:
+                self.stage.delete("Pod", self.named.pod(number))
+            if number < wanted:
+                self._run(number)
+        self.stage.let_claims_go()
+
+    def _run(self, number: int) -> None:
+        """Kubelet's part: the process of a pod, started again when it ended."""
+        if number not in self.processes or self.processes[number].poll() is not None:
+            self.start(number)
+        self.stage.serve(self.named.stateful_set, number)
+        self._uids[number] = self.stage.found("Pod", self.named.pod(number))["metadata"]["uid"]
+        if not self.serves(number):
+            self.stage.stop_serving(self.named.pod(number))
+
+    def serves(self, number: int) -> bool:
+        """What the image's readiness probe says."""
+        probe = [str(IMAGE / "serving.sh"), str(self.ports[number].client)]
+        return subprocess.run(probe, capture_output=True, check=False).returncode == 0
+
+    def start(self, number: int) -> None:
+        """A member on the volume of its claim, with what is mounted now."""
+        config, data = self.folder / f"config-{number}", self.volume(number)
+        config.mkdir(exist_ok=True)
+        data.mkdir(exist_ok=True)
+        for old in config.iterdir():
+            old.unlink()
+        for name, text in self.stage.found("ConfigMap", self.named.config_map)["data"].items():
+            local = self.to_process(text).replace("/data/", f"{data}/")
+            (config / name).write_text(
+                local.replace("admin.serverPort=8080", f"admin.serverPort={self.ports[number].admin}").replace(
+                    "initLimit=30", "initLimit=10"
+                )
+            )
+        digest = self.folder / "super-digest"
+        digest.write_bytes(base64.b64decode(self.stage.found("Secret", self.named.reconfig_secret)["data"]["super-digest"]))
+        environment = {
+            "PATH": os.environ["PATH"],
+            "HOSTNAME": self.named.pod(number),
+            "ZOOKEEPER_HOME": str(self._home),
+            "ZOOKEEPER_CONFIG": str(config),
+            "ZOOKEEPER_DATA": str(data),
+            "ZOOKEEPER_SUPER_DIGEST": str(digest),
+            "JVM_OPTIONS": JVM_OPTIONS,
+        }
+        with self.log(number).open("ab") as output:
+            self.processes[number] = subprocess.Popen(
+                [str(IMAGE / "entrypoint.sh")], env=environment, stdout=output, stderr=subprocess.STDOUT
+            )
+
+    def volume(self, number: int) -> Path:
+        """The folder of a member's claim: another claim of the same name is another, empty folder."""
+        return self.folder / f"volume-{self.stage.found(CLAIM, self.named.claim(number))['metadata']['uid']}"
+
+    def log(self, number: int) -> Path:
+        """What a member's processes printed."""
+        return self.folder / f"member-{number}.log"
+
+    def stop(self, number: int, how: signal.Signals = signal.SIGTERM) -> None:
+        """End a member's process."""
+        process = self.processes.pop(number, None)
+        if process is not None:
+            process.send_signal(how)
+            process.wait(60)
+
+    def stop_all(self) -> None:
+        """End all of it."""
+        self._sessions.stop()
+        for number in tuple(self.processes):
+            self.stop(number, signal.SIGKILL)
+
+
+class OperatorDied(BaseException):
+    """The operator's process is gone, right after a change."""
+
+
+@dataclass(frozen=True)
+class _Translated:
+    """An ensemble whose membership is read with the cluster's names."""
+
+    members: RealMembers
+    ensemble: Ensemble
+
+    def read(self, path: str) -> tuple[bytes, int] | None:
+        found = self.ensemble.read(path)
+        if found is None or path != CONFIG_PATH:
+            return found
+        return self.members.from_process(found[0].decode()).encode(), found[1]

@@ -1,0 +1,219 @@
+"""Real ZooKeeper processes under the operator's reconciles: membership under a writer, roll, lost volumes, a lost quorum.
+
+What only real servers can tell: that the password suffices and is needed, that an observer becomes a voter, that a leader may leave, that
+members on empty or old volumes never outvote the others.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss, NoAuthError, NodeExistsError, OperationTimeoutError, SessionExpiredError
+from kazoo.handlers.threading import KazooTimeoutError
+from kubernetes.dynamic import DynamicClient
+from real_members import MOST, OperatorDied, RealMembers
+from stage import CLAIM, Stage
+
+from herdkeeper.formats.zookeeper_membership import CONFIG_PATH, decode_membership
+
+KIND, SERVERS = "ZooKeeperCluster", "zk-zookeeper"
+PATIENCE_SECONDS = 300
+UNSURE = (ConnectionLoss, SessionExpiredError, OperationTimeoutError, KazooTimeoutError)
+
+
+class Writer:
+    """Makes numbered znodes one after the other, and knows which ones were acknowledged."""
+
+    def __init__(self, members: RealMembers) -> None:
+        self.acknowledged: list[str] = []
+        self.failed: BaseException | None = None
+        self._client = KazooClient(
+            hosts=members.local_address(members.named.address(MOST)), timeout=10, connection_retry={"max_tries": -1, "max_delay": 1}
+        )
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._write, daemon=True)
+
+    def _write(self) -> None:
+        number = 0
+        try:
+            self._client.start(timeout=60)
+            self._client.ensure_path("/written")
+            while not self._stopping.is_set():
+                path = f"/written/{number:08d}"
+                try:
+                    self._client.create_async(path, b"x").get(timeout=30)
+                except NodeExistsError:
+                    pass  # an attempt whose answer was lost
+                except UNSURE:
+                    self._stopping.wait(0.1)
+                    continue
+                self.acknowledged.append(path)
+                number += 1
+        except BaseException as error:  # the test must see whatever it was
+            self.failed = error
+
+    @contextmanager
+    def running(self) -> Iterator[Writer]:
+        """Write while the body runs; afterwards, everything acknowledged must be there."""
+        self._thread.start()
+        try:
+            yield self
+            self._stopping.set()
+            self._thread.join(120)
+            assert (self._thread.is_alive(), self.failed) == (False, None)
+            self._client.sync("/written")
+            there = set(self._client.get_children("/written"))
+            assert [path for path in self.acknowledged if path.rpartition("/")[2] not in there] == []
+            assert len(self.acknowledged) > 0
+        finally:
+            self._stopping.set()
+            self._client.stop()
+            self._client.close()
+
+
+@pytest.fixture
+def members(dynamic: DynamicClient, namespace: str, tmp_path: Path) -> Iterator[RealMembers]:
+    stage = Stage(dynamic, namespace)
+    members = RealMembers(stage, "zk", tmp_path)
+    stage.ensembles = members  # type: ignore[assignment]
+    stage.nodes = members  # type: ignore[assignment]
+    try:
+        yield members
+    finally:
+        members.stop_all()
+
+
+def until(members: RealMembers, what: str, holds: Callable[[], bool]) -> None:
+    """Reconcile, and let the cluster do its part, until something holds. An operator that dies has a successor."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not holds():
+        if time.monotonic() > deadline:
+            status = members.stage.found(KIND, "zk").get("status")
+            logs = "\n".join(f"--- {number}\n{members.log(number).read_text()[-3000:]}" for number in members.processes)
+            raise AssertionError(f"not within {PATIENCE_SECONDS} s: {what}; {status}\n{logs}")
+        with suppress(OperatorDied):
+            members.stage.reconcile(KIND, "zk")
+        members.turn()
+
+
+def founded(members: RealMembers, replicas: int, **spec: object) -> None:
+    members.stage.declare(KIND, "zk", {"replicas": replicas, **spec})
+    until(members, "an ensemble is founded", lambda: settled(members))
+
+
+def settled(members: RealMembers) -> bool:
+    """Ready, and nothing left to do, as the status says it of the present spec."""
+    document = members.stage.found(KIND, "zk")
+    status = document.get("status") or {}
+    if status.get("observedGeneration") != document["metadata"]["generation"]:
+        return False
+    found = {entry["type"]: (entry["status"], entry["observedGeneration"]) for entry in status["conditions"]}
+    generation = document["metadata"]["generation"]
+    return found == {"Ready": ("True", generation), "Progressing": ("False", generation)} and bool(status["founded"])
+
+
+def declare(members: RealMembers, replicas: int) -> None:
+    members.stage.patch(KIND, "zk", {"spec": {"replicas": replicas}})
+    until(members, f"{replicas} members", lambda: settled(members))
+    assert voters(members) == list(range(replicas))
+
+
+def voters(members: RealMembers) -> list[int]:
+    found = members.at(members.named.address(MOST)).read(CONFIG_PATH)
+    assert found is not None
+    return sorted(server_id - 1 for server_id in decode_membership(found[0]).voters)
+
+
+def marks(members: RealMembers) -> dict[str, str]:
+    claims = {name: item for (kind, name), item in members.stage.made().items() if kind == CLAIM}
+    return {name[-1]: item["metadata"]["annotations"]["herdkeeper.io/founded"] for name, item in sorted(claims.items())}
+
+
+def leader(members: RealMembers) -> int:
+    return int(members.stage.found(KIND, "zk")["status"]["leader"].rpartition("-")[2])
+
+
+def test_one_member_becomes_three_then_one_then_three_under_a_writer_with_the_operator_dying_at_each_change(members: RealMembers) -> None:
+    founded(members, 1, allowSingleMember=True)
+    plain = KazooClient(hosts=members.local_address(members.named.address(1)))
+    plain.start(timeout=60)
+    with pytest.raises(NoAuthError):
+        plain.reconfig(joining=members.to_process("server.2=a:1:2:observer;3"), leaving=None, new_members=None)
+    plain.stop()
+    members.dies_after_change = True
+    with Writer(members).running():
+        declare(members, 3)
+        roles = [change.joining[0].split(":")[3].split(";")[0] for change in members.changes]
+        assert roles == ["participant", "observer", "participant"]  # the second member of all can't be an observer first
+        declare(members, 1)
+        assert len(members.changes) == 5
+        assert marks(members) == {"0": "true", "1": "left", "2": "left"}
+        declare(members, 3)  # on the volumes that the two left
+        assert marks(members) == {"0": "true", "1": "true", "2": "true"}
+
+
+def test_a_changed_image_reaches_the_leader_last_and_a_lost_volume_is_filled_again(members: RealMembers) -> None:
+    founded(members, 3)
+    with Writer(members).running():
+        before = {number: members.processes[number].pid for number in range(3)}
+        led, order = leader(members), []
+        members.stage.patch(KIND, "zk", {"spec": {"config": {"snapCount": "5000"}}})
+
+        def all_new() -> bool:
+            changed = [number for number, process in members.processes.items() if process.pid != before[number] and number not in order]
+            order.extend(changed)
+            assert len(changed) <= 1, "two members were restarted at once"
+            return len(order) == 3 and settled(members)
+
+        until(members, "all members are restarted", all_new)
+        assert order[-1] == led
+        lost = next(number for number in range(3) if number != leader(members))
+        members.stop(lost)
+        members.stage.delete(CLAIM, members.named.claim(lost))
+        members.stage.delete("Pod", members.named.pod(lost))
+        until(members, "the empty member serves", lambda: settled(members) and members.serves(lost))
+        assert marks(members)[str(lost)] == "true"
+        assert "starts from" in members.log(lost).read_text()
+        assert members.log(lost).read_text().rpartition("starts from")[2].splitlines()[0].count("not founding") == 1
+
+
+def test_two_of_three_empty_members_elect_nobody_and_a_person_can_go_on_from_the_third(members: RealMembers) -> None:
+    founded(members, 3)
+    writer = Writer(members)
+    with writer.running():
+        until(members, "something is written", lambda: len(writer.acknowledged) > 20)
+    kept = leader(members)
+    for number in range(3):
+        members.stop(number)
+        members.stage.delete("Pod", members.named.pod(number))
+        if number != kept:
+            members.stage.delete(CLAIM, members.named.claim(number))
+    # the one with data is elected again and again, and each time gives up, since the others have no epoch to confirm
+    given_up = "Timeout while waiting for epoch to be acked by quorum"
+    until(members, "the third gives up", lambda: given_up in members.log(kept).read_text())
+    assert [number for number in range(3) if members.serves(number)] == []
+    members.stage.reconcile(KIND, "zk")
+    assert members.stage.condition(KIND, "zk") == ("False", "QuorumLost")
+    message = members.stage.found(KIND, "zk")["status"]["message"]
+    assert "Only 1 of 3 volumes hold data" in message
+
+    # what docs/how-to.md tells: the member with data alone, as a membership above all others
+    conf = members.volume(kept) / "conf"
+    newest = max(int(path.suffix[1:], 16) for path in conf.glob("zoo.cfg.dynamic.*") if path.suffix != ".next")
+    line = next(line for line in (conf / f"zoo.cfg.dynamic.{newest:x}").read_text().splitlines() if line.startswith(f"server.{kept + 1}="))
+    (conf / f"zoo.cfg.dynamic.{newest + 1:x}").write_text(f"{line}\n")
+    members.stop(kept)
+    members.stage.delete("Pod", members.named.pod(kept))
+    until(members, "three members again", lambda: settled(members))
+    assert voters(members) == [0, 1, 2]
+    client = KazooClient(hosts=members.local_address(members.named.address(3)))
+    client.start(timeout=60)
+    there = set(client.get_children("/written"))
+    client.stop()
+    assert [path for path in writer.acknowledged if path.rpartition("/")[2] not in there] == []
