@@ -3,7 +3,8 @@
 #
 # ZooKeeper keeps the membership on the volume, as conf/zoo.cfg.dynamic.<version in hex>, and the operator mounts the one that
 # it read last under the same name. The highest version is the truth. An older one would be a quorum of its own: the first one
-# after a change, or that of a volume whose member left long ago. The mounted file without a version is for the founding.
+# after a change, or that of a volume whose member left long ago. The mounted file without a version is for the founding, and
+# for the second member of all.
 #
 # An empty member must not vote: a majority of them would elect an empty tree, and bookies then delete every ledger. So the
 # empty tree is made only where the operator says that the ensemble is being founded; later an empty member waits for a
@@ -47,12 +48,19 @@ highest_version() {
 }
 highest=$(for file in "$data"/conf/zoo.cfg.dynamic.* "$config"/zoo.cfg.dynamic.*; do echo "${file##*.}"; done | highest_version)
 
-# Copied, since ZooKeeper replaces the file that it started from. Of two files of one version the volume's counts: the mounted
-# one may also list the second member of all, which follows the first one until it gets its vote, and finds itself only there.
-dynamic="$data/conf/zoo.cfg.dynamic${highest:+.$highest}"
-if [ -z "$highest" ] || [ ! -e "$dynamic" ] || { ! grep -q "^server\.$id=" "$dynamic" && [ -e "$config/${dynamic##*/}" ]; }; then
-    cp "$config/${dynamic##*/}" "$dynamic.copy"
-    mv "$dynamic.copy" "$dynamic"
+# Copied, since ZooKeeper replaces the file that it started from.
+begin_with() {
+    dynamic="$data/conf/$1"
+    if [ "$1" = zoo.cfg.dynamic ] || [ ! -e "$dynamic" ]; then
+        cp "$config/$1" "$dynamic.copy"
+        mv "$dynamic.copy" "$dynamic"
+    fi
+}
+begin_with "zoo.cfg.dynamic${highest:+.$highest}"
+# The second member of all follows before it is listed: it finds itself in the file without a version only, and learns from
+# the first member, whose membership is newer, that it has no vote.
+if ! grep -q "^server\.$id=" "$dynamic" && grep -q "^server\.$id=" "$config/zoo.cfg.dynamic"; then
+    begin_with zoo.cfg.dynamic
 fi
 grep -q "^server\.$id=" "$dynamic" ||
     refuse "member $id is not in the membership $dynamic: it left, or has not joined yet"

@@ -53,7 +53,7 @@ def built() -> dict[str, tuple[Any, ...]]:
         "zookeeper": (
             build_zookeeper_secret(zookeeper, "given"),
             build_zookeeper_claim(zookeeper, 0, META["uid"]),
-            *build_zookeeper(zookeeper, Ensemble(3, first_membership(zookeeper, range(3)), True, "given")),
+            *build_zookeeper(zookeeper, Ensemble(3, first_membership(zookeeper, range(3)), None, True, "given")),
         ),
         "bookkeeper": (
             *build_bookies_shared(bookies, ZOOKEEPER),
@@ -85,7 +85,7 @@ def test_the_objects_are_the_golden_ones(name: str) -> None:
 def test_founding_ends_without_rolling_the_members() -> None:
     cluster = read(ZooKeeperCluster)
     members = first_membership(cluster, range(3))
-    before, after = (build_zookeeper(cluster, Ensemble(3, members, founding, "given")) for founding in (True, False))
+    before, after = (build_zookeeper(cluster, Ensemble(3, members, None, founding, "given")) for founding in (True, False))
     assert before[0]["data"]["founding"] == "true"
     assert after[0]["data"]["founding"] == "false"
     assert before[-1] == after[-1]
@@ -95,7 +95,7 @@ def test_a_changed_membership_reaches_new_members_and_restarts_none() -> None:
     cluster = read(ZooKeeperCluster)
     first = first_membership(cluster, range(3))
     joined = Membership(0x100000007, (*first.servers, server_of(cluster, 3, Role.OBSERVER)))
-    before, after = (build_zookeeper(cluster, Ensemble(3, members, False, "given")) for members in (first, joined))
+    before, after = (build_zookeeper(cluster, Ensemble(3, members, None, False, "given")) for members in (first, joined))
     assert after[0]["data"]["zoo.cfg.dynamic.100000007"] == after[0]["data"]["zoo.cfg.dynamic"] == joined.file
     assert joined.file.splitlines()[3].endswith(":observer;2181")
     assert before[-1] == after[-1]
@@ -103,7 +103,9 @@ def test_a_changed_membership_reaches_new_members_and_restarts_none() -> None:
 
 def test_another_password_rolls_the_members_which_know_its_digest_only() -> None:
     cluster = read(ZooKeeperCluster)
-    one, other = (build_zookeeper(cluster, Ensemble(3, first_membership(cluster, range(3)), False, each)) for each in ("one", "other"))
+    one, other = (
+        build_zookeeper(cluster, Ensemble(3, first_membership(cluster, range(3)), None, False, each)) for each in ("one", "other")
+    )
     assert one[-1]["spec"]["template"]["metadata"]["annotations"] != other[-1]["spec"]["template"]["metadata"]["annotations"]
     (mounted,) = [volume for volume in one[-1]["spec"]["template"]["spec"]["volumes"] if volume["name"] == "reconfig"]
     assert [item["key"] for item in mounted["secret"]["items"]] == ["super-digest"]

@@ -99,16 +99,26 @@ def test_a_volume_is_not_overwritten_with_what_is_mounted(member: Member) -> Non
     assert (member.data / "conf/zoo.cfg.dynamic.100000000").read_text() == "server.3=conf\n"
 
 
-def test_a_member_that_is_listed_in_the_mounted_file_of_the_same_version_only_begins_with_that(member: Member) -> None:
+def test_a_member_that_follows_without_being_listed_begins_with_the_file_without_a_version_each_time(member: Member) -> None:
+    for _ in range(2):
+        (member.config / "zoo.cfg.dynamic.100000000").write_text("server.1=a\n")
+        assert member.start().returncode == 0
+        assert (member.data / "conf/zoo.cfg").read_text().endswith("/conf/zoo.cfg.dynamic\n")
+        assert "server.3=c" in (member.data / "conf/zoo.cfg.dynamic").read_text()
+        (member.data / "conf/zoo.cfg.dynamic.100000000").write_text("server.1=a\n")  # what it learns
+
+
+def test_a_member_that_got_its_vote_begins_with_the_membership_that_lists_it(member: Member) -> None:
     (member.data / "conf").mkdir()
-    (member.data / "conf/zoo.cfg.dynamic.100000000").write_text("server.1=a\n")
-    (member.config / "zoo.cfg.dynamic.100000000").write_text("server.1=a\nserver.3=c\n")
-    assert member.start().returncode == 0
-    assert "server.3=c" in (member.data / "conf/zoo.cfg.dynamic.100000000").read_text()
+    (member.config / "zoo.cfg.dynamic.100000000").write_text("server.1=a\n")
+    (member.data / "conf/zoo.cfg.dynamic.100000001").write_text("server.1=a\nserver.3=c\n")
+    member.start()
+    assert (member.data / "conf/zoo.cfg").read_text().endswith("/conf/zoo.cfg.dynamic.100000001\n")
 
 
 def test_who_is_not_in_the_membership_is_refused(member: Member) -> None:
     (member.config / "zoo.cfg.dynamic.100000000").write_text("server.1=a\nserver.33=c\n")
+    (member.config / "zoo.cfg.dynamic").write_text("server.1=a\nserver.33=c\n")
     refused = member.start()
     assert refused.returncode == 78
     assert "member 3 is not in the membership" in refused.stderr

@@ -103,7 +103,7 @@ def test_a_database_waits_for_tablespaces_that_drop_their_data_and_for_no_others
 
 def test_servers_go_before_volumes_and_volumes_before_the_finalizer():
     volume = claim("data-zk-zookeeper-0")
-    ensemble = Ensemble(3, first_membership(ZOOKEEPER, range(3)), False, "secret")
+    ensemble = Ensemble(3, first_membership(ZOOKEEPER, range(3)), None, False, "secret")
     running = ZooKeeperObserved(objects(live(build_zookeeper(ZOOKEEPER, ensemble)), volume, pods(["zk-zookeeper-0"])), {})
     stopping = ZooKeeperObserved(objects(volume, pods(["zk-zookeeper-0"])), {})
     stopped = ZooKeeperObserved(objects(volume), {})

@@ -51,9 +51,11 @@ def membership(voters=(0, 1, 2), observers=()) -> Membership:
     return Membership(VERSION, tuple(server_of(CLUSTER, number, role) for number, role in sorted(roles.items())))
 
 
-def settled(committed: Membership, pods: int = 3, founding: bool = False, cluster=CLUSTER):
+def settled(committed: Membership, pods: int = 3, founding: bool = False, cluster=CLUSTER, follower: int | None = None):
     """All objects as they are once applied, and seen by their controllers."""
-    found = live((*build_zookeeper(cluster, Ensemble(pods, committed, founding, "secret")), build_zookeeper_secret(cluster, "secret")))
+    found = live(
+        (*build_zookeeper(cluster, Ensemble(pods, committed, follower, founding, "secret")), build_zookeeper_secret(cluster, "secret"))
+    )
     found["StatefulSet", "zk-zookeeper"]["status"] = {"observedGeneration": 0, "updateRevision": NEW}
     return found
 
@@ -290,7 +292,7 @@ def test_a_pod_that_stops_already_is_not_deleted_again():
 
 SINGLE = membership((0,))
 FOLLOWED = saw(
-    settled(Membership(VERSION, (*SINGLE.servers, server_of(CLUSTER, 1, Role.PARTICIPANT))), 2),
+    settled(SINGLE, 2, follower=1),
     claims("true", "false"),
     members(0, 1),
     leader=0,
@@ -306,8 +308,9 @@ def test_beside_a_single_voter_the_next_member_begins_as_a_follower_and_only_tha
     made = plan(alone, with_spec(CLUSTER, replicas=3)).actions
     applied = {action.manifest["kind"]: action.manifest for action in made if isinstance(action, Apply)}
     assert applied["StatefulSet"]["spec"]["replicas"] == 2
-    lines = applied["ConfigMap"]["data"][f"zoo.cfg.dynamic.{VERSION:x}"].splitlines()
+    lines = applied["ConfigMap"]["data"]["zoo.cfg.dynamic"].splitlines()
     assert [line.split(":")[3] for line in lines] == ["participant;2181"] * 2
+    assert applied["ConfigMap"]["data"][f"zoo.cfg.dynamic.{VERSION:x}"] == SINGLE.file
     assert [action for action in made if isinstance(action, ChangeMembership)] == []
 
 
@@ -315,7 +318,7 @@ def test_a_follower_that_is_not_wanted_any_more_goes_without_a_change_of_the_mem
     made = plan(FOLLOWED, with_spec(CLUSTER, replicas=1)).actions
     applied = {action.manifest["kind"]: action.manifest for action in made if isinstance(action, Apply)}
     assert applied["StatefulSet"]["spec"]["replicas"] == 1
-    assert len(applied["ConfigMap"]["data"][f"zoo.cfg.dynamic.{VERSION:x}"].splitlines()) == 1
+    assert len(applied["ConfigMap"]["data"]["zoo.cfg.dynamic"].splitlines()) == 1
 
 
 @pytest.mark.parametrize(

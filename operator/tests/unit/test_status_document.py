@@ -182,7 +182,7 @@ def founded_claims(*marks: str | None):
 
 
 def last_read(membership):
-    return live(build_zookeeper(CLUSTER, Ensemble(3, replace(membership, version=7), False, "secret")))
+    return live(build_zookeeper(CLUSTER, Ensemble(3, replace(membership, version=7), None, False, "secret")))
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,14 @@ COMPONENT = names.ZOOKEEPER_COMPONENT
 class Ensemble:
     """What the members run as now, which the spec alone does not tell.
 
-    `pods` is how many pods there shall be; `membership` is what a member begins with whose volume knows no newer one; `founding` is true
-    only while every claim carries founded="false": only then may an empty member vote. `password` may change the membership.
+    `pods` is how many pods there shall be; `membership` is what a member begins with whose volume knows no newer one; `follower` is the
+    number of a member that follows without being listed there, if there is one. `founding` is true only while every claim carries
+    founded="false": only then may an empty member vote. `password` may change the membership.
     """
 
     pods: int
     membership: Membership
+    follower: int | None
     founding: bool
     password: str = field(repr=False)
 
@@ -51,8 +53,11 @@ def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json
     named = _names(cluster)
     config = _config(cluster)
     membership = ensemble.membership
-    # The name without a version is for images that know no other.
-    files = {"zoo.cfg": config, "zoo.cfg.dynamic": membership.file, file_name(membership.version): membership.file}
+    # ZooKeeper starts only a member that finds itself in its file. The one that is not listed yet begins with a file without a version,
+    # which is older than any other, so that it learns the committed membership, and that it is not in it, from the first one it meets.
+    follower = () if ensemble.follower is None else (server_of(cluster, ensemble.follower, Role.PARTICIPANT),)
+    oldest = Membership(0, (*membership.servers, *follower))
+    files = {"zoo.cfg": config, file_name(0): oldest.file, file_name(membership.version): membership.file}
     ports = {
         "client": names.ZOOKEEPER_CLIENT_PORT,
         "quorum": names.ZOOKEEPER_QUORUM_PORT,

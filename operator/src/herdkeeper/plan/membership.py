@@ -3,8 +3,8 @@
 A member joins as an observer, before its pod is there: whatever its volume holds, it has no vote. It gets one once it serves and has all
 but the last transactions. The second member of all is the exception: ZooKeeper gives a vote only where a quorum of the new membership
 follows already, observers do not count, and two voters are a quorum only together. So it joins as a follower that is not listed, which has
-no vote either. A member leaves the membership before its pod goes; the leader leaves last, since its leave costs an election. What is
-declared and what is committed is all that a next reconcile needs to go on: it may be another process.
+no vote either (unlisted_follower). A member leaves the membership before its pod goes; the leader leaves last, since its leave costs an
+election. What is declared and what is committed is all that a next reconcile needs to go on: it may be another process.
 """
 
 from __future__ import annotations
@@ -41,17 +41,6 @@ def unlisted_follower(cluster: ZooKeeperCluster, membership: Membership) -> int 
     voters = voters_of(membership)
     joining = next((number for number in range(cluster.spec.replicas) if number not in voters), None)
     return None if len(voters) > 1 or joining in observers_of(membership) else joining
-
-
-def begins_with(cluster: ZooKeeperCluster, membership: Membership) -> Membership:
-    """What new members begin with: the committed membership, and a follower that is not listed in it finds itself there.
-
-    It is the only one, so that it makes no quorum without the voter.
-    """
-    number = unlisted_follower(cluster, membership)
-    if number is None:
-        return membership
-    return Membership(membership.version, (*membership.servers, server_of(cluster, number, Role.PARTICIPANT)))
 
 
 def leader_of(seen: ZooKeeperObserved) -> int | None:

@@ -22,7 +22,7 @@ from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.formats.zookeeper_membership import Membership, decode_membership, version_of
 from herdkeeper.plan.action import Action, Annotate, Create, Delete, Plan, Wait
 from herdkeeper.plan.intent import settle, unsettled
-from herdkeeper.plan.membership import begins_with, change, leader_of, observers_of, unlisted_follower, voters_of, why_not_in_step
+from herdkeeper.plan.membership import change, leader_of, observers_of, unlisted_follower, voters_of, why_not_in_step
 from herdkeeper.plan.rolling import Gate, restart
 
 CLAIM = "PersistentVolumeClaim"
@@ -46,7 +46,9 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
     if (wait := _strange_claim(cluster, claims, len(members))) is not None:
         return Plan((), wait, 60)
     password = seen.password or seen.fresh_password
-    ensemble = Ensemble(len(members), _begins_with(cluster, seen, len(members)), _founding(claims), password)
+    membership = _begins_with(cluster, seen, len(members))
+    follower = unlisted_follower(cluster, membership) if membership.version > 0 else None
+    ensemble = Ensemble(len(members), membership, follower, _founding(claims), password)
     origin = next((found for claim in claims.values() if (found := annotation(claim, names.ENSEMBLE_ANNOTATION))), cluster.metadata.uid)
     *others, stateful_set = build_zookeeper(cluster, ensemble)
     actions: list[Action] = list(settle((build_zookeeper_secret(cluster, password),), seen.objects))
@@ -86,7 +88,7 @@ def _begins_with(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, pods: int) 
     """The membership that a member begins with whose volume knows no newer one: the committed one, as it was last read."""
     if not _founding(_claims(cluster, seen)):
         if isinstance(seen.membership, Membership):
-            return begins_with(cluster, seen.membership)
+            return seen.membership
         if (last := last_read(seen.objects.get("ConfigMap", _names(cluster).config_map))) is not None:
             return last
     return first_membership(cluster, range(pods))
