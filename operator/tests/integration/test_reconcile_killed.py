@@ -15,7 +15,7 @@ from played_members import PlayedMembers
 from serving_bookies import Bookies
 from stage import ZOOKEEPER_ADDRESS, Json, Stage
 
-from herdkeeper.domain.names import BookKeeperNames, HerdDBNames, ObjectKey, ZooKeeperNames
+from herdkeeper.domain.names import BookKeeperNames, HerdDBNames, ObjectKey
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
 from herdkeeper.reconcile import Outcome
 
