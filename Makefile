@@ -3,7 +3,7 @@ run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
 	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e e2e-storage images cluster cluster-clean
+.PHONY: bench help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e e2e-storage images cluster cluster-clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -54,3 +54,6 @@ cluster: ## the test cluster
 
 cluster-clean: ## removes the test cluster
 	@e2e/kind/cluster.sh down
+
+bench: ## what the Spark jobs cost, beside a peer in the same run
+	@$(run) python spark-jobs/bench/decode_log.py

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import numpy as np
 import pyarrow as pa
 
 from herdkeeper.formats.herddb_log_entry import LogEntry, decode_log_entry
 from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper_jobs.wal.batch_decode import decode_common_entries
 
 LOG_SCHEMA = pa.schema(
     [
@@ -36,19 +38,28 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
         MalformedDataError: naming the LSN, for a payload that is no log entry.
     """
     for batch in batches:
-        ledgers, entries, payloads = (batch.column(name).to_pylist() for name in ("ledger_id", "entry_id", "payload"))
-        decoded = [_decode(*entry) for entry in zip(ledgers, entries, payloads, strict=True)]
-        columns = [
-            batch.column("ledger_id"),
-            batch.column("entry_id"),
-            pa.array([entry.timestamp_millis for entry in decoded], pa.int64()),
-            pa.array([int(entry.type) for entry in decoded], pa.int32()),
-            pa.array([entry.transaction_id for entry in decoded], pa.int64()),
-            pa.array([entry.table for entry in decoded], pa.string()),
-            pa.array([entry.key for entry in decoded], pa.binary()),
-            pa.array([entry.value for entry in decoded], pa.binary()),
-        ]
-        yield pa.RecordBatch.from_arrays(columns, schema=LOG_SCHEMA)
+        common = decode_common_entries(batch.column("payload"))
+        columns = [common.timestamp, common.type, common.transaction_id, common.table_name, common.row_key, common.row_value]
+        rest = np.flatnonzero(~common.rows)
+        if len(rest):
+            order = pa.array(np.argsort(np.concatenate([np.flatnonzero(common.rows), rest]), kind="stable"))
+            others = decode_one_by_one(batch.take(pa.array(rest)))
+            columns = [pa.concat_arrays(pair).take(order) for pair in zip(columns, others, strict=True)]
+        yield pa.RecordBatch.from_arrays([batch.column("ledger_id"), batch.column("entry_id"), *columns], schema=LOG_SCHEMA)
+
+
+def decode_one_by_one(batch: pa.RecordBatch) -> list[pa.Array]:
+    """The columns of LOG_SCHEMA behind the LSN, for entries of any type. Raises MalformedDataError, naming the LSN."""
+    ledgers, entries, payloads = (batch.column(name).to_pylist() for name in ("ledger_id", "entry_id", "payload"))
+    decoded = [_decode(*entry) for entry in zip(ledgers, entries, payloads, strict=True)]
+    return [
+        pa.array([entry.timestamp_millis for entry in decoded], pa.int64()),
+        pa.array([int(entry.type) for entry in decoded], pa.int32()),
+        pa.array([entry.transaction_id for entry in decoded], pa.int64()),
+        pa.array([entry.table for entry in decoded], pa.string()),
+        pa.array([entry.key for entry in decoded], pa.binary()),
+        pa.array([entry.value for entry in decoded], pa.binary()),
+    ]
 
 
 def _decode(ledger_id: int, entry_id: int, payload: bytes) -> LogEntry:
