@@ -21,6 +21,7 @@ from herdkeeper.execute.kubernetes import KubernetesWriter
 from herdkeeper.handlers.health import HealthServer
 from herdkeeper.handlers.lease import Lease
 from herdkeeper.handlers.queue import KeyQueue
+from herdkeeper.handlers.relisting import Relisting
 from herdkeeper.handlers.watches import watch
 from herdkeeper.handlers.workers import THREADS, Workers
 from herdkeeper.metrics import LEADING
@@ -52,7 +53,10 @@ def run(settings: Settings) -> None:
     if lease.acquire():
         LEADING.set(1)
         workers.start()
+        relisting = Relisting(settings, world.kubernetes, queue)
+        relisting.start()
         watch(settings, queue)
+        relisting.stop()
         if workers.stop():
             lease.release()
         else:

@@ -39,6 +39,11 @@ class KeyQueue(Generic[KeyType]):
         with self._condition:
             return len(self._due)
 
+    def __contains__(self, key: object) -> bool:
+        """Whether a key waits for its time."""
+        with self._condition:
+            return key in self._due
+
     def add(self, key: KeyType, delay_seconds: float = DEBOUNCE_SECONDS) -> None:
         """Have a key reconciled after the delay, or earlier when that was asked for before."""
         with self._condition:

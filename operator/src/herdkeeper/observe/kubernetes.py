@@ -72,8 +72,8 @@ class KubernetesReader:
         found = self.resource(kind, key)
         return None if isinstance(found, Unreadable) else found
 
-    def documents(self, kind: type[Resource], namespace: str) -> tuple[Json, ...]:
-        """Our resources of one kind in a namespace as they are stored, sorted by name."""
+    def documents(self, kind: type[Resource], namespace: str | None) -> tuple[Json, ...]:
+        """Our resources of one kind in a namespace (in all of them when None) as they are stored, sorted by name."""
         listed = self._list(API_VERSION, kind.KIND, namespace, None)
         found = ({"apiVersion": API_VERSION, "kind": kind.KIND, **document} for document in listed)
         return tuple(sorted(found, key=lambda document: str(document["metadata"]["name"])))
@@ -108,7 +108,7 @@ class KubernetesReader:
             return None
         return {name: base64.b64decode(value).decode(errors="replace") for name, value in (document.get("data") or {}).items()}
 
-    def _list(self, api_version: str, kind: str, namespace: str, selector: str | None) -> list[Json]:
+    def _list(self, api_version: str, kind: str, namespace: str | None, selector: str | None) -> list[Json]:
         resource = self._client.resources.get(api_version=api_version, kind=kind)
         found = resource.get(namespace=namespace, label_selector=selector, _request_timeout=ANSWER_SECONDS)
         return list(_plain(found).get("items") or [])
