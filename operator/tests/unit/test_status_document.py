@@ -19,7 +19,7 @@ from herdkeeper.domain.validation import Refusal
 from herdkeeper.formats.zookeeper_membership import Membership, Role
 from herdkeeper.plan.action import Create, Plan, Wait
 from herdkeeper.status.bookkeeper import summarize_bookkeeper
-from herdkeeper.status.document import Failed, refused_status, status_document
+from herdkeeper.status.document import MOST_SENTENCES, Failed, planned, refused_status, status_document
 from herdkeeper.status.summary import Health, Summary
 from herdkeeper.status.zookeeper import summarize_zookeeper
 
@@ -76,11 +76,44 @@ def conditions(summary, plan, failed=None, cluster=CLUSTER):
             None,
             {"Ready": ("True", "Ready"), "Progressing": ("False", "Paused")},
         ),
+        (
+            "a paused resource that does not serve says why it does not",
+            STARTS,
+            Plan(wait=Wait(Reason.PAUSED, "x")),
+            None,
+            {"Ready": ("False", "MembersNotReady"), "Progressing": ("False", "Paused")},
+        ),
+        (
+            "nothing is left to do but to wait for its servers",
+            STARTS,
+            Plan(),
+            None,
+            {"Ready": ("False", "MembersNotReady"), "Progressing": ("True", "MembersNotReady")},
+        ),
+        (
+            "what failed for good does not progress",
+            Summary(Health("False", Reason.FAILED, "the job failed"), {}),
+            Plan(),
+            None,
+            {"Ready": ("False", "Failed"), "Progressing": ("False", "Failed")},
+        ),
         ("a failed action", SERVES, Plan((CREATE,)), Failed("no"), {"Ready": ("True", "Ready"), "Progressing": ("True", "ActionFailed")}),
     ],
 )
 def test_conditions_follow_from_what_was_seen_and_planned(situation, summary, plan, failed, expected):
     assert conditions(summary, plan, failed) == expected, situation
+
+
+@pytest.mark.parametrize(("actions", "message"), [((CREATE,), "Creating PersistentVolumeClaim x"), ((CREATE, CREATE), ", and 1 more")])
+def test_progress_names_the_first_action_and_counts_the_others(actions, message):
+    assert status_document(CLUSTER, STARTS, Plan(actions), None, NOW)["conditions"][1]["message"].endswith(message)
+
+
+@pytest.mark.parametrize("beyond", [0, 1, 3])
+def test_a_plan_that_is_shown_is_bounded_and_says_what_it_leaves_out(beyond):
+    steps = planned(Plan((CREATE,) * (MOST_SENTENCES + beyond)))["steps"]
+    assert steps[:MOST_SENTENCES] == ["Creating PersistentVolumeClaim x"] * MOST_SENTENCES
+    assert steps[MOST_SENTENCES:] == ([f"and {beyond} more"] if beyond else [])
 
 
 def test_a_transition_time_changes_with_the_status_only():
