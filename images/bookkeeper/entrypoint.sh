@@ -7,7 +7,8 @@
 # The mounted /config/bk_server.conf is the same for all pods; what differs is appended to a copy in /tmp:
 #   BOOKIE_ID           identity, bound to the volumes by the operator (bookie; optional elsewhere)
 #   ADVERTISED_ADDRESS  host name under which clients reach this pod (bookie, autorecovery)
-# Exit code 78: the volumes are not those of this bookie, which no restart cures.
+# Exit code 78: the volumes are not those of this bookie, which no restart cures. 79: a volume that should hold data is empty; the operator
+# looks for this one (herdkeeper.domain.lost_bookie).
 set -eu
 
 home="${BOOKKEEPER_HOME:-/opt/bookkeeper}"
@@ -19,6 +20,16 @@ tmp="${BOOKKEEPER_TMP:-/tmp}"
 refuse() {
     echo "refused: $*" >&2
     exit 78
+}
+
+emptied() {
+    echo "refused: $*" >&2
+    exit 79
+}
+
+# Whether BookKeeper's metadata has this identity already: then its volumes held data. The operator keeps the list.
+served_before() {
+    [ -e "$config/known-bookies" ] && grep -qxF "$BOOKIE_ID" "$config/known-bookies"
 }
 
 # Whether a volume holds nothing. lost+found belongs to the file system.
@@ -38,6 +49,7 @@ claim_volumes() {
         [ -d "$volume" ] || refuse "$volume is missing: mount the bookie's volume there"
     done
     if empty "$journal" && empty "$ledgers"; then
+        if served_before; then emptied "both volumes are empty, but $BOOKIE_ID served before: they were emptied, or others are mounted"; fi
         # Both files or none: a crash in between leaves one volume with an identity and no data, which the next start completes.
         write_identity "$journal"
         write_identity "$ledgers"
@@ -47,7 +59,7 @@ claim_volumes() {
     complete_identity "$ledgers" "$journal"
     for volume in "$journal" "$ledgers"; do
         found="$(identity "$volume")"
-        [ -n "$found" ] || refuse "$volume has no bookie-id, the other volume has data of ${BOOKIE_ID}: a volume is not mounted or was \
+        [ -n "$found" ] || emptied "$volume has no bookie-id, the other volume has data of ${BOOKIE_ID}: a volume is not mounted or was \
 emptied; mount the right claim, or retire this bookie"
         [ "$found" = "$BOOKIE_ID" ] || refuse "$volume/bookie-id is $found, BOOKIE_ID is $BOOKIE_ID: the volume is another \
 bookie's; mount the right claim"

@@ -36,7 +36,7 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.validation import Refusal
 from herdkeeper.execute.action import Hands, execute
 from herdkeeper.metrics import READY as READY_GAUGE
-from herdkeeper.observe.bookkeeper import observe_bookkeeper
+from herdkeeper.observe.bookkeeper import observe_bookkeeper, see_ledgers
 from herdkeeper.observe.herddb import observe_herddb
 from herdkeeper.observe.job import observe_audit, observe_checkpoint
 from herdkeeper.observe.kubernetes import Unreadable
@@ -106,13 +106,15 @@ class Result:
 @dataclass(frozen=True)
 class Steps:
     """How one kind is reconciled. Each function takes the resource and what was seen of it; `plan_deletion` also the seconds that it has
-    waited for a silent backend, and is None for kinds without data of their own."""
+    waited for a silent backend, and is None for kinds without data of their own. `see_ledgers` adds to what
+    was seen what a plan needs rarely."""
 
     observe: Callable[[Any, World], Any]
     refusals: Callable[[Any, Any], tuple[Refusal, ...]]
     plan: Callable[[Any, Any], Plan]
     summarize: Callable[[Any, Any], Summary]
     plan_deletion: Callable[[Any, Any, float], Plan] | None = None
+    see_ledgers: Callable[[Any, Any, World], Any] | None = None
 
 
 def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
@@ -131,6 +133,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             partial(_with_image, plan_bookkeeper, settings.spark_image),
             summarize_bookkeeper,
             deletion.plan_bookkeeper_deletion,
+            see_ledgers,
         ),
         HerdDBCluster.KIND: Steps(
             observe_herddb,
@@ -181,6 +184,9 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
     if not deleting and (refusals := steps.refusals(resource, seen)):
         return _refuse(resource, refusals, hands)
     plan = _plan(resource, seen, steps)
+    if plan.needs_ledgers and steps.see_ledgers is not None:
+        seen = steps.see_ledgers(resource, seen, hands.world)
+        plan = _plan(resource, seen, steps)
     summary = steps.summarize(resource, seen)
     if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true" and not deleting:
         summary = replace(summary, fields={**summary.fields, "plan": planned(plan)})

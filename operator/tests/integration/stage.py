@@ -161,6 +161,17 @@ class Stage:
         available = f"{named.ledgers_root}/available/"
         self.ensemble.znodes = {path: entry for path, entry in self.ensemble.znodes.items() if not path.startswith(available)}
 
+    def elect_auditor(self, named: BookKeeperNames) -> None:
+        """One of autorecovery's daemons wins the election."""
+        election = f"{named.ledgers_root}/underreplication/auditorelection"
+        self.ensemble.put(election, b'bookieId: "bk-autorecovery-0"')
+        self.ensemble.put(f"{election}/V_0000000000")
+
+    def stop_bookie(self, named: BookKeeperNames, number: int) -> None:
+        """A bookie's pod is gone and its session with ZooKeeper has ended."""
+        self.ensemble.delete_tree(f"{named.ledgers_root}/available/{self.bookie_id(named, number)}")
+        self.delete("Pod", named.pod(number))
+
     def bookie_id(self, named: BookKeeperNames, number: int) -> str:
         """The id that a bookie's process is started with."""
         (container,) = self.found("StatefulSet", named.stateful_set(number))["spec"]["template"]["spec"]["containers"]
@@ -172,6 +183,11 @@ class Stage:
             self.of("Node").create(body={"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": dict(labels)}})
         else:
             self.patch("Node", name, {"metadata": {"labels": dict(labels)}})
+
+    def add_storage_class(self, name: str, expandable: bool) -> None:
+        """A StorageClass whose volumes can grow, or can't."""
+        body = {"metadata": {"name": name}, "provisioner": "example.org/disks", "allowVolumeExpansion": expandable}
+        self.of("StorageClass").create(body={"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", **body})
 
     def stop_serving(self, pod: str) -> None:
         """A pod fails its readiness probe."""
@@ -199,7 +215,9 @@ class Stage:
 
     def of(self, kind: str) -> Any:
         """The dynamic client's way to objects of a kind."""
-        return self.dynamic.resources.get(api_version={**MADE, "Event": "v1", "Node": "v1"}.get(kind, API_VERSION), kind=kind)
+        return self.dynamic.resources.get(
+            api_version={**MADE, "Event": "v1", "Node": "v1", "StorageClass": "storage.k8s.io/v1"}.get(kind, API_VERSION), kind=kind
+        )
 
 
 @contextmanager

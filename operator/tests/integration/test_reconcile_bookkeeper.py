@@ -41,6 +41,7 @@ def serving(stage: Stage, bookies: int = BOOKIES) -> Stage:
         stage.serve_bookie(named(stage), number)
     stage.settle(KIND, "bk")
     stage.set_status("Deployment", "bk-autorecovery", {"replicas": 1, "readyReplicas": 1})
+    stage.elect_auditor(named(stage))
     stage.settle(KIND, "bk")
     assert stage.condition(KIND, "bk") == ("True", "Ready")
     return stage
@@ -192,51 +193,142 @@ def test_the_next_bookie_is_not_restarted_while_the_old_pod_of_the_last_one_stil
     assert rolled(stage, before) == [0]
 
 
-@pytest.mark.parametrize("trouble", ["another bookie is away", "ledgers are under-replicated"])
+@pytest.mark.parametrize("trouble", ["another bookie is away", "ledgers are under-replicated", "a ledger names a bookie that is gone"])
 def test_no_serving_bookie_is_restarted_while_something_else_is_disturbed(stage: Stage, trouble: str) -> None:
     serving(stage)
     before = generations(stage)
     marker = f"{root(stage)}/underreplication/ledgers/0000/0000/0000/0001/urL0000000001"
     if trouble == "another bookie is away":
         stage.stop_serving(named(stage).pod(2))
-    else:
+    elif trouble == "ledgers are under-replicated":
         stage.ensemble.put(marker)
+    else:
+        put_ledger(stage, 1, stage.bookie_id(named(stage), 0), "bk-bookie-7-aaaaaa")
     change_configuration(stage)
     stage.settle(KIND, "bk")
     # one that does not serve can't be disturbed: else a broken configuration could not be mended
     assert rolled(stage, before) == ([2] if trouble == "another bookie is away" else [])
     stage.serve_bookie(named(stage), 2)
     stage.ensemble.delete_tree(marker)
+    stage.ensemble.delete_tree(f"{root(stage)}/00")
     stage.settle(KIND, "bk")
     assert 0 in rolled(stage, before)
 
 
-@pytest.mark.parametrize("volumes", [("journal",), ("ledgers",), ("journal", "ledgers")], ids="-".join)
-def test_no_claim_is_made_in_the_place_of_a_lost_one(stage: Stage, volumes: tuple[str, ...]) -> None:
-    serving(stage)
-    before = claims(stage)
-    lost = {f"bk-bookie-1-{volume}" for volume in volumes}
-    stage.delete("Pod", named(stage).pod(1))
+def put_ledger(stage: Stage, number: int, *bookies: str, closed: bool = True) -> None:
+    """A ledger's metadata, in BookKeeper's first format, over these bookies."""
+    ensemble = "\t".join(("0", *bookies))
+    lines = [str(len(bookies)), str(len(bookies)), "0", ensemble, *(["9\tCLOSED"] if closed else [])]
+    text = "BookieMetadataFormatVersion\t1\n" + "\n".join(lines) + "\n"
+    stage.ensemble.put(f"{root(stage)}/00/0000/L{number:04d}", text.encode())
+
+
+def lose_claims(stage: Stage, number: int, *volumes: str) -> set[str]:
+    """A bookie stops, and these of its claims are gone."""
+    stage.stop_bookie(named(stage), number)
+    lost = {f"bk-bookie-{number}-{volume}" for volume in volumes}
     for name in sorted(lost):
         stage.delete(CLAIM, name)
+    return lost
+
+
+@pytest.mark.parametrize("volumes", [("journal",), ("ledgers",), ("journal", "ledgers")], ids="-".join)
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "open"])
+def test_no_claim_is_made_in_the_place_of_a_lost_one_while_a_ledger_names_its_bookie(
+    stage: Stage, volumes: tuple[str, ...], closed: bool
+) -> None:
+    serving(stage)
+    before = claims(stage)
+    put_ledger(stage, 1, stage.bookie_id(named(stage), 0), stage.bookie_id(named(stage), 1), closed=closed)
+    lost = lose_claims(stage, 1, *volumes)
     stage.settle(KIND, "bk")
     assert claims(stage) == before - lost
+    assert stage.condition(KIND, "bk") == ("False", "Recovering")
+    assert [bookie.get("ledgersLeft") for bookie in stage.found(KIND, "bk")["status"]["bookies"]] == [None, 1, None]
+
+
+def test_a_lost_bookie_is_replaced_under_a_fresh_id_once_its_ledgers_are_elsewhere(stage: Stage) -> None:
+    serving(stage)
+    ids = [stage.bookie_id(named(stage), number) for number in range(BOOKIES)]
+    put_ledger(stage, 1, ids[0], ids[1])
+    lose_claims(stage, 1, "journal", "ledgers")
+    stage.settle(KIND, "bk")
+    put_ledger(stage, 1, ids[0], ids[2])
+    stage.settle(KIND, "bk")
+    assert stage.live("StatefulSet", "bk-bookie-1") is None
+    assert f"{root(stage)}/cookies/{ids[1]}" not in stage.ensemble.znodes
+    fresh = stage.bookie_id(named(stage), BOOKIES)
+    assert claim_ids(stage, BOOKIES) == (fresh, fresh)
+    stage.serve_bookie(named(stage), BOOKIES)
+    stage.settle(KIND, "bk")
+    assert stage.condition(KIND, "bk") == ("True", "Ready")
+    assert [event["reason"] for event in stage.events("bk")].count("BookieRetired") == 2
+
+
+@pytest.mark.parametrize("volume", ["journal", "ledgers"])
+def test_what_is_left_of_a_lost_bookie_is_a_persons_to_give_up(stage: Stage, volume: str) -> None:
+    serving(stage)
+    before = claims(stage)
+    lost = lose_claims(stage, 1, volume)
+    stage.settle(KIND, "bk")
+    assert claims(stage) == before - lost
+    assert stage.condition(KIND, "bk") == stage.condition(KIND, "bk", "Progressing") == ("False", "ClaimLost")
+    (kept,) = {"bk-bookie-1-journal", "bk-bookie-1-ledgers"} - lost
+    (told,) = [event for event in stage.events("bk") if event["reason"] == "ClaimLost"]
+    assert (told["type"], f"kubectl delete pvc {kept}" in told["message"]) == ("Warning", True)
+    stage.delete(CLAIM, kept)
+    stage.settle(KIND, "bk")
+    assert claims(stage) == {name for name in before if "bookie-1-" not in name} | {"bk-bookie-3-journal", "bk-bookie-3-ledgers"}
+
+
+def test_an_emptied_disk_is_known_by_what_the_entry_point_says(stage: Stage) -> None:
+    serving(stage)
+    old = stage.bookie_id(named(stage), 1)
+    assert old in stage.found("ConfigMap", "bk-bookie")["data"]["known-bookies"].split()
+    stage.ensemble.delete_tree(f"{root(stage)}/available/{old}")
+    stage.stop_serving(named(stage).pod(1))
+    ended = {"exitCode": 79, "message": "refused: both volumes are empty", "reason": "Error"}
+    container = {"name": "server", "ready": False, "restartCount": 3, "image": "", "imageID": "", "lastState": {"terminated": ended}}
+    stage.set_status("Pod", named(stage).pod(1), {"containerStatuses": [container]})
+    stage.settle(KIND, "bk")
     assert stage.condition(KIND, "bk") == ("False", "ClaimLost")
-    assert stage.condition(KIND, "bk", "Progressing") == ("False", "ClaimLost")
-    assert [event["type"] for event in stage.events("bk") if event["reason"] == "ClaimLost"] == ["Warning"]
+    assert "both volumes are empty" in stage.found(KIND, "bk")["status"]["message"]
 
 
 def test_a_bookie_whose_claims_and_stateful_set_are_lost_is_known_by_its_cookie(stage: Stage) -> None:
     serving(stage)
+    old = stage.bookie_id(named(stage), 1)
+    put_ledger(stage, 1, old)
     before = claims(stage)
+    lost = lose_claims(stage, 1, "journal", "ledgers")
     stage.delete("StatefulSet", "bk-bookie-1")
-    lost = {"bk-bookie-1-journal", "bk-bookie-1-ledgers"}
-    for name in sorted(lost):
-        stage.delete(CLAIM, name)
     stage.settle(KIND, "bk")
     assert claims(stage) == before - lost
     assert stage.live("StatefulSet", "bk-bookie-1") is None
-    assert stage.condition(KIND, "bk") == ("False", "ClaimLost")
+    assert stage.condition(KIND, "bk") == ("False", "Recovering")
+
+
+@pytest.mark.parametrize("expandable", [True, False])
+def test_a_larger_size_grows_the_volumes_where_their_class_can(dynamic: DynamicClient, namespace: str, expandable: bool) -> None:
+    stage = Stage(dynamic, namespace)
+    stage.add_storage_class(namespace, expandable)
+    ledgers = {"size": "20Gi", "storageClassName": namespace}
+    stage.declare(KIND, "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": BOOKIES, "ledgers": ledgers})
+    serving(stage)
+    names = [named(stage).ledgers_claim(number) for number in range(BOOKIES)]
+    for name in names:
+        stage.set_status(CLAIM, name, {"phase": "Bound", "capacity": {"storage": "20Gi"}})
+    stage.patch(KIND, "bk", {"spec": {"ledgers": {"size": "40Gi"}}})
+    stage.settle(KIND, "bk")
+    asked = {stage.found(CLAIM, name)["spec"]["resources"]["requests"]["storage"] for name in names}
+    assert asked == ({"40Gi"} if expandable else {"20Gi"})
+    if expandable:
+        assert stage.condition(KIND, "bk", "Progressing") == ("True", "Resizing")
+        stage.patch(KIND, "bk", {"spec": {"ledgers": {"size": "20Gi"}}})
+    else:
+        assert "does not allow expansion" in stage.found(KIND, "bk")["status"]["message"]
+    stage.settle(KIND, "bk")
+    assert stage.condition(KIND, "bk") == ("False", "InvalidSpec")
 
 
 def test_claims_of_two_bookies_are_not_taken_for_one_bookies(stage: Stage) -> None:

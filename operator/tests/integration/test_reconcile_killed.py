@@ -167,10 +167,31 @@ def bookkeeper_story(run: Run) -> None:
         run.stage.serve_bookie(named, number)
     run.settle("BookKeeperCluster", "bk")
     run.stage.set_status("Deployment", "bk-autorecovery", {"replicas": 1, "readyReplicas": 1})
+    run.stage.elect_auditor(named)
     run.stage.patch("BookKeeperCluster", "bk", {"spec": {"config": {"rwRereplicateBackoffMs": "90000"}}})
     for number in range(2):
         run.settle("BookKeeperCluster", "bk")
         run.stage.serve_bookie(named, number)
+    run.settle("BookKeeperCluster", "bk")
+
+
+def lost_disk_story(run: Run) -> None:
+    """A bookie loses its claims, and another one takes its place. Only the writes for that count."""
+    stage, dying = run.stage, run.process.wrote
+    named = BookKeeperNames(ObjectKey(stage.namespace, "bk"))
+    stage.ensemble.written = lambda _: None
+    stage.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 2})
+    stage.settle("BookKeeperCluster", "bk")
+    for number in range(2):
+        stage.serve_bookie(named, number)
+    stage.elect_auditor(named)
+    stage.settle("BookKeeperCluster", "bk")
+    stage.stop_bookie(named, 1)
+    stage.ensemble.written = dying
+    for claim in (named.journal_claim(1), named.ledgers_claim(1)):
+        stage.delete("PersistentVolumeClaim", claim)
+    run.settle("BookKeeperCluster", "bk")
+    stage.serve_bookie(named, 2)
     run.settle("BookKeeperCluster", "bk")
 
 
@@ -264,6 +285,7 @@ STORIES: list[tuple[Callable[[Run], None], int]] = [
     (bookkeeper_story, 25),
     (deletion_story, 12),
     (drain_story, 12),
+    (lost_disk_story, 8),
     (herddb_story, 10),
 ]
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from herdkeeper.domain.lost_bookie import EMPTIED
+
 IMAGES = Path(__file__).parents[3] / "images"
 
 
@@ -197,8 +199,17 @@ def test_one_empty_volume_beside_data_is_refused(bookie: Bookie, emptied: str) -
     for file in getattr(bookie, emptied).iterdir():
         file.unlink()
     refused = bookie.start()
-    assert refused.returncode == 78
+    assert refused.returncode == EMPTIED
     assert "has no bookie-id" in refused.stderr
+
+
+def test_two_empty_volumes_of_a_bookie_that_served_are_refused(bookie: Bookie) -> None:
+    (bookie.config / "known-bookies").write_text("b-0-abc123\nb-1-xyz789\n")
+    refused = bookie.start()
+    assert refused.returncode == EMPTIED
+    assert "b-0-abc123 served before" in refused.stderr
+    assert list(bookie.journal.iterdir()) == []
+    assert bookie.start("b-0-fresh1").returncode == 0
 
 
 def test_a_founding_that_was_interrupted_is_completed(bookie: Bookie) -> None:

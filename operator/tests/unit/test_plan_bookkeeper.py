@@ -12,15 +12,19 @@ from herdkeeper.build.racks import build_racks
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.bookkeeper import (
     BookKeeperObserved,
+    LedgerScan,
     LedgersMetadata,
     MetadataAbsent,
     MetadataStore,
+    Naming,
     RecoveryDelay,
     StoreMissing,
 )
+from herdkeeper.domain.racks import Rack
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Apply, Create, Delete, FormatLedgersRoot, SetRecoveryDelay
+from herdkeeper.plan.action import Apply, Create, Delete, FormatLedgersRoot, RemoveCookie, SetRecoveryDelay
+from herdkeeper.plan.bookie_gate import restart_order
 from herdkeeper.plan.bookkeeper import plan_bookkeeper
 
 CLUSTER = quickstart("BookKeeperCluster")
@@ -30,6 +34,7 @@ IDENTITIES = tuple(BookieIdentity(number, f"bk-bookie-{number}-{token}") for num
 IDS = frozenset(identity.bookie_id for identity in IDENTITIES)
 PODS = [f"bk-bookie-{number}-0" for number in range(4)]
 HEALTHY = LedgersMetadata("an-instance", IDS, frozenset(), IDS, "bk-autorecovery-0", under_replicated=False)
+WITHOUT_0 = replace(HEALTHY, writable=IDS - {IDENTITIES[0].bookie_id})
 NEW = replace(HEALTHY, writable=frozenset(), cookies=frozenset(), auditor=None)
 
 
@@ -40,12 +45,22 @@ def claims(*numbers: int, kinds=("journal", "ledgers")):
 
 def settled(cluster=CLUSTER):
     racks = build_racks(cluster, {})
-    made = [*build_bookies_shared(cluster, STORE.address), racks, *build_autorecovery(cluster, STORE.address, {})]
+    made = [*build_bookies_shared(cluster, STORE.address, IDS), racks, *build_autorecovery(cluster, STORE.address, {})]
     return live([*made, *(build_bookie(cluster, identity, STORE.address) for identity in IDENTITIES)])
 
 
-def plan(*parts, cluster=CLUSTER, metadata=HEALTHY, store=STORE):
-    return plan_bookkeeper(cluster, BookKeeperObserved(objects(*parts), store, metadata, TOKENS), "herdkeeper/spark:0.1.0")
+JOBS_IMAGE = "herdkeeper/spark:0.1.0"
+
+
+def ledgers(open_ensemble: int, naming: dict[str, Naming] | None = None) -> LedgerScan:
+    return LedgerScan(7, open_ensemble, open_ensemble, {}, naming or {})
+
+
+def plan(*parts, cluster=CLUSTER, metadata=HEALTHY, store=STORE, scan=ledgers(0)):  # noqa: B008 - it never changes
+    """What is planned once the ledgers were looked at, where that is needed."""
+    seen = BookKeeperObserved(objects(*parts), store, metadata, TOKENS)
+    made = plan_bookkeeper(cluster, seen, JOBS_IMAGE)
+    return plan_bookkeeper(cluster, replace(seen, scan=scan), JOBS_IMAGE) if made.needs_ledgers else made
 
 
 def names_of(plan, kind, action=Apply):
@@ -109,16 +124,17 @@ def test_a_pair_that_was_cut_off_after_the_first_claim_is_completed_with_that_cl
 @pytest.mark.parametrize(
     ("situation", "parts", "metadata"),
     [
-        ("its cookie is there", claims(1, 2, 3), HEALTHY),
-        ("its StatefulSet is there", [*claims(1, 2, 3), settled()], NEW),
-        ("one of its claims is gone", [*claims(1, 2, 3), *claims(0, kinds=("journal",)), settled()], HEALTHY),
+        ("its cookie is there", claims(1, 2, 3), WITHOUT_0),
+        ("its StatefulSet is there", [*claims(1, 2, 3), settled()], replace(WITHOUT_0, cookies=IDS - {IDENTITIES[0].bookie_id})),
+        ("one of its claims is gone", [*claims(1, 2, 3), *claims(0, kinds=("journal",)), settled()], WITHOUT_0),
     ],
 )
-def test_a_bookie_that_served_gets_no_empty_volume(situation, parts, metadata):
-    made = plan(*parts, metadata=metadata)
+def test_a_bookie_that_served_gets_no_empty_volume_while_ledgers_name_it(situation, parts, metadata):
+    made = plan(*parts, metadata=metadata, scan=ledgers(3, {IDENTITIES[0].bookie_id: Naming(1, 0, 3)}))
     assert [name for name in names_of(made, "PersistentVolumeClaim", Create) if "bookie-0" in name] == [], situation
+    assert not any(isinstance(step, (Delete, RemoveCookie)) for step in made.actions), situation
     assert made.wait is not None
-    assert made.wait.reason is Reason.CLAIM_LOST
+    assert made.wait.reason is Reason.RECOVERING
 
 
 def test_claims_of_two_different_bookies_are_not_joined():
@@ -142,8 +158,8 @@ def test_a_settled_cluster_gets_nothing():
 CHANGED = with_spec(CLUSTER, image="herdkeeper/bookkeeper:0.2.0")
 
 
-def rolled(metadata=HEALTHY, store=STORE, ready=PODS):
-    return plan(*claims(0, 1, 2, 3), settled(), pods(ready), cluster=CHANGED, metadata=metadata, store=store)
+def rolled(cluster=CHANGED, ready=PODS, **seen):
+    return plan(*claims(0, 1, 2, 3), settled(), pods(ready), cluster=cluster, **seen)
 
 
 def test_a_change_reaches_one_serving_bookie_at_a_time():
@@ -158,11 +174,57 @@ def test_a_change_reaches_one_serving_bookie_at_a_time():
     [
         ("ledgers are under-replicated", {"metadata": replace(HEALTHY, under_replicated=True)}),
         ("somebody switched autorecovery off", {"metadata": replace(HEALTHY, replication_enabled=False)}),
+        ("no auditor is elected", {"metadata": replace(HEALTHY, auditor=None)}),
         ("not all ZooKeeper members serve", {"store": replace(STORE, serving=False)}),
+        ("a ledger names a bookie that nobody marked as lost yet", {"scan": ledgers(3, {"bk-bookie-9-zzzzzz": Naming(1, 0, 3)})}),
+        ("an open ledger's ensemble needs every bookie", {"scan": ledgers(4)}),
+        ("the ledgers can't be read", {"scan": Unknown("ZooKeeper is silent")}),
     ],
 )
 def test_no_serving_bookie_is_changed_while_the_stack_is_not_whole(situation, changes):
-    assert names_of(rolled(**changes), "StatefulSet") == [], situation
+    made = rolled(**changes)
+    assert names_of(made, "StatefulSet") == [], situation
+    assert made.wait is not None
+    assert made.wait.reason is Reason.WAITING_FOR_OTHERS
+
+
+def test_whoever_takes_the_risk_restarts_bookies_without_one_to_spare():
+    bold = with_spec(CHANGED, roll_without_spare_bookie=True)
+    assert names_of(rolled(bold, scan=ledgers(4)), "StatefulSet") == ["bk-bookie-0"]
+
+
+def test_the_ledgers_are_looked_at_only_for_a_step_that_needs_it():
+    seen = BookKeeperObserved(objects(*claims(0, 1, 2, 3), settled(), pods(PODS)), STORE, HEALTHY, TOKENS)
+    assert not plan_bookkeeper(CLUSTER, seen, JOBS_IMAGE).needs_ledgers
+    assert plan_bookkeeper(CHANGED, seen, JOBS_IMAGE).needs_ledgers
+
+
+def test_bookies_are_restarted_rack_after_rack_and_those_that_are_read_only_last():
+    racks = {f"bk-bookie-{number}-0.bk-bookie.demo.svc": Rack(name, None) for number, name in enumerate("baab")}
+    read_only = replace(HEALTHY, writable=IDS - {IDENTITIES[1].bookie_id}, read_only=frozenset({IDENTITIES[1].bookie_id}))
+    named = names.BookKeeperNames(names.ObjectKey("demo", "bk"))
+    assert [identity.number for identity in restart_order(IDENTITIES, racks, named, HEALTHY)] == [1, 2, 0, 3]
+    assert [identity.number for identity in restart_order(IDENTITIES, racks, named, read_only)] == [2, 0, 3, 1]
+
+
+def autorecovery_runs():
+    found = settled()
+    deployment = found[("Deployment", "bk-autorecovery")]
+    return {**found, ("Deployment", "bk-autorecovery"): {**deployment, "status": {"readyReplicas": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("situation", "parts", "changed"),
+    [
+        ("all bookies serve", [autorecovery_runs(), pods(PODS)], True),
+        ("a bookie does not serve", [autorecovery_runs(), pods(PODS[1:])], False),
+        ("autorecovery does not run", [settled(), pods(PODS[1:])], True),
+    ],
+)
+def test_autorecovery_is_changed_while_no_bookie_is_disturbed(situation, parts, changed):
+    auto = CLUSTER.spec.auto_recovery.model_copy(update={"bytes_per_second": "50Mi"})
+    made = plan(*claims(0, 1, 2, 3), *parts, cluster=with_spec(CLUSTER, auto_recovery=auto))
+    assert names_of(made, "Deployment") == (["bk-autorecovery"] if changed else []), situation
 
 
 def test_a_bookie_that_does_not_serve_is_changed_first_and_the_others_wait_for_it():

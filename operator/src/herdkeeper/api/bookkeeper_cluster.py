@@ -25,8 +25,8 @@ from herdkeeper.api.resource import (
     VolumeClaim,
     formatted,
     least_memory,
+    unchanged_class,
     unchanged_optional,
-    unchanged_volume,
 )
 
 
@@ -119,14 +119,22 @@ class BookKeeperClusterSpec(Model):
     )
     image: Image = Field("herdkeeper/bookkeeper:0.1.0", description="Image of bookies and autorecovery.")
     journal: VolumeClaim = Field(
-        VolumeClaim(size="5Gi"), description="Journal volume of each bookie: fsynced before an entry is acknowledged."
+        VolumeClaim(size="5Gi"),
+        description="Journal volume of each bookie: fsynced before an entry is acknowledged. A larger size grows it.",
     )
-    ledgers: VolumeClaim = Field(VolumeClaim(size="20Gi"), description="Ledger volume of each bookie: entry logs and their index.")
+    ledgers: VolumeClaim = Field(
+        VolumeClaim(size="20Gi"), description="Ledger volume of each bookie: entry logs and their index. A larger size grows it."
+    )
     garbage_collection: GarbageCollection = Field(GarbageCollection(), description="How the space of deleted ledgers is got back.")
     journal_sync: JournalSync = Field(JournalSync(), description="How many writes share one fsync of the journal.")
     resources: Compute = Field(Compute(cpu="200m", memory="768Mi"), description="CPU and memory of each bookie.")
     auto_recovery: AutoRecovery = Field(AutoRecovery(), description="Re-replication of lost entries.")
     placement: Placement = Field(Placement(), description="How the copies of an entry are spread over racks and regions.")
+    roll_without_spare_bookie: bool = Field(
+        False,
+        description="Whether bookies are restarted though no more of them are writable than the largest ensemble of an open ledger has: "
+        "writes wait, or are acknowledged with fewer copies, while one restarts.",
+    )
     config: ConfigLines = Field(
         {},
         description="More lines of bk_server.conf, e.g. `numAddWorkerThreads`. Keys that the operator owns are refused; what BookKeeper "
@@ -150,7 +158,8 @@ class BookieStatus(Model):
 
     number: int = Field(description="Its number: in the names of its objects, never reused.")
     bookie_id: str = Field(description="Its identity in BookKeeper's metadata, bound to its volumes.")
-    state: str = Field(description="Writable, ReadOnly, Starting, Away or Stopped (for good).")
+    state: str = Field(description="Writable, ReadOnly, Starting, Away, Stopped (for good), or Lost: a disk of it is gone.")
+    ledgers_left: int | None = Field(None, description="Of a lost one: ledgers that still name it.")
     rack: str | None = Field(None, description="The rack in which BookKeeper's clients place it.")
     region: str | None = Field(None, description="The region of its node.")
     drain: DrainStatus | None = Field(None, description="Present while it shall leave.")
@@ -223,8 +232,8 @@ class BookKeeperCluster(Resource):
         ),
         unchanged_optional("zooKeeperRef", "SELF.zooKeeperRef.name", "the metadata can't move; create a new BookKeeperCluster"),
         unchanged_optional("zooKeeperAddress", "SELF.zooKeeperAddress", "the metadata can't move; create a new BookKeeperCluster"),
-        unchanged_volume("journal", "BookKeeperCluster"),
-        unchanged_volume("ledgers", "BookKeeperCluster"),
+        unchanged_class("journal", "BookKeeperCluster"),
+        unchanged_class("ledgers", "BookKeeperCluster"),
         least_memory("resources.memory", 512),
         least_memory("autoRecovery.resources.memory", 256),
         *NAME_RULES,

@@ -163,6 +163,22 @@ def unchanged_volume(field: str, kind: str) -> Rule:
     )
 
 
+def unchanged_class(field: str, kind: str) -> Rule:
+    """A rule that refuses another StorageClass of the volume claim at the spec's `field`.
+
+    Its size may change: whether the volume can follow is not for the API server to know.
+    """
+    shown = f"(has(SELF.{field}.storageClassName) ? SELF.{field}.storageClassName : 'default')"
+    why = f"volumes are not moved; set it back, or create a new {kind}"
+    return Rule(
+        rule=f"has(self.{field}.storageClassName) == has(oldSelf.{field}.storageClassName) && "
+        f"(!has(self.{field}.storageClassName) || self.{field}.storageClassName == oldSelf.{field}.storageClassName)",
+        message=f"spec.{field}.storageClassName can't change: {why}",
+        message_expression=_change(f"{field}.storageClassName", shown, why),
+        field_path=f".{field}",
+    )
+
+
 def least_memory(field: str, mebibytes: int) -> Rule:
     """A rule that refuses a memory limit below `mebibytes` at the spec's `field`, e.g. `resources.memory`."""
     why = f"the process does not run in less than {mebibytes}Mi; raise it"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
@@ -26,11 +26,15 @@ class BookieIdentity:
     bookie_id: str
 
 
-def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str) -> tuple[Json, ...]:
-    """What all bookies share. `zookeeper_address` is `host:port,host:port`."""
+def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str, known: Iterable[str] = ()) -> tuple[Json, ...]:
+    """What all bookies share. `zookeeper_address` is `host:port,host:port`.
+
+    `known` are the ids that have a cookie: none of them may start on empty volumes.
+    """
     named = _names(cluster)
+    files = {**_files(cluster, zookeeper_address), "known-bookies": "".join(f"{bookie_id}\n" for bookie_id in sorted(known))}
     return (
-        pod.config_map(cluster, COMPONENT, named.config_map, _files(cluster, zookeeper_address)),
+        pod.config_map(cluster, COMPONENT, named.config_map, files),
         pod.headless_service(cluster, COMPONENT, named.service, {"bookie": names.BOOKIE_PORT, "admin": names.BOOKIE_ADMIN_PORT}),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
     )
@@ -67,6 +71,8 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
         "name": "bookie",
         "image": cluster.spec.image,
         "args": ["bookie"],
+        # what the entry point refuses, or the last lines of a bookie that failed, is seen in the pod's status
+        "terminationMessagePolicy": "FallbackToLogsOnError",
         "env": [{"name": "BOOKIE_ID", "value": bookie.bookie_id}, {"name": "ADVERTISED_ADDRESS", "value": named.host(bookie.number)}],
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": pod.http_probe("/api/v1/bookie/is_ready", names.BOOKIE_ADMIN_PORT),
@@ -139,6 +145,7 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
         "metadata": pod.metadata(cluster, component, named.autorecovery),
         "spec": {
             "replicas": auto.replicas,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
             "selector": {"matchLabels": selector},
             "template": {
                 "metadata": {

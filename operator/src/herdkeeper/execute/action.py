@@ -36,6 +36,8 @@ from herdkeeper.plan.action import (
     EnsureZnode,
     FormatLedgersRoot,
     Plan,
+    RemoveCookie,
+    Resize,
     SetBookieMode,
     SetFinalizer,
     SetRecoveryDelay,
@@ -99,6 +101,10 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             metadata.ensure_znode(ensembles.at(address), path)
         case FormatLedgersRoot(address, root):
             metadata.format_ledgers_root(ensembles.at(address), root)
+        case Resize():
+            hands.writer.resize(namespace, action)
+        case RemoveCookie(address):
+            metadata.remove_cookie(ensembles.at(address), action)
         case SetRecoveryDelay(address):
             metadata.set_recovery_delay(ensembles.at(address), action)
         case DeleteZnodes(address, root):

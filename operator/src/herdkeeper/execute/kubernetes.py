@@ -17,7 +17,7 @@ from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.objects import Json
 from herdkeeper.metrics import WRITES
 from herdkeeper.observe.kubernetes import ANSWER_SECONDS
-from herdkeeper.plan.action import AddToSecret, Annotate, Apply, Create, Delete
+from herdkeeper.plan.action import AddToSecret, Annotate, Apply, Create, Delete, Resize
 
 STATUS_MANAGER = f"{names.MANAGER}-status"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -70,6 +70,13 @@ class KubernetesWriter:
         body = {"metadata": {"uid": action.uid}, "data": action.data}
         path = self._path("v1", "Secret", ObjectKey(namespace, action.name))
         self._request("patch", path, "Secret", body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+
+    def resize(self, namespace: str, action: Resize) -> None:
+        """Change what a volume claim asks for, if it still has this uid."""
+        kind = "PersistentVolumeClaim"
+        body = {"metadata": {"uid": action.uid}, "spec": {"resources": {"requests": {"storage": action.size}}}}
+        path = self._path("v1", kind, ObjectKey(namespace, action.name))
+        self._request("patch", path, kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def delete(self, namespace: str, action: Delete) -> None:
         """Delete in the background, if the object still has this uid. One that is gone already is no error."""

@@ -15,7 +15,7 @@ from herdkeeper.formats.herddb_tablespace import encode_tablespace
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.metrics import WRITES
 from herdkeeper.observe.ensembles import Ensemble, EnsembleDirectory, EnsembleError, MembershipChange
-from herdkeeper.plan.action import ChangeMembership, ChangeTablespaceRecord, DeleteLogs, SetRecoveryDelay
+from herdkeeper.plan.action import ChangeMembership, ChangeTablespaceRecord, DeleteLogs, RemoveCookie, SetRecoveryDelay
 
 LAYOUT = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
 """What BookKeeper 4.18 writes for `zk+hierarchical` (LedgerLayout, format version 2)."""
@@ -47,6 +47,15 @@ def format_ledgers_root(ensemble: Ensemble, root: str) -> None:
         )
     )
     _count("create")
+
+
+def remove_cookie(ensemble: Ensemble, action: RemoveCookie) -> None:
+    """What `bookkeeper shell decommissionbookie` ends with. EnsembleError while the bookie is registered, as that command refuses."""
+    for registered in ("available", "available/readonly"):
+        if ensemble.read(f"{action.root}/{registered}/{action.bookie_id}") is not None:
+            raise EnsembleError(f"{action.bookie_id} is registered below {action.root}/{registered}: it keeps its cookie")
+    ensemble.delete(f"{action.root}/cookies/{action.bookie_id}")
+    _count("delete")
 
 
 def set_recovery_delay(ensemble: Ensemble, action: SetRecoveryDelay) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import itertools
 import re
@@ -28,6 +29,8 @@ from herdkeeper.domain.observed.bookkeeper import (
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.domain.validation import bytes_of
+from herdkeeper.domain.volumes import requested_bytes
 from herdkeeper.formats.bookkeeper_replication import (
     MARK,
     MARK_DEPTH,
@@ -63,8 +66,30 @@ def observe_bookkeeper(cluster: BookKeeperCluster, world: World) -> BookKeeperOb
         dependents=observe_dependents(cluster, HerdDBCluster, world),
         nodes=_nodes(objects, world),
         scan=_scan(cluster, world, objects, (store, metadata)),
+        expandable=_expandable(cluster, objects, world),
         now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
+
+
+def see_ledgers(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World) -> BookKeeperObserved:
+    """The same, with the metadata of all ledgers."""
+    return dataclasses.replace(seen, scan=_scan(cluster, world, seen.objects, (seen.store, seen.metadata), needed=True))
+
+
+def _expandable(cluster: BookKeeperCluster, objects: Objects, world: World) -> dict[str, bool | Unknown]:
+    """The StorageClasses of the claims that are to grow."""
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    classes = set()
+    for claim in objects.of_kind("PersistentVolumeClaim"):
+        name = claim["metadata"]["name"]
+        number = named.number_of(name)
+        if number is None:
+            continue
+        volume = cluster.spec.journal if name == named.journal_claim(number) else cluster.spec.ledgers
+        wanted = bytes_of(volume.size)
+        if (requested_bytes(claim) or wanted) < wanted:
+            classes.add(claim["spec"].get("storageClassName"))
+    return {name: world.kubernetes.expandable(name) for name in sorted(classes - {None})}
 
 
 def _nodes(objects: Objects, world: World) -> dict[str, Node | Unknown | None]:
@@ -75,15 +100,22 @@ def _nodes(objects: Objects, world: World) -> dict[str, Node | Unknown | None]:
 
 
 def _scan(
-    cluster: BookKeeperCluster, world: World, objects: Objects, seen: tuple[MetadataStore | StoreMissing, Metadata]
+    cluster: BookKeeperCluster,
+    world: World,
+    objects: Objects,
+    seen: tuple[MetadataStore | StoreMissing, Metadata],
+    needed: bool = False,
 ) -> LedgerScan | Unknown | None:
-    """What the leaving bookies hold. It is read after Kubernetes and after who is registered: what was seen of them then is older."""
+    """What the leaving bookies hold, and which bookies ledgers name; None where it is neither needed nor asked for.
+
+    It is read after Kubernetes and after who is registered: what was seen of them then is older.
+    """
     store, metadata = seen
     if isinstance(store, StoreMissing) or not isinstance(metadata, LedgersMetadata):
         return None
     key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
     leaving = bookie_numbers(cluster, objects, metadata.cookies).leaving
-    if not leaving or cluster.metadata.deletion_timestamp is not None:
+    if not (leaving or needed) or cluster.metadata.deletion_timestamp is not None:
         return None
     named = BookKeeperNames(key)
     ids = {bookie_id for number in leaving for bookie_id in bookie_ids(named, objects, metadata.cookies, number)}

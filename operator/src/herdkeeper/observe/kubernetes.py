@@ -91,6 +91,14 @@ class KubernetesReader:
             return None if error.status == 404 else Unknown(f"the node {name} can't be read: {error.reason}")
         return Node(name, found["metadata"].get("labels") or {}, is_ready(found))
 
+    def expandable(self, storage_class: str) -> bool | Unknown:
+        """Whether a StorageClass says that its volumes can grow."""
+        try:
+            found = self._client.resources.get(api_version="storage.k8s.io/v1", kind="StorageClass").get(name=storage_class)
+        except ApiException as error:
+            return Unknown(f"the StorageClass {storage_class} can't be read: {error.reason}")
+        return bool(_plain(found).get("allowVolumeExpansion"))
+
     def owned(self, owner_kind: str, key: ObjectKey, kinds: tuple[tuple[str, str], ...]) -> Objects:
         """All objects of these kinds that carry the owner's labels."""
         chosen = f"{names.OWNER_KIND_LABEL}={owner_kind},{names.OWNER_NAME_LABEL}={key.name}"

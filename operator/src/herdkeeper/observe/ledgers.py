@@ -1,14 +1,14 @@
-"""Reads the metadata of all ledgers of a cluster: what a drain must know, and nobody else. Layout: formats/bookkeeper_layout.py."""
+"""Reads the metadata of all ledgers of a cluster: what drains, restarts and lost disks must know. See formats/bookkeeper_layout.py."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from herdkeeper.domain.bookie_share import Share, share_of
-from herdkeeper.domain.observed.bookkeeper import LedgerScan
+from herdkeeper.domain.observed.bookkeeper import LedgerScan, Naming
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.bookkeeper_layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of
-from herdkeeper.formats.bookkeeper_metadata import decode_ledger_metadata
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, decode_ledger_metadata
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 
@@ -17,14 +17,17 @@ MOST_LEDGERS = 200_000
 
 
 def scan_ledgers(ensemble: Ensemble, root: str, bookies: Iterable[str], declared_ensemble: int) -> LedgerScan | Unknown:
-    """What these bookies hold. Metadata that can't be read makes all of it Unknown: the ledger could name any of them."""
+    """What these bookies hold, and which ones are named at all.
+
+    Metadata that can't be read makes all of it Unknown: the ledger could name any of them.
+    """
     try:
         layout = ensemble.read(f"{root}/LAYOUT")
         if layout is None:
             return Unknown(f"{root} in ZooKeeper has no LAYOUT")
         paths = _ledger_paths(ensemble, root, decode_layout(layout[0]))
         if len(paths) > MOST_LEDGERS:
-            return Unknown(f"there are {len(paths)} ledgers; this version drains bookies of clusters with {MOST_LEDGERS} at most")
+            return Unknown(f"there are {len(paths)} ledgers; this version reads {MOST_LEDGERS} at most")
         return _scan(root, paths, ensemble.read_many(paths), (tuple(bookies), declared_ensemble))
     except (EnsembleError, MalformedDataError) as error:
         return Unknown(str(error))
@@ -33,7 +36,8 @@ def scan_ledgers(ensemble: Ensemble, root: str, bookies: Iterable[str], declared
 def _scan(root: str, paths: list[str], found: Iterable[bytes | None], wanted: tuple[tuple[str, ...], int]) -> LedgerScan:
     bookies, largest = wanted
     shares: dict[str, list[Share]] = {bookie_id: [] for bookie_id in bookies}
-    ledgers = 0
+    counts: dict[str, list[int]] = {}
+    ledgers, still_open = 0, largest
     for path, data in zip(paths, found, strict=True):
         ledger_id = ledger_id_of(path.removeprefix(root))
         if data is None or ledger_id is None:
@@ -41,12 +45,22 @@ def _scan(root: str, paths: list[str], found: Iterable[bytes | None], wanted: tu
         metadata = decode_ledger_metadata(ledger_id, data)
         ledgers += 1
         largest = max(largest, metadata.ensemble_size)
+        still_open = still_open if metadata.closed else max(still_open, metadata.ensemble_size)
+        _count(metadata, counts)
         for bookie_id in bookies:
             share = share_of(metadata, bookie_id)
             if share is not None:
                 shares[bookie_id].append(share)
     ordered = {bookie_id: tuple(sorted(own, key=lambda share: share.ledger_id)) for bookie_id, own in shares.items()}
-    return LedgerScan(ledgers, largest, ordered)
+    return LedgerScan(ledgers, largest, still_open, ordered, {bookie_id: Naming(*count) for bookie_id, count in sorted(counts.items())})
+
+
+def _count(metadata: LedgerMetadata, counts: dict[str, list[int]]) -> None:
+    """Add a ledger to the bookies that it names: closed ones, others, the largest ensemble."""
+    for bookie_id in {bookie_id for segment in metadata.segments for bookie_id in segment.bookies}:
+        count = counts.setdefault(bookie_id, [0, 0, 0])
+        count[0 if metadata.closed else 1] += 1
+        count[2] = max(count[2], metadata.ensemble_size)
 
 
 def _ledger_paths(ensemble: Ensemble, root: str, layout: LedgerLayout) -> list[str]:

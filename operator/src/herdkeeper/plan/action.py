@@ -68,6 +68,15 @@ class Delete:
 
 
 @dataclass(frozen=True)
+class Resize:
+    """Let a volume claim ask for more, if it is still the one with this uid."""
+
+    name: str
+    uid: str
+    size: str
+
+
+@dataclass(frozen=True)
 class SetFinalizer:
     """Put the finalizer on the resource, or take it off. `message` says what that means for the data."""
 
@@ -126,6 +135,15 @@ class SetRecoveryDelay:
     root: str
     seconds: int
     version: int
+
+
+@dataclass(frozen=True)
+class RemoveCookie:
+    """Delete the cookie of a bookie that no ledger names, if the bookie is not registered: nobody can come back under its id."""
+
+    zookeeper_address: str
+    root: str
+    bookie_id: str
 
 
 @dataclass(frozen=True)
@@ -192,6 +210,8 @@ Action = (
     | EnsureZnode
     | FormatLedgersRoot
     | SetRecoveryDelay
+    | RemoveCookie
+    | Resize
     | DeleteZnodes
     | CreateTablespace
     | ChangeTablespaceRecord
@@ -206,6 +226,7 @@ class Plan:
 
     `later` and `blockers` are words for a plan that is shown instead of executed: what follows where a procedure has several steps, and
     what it would wait for.
+    `needs_ledgers`: a step can't be decided without the metadata of all ledgers; plan again with it.
     """
 
     actions: tuple[Action, ...] = ()
@@ -213,6 +234,7 @@ class Plan:
     look_again_seconds: float | None = field(default=None)
     later: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
+    needs_ledgers: bool = False
 
     @staticmethod
     def waiting(reason: Reason, message: str, look_again_seconds: float = 5.0) -> Plan:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
@@ -10,20 +10,25 @@ from herdkeeper.build.drain import DrainSource
 from herdkeeper.build.racks import build_racks
 from herdkeeper.domain import names
 from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_numbers
+from herdkeeper.domain.lost_bookie import lost_bookie
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
-from herdkeeper.domain.observed.objects import Objects, annotation, pod_trouble
+from herdkeeper.domain.observed.objects import Json, Objects, annotation
 from herdkeeper.domain.racks import racks_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Action, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait
+from herdkeeper.plan.action import Apply, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait
+from herdkeeper.plan.bookie_gate import Stack, others_trouble, restart_order, why_not_restart
 from herdkeeper.plan.drain import Leaving, Restart, Stop, later_steps
-from herdkeeper.plan.intent import settle
+from herdkeeper.plan.intent import settle, unsettled
 from herdkeeper.plan.leaving_bookies import Drain, actions_of, drains, taken_back
+from herdkeeper.plan.lost_bookie import NeedsLedgers, Step, retire
 from herdkeeper.plan.rolling import Gate, roll
+from herdkeeper.plan.volume_growth import grow_claims
 
 CLAIM = "PersistentVolumeClaim"
 LOOK_AGAIN_SECONDS = 5.0
+SCANNED_AGAIN_SECONDS = 30.0
 
 
 def plan_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved, jobs_image: str) -> Plan:
@@ -62,55 +67,51 @@ def _without_metadata(cluster: BookKeeperCluster, objects: Objects, store: Metad
 
 
 def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, source: DrainSource) -> Plan:
-    actions: list[Action] = []
-    waits: list[Wait] = []
     numbers = bookie_numbers(cluster, seen.objects, metadata.cookies)
-    identities, missing, lost = _identities(cluster, numbers, seen)
-    actions += missing
-    waits += lost
+    identities, steps = _identities(cluster, numbers, seen, metadata)
     racks = racks_of(cluster, seen.objects, seen.nodes)
-    actions += settle((*build_bookies_shared(cluster, source.zookeeper_address), build_racks(cluster, racks)), seen.objects)
-    autorecovery = build_autorecovery(cluster, source.zookeeper_address, racks)
-    if metadata.cookies:  # an auditor that finds no bookie at all ends itself
-        actions += settle(autorecovery, seen.objects)
-    actions += _surplus_autorecovery(cluster, seen.objects) if not autorecovery else ()
-    actions += _recovery_delay(cluster, source.zookeeper_address, metadata)
+    shared = build_bookies_shared(cluster, source.zookeeper_address, metadata.cookies)
+    steps += settle((*shared, build_racks(cluster, racks)), seen.objects)
+    steps += _recovery_delay(cluster, source.zookeeper_address, metadata)
     leaving = drains(cluster, seen, metadata)
     running = _still_running(leaving)
-    stack = _Stack(seen, metadata, (*numbers.wanted, *(identity.number for identity in running)))
-    changed, waiting = _rolled(cluster, [*identities, *running], stack, source)
-    actions += changed
-    waits += waiting
-    actions += taken_back(cluster, seen, metadata)
+    stack = Stack(cluster, seen, metadata, (*numbers.wanted, *(identity.number for identity in running)))
+    rolled = _rolled(restart_order([*identities, *running], racks, stack.named, metadata), stack, source)
+    autorecovery = build_autorecovery(cluster, source.zookeeper_address, racks)
+    steps += [*_autorecovery(autorecovery, stack, rolled), *rolled, *taken_back(cluster, seen, metadata)]
     for drain in leaving:
-        actions += actions_of(cluster, seen, drain, source)
-        waits += [drain.step] if isinstance(drain.step, Wait) else []
-    unsettled = waits or leaving or not _all_writable(identities, metadata)
+        steps += actions_of(cluster, seen, drain, source)
+        steps += [drain.step] if isinstance(drain.step, Wait) else []
+    waits = [step for step in steps if isinstance(step, Wait)]
+    busy = waits or leaving or not _all_writable(identities, metadata)
+    # reading all ledgers is nothing to do each few seconds; events bring the key back sooner
+    seconds = LOOK_AGAIN_SECONDS if leaving or seen.scan is None else SCANNED_AGAIN_SECONDS
     return Plan(
-        tuple(actions),
+        tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers))),
         waits[0] if waits else None,
-        LOOK_AGAIN_SECONDS if unsettled else None,
+        seconds if busy else None,
         later=tuple(step for drain in leaving if isinstance(drain.bookie, Leaving) for step in later_steps(drain.bookie)),
         blockers=tuple(f"{wait.reason}: {wait.message}" for wait in waits),
+        needs_ledgers=NeedsLedgers() in steps,
     )
 
 
 def _identities(
-    cluster: BookKeeperCluster, numbers: BookieNumbers, seen: BookKeeperObserved
-) -> tuple[list[BookieIdentity], list[Action], list[Wait]]:
-    """Who the bookies are that shall live, the claims that they lack, and those of which that must not be decided here."""
+    cluster: BookKeeperCluster, numbers: BookieNumbers, seen: BookKeeperObserved, metadata: LedgersMetadata
+) -> tuple[list[BookieIdentity], list[Step]]:
+    """Who the bookies are that shall live, and what their claims need; or, of those that lost a disk, what is done about it."""
     identities: list[BookieIdentity] = []
-    actions: list[Action] = []
-    waits: list[Wait] = []
+    steps: list[Step] = []
     for number in numbers.wanted:
         token = seen.fresh_tokens[numbers.new.index(number)] if number in numbers.new else None
-        found = _identity(cluster, number, seen, token)
-        if isinstance(found, Wait):
-            waits.append(found)
+        lost = lost_bookie(_names(cluster), number, seen.objects, metadata)
+        found = retire(lost, cluster, seen, metadata) if lost is not None else _identity(cluster, number, seen.objects, token)
+        if isinstance(found, BookieIdentity):
+            identities.append(found)
+            steps += [*_missing_claims(cluster, found, seen.objects), *grow_claims(cluster, number, seen)]
         else:
-            identities.append(found[0])
-            actions += found[1]
-    return identities, actions, waits
+            steps.append(found)
+    return identities, steps
 
 
 def _still_running(leaving: tuple[Drain, ...]) -> list[BookieIdentity]:
@@ -124,84 +125,63 @@ def _still_running(leaving: tuple[Drain, ...]) -> list[BookieIdentity]:
     ]
 
 
-@dataclass(frozen=True)
-class _Stack:
-    """What must be undisturbed before a serving bookie is restarted. `numbers` are the bookies that run, or shall."""
-
-    seen: BookKeeperObserved
-    metadata: LedgersMetadata
-    numbers: tuple[int, ...]
-
-
-def _rolled(
-    cluster: BookKeeperCluster, identities: list[BookieIdentity], stack: _Stack, source: DrainSource
-) -> tuple[list[Action], list[Wait]]:
-    """The StatefulSets that differ from what they shall be: one serving bookie at a time."""
-    actions: list[Action] = []
-    waits: list[Wait] = []
-    rolled = False
+def _rolled(identities: list[BookieIdentity], stack: Stack, source: DrainSource) -> list[Step]:
+    """The StatefulSets that differ from what they shall be: those that disturb nobody, and at most one that restarts a serving bookie."""
+    steps: list[Step] = []
+    objects = stack.seen.objects
     for identity in identities:
-        manifest = build_bookie(cluster, identity, source.zookeeper_address)
-        closed_by = "another bookie was changed just now" if rolled else _why_not_disturb(cluster, identity, stack)
-        step = roll(manifest, stack.seen.objects, [_names(cluster).pod(identity.number)], Gate(closed_by))
-        if isinstance(step, Wait):
-            waits.append(step)
-        elif step is not None:
-            actions.append(step)
-            rolled = rolled or not step.new
-    return actions, waits
+        manifest = build_bookie(stack.cluster, identity, source.zookeeper_address)
+        pod = stack.named.pod(identity.number)
+        change = unsettled(manifest, objects)
+        if change is not None and not change.new and objects.pod_ready(pod) and stack.seen.scan is None:
+            steps.append(NeedsLedgers())
+        closed_by = "another bookie was changed just now" if _restarts(steps) else why_not_restart(identity, stack)
+        step = roll(manifest, objects, [pod], Gate(closed_by))
+        if step is not None:
+            steps.append(step)
+    return steps
 
 
-def _identity(
-    cluster: BookKeeperCluster, number: int, seen: BookKeeperObserved, token: str | None
-) -> tuple[BookieIdentity, tuple[Create, ...]] | Wait:
-    """Who bookie `number` is, by its claims, and the claims that it lacks; or why that must not be decided here. `token`: it is new."""
+def _restarts(steps: Iterable[Step]) -> bool:
+    return any(isinstance(step, Apply) and not step.new for step in steps)
+
+
+def _autorecovery(manifests: tuple[Json, ...], stack: Stack, rolled: Iterable[Step]) -> tuple[Step, ...]:
+    """ConfigMap and Deployment. Its pods are restarted, one by one, while no bookie is: copying goes on where it is needed most."""
+    objects = stack.seen.objects
+    if not manifests:
+        return _surplus_autorecovery(stack.cluster, objects)
+    if not stack.metadata.cookies:  # an auditor that finds no bookie at all ends itself
+        return ()
+    *others, deployment = manifests
+    steps: tuple[Step, ...] = settle(others, objects)
+    change = unsettled(deployment, objects)
+    if change is None:
+        return steps
+    live = objects.get("Deployment", deployment["metadata"]["name"]) or {}
+    runs = (live.get("status", {}).get("readyReplicas") or 0) >= deployment["spec"]["replicas"]
+    closed_by = "a bookie is being restarted" if _restarts(rolled) else others_trouble(stack, None)
+    if change.new or not runs or closed_by is None:
+        return (*steps, change)
+    name = deployment["metadata"]["name"]
+    return (*steps, Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once no bookie is disturbed: {closed_by}"))
+
+
+def _identity(cluster: BookKeeperCluster, number: int, objects: Objects, token: str | None) -> BookieIdentity | Wait:
+    """Who bookie `number` is, by its claims; or why that must not be decided here. `token`: it is new."""
     named = _names(cluster)
-    claims = {name: seen.objects.get(CLAIM, name) for name in (named.journal_claim(number), named.ledgers_claim(number))}
+    claims = {name: objects.get(CLAIM, name) for name in (named.journal_claim(number), named.ledgers_claim(number))}
     ids = {annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in claims.values() if claim is not None}
-    missing = [name for name, claim in claims.items() if claim is None]
     if len(ids) > 1 or None in ids:
         shown = " and ".join(sorted(str(found) for found in ids))
         return Wait(Reason.CLAIM_LOST, f"the claims {' and '.join(claims)} carry different bookie ids ({shown}): they are not one bookie's")
-    if missing and token is None and _was_there(named, number, seen):
-        return Wait(
-            Reason.CLAIM_LOST,
-            f"bookie {number} served before and its claim {' and '.join(missing)} is gone: what it held is copied by autorecovery from the "
-            "other bookies; an empty volume under its identity would lose entries, so nothing is made in its place in this version",
-        )
-    bookie_id = next(iter(ids)) if ids else named.bookie_id(number, str(token))
-    identity = BookieIdentity(number, str(bookie_id))
+    return BookieIdentity(number, str(next(iter(ids)) if ids else named.bookie_id(number, str(token))))
+
+
+def _missing_claims(cluster: BookKeeperCluster, identity: BookieIdentity, objects: Objects) -> tuple[Create, ...]:
+    """The claims that a new bookie lacks."""
     manifests = build_bookie_claims(cluster, identity)
-    return identity, tuple(Create(manifest) for manifest in manifests if manifest["metadata"]["name"] in missing)
-
-
-def _was_there(named: BookKeeperNames, number: int, seen: BookKeeperObserved) -> bool:
-    cookies = seen.metadata.cookies if isinstance(seen.metadata, LedgersMetadata) else ()
-    return seen.objects.get("StatefulSet", named.stateful_set(number)) is not None or any(
-        named.number_of(cookie) == number for cookie in cookies
-    )
-
-
-def _why_not_disturb(cluster: BookKeeperCluster, identity: BookieIdentity, stack: _Stack) -> str | None:
-    """Why no serving bookie may be restarted now: the rest of the stack must serve, and every entry have its replicas."""
-    seen = stack.seen
-    if isinstance(seen.store, MetadataStore) and not seen.store.serving:
-        return "not all ZooKeeper members serve"
-    if not stack.metadata.replication_enabled:
-        return (
-            "somebody switched autorecovery off in the metadata: what is lost would not be copied; switch it on with "
-            f"`kubectl exec {_names(cluster).pod(0)} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
-        )
-    if stack.metadata.under_replicated:
-        return "ledgers are under-replicated"
-    named = _names(cluster)
-    for number in stack.numbers:
-        pod = seen.objects.get("Pod", named.pod(number))
-        if number != identity.number and not seen.objects.pod_ready(named.pod(number)):
-            return f"{named.pod(number)} is not Ready ({pod_trouble(pod)})"
-        if number != identity.number and not seen.objects.rolled_out(named.stateful_set(number)):
-            return f"{named.stateful_set(number)} is still being rolled out"
-    return None
+    return tuple(Create(manifest) for manifest in manifests if objects.get(CLAIM, manifest["metadata"]["name"]) is None)
 
 
 def _all_writable(identities: list[BookieIdentity], metadata: LedgersMetadata) -> bool:

@@ -85,6 +85,7 @@ ACCESS: tuple[AccessRule, ...] = (
     AccessRule(Scope.WATCHED, "rbac.authorization.k8s.io", ("roles", "rolebindings"), APPLY_UNWATCHED, "the Role of a Spark driver"),
     *EXECUTOR_RULES,
     AccessRule(Scope.CLUSTER, "", ("nodes",), READ, "zones, cordons and losses"),
+    AccessRule(Scope.CLUSTER, "storage.k8s.io", ("storageclasses",), ("get",), "whether a volume can grow"),
     AccessRule(Scope.CLUSTER, "", ("namespaces",), READ, "which namespaces there are to watch, and which are ending"),
     AccessRule(Scope.CLUSTER, "apiextensions.k8s.io", ("customresourcedefinitions",), READ, "whether the kinds are served yet"),
     AccessRule(Scope.HOME, "coordination.k8s.io", ("leases",), ("get", "create", "update"), "leadership"),

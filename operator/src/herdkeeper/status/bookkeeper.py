@@ -11,9 +11,10 @@ from herdkeeper.build.drain import BYTES_KEY
 from herdkeeper.domain import known_config, names
 from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_ids, bookie_numbers, next_number, scaled_to_zero
 from herdkeeper.domain.conditions import CONFIG_KNOWN
+from herdkeeper.domain.lost_bookie import lost_bookie
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataStore
-from herdkeeper.domain.observed.objects import Objects, pod_trouble
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore, Node
+from herdkeeper.domain.observed.objects import Json, Objects, pod_trouble
 from herdkeeper.domain.racks import policy_for, racks_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -35,7 +36,7 @@ from herdkeeper.plan.drain import (
 from herdkeeper.plan.leaving_bookies import Drain, drains
 from herdkeeper.status.summary import Health, Summary
 
-WRITABLE, READ_ONLY, STARTING, AWAY, STOPPED = "Writable", "ReadOnly", "Starting", "Away", "Stopped"
+WRITABLE, READ_ONLY, STARTING, AWAY, STOPPED, LOST = "Writable", "ReadOnly", "Starting", "Away", "Stopped", "Lost"
 
 
 def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> Summary:
@@ -98,9 +99,20 @@ def _bookies(cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: Book
             rack = racks.get(named.host(number))
             place = {"rack": rack.name if rack else None, "region": rack.region if rack else None}
             entry = {"number": number, "bookieId": ids[0], "state": _state(ids[0], seen, number, named)}
-            entry |= {key: value for key, value in place.items() if value}
+            entry |= {key: value for key, value in place.items() if value} | _lost(named, number, seen)
             found.append(entry | ({"drain": drain_fields(leaving[number], seen, named)} if number in leaving else {}))
     return found
+
+
+def _lost(named: BookKeeperNames, number: int, seen: BookKeeperObserved) -> dict[str, Any]:
+    """Of a bookie that lost a disk: what still needs it, as far as that is known."""
+    lost = lost_bookie(named, number, seen.objects, seen.metadata) if isinstance(seen.metadata, LedgersMetadata) else None
+    if lost is None:
+        return {}
+    if not isinstance(seen.scan, LedgerScan):
+        return {"state": LOST}
+    naming = [seen.scan.naming[bookie_id] for bookie_id in lost.ids if bookie_id in seen.scan.naming]
+    return {"state": LOST, "ledgersLeft": sum(each.closed + each.not_closed for each in naming)}
 
 
 def drain_fields(drain: Drain, seen: BookKeeperObserved, named: BookKeeperNames) -> dict[str, Any]:
@@ -177,7 +189,7 @@ def _health(
     named, wanted = _names(cluster), cluster.spec.bookies
     away = [number for number in numbers.wanted if number not in serving]
     if away:
-        shown = "; ".join(f"{named.pod(number)}: {_trouble(seen.objects, named.pod(number), states.get(number))}" for number in away)
+        shown = "; ".join(f"{named.pod(number)}: {_trouble(seen, named.pod(number), states.get(number))}" for number in away)
         return Health("False", Reason.BOOKIES_NOT_READY, f"{len(serving)} of {wanted} bookies are writable ({shown})")
     if cluster.spec.auto_recovery.enabled and not _autorecovery_runs(cluster, seen.objects):
         return Health("False", Reason.AUTORECOVERY_NOT_READY, f"the bookies serve, but not all pods of {named.autorecovery} are Ready")
@@ -185,10 +197,25 @@ def _health(
     return Health("True", Reason.READY, f"{len(serving)} bookies are writable{leaving}")
 
 
-def _trouble(objects: Objects, pod: str, state: str | None) -> str:
+def _trouble(seen: BookKeeperObserved, name: str, state: str | None) -> str:
     if state == READ_ONLY:
         return "read-only: its volume is fuller than diskUsageThreshold (0.95), or a person made it so; it serves what it has"
-    return "not registered as writable" if objects.pod_ready(pod) else pod_trouble(objects.get("Pod", pod))
+    if seen.objects.pod_ready(name):
+        return "not registered as writable"
+    pod = seen.objects.get("Pod", name)
+    return _on_silent_node(pod, seen) or pod_trouble(pod)
+
+
+def _on_silent_node(pod: Json | None, seen: BookKeeperObserved) -> str | None:
+    """A pod whose kubelet does not report keeps its volumes, and no other takes its place: only a person knows that the node is gone."""
+    node_name = (pod or {}).get("spec", {}).get("nodeName")
+    node = seen.nodes.get(node_name or "")
+    if not isinstance(node, Node) or node.ready:
+        return None
+    return (
+        f"its node {node_name} does not report; once the node is known to be off, "
+        f"`kubectl taint node {node_name} node.kubernetes.io/out-of-service=lost:NoExecute` lets another take its place"
+    )
 
 
 def _autorecovery_runs(cluster: BookKeeperCluster, objects: Objects) -> bool:

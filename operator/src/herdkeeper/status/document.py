@@ -25,6 +25,8 @@ from herdkeeper.plan.action import (
     EnsureZnode,
     FormatLedgersRoot,
     Plan,
+    RemoveCookie,
+    Resize,
     SetBookieMode,
     SetFinalizer,
     SetRecoveryDelay,
@@ -147,6 +149,10 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.CREATING, f"Making {path} in ZooKeeper"
         case FormatLedgersRoot(_, root):
             return Reason.FORMATTED, f"Making BookKeeper's metadata at {root} in ZooKeeper"
+        case Resize(name, _, size):
+            return Reason.RESIZING, f"Growing the claim {name} to {size}"
+        case RemoveCookie(_, _, bookie_id):
+            return Reason.BOOKIE_RETIRED, f"Removing the identity {bookie_id} from BookKeeper's metadata: no ledger names it any more"
         case SetRecoveryDelay(_, _, seconds):
             return Reason.UPDATING, f"Setting the delay before a lost bookie's entries are copied to {seconds} s"
         case DeleteZnodes(_, root):

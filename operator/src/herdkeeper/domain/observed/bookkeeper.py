@@ -73,16 +73,27 @@ class LedgersMetadata:
 
 
 @dataclass(frozen=True)
-class LedgerScan:
-    """The metadata of all ledgers, read completely, as far as a drain needs it.
+class Naming:
+    """How many ledgers name a bookie, and the largest ensemble of them."""
 
-    `largest_ensemble` is E at its largest, over all ledgers and over what declared databases will ask for. `shares` has, by id, what each
-    leaving bookie holds.
+    closed: int
+    not_closed: int
+    largest_ensemble: int
+
+
+@dataclass(frozen=True)
+class LedgerScan:
+    """The metadata of all ledgers, read completely.
+
+    `largest_ensemble` is E at its largest, over all ledgers and over what declared databases will ask for; `open_ensemble` the same without
+    the closed ones. `shares` has, by id, what each leaving bookie holds; `naming` how many ledgers name each bookie that any of them names.
     """
 
     ledgers: int
     largest_ensemble: int
+    open_ensemble: int
     shares: Mapping[str, tuple[Share, ...]]
+    naming: Mapping[str, Naming]
 
 
 Metadata = LedgersMetadata | MetadataAbsent | Unknown
@@ -102,8 +113,9 @@ class BookKeeperObserved:
     """`fresh_tokens` are random, as many as bookies may be new: identities of claims that have yet to be made.
 
     `dependents` are the HerdDBClusters that refer to it. `nodes` are those that its bookies' pods run on, by
-    name; None for one that is gone. `scan` is None while no bookie leaves: nobody needs it then. `now` is the time of the observation
+    name; None for one that is gone. `scan` is None while no step needs it. `now` is the time of the observation
     (RFC 3339, UTC).
+    name; None for one that is gone. `expandable`: whether StorageClasses can grow their volumes, of those that claims need it of.
     """
 
     objects: Objects
@@ -114,3 +126,4 @@ class BookKeeperObserved:
     nodes: Mapping[str, Node | Unknown | None] = field(default_factory=dict)
     scan: LedgerScan | Unknown | None = None
     now: str = ""
+    expandable: Mapping[str, bool | Unknown] = field(default_factory=dict)

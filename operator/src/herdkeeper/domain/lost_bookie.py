@@ -1,0 +1,56 @@
+"""Bookies that lost a disk: how they are recognised, under which ids they were known, and what is left of their claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.domain.bookie_numbers import bookie_ids
+from herdkeeper.domain.names import BookKeeperNames
+from herdkeeper.domain.observed.bookkeeper import LedgersMetadata
+from herdkeeper.domain.observed.objects import Json, Objects
+
+EMPTIED = 79
+"""Exit code of the bookie's entry point when a volume that should hold data is empty (images/bookkeeper/entrypoint.sh)."""
+
+
+@dataclass(frozen=True)
+class LostBookie:
+    """A bookie that can't come back under its id.
+
+    `ids`: every id of this number that metadata, claims or its StatefulSet still name. `kept`: its claims that nobody has deleted. `going`:
+    those that Kubernetes is about to delete. `why`: what is lost.
+    """
+
+    number: int
+    ids: tuple[str, ...]
+    kept: tuple[str, ...]
+    going: tuple[str, ...]
+    why: str
+
+
+def lost_bookie(named: BookKeeperNames, number: int, objects: Objects, metadata: LedgersMetadata) -> LostBookie | None:
+    """Bookie `number` as lost; None for one that is not, or never was."""
+    claims = {name: objects.get("PersistentVolumeClaim", name) for name in (named.journal_claim(number), named.ledgers_claim(number))}
+    gone = [name for name, claim in claims.items() if claim is None]
+    going = tuple(name for name, claim in claims.items() if claim is not None and claim["metadata"].get("deletionTimestamp"))
+    served = objects.get("StatefulSet", named.stateful_set(number)) is not None or any(
+        named.number_of(cookie) == number for cookie in metadata.cookies
+    )
+    pod = objects.get("Pod", named.pod(number))
+    emptied = _emptied(pod)
+    if not served or not (gone or emptied or (going and not objects.pod_ready(named.pod(number)))):
+        return None
+    kept = tuple(name for name, claim in claims.items() if claim is not None and name not in going)
+    what = f"its claim {' and '.join(gone)} is gone" if gone else f"its claim {' and '.join(going)} is being deleted" if going else emptied
+    return LostBookie(number, tuple(sorted(bookie_ids(named, objects, metadata.cookies, number))), kept, going, str(what))
+
+
+def _emptied(pod: Json | None) -> str | None:
+    """What the entry point said when it found a volume empty; None when it did not."""
+    for container in (pod or {}).get("status", {}).get("containerStatuses") or []:
+        for state in ("state", "lastState"):
+            ended = (container.get(state) or {}).get("terminated")
+            if ended and ended.get("exitCode") == EMPTIED and not container.get("ready"):
+                lines = (ended.get("message") or "").strip().splitlines()
+                return lines[-1].removeprefix("refused: ") if lines else "one of its volumes is empty"
+    return None

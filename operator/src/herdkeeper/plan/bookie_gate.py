@@ -1,0 +1,99 @@
+"""Why no serving bookie may be restarted now, and in which order they are.
+
+The gate asks for more than the auditor's marks: an auditor looks once a day, or when a bookie goes. So the metadata of all ledgers is read
+here, which is what an audit that one triggers does: a ledger that names a bookie which is not registered lacks a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.build.bookkeeper import BookieIdentity
+from herdkeeper.domain.names import BookKeeperNames, ObjectKey
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
+from herdkeeper.domain.observed.objects import pod_trouble
+from herdkeeper.domain.racks import Rack
+from herdkeeper.domain.unknown import Unknown
+
+
+def restart_order(
+    identities: Iterable[BookieIdentity], racks: Mapping[str, Rack], named: BookKeeperNames, metadata: LedgersMetadata
+) -> list[BookieIdentity]:
+    """One rack after another, those of one region together; bookies that are read-only last, since they may be so for a full disk."""
+
+    def place(identity: BookieIdentity) -> tuple[bool, str, str, int]:
+        rack = racks.get(named.host(identity.number), Rack("", None))
+        return (identity.bookie_id in metadata.read_only, rack.region or "", rack.name, identity.number)
+
+    return sorted(identities, key=place)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """What must be undisturbed before a serving bookie is restarted. `numbers` are the bookies that run, or shall."""
+
+    cluster: BookKeeperCluster
+    seen: BookKeeperObserved
+    metadata: LedgersMetadata
+    numbers: tuple[int, ...]
+
+    @property
+    def named(self) -> BookKeeperNames:
+        """The names of the cluster's objects."""
+        return BookKeeperNames(ObjectKey(self.cluster.metadata.namespace, self.cluster.metadata.name))
+
+
+def why_not_restart(identity: BookieIdentity, stack: Stack) -> str | None:
+    """The reason, None when this bookie may be restarted: the rest of the stack serves, and every entry has its replicas."""
+    if isinstance(stack.seen.store, MetadataStore) and not stack.seen.store.serving:
+        return "not all ZooKeeper members serve"
+    return _autorecovery(stack) or others_trouble(stack, identity.number) or _ledgers(stack) or _too_few(identity, stack)
+
+
+def others_trouble(stack: Stack, but: int | None) -> str | None:
+    """Which of the bookies, except number `but`, is not Ready or about to be restarted."""
+    named, objects = stack.named, stack.seen.objects
+    for number in stack.numbers:
+        if number != but and not objects.pod_ready(named.pod(number)):
+            return f"{named.pod(number)} is not Ready ({pod_trouble(objects.get('Pod', named.pod(number)))})"
+        if number != but and not objects.rolled_out(named.stateful_set(number)):
+            return f"{named.stateful_set(number)} is still being rolled out"
+    return None
+
+
+def _autorecovery(stack: Stack) -> str | None:
+    if not stack.metadata.replication_enabled:
+        pod = stack.named.pod(min(stack.numbers, default=0))
+        return (
+            "somebody switched autorecovery off in the metadata: what is lost would not be copied; switch it on with "
+            f"`kubectl exec {pod} -- /opt/bookkeeper/entrypoint.sh shell autorecovery -e`"
+        )
+    if stack.cluster.spec.auto_recovery.enabled and stack.metadata.auditor is None:
+        return "no auditor is elected"
+    return "ledgers are under-replicated" if stack.metadata.under_replicated else None
+
+
+def _ledgers(stack: Stack) -> str | None:
+    scan = stack.seen.scan
+    if scan is None or isinstance(scan, Unknown):
+        return f"the ledgers could not be read: {scan.why if scan else 'they were not looked at'}"
+    lost = sorted(set(scan.naming) - stack.metadata.writable - stack.metadata.read_only)
+    if lost:
+        ledgers = sum(scan.naming[bookie_id].closed + scan.naming[bookie_id].not_closed for bookie_id in lost)
+        return f"{ledgers} ledgers name bookies that are not registered ({', '.join(lost[:3])}), so they lack copies"
+    return None
+
+
+def _too_few(identity: BookieIdentity, stack: Stack) -> str | None:
+    """A writer needs as many writable bookies as its ensemble has, to put another one in the place of the one that restarts."""
+    scan = stack.seen.scan
+    largest = scan.open_ensemble if isinstance(scan, LedgerScan) else 0
+    remaining = len(stack.metadata.writable - {identity.bookie_id})
+    if remaining >= largest or stack.cluster.spec.roll_without_spare_bookie:
+        return None
+    return (
+        f"{remaining} writable bookies would remain, and ledgers are written to ensembles of {largest}: raise spec.bookies, or take the "
+        "risk that writes wait with spec.rollWithoutSpareBookie"
+    )

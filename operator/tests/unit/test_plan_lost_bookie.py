@@ -1,0 +1,183 @@
+"""A bookie that lost a disk: what is waited for, and that nothing of it goes while a ledger may need it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+from situations import claim, live, objects, pods, quickstart, with_spec
+
+from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
+from herdkeeper.domain import names
+from herdkeeper.domain.lost_bookie import EMPTIED, lost_bookie
+from herdkeeper.domain.names import BookKeeperNames, ObjectKey
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, Marks, MetadataStore, Naming
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import Create, Delete, RemoveCookie, Wait
+from herdkeeper.plan.bookkeeper import plan_bookkeeper
+from herdkeeper.plan.lost_bookie import NeedsLedgers, retire
+
+CLUSTER = with_spec(quickstart("BookKeeperCluster"), bookies=1)
+NAMED = BookKeeperNames(ObjectKey("demo", "bk"))
+STORE = MetadataStore("zk-0:2181", serving=True)
+ROOT = "/demo/bk/ledgers"
+OLD = "bk-bookie-0-aaaaaa"
+OTHERS = frozenset({"bk-bookie-1-bbbbbb", "bk-bookie-2-cccccc", "bk-bookie-3-dddddd"})
+METADATA = LedgersMetadata("an-instance", OTHERS, frozenset(), OTHERS | {OLD}, "an-auditor", under_replicated=True, marks=Marks(3, None))
+NO_LEDGER = LedgerScan(7, 3, 3, {}, {bookie_id: Naming(7, 0, 3) for bookie_id in OTHERS})
+CLAIMS = ("bk-bookie-0-journal", "bk-bookie-0-ledgers")
+STATEFUL_SET = live([build_bookie(CLUSTER, BookieIdentity(0, OLD), STORE.address)])
+DELETE_STATEFUL_SET = Delete("apps/v1", "StatefulSet", "bk-bookie-0", "uid-StatefulSet-bk-bookie-0", Reason.BOOKIE_RETIRED)
+
+
+def claims(*kept, going=()):
+    found = {}
+    for name in (*kept, *going):
+        found |= claim(name, **{names.BOOKIE_ID_ANNOTATION: OLD})
+    for name in going:
+        found[("PersistentVolumeClaim", name)]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return found
+
+
+def naming(closed: int, still_open: int, largest: int = 3) -> LedgerScan:
+    return replace(NO_LEDGER, naming={**NO_LEDGER.naming, OLD: Naming(closed, still_open, largest)})
+
+
+EMPTIED_POD = pods(
+    ["bk-bookie-0-0"],
+    containerStatuses=[
+        {"ready": False, "lastState": {"terminated": {"exitCode": EMPTIED, "message": "log\nrefused: both volumes are empty"}}}
+    ],
+)
+PENDING_POD = pods(["bk-bookie-0-0"], phase="Pending")
+
+
+def step(*parts, metadata=METADATA, scan=NO_LEDGER, cluster=CLUSTER):
+    seen = BookKeeperObserved(objects(*parts), STORE, metadata, ("eeeeee",), scan=scan)
+    lost = lost_bookie(NAMED, 0, seen.objects, metadata)
+    assert lost is not None
+    return retire(lost, cluster, seen, metadata)
+
+
+@pytest.mark.parametrize(
+    ("situation", "parts", "why"),
+    [
+        ("both claims are gone", [STATEFUL_SET], "its claim bk-bookie-0-journal and bk-bookie-0-ledgers is gone"),
+        ("one claim is gone", [STATEFUL_SET, claims(CLAIMS[1])], "its claim bk-bookie-0-journal is gone"),
+        (
+            "somebody deleted the claims of a bookie that does not serve",
+            [STATEFUL_SET, claims(going=CLAIMS), PENDING_POD],
+            "is being deleted",
+        ),
+        ("the entry point found a volume empty", [STATEFUL_SET, claims(*CLAIMS), EMPTIED_POD], "both volumes are empty"),
+        ("only its cookie is left", [], "is gone"),
+    ],
+)
+def test_a_lost_disk_is_recognised(situation, parts, why):
+    lost = lost_bookie(NAMED, 0, objects(*parts), METADATA)
+    assert lost is not None, situation
+    assert lost.ids == (OLD,)
+    assert why in lost.why
+
+
+@pytest.mark.parametrize(
+    ("situation", "parts", "metadata"),
+    [
+        ("it serves", [STATEFUL_SET, claims(*CLAIMS), pods(["bk-bookie-0-0"])], METADATA),
+        ("it is away", [STATEFUL_SET, claims(*CLAIMS)], METADATA),
+        ("it serves, though somebody deleted its claims", [STATEFUL_SET, claims(going=CLAIMS), pods(["bk-bookie-0-0"])], METADATA),
+        ("it never was", [], replace(METADATA, cookies=OTHERS)),
+        ("another number's cookie is there", [], replace(METADATA, cookies=frozenset({"bk-bookie-10-aaaaaa", "other-bookie-0-aaaaaa"}))),
+    ],
+)
+def test_a_bookie_is_not_taken_for_lost(situation, parts, metadata):
+    assert lost_bookie(NAMED, 0, objects(*parts), metadata) is None, situation
+
+
+@pytest.mark.parametrize(
+    ("situation", "parts", "metadata", "expected"),
+    [
+        ("its pod and StatefulSet go first", [STATEFUL_SET, PENDING_POD], METADATA, DELETE_STATEFUL_SET),
+        ("then, once nothing of it runs, its cookie", [], METADATA, RemoveCookie(STORE.address, ROOT, OLD)),
+        ("claims that somebody deleted are let go with the pod", [STATEFUL_SET, claims(going=CLAIMS)], METADATA, DELETE_STATEFUL_SET),
+    ],
+)
+def test_once_no_ledger_names_it_it_is_retired_step_by_step(situation, parts, metadata, expected):
+    assert step(*parts, metadata=metadata) == expected, situation
+
+
+def test_then_a_new_bookie_with_a_number_of_its_own_takes_its_place():
+    three_and_a_new_one = with_spec(CLUSTER, bookies=4)
+    seen = BookKeeperObserved(objects(), STORE, replace(METADATA, cookies=OTHERS), ("eeeeee",), scan=NO_LEDGER)
+    plan = plan_bookkeeper(three_and_a_new_one, seen, "herdkeeper/spark:0.1.0")
+    made = [action.manifest["metadata"] for action in plan.actions if isinstance(action, Create)]
+    assert [meta["name"] for meta in made] == ["bk-bookie-4-journal", "bk-bookie-4-ledgers"]
+    assert {meta["annotations"][names.BOOKIE_ID_ANNOTATION] for meta in made} == {"bk-bookie-4-eeeeee"}
+
+
+OFF = with_spec(CLUSTER, auto_recovery=CLUSTER.spec.auto_recovery.model_copy(update={"enabled": False}))
+
+
+@pytest.mark.parametrize(
+    ("situation", "parts", "changes", "reason", "told"),
+    [
+        ("ledgers name it", [STATEFUL_SET], {"scan": naming(5, 2)}, Reason.RECOVERING, "5 closed and 2 open ledgers still name"),
+        ("only an open ledger names it", [STATEFUL_SET], {"scan": naming(0, 1)}, Reason.RECOVERING, "0 closed and 1 open"),
+        ("too few bookies are left to copy to", [STATEFUL_SET], {"scan": naming(5, 0, largest=4)}, Reason.RECOVERING, "raise spec.bookies"),
+        ("the ledgers can't be read", [STATEFUL_SET], {"scan": Unknown("silent")}, Reason.UNREADABLE, "silent"),
+        (
+            "its session lives",
+            [STATEFUL_SET],
+            {"metadata": replace(METADATA, writable=OTHERS | {OLD})},
+            Reason.RECOVERING,
+            "still registered",
+        ),
+        ("nobody is auditor", [STATEFUL_SET], {"metadata": replace(METADATA, auditor=None)}, Reason.RECOVERING, "no auditor"),
+        ("the spec has no autorecovery", [STATEFUL_SET], {"cluster": OFF}, Reason.CLAIM_LOST, "set spec.autoRecovery.enabled"),
+        (
+            "somebody switched autorecovery off",
+            [STATEFUL_SET],
+            {"metadata": replace(METADATA, replication_enabled=False)},
+            Reason.CLAIM_LOST,
+            "shell autorecovery -e",
+        ),
+        ("one claim is left", [STATEFUL_SET, claims(CLAIMS[1])], {}, Reason.CLAIM_LOST, "`kubectl delete pvc bk-bookie-0-ledgers -n demo`"),
+        (
+            "its disks are empty",
+            [STATEFUL_SET, claims(*CLAIMS), EMPTIED_POD],
+            {},
+            Reason.CLAIM_LOST,
+            "`kubectl delete pvc bk-bookie-0-journal bk-bookie-0-ledgers -n demo`",
+        ),
+    ],
+)
+def test_it_waits_and_says_for_what(situation, parts, changes, reason, told):
+    waits = step(*parts, **changes)
+    assert isinstance(waits, Wait), situation
+    assert waits.reason is reason
+    assert told in waits.message
+
+
+def test_the_ledgers_are_read_only_when_the_rest_allows_it():
+    assert step(STATEFUL_SET, scan=None) == NeedsLedgers()
+    assert isinstance(step(STATEFUL_SET, scan=None, metadata=replace(METADATA, auditor=None)), Wait)
+    assert isinstance(step(STATEFUL_SET, scan=None, metadata=replace(METADATA, marks=Marks(1000, None))), Wait)
+
+
+def test_no_situation_takes_away_what_a_ledger_may_need():
+    scans = (None, Unknown("unread"), NO_LEDGER, naming(1, 0), naming(0, 1))
+    parts = (
+        [],
+        [STATEFUL_SET],
+        [STATEFUL_SET, PENDING_POD],
+        [STATEFUL_SET, EMPTIED_POD, claims(*CLAIMS)],
+        [STATEFUL_SET, claims(CLAIMS[0])],
+    )
+    registered = (METADATA, replace(METADATA, writable=OTHERS | {OLD}), replace(METADATA, read_only=frozenset({OLD})))
+    for scan, found, metadata in product(scans, parts, registered):
+        if isinstance(step(*found, scan=scan, metadata=metadata), (Delete, RemoveCookie)):
+            assert scan is NO_LEDGER
+            assert metadata is METADATA
+            assert not any(kind == "PersistentVolumeClaim" for part in found for kind, _ in part)

@@ -1,0 +1,79 @@
+"""Claims follow the sizes in the spec where their volumes can."""
+
+from __future__ import annotations
+
+import pytest
+from situations import objects, quickstart, with_spec
+
+from herdkeeper.api.resource import VolumeClaim
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataStore
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.domain.volumes import capacity_bytes, requested_bytes
+from herdkeeper.plan.action import Resize, Wait
+from herdkeeper.plan.volume_growth import grow_claims
+
+NAME = "bk-bookie-0-ledgers"
+CLUSTER = with_spec(quickstart("BookKeeperCluster"), ledgers=VolumeClaim(size="40Gi"))
+
+
+def claim(size: str, storage_class: str | None = "fast", **rest):
+    spec = {"resources": {"requests": {"storage": size}}, **({"storageClassName": storage_class} if storage_class else {})}
+    metadata = {"name": NAME, "uid": "its-uid", **rest.pop("metadata", {})}
+    status = {"phase": "Bound", **rest.pop("status", {})}
+    return {("PersistentVolumeClaim", NAME): {"metadata": metadata, "spec": spec, "status": status}}
+
+
+def steps(found, **expandable):
+    metadata = LedgersMetadata("an-instance", frozenset(), frozenset(), frozenset(), None, under_replicated=False)
+    seen = BookKeeperObserved(objects(found), MetadataStore("zk:2181", True), metadata, ("aaaaaa",), expandable=expandable)
+    return grow_claims(CLUSTER, 0, seen)
+
+
+def test_a_claim_that_asks_for_less_is_grown_by_uid_where_its_class_allows_it():
+    assert steps(claim("20Gi"), fast=True) == (Resize(NAME, "its-uid", "40Gi"),)
+
+
+@pytest.mark.parametrize("size", ["40Gi", "40960Mi", "42949672960"])
+def test_a_claim_that_asks_for_as_much_is_left_alone_however_it_is_written(size):
+    assert steps(claim(size)) == ()
+
+
+@pytest.mark.parametrize(
+    ("situation", "found", "expandable", "reason", "told"),
+    [
+        ("its class can't", claim("20Gi"), {"fast": False}, Reason.INVALID_SPEC, "set spec.ledgers.size back to 20Gi"),
+        ("it has no class", claim("20Gi", None), {}, Reason.INVALID_SPEC, "it has no StorageClass"),
+        ("its class was not read", claim("20Gi"), {}, Reason.UNREADABLE, "was not read"),
+        ("its class can't be read", claim("20Gi"), {"fast": Unknown("Forbidden")}, Reason.UNREADABLE, "Forbidden"),
+        ("it would have to shrink", claim("50Gi"), {"fast": True}, Reason.INVALID_SPEC, "volumes can't shrink; set 50Gi"),
+        (
+            "its volume is being grown",
+            claim("40Gi", status={"capacity": {"storage": "20Gi"}, "conditions": [{"type": "FileSystemResizePending", "status": "True"}]}),
+            {},
+            Reason.RESIZING,
+            "FileSystemResizePending",
+        ),
+    ],
+)
+def test_it_waits_and_says_why(situation, found, expandable, reason, told):
+    (step,) = steps(found, **expandable)
+    assert isinstance(step, Wait), situation
+    assert step.reason is reason
+    assert told in step.message
+
+
+def test_a_claim_that_has_no_volume_yet_is_left_alone():
+    assert steps(claim("20Gi", status={"phase": "Pending"}), fast=True) == ()
+
+
+def test_a_claim_on_its_way_out_is_left_alone():
+    assert steps(claim("20Gi", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}), fast=True) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"), [("20Gi", 20 * 1024**3), ("20G", 20 * 1000**3), ("1.5Gi", 3 * 512 * 1024**2), ("7", 7), ("many", None)]
+)
+def test_kubernetes_quantities_are_read(text, expected):
+    found = next(iter(claim(text, status={"capacity": {"storage": text}}).values()))
+    assert (requested_bytes(found), capacity_bytes(found)) == (expected, expected)
