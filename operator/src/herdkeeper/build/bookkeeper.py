@@ -118,7 +118,11 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
         return ()
     named, component = _names(cluster), names.AUTORECOVERY_COMPONENT
     placement = placement_of(cluster, racks)
-    lines = {**placement_lines(placement), "auditorPeriodicPlacementPolicyCheckInterval": 86400}
+    lines = {
+        **placement_lines(placement),
+        "auditorPeriodicPlacementPolicyCheckInterval": 86400,
+        "lostBookieRecoveryDelay": auto.lost_bookie_recovery_delay_seconds,
+    }
     if auto.bytes_per_second is not None:
         lines["replicationRateByBytes"] = bytes_of(auto.bytes_per_second)
     files = _files(cluster, zookeeper_address, lines)
@@ -210,7 +214,6 @@ def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str
         **_garbage_collection(cluster.spec.garbage_collection),
         **_journal_sync(cluster.spec.journal_sync),
         "autoRecoveryDaemonEnabled": "false",
-        "lostBookieRecoveryDelay": cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds,
         "persistBookieStatusEnabled": "true",
         "httpServerEnabled": "true",
         "httpServerPort": names.BOOKIE_ADMIN_PORT,

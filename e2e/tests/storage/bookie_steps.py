@@ -1,0 +1,60 @@
+"""What the storage scenarios do with the stack's bookies, and wait for."""
+
+from __future__ import annotations
+
+import json
+
+import yaml
+from conftest import Stack, say
+
+from herdkeeper_e2e.cluster import REPOSITORY
+from herdkeeper_e2e.conditions import condition
+from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+LONG = Limit(900, 2)
+
+
+def bookies(stack: Stack) -> Object:
+    found = stack.kubectl.get("bookkeepercluster", "bk")
+    assert found is not None
+    return found
+
+
+def want(stack: Stack, **spec: object) -> None:
+    stack.kubectl.run("patch", "bookkeepercluster", "bk", "--type", "merge", "-p", json.dumps({"spec": spec}))
+
+
+def waits_for(stack: Stack, reason: str) -> None:
+    """Until the operator says that it waits for this."""
+
+    def ask() -> bool | Pending:
+        progressing = condition(bookies(stack), "Progressing")
+        return True if progressing is not None and progressing["reason"] == reason else Pending(str(progressing))
+
+    wait_for(reason, ask, LONG, say)
+
+
+def settled_on(stack: Stack, numbers: list[int]) -> None:
+    """Until exactly these bookies are there, writable, and nothing is left to do."""
+
+    def ask() -> bool | Pending:
+        found = bookies(stack)
+        progressing = condition(found, "Progressing")
+        there = [bookie["number"] for bookie in found["status"].get("bookies", []) if bookie["state"] == "Writable"]
+        seen = found["status"].get("observedGeneration") == found["metadata"]["generation"]
+        if seen and there == numbers and progressing is not None and progressing["reason"] == "Settled":
+            return True
+        drains = [bookie["drain"]["message"] for bookie in found["status"].get("bookies", []) if "drain" in bookie]
+        return Pending(f"bookies {there}; {'; '.join(drains) or progressing}")
+
+    wait_for(f"bookies {numbers}", ask, LONG, say)
+
+
+def audited(stack: Stack, name: str) -> Object:
+    audit = yaml.safe_load((REPOSITORY / "examples/audit.yaml").read_text())
+    audit["metadata"]["name"] = name
+    stack.kubectl.apply(json.dumps(audit))
+    status: Object = wait_until_succeeded(stack.kubectl, "replicationaudit", name, say)["status"]
+    return status
