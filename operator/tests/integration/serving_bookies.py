@@ -23,8 +23,7 @@ class Bookies:
         self.settle()
         for number in range(count):
             stage.serve_bookie(self.named, number)
-        stage.ensemble.put(f"{self.named.ledgers_root}/underreplication/auditorelection", b'bookieId: "auditor"')
-        stage.ensemble.put(f"{self.named.ledgers_root}/underreplication/auditorelection/V_0000000001")
+        stage.elect_auditor(self.named)
         self.settle()
         stage.set_status("Deployment", "bk-autorecovery", {"replicas": 1, "readyReplicas": 1})
         self.settle()

@@ -7,6 +7,7 @@ import re
 import pytest
 from kubernetes.dynamic import DynamicClient
 from played_ensemble import PlayedEnsembles
+from played_ledgers import PlayedLedgers
 from stage import CLAIM, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.api.resource import API_VERSION
@@ -216,11 +217,8 @@ def test_no_serving_bookie_is_restarted_while_something_else_is_disturbed(stage:
 
 
 def put_ledger(stage: Stage, number: int, *bookies: str, closed: bool = True) -> None:
-    """A ledger's metadata, in BookKeeper's first format, over these bookies."""
-    ensemble = "\t".join(("0", *bookies))
-    lines = [str(len(bookies)), str(len(bookies)), "0", ensemble, *(["9\tCLOSED"] if closed else [])]
-    text = "BookieMetadataFormatVersion\t1\n" + "\n".join(lines) + "\n"
-    stage.ensemble.put(f"{root(stage)}/00/0000/L{number:04d}", text.encode())
+    """A ledger over these bookies."""
+    PlayedLedgers(stage.ensemble, root(stage)).put(number, (0, bookies), last_entry_id=9 if closed else None)
 
 
 def lose_claims(stage: Stage, number: int, *volumes: str) -> set[str]:
