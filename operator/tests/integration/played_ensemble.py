@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from herdkeeper.formats.zookeeper_membership import CONFIG_PATH, Membership, decode_membership
-from herdkeeper.observe.ensembles import ChangedMeanwhileError, EnsembleError, MembershipChange
+from herdkeeper.observe.ensembles import ChangedMeanwhileError, EnsembleError, MembershipChange, Znode
 
 
 def _parent(path: str) -> str:
@@ -19,11 +19,16 @@ class PlayedEnsemble:
 
     znodes: dict[str, tuple[bytes, int]] = field(default_factory=lambda: {"/": (b"", 0)})
     silent: bool = False
+    changed_at: float = 0.0
     written: Callable[[str], None] = lambda _: None
 
     def read(self, path: str) -> tuple[bytes, int] | None:
         self._answer()
         return self.znodes.get(path)
+
+    def read_changed(self, path: str) -> Znode | None:
+        found = self.read(path)
+        return None if found is None else Znode(*found, changed_at=self.changed_at)
 
     def children(self, path: str) -> tuple[str, ...] | None:
         self._answer()

@@ -7,7 +7,7 @@ from typing import Any
 
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ZooKeeperNames
-from herdkeeper.domain.unknown import Unknown
+from herdkeeper.domain.unknown import NotListening, Unknown
 
 
 @dataclass
@@ -15,6 +15,8 @@ class PlayedNodes:
     """An observe.http.JsonReader. A URL without a document does not answer."""
 
     documents: dict[str, Any] = field(default_factory=dict)
+    tokens: set[str] = field(default_factory=set)
+    orders: list[str] = field(default_factory=list)
 
     def get(self, url: str) -> Any | Unknown:
         return self.documents.get(url, Unknown(f"{url} did not answer"))
@@ -29,4 +31,19 @@ class PlayedNodes:
         """Each SQL node says that it holds a settled copy in the role that `roles` gives for its number."""
         for number, role in enumerate(roles):
             url = f"http://{named.host(number)}:{names.HERDDB_HTTP_PORT}/tablespaces"
-            self.documents[url] = [{"name": tablespace, "uuid": uuid, "role": role, "ready": True}]
+            lsn = {"ledgerId": 7, "entryId": 9}
+            self.documents[url] = [
+                {"name": tablespace, "uuid": uuid, "role": role, "ready": True, "applied": lsn, "checkpoint": lsn, "recoverable": True}
+            ]
+
+    def herddb_is_gone(self, named: HerdDBNames, number: int) -> None:
+        """Nobody listens at the node's address."""
+        url = f"http://{named.host(number)}:{names.HERDDB_HTTP_PORT}/tablespaces"
+        self.documents[url] = NotListening(f"{url} refused")
+
+    def post(self, url: str, token: str, timeout_seconds: float) -> Any | Unknown:
+        """An execute.sql_node.NodeOrders. Orders are done when the token is right, and remembered."""
+        if token not in self.tokens:
+            return Unknown(f"{url} answered 401")
+        self.orders.append(url)
+        return {}

@@ -69,7 +69,7 @@ class Stage:
         """Hands that write with `client`, by default with the operator's."""
         operator = self.operator or self.dynamic
         world = World(KubernetesReader(operator), self.ensembles, self.nodes)
-        return Hands(KubernetesWriter(client or operator), world, self.bookies, lambda: self.leads)
+        return Hands(KubernetesWriter(client or operator), world, self.bookies, lambda: self.leads, self.nodes)
 
     def reconcile(self, kind: str, name: str, hands: Hands | None = None) -> Result:
         return reconcile(Key(kind, self.namespace, name), STEPS[kind], hands or self.hands())

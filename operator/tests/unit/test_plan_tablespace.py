@@ -8,7 +8,8 @@ import pytest
 from situations import quickstart, ready, with_status
 
 from herdkeeper.domain.observed.herddb import NodeTablespace
-from herdkeeper.domain.observed.tablespace import RecordAbsent, TablespaceObserved, VersionedRecord
+from herdkeeper.domain.observed.tablespace import TablespaceObserved
+from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord

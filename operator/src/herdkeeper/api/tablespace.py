@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -26,6 +26,9 @@ from herdkeeper.api.resource import (
 SqlName = Annotated[str, Field(max_length=63, pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
 
+ResourceNode = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$")]
+
+
 class Failover(Model):
     """When a follower takes the leadership without being asked."""
 
@@ -47,6 +50,14 @@ class TablespaceSpec(Model):
     )
     replicas: int = Field(2, ge=1, le=99, description="SQL nodes that hold a copy, the leader included.")
     failover: Failover = Field(Failover(), description="Automatic failover.")
+    preferred_leader: ResourceNode | None = Field(
+        None, description="The SQL node (`<HerdDBCluster>-herddb-<number>`) that shall lead it when `failback` is WhenHealthy."
+    )
+    failback: Literal["Never", "WhenHealthy"] = Field(
+        "Never",
+        description="Whether `preferredLeader` gets the leadership back after a failover or a switchover: WhenHealthy, once it is settled, "
+        "caught up, and a minute has passed since the last change.",
+    )
     deletion_policy: DeletionPolicy = Field("Retain", description="Whether the tablespace is dropped when this resource is deleted.")
 
 
@@ -66,6 +77,7 @@ class TablespaceStatus(Status):
     uuid: str | None = Field(None, description="Its identity inside HerdDB.")
     leader: str | None = Field(None, description="The SQL node that leads.")
     replicas: tuple[ReplicaStatus, ...] = Field((), description="Each copy.")
+    last_switchover: str | None = Field(None, description="What became of the last switchover that was requested.")
     ready_replicas: int | None = Field(None, description="Copies that are settled in their role.")
 
 

@@ -133,7 +133,8 @@ def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) 
             "replicas": cluster.spec.replicas,
             "serviceName": named.nodes_service,
             "podManagementPolicy": "Parallel",
-            "updateStrategy": {"type": "RollingUpdate"},
+            # The operator restarts the nodes itself (plan/restart.py): followers first, leaders after they were relieved.
+            "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": selector},
             "template": {
                 "metadata": {

@@ -26,6 +26,8 @@ class Reason(StrEnum):
     LEFT = "Left"
     TABLESPACE_CREATED = "TablespaceCreated"
     REPLICAS_CHANGED = "ReplicasChanged"
+    LEADER_MOVED = "LeaderMoved"
+    SWITCHOVER_ANSWERED = "SwitchoverAnswered"
     RUNNING = "Running"
     RESIZING = "Resizing"
     RECOVERING = "Recovering"

@@ -13,3 +13,7 @@ class Unknown:
     """
 
     why: str
+
+
+class NotListening(Unknown):
+    """Nobody listens at the address: a process that ended or has yet to start. Silence may be a slow network or a slow process."""

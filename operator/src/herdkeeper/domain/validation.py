@@ -21,6 +21,7 @@ from herdkeeper.api.job import SparkJob
 from herdkeeper.api.resource import ObjectMeta
 from herdkeeper.domain import names, owned_config
 from herdkeeper.domain.ensemble import SAFE_SIZE
+from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.owned_config import OwnedKeys
 
 MIB = 1024 * 1024
@@ -110,6 +111,7 @@ def tablespace_refusals(tablespace: Tablespace, herddb: HerdDBCluster | None, ot
         *_sql_name_refusals(tablespace),
         *_taken_sql_name(tablespace, others),
         *_replicas_beyond_nodes(tablespace, herddb),
+        *_preferred_leader_refusals(tablespace, herddb),
     )
 
 
@@ -298,6 +300,22 @@ def _replicas_beyond_nodes(tablespace: Tablespace, herddb: HerdDBCluster | None)
             str(tablespace.spec.replicas),
             f"the HerdDBCluster {herddb.metadata.name} has {herddb.spec.replicas} SQL nodes and a node holds one copy",
             f"lower it to at most {herddb.spec.replicas}, or raise spec.replicas of {herddb.metadata.name}",
+        )
+
+
+def _preferred_leader_refusals(tablespace: Tablespace, herddb: HerdDBCluster | None) -> Iterator[Refusal]:
+    preferred, failback = tablespace.spec.preferred_leader, tablespace.spec.failback
+    if preferred is None and failback != "Never":
+        yield Refusal("spec.failback", failback, "no leader is preferred", "set spec.preferredLeader, or failback: Never")
+    if preferred is None or herddb is None:
+        return
+    nodes = [HerdDBNames(ObjectKey(herddb.metadata.namespace, herddb.metadata.name)).pod(number) for number in range(herddb.spec.replicas)]
+    if preferred not in nodes:
+        yield Refusal(
+            "spec.preferredLeader",
+            preferred,
+            f"it is no SQL node of the HerdDBCluster {herddb.metadata.name}",
+            f"name one of {', '.join(nodes)}",
         )
 
 

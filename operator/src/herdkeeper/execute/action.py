@@ -13,9 +13,10 @@ from herdkeeper.api.resource import Resource
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.herddb import UserCredentials
-from herdkeeper.execute import metadata, tablespace
+from herdkeeper.execute import metadata, sql_node, tablespace
 from herdkeeper.execute.bookie import BookieAdmin
 from herdkeeper.execute.kubernetes import KubernetesWriter, RefusedError
+from herdkeeper.execute.sql_node import NodeOrders
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.herddb import read_credentials
@@ -24,9 +25,11 @@ from herdkeeper.plan.action import (
     Action,
     AddToSecret,
     Annotate,
+    AnswerSwitchover,
     Apply,
     ChangeMembership,
     ChangeTablespaceRecord,
+    CheckpointFollower,
     Create,
     CreateTablespace,
     Delete,
@@ -41,6 +44,7 @@ from herdkeeper.plan.action import (
     SetBookieMode,
     SetFinalizer,
     SetRecoveryDelay,
+    WakeNodes,
 )
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.status.document import Failed, described
@@ -57,6 +61,7 @@ class Hands:
     world: World
     bookies: BookieAdmin
     may_act: Callable[[], bool]
+    orders: NodeOrders
 
 
 def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
@@ -72,9 +77,14 @@ def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
             hands.writer.event(resource, "ActionFailed", f"{message}: {error}", "Warning")
             return Failed(f"{message}: {error}")
         logger.info("done", action=message, reason=reason.value)
-        if not (isinstance(action, SetFinalizer) and not action.present and resource.metadata.deletion_timestamp is None):
+        if not isinstance(action, WakeNodes) and not _is_taken_back(resource, action):
             hands.writer.event(resource, reason.value, message, "Warning" if reason.needs_person else "Normal")
     return None
+
+
+def _is_taken_back(resource: Resource, action: Action) -> bool:
+    """A finalizer that goes before any deletion is no news."""
+    return isinstance(action, SetFinalizer) and not action.present and resource.metadata.deletion_timestamp is None
 
 
 def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901, PLR0912 - one line an action
@@ -111,6 +121,12 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             metadata.delete_znodes(ensembles.at(address), root)
         case ChangeTablespaceRecord(address):
             metadata.change_tablespace_record(ensembles.at(address), action)
+        case CheckpointFollower():
+            sql_node.checkpoint_follower(namespace, action, hands.world, hands.orders)
+        case WakeNodes():
+            sql_node.wake_nodes(namespace, action, hands.world, hands.orders)
+        case AnswerSwitchover():
+            hands.writer.answer_switchover(namespace, action)
         case DeleteLogs(address):
             metadata.delete_logs(ensembles.at(address), action)
         case CreateTablespace(database):

@@ -18,8 +18,10 @@ from urllib3 import Retry
 from herdkeeper.execute.action import Hands
 from herdkeeper.execute.bookie import HttpBookieAdmin
 from herdkeeper.execute.kubernetes import KubernetesWriter
+from herdkeeper.execute.sql_node import HttpNodeOrders
 from herdkeeper.handlers.health import HealthServer
 from herdkeeper.handlers.lease import Lease
+from herdkeeper.handlers.node_streams import NodeStreams
 from herdkeeper.handlers.queue import KeyQueue
 from herdkeeper.handlers.relisting import Relisting
 from herdkeeper.handlers.watches import watch
@@ -47,16 +49,18 @@ def run(settings: Settings) -> None:
         signal.signal(number, lambda *_: lease.give_up())
     world = World(KubernetesReader(dynamic), ensembles, HttpJsonReader())
     queue: KeyQueue[Key] = KeyQueue(together=disturbs_with)
-    workers = Workers(settings, Hands(KubernetesWriter(dynamic), world, HttpBookieAdmin(), lease.held), queue)
+    workers = Workers(settings, Hands(KubernetesWriter(dynamic), world, HttpBookieAdmin(), lease.held, HttpNodeOrders()), queue)
     health = HealthServer(settings.http_port, workers.trouble)
     health.start()
     if lease.acquire():
         LEADING.set(1)
         workers.start()
+        streams = NodeStreams(lambda key: queue.add(key, 0.0))
         relisting = Relisting(settings, world.kubernetes, queue)
         relisting.start()
-        watch(settings, queue)
+        watch(settings, queue, streams)
         relisting.stop()
+        streams.stop()
         if workers.stop():
             lease.release()
         else:

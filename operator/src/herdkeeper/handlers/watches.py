@@ -6,14 +6,17 @@ Only `on.event` is used: the others write annotations, and react to edges instea
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, cast
 
 import kopf
 
-from herdkeeper.api import KINDS
+from herdkeeper.api import KINDS, HerdDBCluster
 from herdkeeper.api.resource import GROUP, VERSION
 from herdkeeper.domain import names
-from herdkeeper.handlers.queue import KeyQueue
+from herdkeeper.domain.observed.objects import why_gone, why_leaving
+from herdkeeper.handlers.node_streams import NodeStreams
+from herdkeeper.handlers.queue import DEBOUNCE_SECONDS, KeyQueue
 from herdkeeper.handlers.references import References, owner_of
 from herdkeeper.reconcile import Key
 from herdkeeper.settings import Settings
@@ -31,7 +34,7 @@ OWNED = (
 """What tells by events. Secrets and rights are looked at by the resync: passwords do not belong into a watch's cache."""
 
 
-def registry_of(queue: KeyQueue[Key]) -> kopf.OperatorRegistry:
+def registry_of(queue: KeyQueue[Key], streams: NodeStreams) -> kopf.OperatorRegistry:
     """Handlers for our kinds and for the objects that we make."""
     registry = kopf.OperatorRegistry()
     kopf.on.login(registry=registry, id="login")(kopf.login_via_client)
@@ -54,18 +57,36 @@ def registry_of(queue: KeyQueue[Key]) -> kopf.OperatorRegistry:
         kopf.on.event(GROUP, VERSION, kind.PLURAL, registry=registry, id=f"watch-{kind.PLURAL}")(resource_event)
     for group, version, plural in OWNED:
         labels = {names.MANAGED_BY_LABEL: names.MANAGER}
-        kopf.on.event(group, version, plural, labels=labels, registry=registry, id=f"watch-{plural}")(owned_event)
+        handler = pod_event(queue, streams) if plural == "pods" else owned_event
+        kopf.on.event(group, version, plural, labels=labels, registry=registry, id=f"watch-{plural}")(handler)
     return registry
 
 
-def watch(settings: Settings, queue: KeyQueue[Key]) -> None:
+def pod_event(queue: KeyQueue[Key], streams: NodeStreams) -> Callable[..., None]:
+    """The handler of a pod's events."""
+
+    def handle(event: Any, body: Any, **_: Any) -> None:
+        owner = owner_of(body)
+        if owner is None:
+            return
+        over = event["type"] == "DELETED"
+        # What ends a leader's life is acted on at once: clients stand still until it is.
+        urgent = over or why_gone(body) is not None or why_leaving(body) is not None
+        queue.add(owner, 0.0 if urgent else DEBOUNCE_SECONDS)
+        if owner.kind == HerdDBCluster.KIND:
+            streams.pod(owner, body, over=over)
+
+    return handle
+
+
+def watch(settings: Settings, queue: KeyQueue[Key], streams: NodeStreams) -> None:
     """Watch until SIGTERM or SIGINT. Raises what makes watching impossible."""
     kopf_settings = kopf.OperatorSettings()
     kopf_settings.posting.enabled = False
     kopf_settings.execution.max_workers = 4
     asyncio.run(
         kopf.operator(
-            registry=registry_of(queue),
+            registry=registry_of(queue, streams),
             settings=kopf_settings,
             standalone=True,
             # kopf would ask the system for a user name, which a container's user has not

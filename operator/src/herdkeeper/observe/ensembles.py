@@ -47,11 +47,23 @@ class ChangedMeanwhileError(EnsembleError):
     """A compare-and-set found another version than the one that was read."""
 
 
+@dataclass(frozen=True)
+class Znode:
+    """`changed_at` is in seconds since 1970, by ZooKeeper's clock."""
+
+    data: bytes
+    version: int
+    changed_at: float
+
+
 class Ensemble(Protocol):
     """One ZooKeeper ensemble. Every method raises EnsembleError when it can't be reached."""
 
     def read(self, path: str) -> tuple[bytes, int] | None:
         """Data and version of a znode, None when there is none."""
+
+    def read_changed(self, path: str) -> Znode | None:
+        """The same with the time of the last change."""
 
     def children(self, path: str) -> tuple[str, ...] | None:
         """Sorted names of its children, None when there is no such znode."""
@@ -122,13 +134,19 @@ class KazooEnsemble:
     def read(self, path: str) -> tuple[bytes, int] | None:
         """See Ensemble."""
 
-        def get() -> tuple[bytes, int] | None:
+        found = self.read_changed(path)
+        return None if found is None else (found.data, found.version)
+
+    def read_changed(self, path: str) -> Znode | None:
+        """See Ensemble."""
+
+        def get() -> Znode | None:
             self._client.sync(path)
             try:
                 data, stat = self._client.get(path)
             except NoNodeError:
                 return None
-            return bytes(data), int(stat.version)
+            return Znode(bytes(data), int(stat.version), stat.mtime / 1000)
 
         return self._ask(path, get)
 

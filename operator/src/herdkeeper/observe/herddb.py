@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import secrets
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
@@ -10,15 +13,19 @@ from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, NodeTablespace, NodeView, UserCredentials
-from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.domain.observed.objects import Objects, why_gone
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
+from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.kubernetes import SECRETS, SHARED, WORKLOADS
 from herdkeeper.observe.world import World
 
 BOOKIES = (WORKLOADS[0], ("v1", "Pod"))
+MOST_READERS = 8
 
 
 def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
@@ -34,7 +41,10 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         root_parent=_exists(world, log, named.herd_root.rpartition("/")[0]),
         root=_exists(world, log, named.herd_root),
         credentials=read_credentials(cluster, world),
-        nodes=read_nodes(cluster, objects, world),
+        nodes=read_running_nodes(cluster, objects, world),
+        records=_records(world, log, named.herd_root),
+        tablespaces=_tablespaces(cluster, world),
+        now=time.time(),
         fresh_password=secrets.token_urlsafe(24),
         fresh_token=secrets.token_urlsafe(32),
         dependents=observe_dependents(cluster, Tablespace, world),
@@ -62,14 +72,36 @@ def read_credentials(cluster: HerdDBCluster, world: World) -> UserCredentials | 
     return UserCredentials(username, password)
 
 
+def read_token(cluster: HerdDBCluster, world: World) -> str | Unknown:
+    """The token that the nodes' HTTP port asks for."""
+    named = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    secret = named.users_secret if cluster.spec.credentials_secret_ref else named.generated_secret
+    values = world.kubernetes.secret(ObjectKey(cluster.metadata.namespace, secret))
+    token = (values or {}).get(names.TOKEN_KEY)
+    return token or Unknown(f"the Secret {secret} has no {names.TOKEN_KEY} yet")
+
+
 def read_nodes(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, NodeView | Unknown]:
     """What each Ready node says of its tablespaces (images/herddb, GET /tablespaces), by pod name."""
     named = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
-    return {
-        named.pod(number): read_node(world, f"http://{named.host(number)}:{names.HERDDB_HTTP_PORT}/tablespaces")
-        for number in range(cluster.spec.replicas)
-        if objects.pod_ready(named.pod(number))
-    }
+    ready = [number for number in range(cluster.spec.replicas) if objects.pod_ready(named.pod(number))]
+    return _read_numbers(named, ready, world)
+
+
+def _read_numbers(named: HerdDBNames, numbers: Sequence[int], world: World) -> dict[str, NodeView | Unknown]:
+    """All at the same time: one that is silent does not keep the others waiting."""
+    if not numbers:
+        return {}
+    urls = [f"http://{named.host(number)}:{names.HERDDB_HTTP_PORT}/tablespaces" for number in numbers]
+    with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(urls))) as readers:
+        return dict(zip(map(named.pod, numbers), readers.map(lambda url: read_node(world, url), urls), strict=True))
+
+
+def read_running_nodes(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, NodeView | Unknown]:
+    """The same of each node whose process has not ended as far as Kubernetes knows: a leader that is about to stop still serves."""
+    named = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    pods = {number: objects.get("Pod", named.pod(number)) for number in range(cluster.spec.replicas)}
+    return _read_numbers(named, [number for number, pod in pods.items() if why_gone(pod) is None], world)
 
 
 def read_node(world: World, url: str) -> NodeView | Unknown:
@@ -84,15 +116,42 @@ def read_node(world: World, url: str) -> NodeView | Unknown:
 
 
 def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
-    applied = entry.get("applied")
     return NodeTablespace(
         name=str(entry["name"]),
         uuid=str(entry["uuid"]),
         role=str(entry["role"]),
         ready=bool(entry["ready"]),
-        lsn=(int(applied["ledgerId"]), int(applied["entryId"])) if applied else None,
+        lsn=_lsn(entry.get("applied")),
         last_error=entry.get("lastError"),
+        checkpoint=_lsn(entry.get("checkpoint")),
+        recoverable=entry.get("recoverable"),
+        failed_checks=tuple(sorted(table for table, verdict in (entry.get("checks") or {}).items() if not verdict["pass"])),
     )
+
+
+def _lsn(position: dict[str, Any] | None) -> tuple[int, int] | None:
+    return (int(position["ledgerId"]), int(position["entryId"])) if position else None
+
+
+def _records(world: World, log: LogStore | None, root: str) -> dict[str, VersionedRecord] | Unknown:
+    """HerdDB's record of each tablespace, with the time of its last change."""
+    if log is None:
+        return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
+    try:
+        ensemble = world.ensembles.at(log.zookeeper_address)
+        found = {name: ensemble.read_changed(tablespace_path(root, name)) for name in ensemble.children(f"{root}/tableSpaces") or ()}
+        return {
+            name: VersionedRecord(decode_tablespace(znode.data), znode.version, znode.changed_at)
+            for name, znode in found.items()
+            if znode is not None
+        }
+    except (EnsembleError, MalformedDataError) as error:
+        return Unknown(str(error))
+
+
+def _tablespaces(cluster: HerdDBCluster, world: World) -> tuple[Tablespace, ...]:
+    found = world.kubernetes.resources(Tablespace, cluster.metadata.namespace)
+    return tuple(each for each in found if each.spec.herd_db_ref.name == cluster.metadata.name)
 
 
 def _exists(world: World, log: LogStore | None, path: str) -> bool | Unknown:

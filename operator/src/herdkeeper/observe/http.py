@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from typing import Any, Protocol
 
-from herdkeeper.domain.unknown import Unknown
+from herdkeeper.domain.unknown import NotListening, Unknown
 
 ANSWER_SECONDS = 3.0
 
@@ -28,5 +28,8 @@ class HttpJsonReader:
         try:
             with urllib.request.urlopen(url, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - the URLs are made here, all http
                 return json.load(answer)
-        except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+        except urllib.error.URLError as error:
+            kind = NotListening if isinstance(error.reason, ConnectionRefusedError) else Unknown
+            return kind(f"{url} did not answer: {error}")
+        except (http.client.HTTPException, OSError, ValueError) as error:
             return Unknown(f"{url} did not answer: {error}")

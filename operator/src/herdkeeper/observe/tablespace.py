@@ -9,7 +9,8 @@ from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
-from herdkeeper.domain.observed.tablespace import RecordAbsent, TablespaceObserved, VersionedRecord
+from herdkeeper.domain.observed.tablespace import TablespaceObserved
+from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_ledgers import ledgers_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path

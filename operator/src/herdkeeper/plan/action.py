@@ -174,6 +174,33 @@ class ChangeTablespaceRecord:
     record: TablespaceRecord
     version: int
     why: str
+    reason: Reason = Reason.REPLICAS_CHANGED
+
+
+@dataclass(frozen=True)
+class CheckpointFollower:
+    """Have a follower write its tables to its disk, so that it replays less when it becomes the leader. One that can't goes without."""
+
+    herddb: str
+    node: str
+    tablespace: str
+
+
+@dataclass(frozen=True)
+class WakeNodes:
+    """Have SQL nodes act on changed records at once. They notice by themselves too: one that does not answer is no error."""
+
+    herddb: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AnswerSwitchover:
+    """Take the request off a Tablespace, if that is still as it was read, and leave the answer."""
+
+    tablespace: str
+    resource_version: str
+    answer: str
 
 
 @dataclass(frozen=True)
@@ -215,6 +242,9 @@ Action = (
     | DeleteZnodes
     | CreateTablespace
     | ChangeTablespaceRecord
+    | CheckpointFollower
+    | WakeNodes
+    | AnswerSwitchover
     | DropTablespace
     | DeleteLogs
 )

@@ -20,7 +20,8 @@ from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMet
 from herdkeeper.domain.observed.dependents import Dependents
 from herdkeeper.domain.observed.herddb import HerdDBObserved
 from herdkeeper.domain.observed.objects import Objects
-from herdkeeper.domain.observed.tablespace import RecordAbsent, TablespaceObserved, VersionedRecord
+from herdkeeper.domain.observed.tablespace import TablespaceObserved
+from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import assert_never
+
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.build.herddb import build_herddb, build_herddb_secret, token_data
-from herdkeeper.build.log_store import log_store
+from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain.conditions import is_ready_resource
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Action, AddToSecret, Create, EnsureZnode, Plan, Wait
+from herdkeeper.plan.action import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, Wait
+from herdkeeper.plan.default_tablespace import plan_default_tablespace
 from herdkeeper.plan.intent import settle
+from herdkeeper.plan.leaders import plan_leaders
+from herdkeeper.plan.restart import Relieve, next_restart
 from herdkeeper.plan.rolling import Gate, roll
 
 ADMINISTRATOR = "herdkeeper"
@@ -23,6 +28,12 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     log = log_store(seen.bookkeeper)
     if log is None:
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has no bookies yet")
+    leaders = plan_leaders(cluster, seen, log, _why_no_ledger_can_open(cluster, seen.bookkeeper), {})
+    # Nothing else comes between a leader that is lost and the next one.
+    return leaders if leaders.actions else _plan_objects(cluster, seen, log, leaders)
+
+
+def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan) -> Plan:
     if isinstance(seen.credentials, CredentialsMissing):
         return Plan.waiting(seen.credentials.reason, seen.credentials.why)
     if isinstance(seen.root_parent, Unknown):
@@ -39,12 +50,39 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     *others, stateful_set = build_herddb(cluster, log, secret)
     actions += settle(others, seen.objects)
     pods = [named.pod(number) for number in range(cluster.spec.replicas)]
-    step = roll(stateful_set, seen.objects, pods, Gate(_why_not_disturb(seen)))
+    gate = Gate(_why_not_disturb(seen))
+    step = roll(stateful_set, seen.objects, pods, gate)
     if isinstance(step, Wait):
         return Plan(tuple(actions), step, 10)
     if step is not None:
         actions.append(step)
-    return Plan(tuple(actions), look_again_seconds=None if all(map(seen.objects.pod_ready, pods)) else 5)
+    if actions:
+        return Plan(tuple(actions), leaders.wait, leaders.look_again_seconds or _soon(seen, pods))
+    return _plan_nodes(cluster, seen, log, leaders)
+
+
+def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan) -> Plan:
+    """What the nodes themselves need once their objects are as intended."""
+    named = _names(cluster)
+    pods = [named.pod(number) for number in range(cluster.spec.replicas)]
+    restart = next_restart(named.stateful_set, seen, pods, Gate(_why_not_disturb(seen)))
+    match restart:
+        case Delete():
+            return Plan((restart,), look_again_seconds=2)
+        case Relieve(node):
+            leave = {node: "it is restarted with its new template"}
+            return plan_leaders(cluster, seen, log, _why_no_ledger_can_open(cluster, seen.bookkeeper), leave)
+        case Wait():
+            return Plan((), restart, 3)
+        case None:
+            changes = plan_default_tablespace(cluster, seen, log)
+            return Plan(changes, leaders.wait, leaders.look_again_seconds or (1.0 if changes else _soon(seen, pods)))
+        case _:
+            assert_never(restart)
+
+
+def _soon(seen: HerdDBObserved, pods: list[str]) -> float | None:
+    return None if all(map(seen.objects.pod_ready, pods)) else 5.0
 
 
 def _why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> str | None:

@@ -12,7 +12,8 @@ from herdkeeper.domain import names
 from herdkeeper.domain.conditions import is_ready_resource, why_not_ready
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.herddb import NodeTablespace
-from herdkeeper.domain.observed.tablespace import RecordAbsent, TablespaceObserved, VersionedRecord
+from herdkeeper.domain.observed.tablespace import TablespaceObserved
+from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path

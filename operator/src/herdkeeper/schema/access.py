@@ -80,7 +80,9 @@ ACCESS: tuple[AccessRule, ...] = (
         (*APPLY_UNWATCHED, "delete"),
         "SQL credentials: generated, or the user's, from which the users file is made",
     ),
-    AccessRule(Scope.WATCHED, "", ("pods",), READ, "readiness of members, and what blocks them"),
+    AccessRule(
+        Scope.WATCHED, "", ("pods",), (*READ, "delete"), "readiness of members, and what blocks them; SQL nodes are restarted one by one"
+    ),
     AccessRule(Scope.WATCHED, "", ("events",), ("create",), "what was done, beside the resource"),
     AccessRule(Scope.WATCHED, "rbac.authorization.k8s.io", ("roles", "rolebindings"), APPLY_UNWATCHED, "the Role of a Spark driver"),
     *EXECUTOR_RULES,

@@ -13,9 +13,11 @@ from herdkeeper.plan.action import (
     Action,
     AddToSecret,
     Annotate,
+    AnswerSwitchover,
     Apply,
     ChangeMembership,
     ChangeTablespaceRecord,
+    CheckpointFollower,
     Create,
     CreateTablespace,
     Delete,
@@ -30,6 +32,7 @@ from herdkeeper.plan.action import (
     SetBookieMode,
     SetFinalizer,
     SetRecoveryDelay,
+    WakeNodes,
 )
 from herdkeeper.status.summary import Health, Summary
 
@@ -159,8 +162,14 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.DELETING, f"Deleting {root} in ZooKeeper"
         case CreateTablespace(_, _, name, leader, _):
             return Reason.TABLESPACE_CREATED, f"Creating tablespace {name}, led by {leader}"
-        case ChangeTablespaceRecord(_, _, record, _, why):
-            return Reason.REPLICAS_CHANGED, f"Changing tablespace {record.name}: {why}"
+        case ChangeTablespaceRecord(_, _, record, _, why, reason):
+            return reason, f"Changing tablespace {record.name}: {why}"
+        case CheckpointFollower(_, node, tablespace):
+            return Reason.LEADER_MOVED, f"Having {node} write tablespace {tablespace} to its disk"
+        case WakeNodes(_, nodes):
+            return Reason.LEADER_MOVED, f"Having {' and '.join(nodes)} look at their tablespaces"
+        case AnswerSwitchover(tablespace, _, answer):
+            return Reason.SWITCHOVER_ANSWERED, f"Answering the switchover of {tablespace}: {answer}"
         case DropTablespace(_, _, name):
             return Reason.DELETING, f"Dropping tablespace {name}"
         case DeleteLogs(_, _, _, uuids):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from herdkeeper.api import Tablespace
-from herdkeeper.domain.observed.tablespace import TablespaceObserved, VersionedRecord
+from herdkeeper.domain import names
+from herdkeeper.domain.observed.tablespace import TablespaceObserved
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
@@ -16,7 +18,8 @@ from herdkeeper.status.summary import Health, Summary
 def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Summary:
     """Ready when its leader leads, and as many copies as declared are settled in their roles."""
     before = tablespace.status.uuid if tablespace.status is not None else None
-    fields: dict[str, Any] = {"tablespaceName": tablespace.sql_name, "uuid": before}
+    answer = tablespace.metadata.annotations.get(names.SWITCHOVER_ANSWER_ANNOTATION)
+    fields: dict[str, Any] = {"tablespaceName": tablespace.sql_name, "uuid": before, "lastSwitchover": answer}
     if not isinstance(seen.record, VersionedRecord):
         if isinstance(seen.record, Unknown):
             return Summary(Health("Unknown", Reason.UNREADABLE, seen.record.why), fields)

@@ -6,17 +6,23 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from herdkeeper.api import BookKeeperCluster
+from herdkeeper.api import BookKeeperCluster, Tablespace
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.dependents import NOBODY, Dependents
 from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 
 
 @dataclass(frozen=True)
 class NodeTablespace:
-    """What a SQL node says of one tablespace. `role`: leader, follower, booting, failed or stopped. The LSN is (ledger id, entry id)."""
+    """What a SQL node says of one tablespace. `role`: leader, follower, booting, failed or stopped. LSNs are (ledger id, entry id).
+
+    `lsn` is the last applied entry; `checkpoint` is up to where the tables are on the node's own disk, `recoverable` whether the log still
+    has what follows (None: it was not told). `failed_checks` are the tables of which HerdDB's consistency check found other rows than the
+    leader's.
+    """
 
     name: str
     uuid: str
@@ -24,6 +30,9 @@ class NodeTablespace:
     ready: bool
     lsn: tuple[int, int] | None
     last_error: str | None
+    checkpoint: tuple[int, int] | None = None
+    recoverable: bool | None = None
+    failed_checks: tuple[str, ...] = ()
 
 
 NodeView = tuple[NodeTablespace, ...]
@@ -52,6 +61,7 @@ class HerdDBObserved:
 
     `bookkeeper` is the BookKeeperCluster that it refers to, None while there is none. `root_parent` and `root` tell whether the znode above
     the cluster's root, and the root, exist. `fresh_password` and `fresh_token` are random: for a Secret that has yet to get them.
+    `records` are HerdDB's records by tablespace, `tablespaces` the resources that refer to it; `now` is in seconds since 1970.
     `dependents` are the Tablespaces that refer to it. `bookies` are the StatefulSets and pods of the BookKeeperCluster.
     """
 
@@ -63,6 +73,9 @@ class HerdDBObserved:
     nodes: Mapping[str, NodeView | Unknown]
     fresh_password: str = field(repr=False)
     fresh_token: str = field(repr=False)
+    records: Mapping[str, VersionedRecord] | Unknown = field(default_factory=dict)
+    tablespaces: tuple[Tablespace, ...] = ()
+    now: float = 0.0
     dependents: Dependents = NOBODY
     bookies: Objects = field(default_factory=lambda: Objects({}))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,36 @@ def annotation(item: Json, name: str) -> str | None:
     """An annotation's value, None when it is not there."""
     value = (item["metadata"].get("annotations") or {}).get(name)
     return None if value is None else str(value)
+
+
+def why_gone(pod: Json | None) -> str | None:
+    """Why the process of a pod has ended or never began, as Kubernetes tells it; None when it runs as far as is known."""
+    if pod is None:
+        return "its pod is gone"
+    status = pod.get("status", {})
+    if status.get("phase") in ("Failed", "Succeeded"):
+        return f"its pod has ended ({status.get('reason') or status['phase']})"
+    for container in status.get("containerStatuses") or []:
+        state = container.get("state", {})
+        if "terminated" in state:
+            ended = state["terminated"]
+            return f"its container has ended ({ended.get('reason', 'Error')}, exit code {ended.get('exitCode')})"
+        if "waiting" in state:
+            return f"its container does not run ({state['waiting'].get('reason', 'waiting')})"
+    return None
+
+
+def why_leaving(pod: Json | None) -> str | None:
+    """Why a pod that may still serve is about to stop; None when it is not."""
+    return "its pod is being deleted" if pod is not None and pod["metadata"].get("deletionTimestamp") else None
+
+
+def running_since(pod: Json | None) -> float | None:
+    """When a pod's container was started, in seconds since 1970; None when Kubernetes does not say."""
+    for container in (pod or {}).get("status", {}).get("containerStatuses") or []:
+        if started := container.get("state", {}).get("running", {}).get("startedAt"):
+            return datetime.datetime.fromisoformat(started).timestamp()
+    return None
 
 
 def pod_trouble(pod: Json | None) -> str:

@@ -7,21 +7,8 @@ from dataclasses import dataclass
 
 from herdkeeper.api import HerdDBCluster, Tablespace
 from herdkeeper.domain.observed.herddb import NodeView
+from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-
-
-@dataclass(frozen=True)
-class RecordAbsent:
-    """HerdDB has no tablespace of this name."""
-
-
-@dataclass(frozen=True)
-class VersionedRecord:
-    """HerdDB's record and the version of its znode, which a compare-and-set needs."""
-
-    record: TablespaceRecord
-    version: int
 
 
 @dataclass(frozen=True)

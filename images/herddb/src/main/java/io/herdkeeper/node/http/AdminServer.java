@@ -50,6 +50,7 @@ public final class AdminServer {
             return thread;
         }));
         server.createContext("/", this::handle);
+        server.createContext("/alive", new AliveStream());
     }
 
     public void start() {

@@ -25,6 +25,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
@@ -190,6 +191,14 @@ class TwoNodesTest {
         assertEquals(0, warmer.warm());
         assertEquals(0, new PlannerWarmer(leader.server()).warm(), "a leader's planner is warm by its own work");
         assertEquals(0, follower.tablespace("app").at("/rows/warm").asInt());
+    }
+
+    @Test
+    void aStreamTellsEachSecondThatTheProcessLives() throws Exception {
+        URI uri = URI.create("http://127.0.0.1:" + leader.http().port() + "/alive");
+        try (Stream<String> lines = HTTP.send(HttpRequest.newBuilder(uri).build(), BodyHandlers.ofLines()).body()) {
+            assertEquals(List.of("alive", "alive"), lines.limit(2).toList());
+        }
     }
 
     private static CompletableFuture<HttpResponse<String>> digest(String tablespace, LogSequenceNumber target) {

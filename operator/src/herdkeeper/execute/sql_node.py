@@ -1,0 +1,71 @@
+"""Orders to SQL nodes over their HTTP port, with the token of the cluster's Secret (images/herddb, README)."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import urllib.error
+import urllib.request
+from typing import Any, Protocol
+
+import structlog
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.domain.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.observe.herddb import read_token
+from herdkeeper.observe.world import World
+from herdkeeper.plan.action import CheckpointFollower, WakeNodes
+
+WAKE_SECONDS = 1.0
+CHECKPOINT_SECONDS = 10.0
+
+logger = structlog.get_logger()
+
+
+class NodeOrders(Protocol):
+    """Sends orders by HTTP."""
+
+    def post(self, url: str, token: str, timeout_seconds: float) -> Any | Unknown:
+        """The decoded answer; Unknown when there is none, or no success, with what the node said."""
+
+
+class HttpNodeOrders:
+    """NodeOrders through the network."""
+
+    def post(self, url: str, token: str, timeout_seconds: float) -> Any | Unknown:
+        """See NodeOrders."""
+        request = urllib.request.Request(url, method="POST", headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - all http
+        try:
+            with urllib.request.urlopen(request, timeout=timeout_seconds) as answer:  # noqa: S310 - as above
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            return Unknown(f"{url} answered {error.code}: {error.read(500).decode(errors='replace')}")
+        except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+            return Unknown(f"{url} did not answer: {error}")
+
+
+def order(database: ObjectKey, node: str, path: str, world: World, orders: NodeOrders, *, seconds: float) -> Any | Unknown:  # noqa: PLR0913
+    """One order to one node of the HerdDBCluster, e.g. `/activator/wake`. Unknown when it was not done, with the reason."""
+    cluster = world.kubernetes.readable(HerdDBCluster, database)
+    token = read_token(cluster, world) if cluster is not None else Unknown(f"there is no HerdDBCluster {database.name}")
+    if isinstance(token, Unknown):
+        return token
+    named = HerdDBNames(database)
+    return orders.post(f"http://{node}.{named.nodes_service}.{database.namespace}.svc:{HERDDB_HTTP_PORT}{path}", token, seconds)
+
+
+def wake_nodes(namespace: str, action: WakeNodes, world: World, orders: NodeOrders) -> None:
+    """See WakeNodes."""
+    for node in action.nodes:
+        answer = order(ObjectKey(namespace, action.herddb), node, "/activator/wake", world, orders, seconds=WAKE_SECONDS)
+        if isinstance(answer, Unknown):
+            logger.info("not woken", node=node, why=answer.why)
+
+
+def checkpoint_follower(namespace: str, action: CheckpointFollower, world: World, orders: NodeOrders) -> None:
+    """See CheckpointFollower."""
+    path = f"/tablespaces/{action.tablespace}/checkpoint"
+    answer = order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=CHECKPOINT_SECONDS)
+    if isinstance(answer, Unknown):
+        logger.info("not checkpointed", node=action.node, tablespace=action.tablespace, why=answer.why)

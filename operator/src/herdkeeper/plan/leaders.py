@@ -1,0 +1,115 @@
+"""The leaders of all tablespaces of a HerdDBCluster: what plan/leadership.py decides for each, as actions.
+
+Only the cluster's own key moves leaders; a Tablespace asks, by its annotation or its preference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from herdkeeper.api import HerdDBCluster, Tablespace
+from herdkeeper.build.log_store import LogStore
+from herdkeeper.domain import names
+from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.domain.observed.herddb import HerdDBObserved
+from herdkeeper.domain.observed.objects import running_since, why_gone, why_leaving
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
+from herdkeeper.plan.action import Action, AnswerSwitchover, ChangeTablespaceRecord, CheckpointFollower, Plan, WakeNodes
+from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide
+
+SOON_SECONDS = 1.0
+
+
+def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, no_writing: str | None, leave: Mapping[str, str]) -> Plan:
+    """The moves that are due, the answers to requests, and why a leader that should be left is not.
+
+    `no_writing` is why no new leader could write now; `leave` are the nodes that shall lead nothing, each with the reason.
+    """
+    if isinstance(seen.records, Unknown):
+        return Plan()
+    actions: list[Action] = []
+    blocked: list[str] = []
+    settled = True
+    for name, found in sorted(seen.records.items()):
+        tablespace = resource_of(seen, name)
+        decision = decide(_situation(cluster, seen, found, no_writing, leave))
+        actions += _actions(cluster, found, decision, log)
+        actions += _answer(tablespace, decision)
+        settled = settled and not (isinstance(decision, Keep) and not decision.settled)
+        if isinstance(decision, Blocked):
+            blocked.append(f"{name}: {decision.why}")
+    if blocked:
+        waiting = Plan.waiting(Reason.NO_LEADER, ". ".join(blocked), SOON_SECONDS)
+        return replace(waiting, actions=tuple(actions))
+    return Plan(tuple(actions), look_again_seconds=SOON_SECONDS if actions or not settled else None)
+
+
+def resource_of(seen: HerdDBObserved, name: str) -> Tablespace | None:
+    """The resource that declares a tablespace; the oldest, as validation has it. None when there is none, or it shall be left alone."""
+    mine = [each for each in seen.tablespaces if each.sql_name == name]
+    first = min(mine, key=lambda each: (each.metadata.creation_timestamp, each.metadata.name), default=None)
+    paused = first is not None and first.metadata.annotations.get(names.PAUSED_ANNOTATION) == "true"
+    return None if paused else first
+
+
+def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord, leave: Mapping[str, str]) -> dict[str, Node]:
+    """What is known of each node of the cluster, with regard to one tablespace."""
+    named = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    found = {}
+    for name in map(named.pod, range(cluster.spec.replicas)):
+        pod = seen.objects.get("Pod", name)
+        view = seen.nodes.get(name, Unknown("it was not asked"))
+        copy = view if isinstance(view, Unknown) else next((each for each in view if each.name == record.name), None)
+        leaves = leave.get(name) if len(record.replicas) > 1 else None  # what only it has can't be led elsewhere
+        found[name] = Node(why_gone(pod), why_leaving(pod) or leaves, copy, running_since(pod))
+    return found
+
+
+def _situation(
+    cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, no_writing: str | None, leave: Mapping[str, str]
+) -> Situation:
+    tablespace = resource_of(seen, found.record.name)
+    spec = tablespace.spec if tablespace is not None else None
+    return Situation(
+        record=found.record,
+        nodes=nodes_of(cluster, seen, found.record, leave),
+        no_writing=no_writing,
+        changed_at=found.changed_at,
+        now=seen.now,
+        requested=tablespace.metadata.annotations.get(names.SWITCHOVER_ANNOTATION) if tablespace is not None else None,
+        preferred=spec.preferred_leader if spec is not None and spec.failback == "WhenHealthy" else None,
+    )
+
+
+def _actions(cluster: HerdDBCluster, found: VersionedRecord, decision: Decision, log: LogStore) -> tuple[Action, ...]:
+    if not isinstance(decision, Move):
+        return ()
+    record, database = found.record, cluster.metadata.name
+    root = names.herd_root(ObjectKey(cluster.metadata.namespace, database))
+    moved = replace(record, leader=decision.to)
+    path = tablespace_path(root, record.name)
+    why = f"led by {decision.to}, since {decision.why}"
+    change = ChangeTablespaceRecord(log.zookeeper_address, path, moved, found.version, why, Reason.LEADER_MOVED)
+    first = (CheckpointFollower(database, decision.to, record.name),) if decision.checkpoint_first else ()
+    return (*first, change, WakeNodes(database, (decision.to,)))
+
+
+def _answer(tablespace: Tablespace | None, decision: Decision) -> tuple[Action, ...]:
+    """A request is answered once: by what was done, by what is so already, or by why not."""
+    if tablespace is None or names.SWITCHOVER_ANNOTATION not in tablespace.metadata.annotations:
+        return ()
+    match decision:
+        case Move(to, why):
+            asked = tablespace.metadata.annotations[names.SWITCHOVER_ANNOTATION]
+            answer = f"{'done' if to == asked else 'overtaken'}: led by {to}, since {why}"
+        case Keep(why):
+            answer = f"done: {why}"
+        case Refused(why):
+            answer = f"refused: {why}"
+        case Blocked(why):
+            answer = f"refused: {why}"
+    return (AnswerSwitchover(tablespace.metadata.name, tablespace.metadata.resource_version, answer),)

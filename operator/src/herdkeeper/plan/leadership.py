@@ -1,0 +1,231 @@
+"""Who shall lead a tablespace: what is known of its replicas -> keep its leader, move it, wait, or refuse what was asked.
+
+A move is safe whatever the old leader believes: the new one fences its ledgers before it writes. So the question is never whether a move
+could lose a row, but whether it helps: a leader is left only for a replica that can lead at once, and not while nobody could write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.unknown import NotListening, Unknown
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+
+PAUSE_SECONDS = 5.0
+"""After a change of the record nobody is failed over again: the new leader boots meanwhile, and two that crash don't pass it to and fro."""
+HEALTHY_SECONDS = 60.0
+"""A preferred leader gets the leadership back when the record was left alone for so long."""
+FAR_BEHIND = 10_000
+"""Entries that a follower may lack when it is to take over from a leader that serves."""
+MUCH_TO_REPLAY = 500
+"""Entries since the last local checkpoint, from which on a follower checkpoints before it takes over from a leader that serves."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """What is known of one replica's node. `gone`: why its process has ended, `leaving`: why it is about to; None when neither.
+
+    `copy` is what it says of the tablespace, None when it does not hold it. `running_since` is in seconds since 1970.
+    """
+
+    gone: str | None = None
+    leaving: str | None = None
+    copy: NodeTablespace | Unknown | None = None
+    running_since: float | None = None
+
+
+@dataclass(frozen=True)
+class Situation:
+    """One tablespace. `no_writing`: why no new leader could write now, None when one could. `changed_at` and `now` are in seconds since
+    1970.
+
+    `requested` is the node that a person wants to lead now, `preferred` the one that shall lead when it is healthy.
+    """
+
+    record: TablespaceRecord
+    nodes: Mapping[str, Node]
+    no_writing: str | None
+    changed_at: float | None
+    now: float
+    requested: str | None = None
+    preferred: str | None = None
+
+
+@dataclass(frozen=True)
+class Keep:
+    """The leader stays. `settled`: it leads; else it is looked at again soon."""
+
+    why: str
+    settled: bool = True
+
+
+@dataclass(frozen=True)
+class Move:
+    """`to` shall lead. `checkpoint_first`: the leader still serves, and `to` has much to replay."""
+
+    to: str
+    why: str
+    checkpoint_first: bool = False
+
+
+@dataclass(frozen=True)
+class Blocked:
+    """The leader should be left, and can't be yet."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What was requested is not done; the request is over."""
+
+    why: str
+
+
+Decision = Keep | Move | Blocked | Refused
+
+
+def decide(seen: Situation) -> Decision:
+    """What to do now."""
+    leader = seen.nodes.get(seen.record.leader, Node(gone="it is no node of this cluster"))
+    gone = _why_gone(leader, seen)
+    if gone is not None:
+        return _fail_over(seen, gone)
+    if leader.leaving is not None:
+        return _leave(seen, leader.leaving)
+    if seen.requested is not None:
+        return _switch_over(seen, seen.requested)
+    if trouble := _why_not_leading(leader, seen.record):
+        return Keep(f"{seen.record.leader} {trouble}: whether it lives is for HerdDB's own failover to find out", settled=False)
+    return _fail_back(seen)
+
+
+def cannot_lead(node: Node, record: TablespaceRecord) -> str | None:
+    """Why a replica can't become the leader now; None when it can."""
+    copy = node.copy
+    if stops := node.gone or node.leaving:
+        return stops
+    if isinstance(copy, Unknown):
+        return f"it does not answer ({copy.why})"
+    if copy is None or copy.uuid != record.uuid:
+        return "it does not hold the tablespace"
+    return _why_not_promotable(copy)
+
+
+def _why_not_promotable(copy: NodeTablespace) -> str | None:
+    if copy.role != "follower" or not copy.ready:
+        return f"it is {copy.role}" if copy.role != "follower" else "it is not settled"
+    if copy.failed_checks:
+        return f"its rows of {', '.join(copy.failed_checks)} differ from the leader's"
+    if copy.recoverable is None:
+        return "it does not tell whether its disk and the log suffice"
+    return None if copy.recoverable else "the log no longer has what its disk lacks"
+
+
+def _why_gone(leader: Node, seen: Situation) -> str | None:
+    """Why the leader is not there any more, by signs that can't be mistaken for slowness."""
+    if leader.gone is not None:
+        return leader.gone
+    if isinstance(leader.copy, NotListening):
+        return "its process does not listen"
+    booting = isinstance(leader.copy, NodeTablespace) and leader.copy.role == "booting"
+    if booting and leader.running_since is not None and seen.changed_at is not None and leader.running_since > seen.changed_at:
+        return "its process has started anew"
+    return None
+
+
+def _why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:
+    copy = leader.copy
+    if isinstance(copy, Unknown):
+        return f"does not answer ({copy.why})"
+    if copy is None or copy.uuid != record.uuid:
+        return "does not hold the tablespace yet"
+    return None if copy.role == "leader" else f"is {copy.role}"
+
+
+def _fail_over(seen: Situation, why: str) -> Decision:
+    lost = f"{seen.record.leader} can't lead any more ({why})"
+    if seen.no_writing is not None:
+        return Blocked(f"{lost}, and nobody else could: {seen.no_writing}")
+    if seen.changed_at is not None and 0 <= seen.now - seen.changed_at < PAUSE_SECONDS:
+        return Blocked(f"{lost}, but it was changed {seen.now - seen.changed_at:.0f} s ago: looked at again after {PAUSE_SECONDS:.0f} s")
+    best = _best(seen)
+    return Move(best, lost) if best is not None else Blocked(f"{lost}, and no other replica can: {_why_none(seen)}")
+
+
+def _leave(seen: Situation, why: str) -> Decision:
+    leaves = f"{seen.record.leader} shall not lead any more ({why})"
+    if seen.no_writing is not None:
+        return Blocked(f"{leaves}, but it stays: {seen.no_writing}")
+    best = _best(seen)
+    if best is None:
+        return Blocked(f"{leaves}, and no other replica can: {_why_none(seen)}")
+    return Move(best, leaves, _much_to_replay(seen.nodes[best]))
+
+
+def _switch_over(seen: Situation, target: str) -> Decision:
+    if target == seen.record.leader:
+        return Keep(f"{target} leads already")
+    if target not in seen.record.replicas or target not in seen.nodes:
+        return Refused(f"{target} holds no replica; replicas are on {', '.join(sorted(seen.record.replicas))}")
+    if trouble := _why_not_leading(seen.nodes[seen.record.leader], seen.record):
+        return Refused(f"there is nobody to take over from: {seen.record.leader} {trouble}")
+    if why := cannot_lead(seen.nodes[target], seen.record) or _behind(seen, target) or seen.no_writing:
+        return Refused(f"{target} can't lead now: {why}")
+    return Move(target, f"{target} was asked for", _much_to_replay(seen.nodes[target]))
+
+
+def _fail_back(seen: Situation) -> Decision:
+    leads = f"{seen.record.leader} leads"
+    target = seen.preferred
+    if target is None or target == seen.record.leader:
+        return Keep(leads)
+    if target not in seen.record.replicas or target not in seen.nodes:
+        return Keep(f"{leads}; the preferred {target} holds no replica")
+    if why := cannot_lead(seen.nodes[target], seen.record) or _behind(seen, target) or seen.no_writing:
+        return Keep(f"{leads}; the preferred {target} can't: {why}")
+    if seen.changed_at is None or seen.now - seen.changed_at < HEALTHY_SECONDS:
+        return Keep(f"{leads}; the preferred {target} gets it back {HEALTHY_SECONDS:.0f} s after the last change")
+    return Move(target, f"{target} is preferred and healthy", _much_to_replay(seen.nodes[target]))
+
+
+def _best(seen: Situation) -> str | None:
+    """The replica that has the least to replay; the first by name among equals, so that the choice is the same each time."""
+    able = [name for name in sorted(seen.record.replicas) if name != seen.record.leader and _why_not(seen, name) is None]
+    return max(able, key=lambda name: _progress(seen.nodes[name]), default=None)
+
+
+def _progress(node: Node) -> tuple[tuple[int, int], tuple[int, int]]:
+    """A boot begins at the local checkpoint, whatever was applied in memory; the rest of the log is the same for all."""
+    copy = node.copy
+    if not isinstance(copy, NodeTablespace):
+        return (-1, -1), (-1, -1)
+    return copy.checkpoint or (-1, -1), copy.lsn or (-1, -1)
+
+
+def _why_not(seen: Situation, name: str) -> str | None:
+    return cannot_lead(seen.nodes[name], seen.record) if name in seen.nodes else "it is no node of this cluster"
+
+
+def _why_none(seen: Situation) -> str:
+    others = [name for name in sorted(seen.record.replicas) if name != seen.record.leader]
+    return "; ".join(f"{name}: {_why_not(seen, name)}" for name in others) or "there is none"
+
+
+def _behind(seen: Situation, target: str) -> str | None:
+    """Why a follower is too far behind a leader that serves; None when it is not."""
+    leader, follower = seen.nodes[seen.record.leader].copy, seen.nodes[target].copy
+    if not isinstance(leader, NodeTablespace) or not isinstance(follower, NodeTablespace) or leader.lsn is None or follower.lsn is None:
+        return "how far behind it is can't be told"
+    if follower.lsn[0] < leader.lsn[0] and leader.lsn[1] > FAR_BEHIND:
+        return f"it is at {follower.lsn} and the leader at {leader.lsn}"
+    if follower.lsn[0] == leader.lsn[0] and leader.lsn[1] - follower.lsn[1] > FAR_BEHIND:
+        return f"it is {leader.lsn[1] - follower.lsn[1]} entries behind"
+    return None
+
+
+def _much_to_replay(node: Node) -> bool:
+    checkpoint, applied = _progress(node)
+    return checkpoint[0] != applied[0] or applied[1] - checkpoint[1] > MUCH_TO_REPLAY

@@ -1,0 +1,213 @@
+"""Leaders are moved on the real API server: when their pod goes, when somebody asks, and before their node is restarted."""
+
+from __future__ import annotations
+
+import base64
+
+import pytest
+from kubernetes.dynamic import DynamicClient
+from stage import MERGE_PATCH, ZOOKEEPER_ADDRESS, Stage, nothing_written
+
+from herdkeeper.domain import names
+from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
+from herdkeeper.reconcile import Outcome
+
+HERDDB, TABLESPACE = "HerdDBCluster", "Tablespace"
+NODES = ("db-herddb-0", "db-herddb-1")
+RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 10_000)
+
+
+class OperatorKilledError(Exception):
+    """The process ends here."""
+
+
+@pytest.fixture
+def stage(dynamic: DynamicClient, namespace: str) -> Stage:
+    """A HerdDBCluster db of two serving nodes, and a Tablespace flights that the first one leads."""
+    made = Stage(dynamic, namespace)
+    made.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3})
+    ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "serves", "observedGeneration": 1}
+    status = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{namespace}/bk/ledgers", "readyBookies": 3}
+    made.set_status("BookKeeperCluster", "bk", {**status, "conditions": [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}]})
+    made.declare(HERDDB, "db", {"bookKeeperRef": {"name": "bk"}, "replicas": 2})
+    made.settle(HERDDB, "db")
+    for number in range(2):
+        made.serve("db-herddb", number)
+    made.ensemble.put(record_path(made), encode_tablespace(RECORD))
+    made.nodes.herddb_holds(named(made), "flights", "a-uuid", ("leader", "follower"))
+    made.nodes.tokens.add(base64.b64decode(made.found("Secret", "db-herddb-credentials")["data"]["token"]).decode())
+    made.declare(TABLESPACE, "flights", {"herdDBRef": {"name": "db"}})
+    made.settle(HERDDB, "db")
+    return made
+
+
+def named(stage: Stage) -> HerdDBNames:
+    return HerdDBNames(ObjectKey(stage.namespace, "db"))
+
+
+def record_path(stage: Stage) -> str:
+    return tablespace_path(named(stage).herd_root, "flights")
+
+
+def leader(stage: Stage) -> str:
+    found = stage.ensemble.read(record_path(stage))
+    assert found is not None
+    return decode_tablespace(found[0]).leader
+
+
+def ask(stage: Stage, node: str) -> None:
+    stage.patch(TABLESPACE, "flights", {"metadata": {"annotations": {names.SWITCHOVER_ANNOTATION: node}}})
+
+
+def woken(stage: Stage) -> list[str]:
+    return [url.removeprefix("http://").partition(".")[0] for url in stage.nodes.orders if url.endswith("/activator/wake")]
+
+
+def test_a_settled_database_gets_no_write(stage: Stage) -> None:
+    with nothing_written(stage):
+        stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[0]
+
+
+def test_the_leadership_of_a_deleted_pod_is_moved_by_one_reconcile(stage: Stage) -> None:
+    stage.delete("Pod", NODES[0])
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[1]
+    assert woken(stage) == [NODES[1]]
+    (told,) = [event["message"] for event in stage.events("db") if event["reason"] == "LeaderMoved"]
+    assert f"led by {NODES[1]}, since {NODES[0]} can't lead any more (its pod is gone)" in told
+
+
+def test_a_leader_is_left_while_its_pod_still_stops(stage: Stage) -> None:
+    stage.patch("Pod", NODES[0], {"metadata": {"finalizers": ["herdkeeper.io/still-stopping"]}})
+    stage.delete("Pod", NODES[0])
+    assert stage.found("Pod", NODES[0])["metadata"]["deletionTimestamp"]
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[1]
+
+
+def test_a_killed_leader_is_left_before_kubernetes_knows(stage: Stage) -> None:
+    stage.nodes.herddb_is_gone(named(stage), 0)
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[1]
+
+
+def test_nothing_is_moved_while_zookeeper_is_silent(stage: Stage) -> None:
+    stage.delete("Pod", NODES[0])
+    stage.ensemble.silent = True
+    stage.reconcile(HERDDB, "db")
+    stage.ensemble.silent = False
+    assert leader(stage) == NODES[0]
+
+
+def test_nothing_is_moved_while_no_ledger_can_be_opened(stage: Stage) -> None:
+    stage.set_status("BookKeeperCluster", "bk", {"readyBookies": 2})
+    stage.delete("Pod", NODES[0])
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[0]
+    assert "2 writable bookies of the 3" in stage.found(HERDDB, "db")["status"]["message"]
+
+
+def test_a_requested_switchover_is_done_once_and_answered(stage: Stage) -> None:
+    ask(stage, NODES[1])
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[1]
+    annotations = stage.found(TABLESPACE, "flights")["metadata"]["annotations"]
+    assert names.SWITCHOVER_ANNOTATION not in annotations
+    stage.reconcile(TABLESPACE, "flights")
+    assert stage.found(TABLESPACE, "flights")["status"]["lastSwitchover"] == f"done: led by {NODES[1]}, since {NODES[1]} was asked for"
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("follower", "leader"))
+    version = stage.ensemble.read(record_path(stage))
+    stage.settle(HERDDB, "db")
+    assert stage.ensemble.read(record_path(stage)) == version
+
+
+def test_a_switchover_that_can_not_be_done_is_refused_with_the_reason(stage: Stage) -> None:
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("leader", "booting"))
+    ask(stage, NODES[1])
+    stage.reconcile(HERDDB, "db")
+    stage.reconcile(TABLESPACE, "flights")
+    assert leader(stage) == NODES[0]
+    assert stage.found(TABLESPACE, "flights")["status"]["lastSwitchover"] == f"refused: {NODES[1]} can't lead now: it is booting"
+
+
+def test_an_operator_that_is_killed_after_the_move_answers_later_and_moves_no_second_time(stage: Stage) -> None:
+    def kill(what: str) -> None:
+        raise OperatorKilledError(what)
+
+    ask(stage, NODES[1])
+    stage.ensemble.written = kill
+    with pytest.raises(OperatorKilledError):
+        stage.reconcile(HERDDB, "db")
+    stage.ensemble.written = lambda _: None
+    assert leader(stage) == NODES[1]
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("follower", "leader"))
+    version = stage.ensemble.read(record_path(stage))
+    stage.reconcile(HERDDB, "db")
+    assert stage.ensemble.read(record_path(stage)) == version
+    answer = stage.found(TABLESPACE, "flights")["metadata"]["annotations"][names.SWITCHOVER_ANSWER_ANNOTATION]
+    assert answer == f"done: {NODES[1]} leads already"
+
+
+def test_who_changes_the_record_first_wins_and_the_request_stays(stage: Stage) -> None:
+    ask(stage, NODES[1])
+    hands = stage.hands()
+    read = stage.ensemble.read_changed
+
+    def read_then_changed(path: str):  # type: ignore[no-untyped-def] - HerdDB writes between the operator's read and its write
+        found = read(path)
+        if path == record_path(stage):
+            stage.ensemble.put(path, encode_tablespace(RECORD))
+        return found
+
+    stage.ensemble.read_changed = read_then_changed  # type: ignore[method-assign]
+    assert stage.reconcile(HERDDB, "db", hands).outcome is Outcome.FAILED
+    assert leader(stage) == NODES[0]
+    assert stage.found(TABLESPACE, "flights")["metadata"]["annotations"][names.SWITCHOVER_ANNOTATION] == NODES[1]
+
+
+def test_nodes_are_restarted_followers_first_and_leaders_after_they_were_relieved(stage: Stage) -> None:
+    stage.patch(HERDDB, "db", {"spec": {"image": "herdkeeper/herddb:next"}})
+    stage.settle(HERDDB, "db")
+    generation = stage.found("StatefulSet", "db-herddb")["metadata"]["generation"]
+    stage.set_status("StatefulSet", "db-herddb", {"replicas": 2, "observedGeneration": generation, "updateRevision": "new"})
+    for node in NODES:
+        stage.patch("Pod", node, {"metadata": {"labels": {"controller-revision-hash": "old"}}})
+
+    stage.reconcile(HERDDB, "db")
+    assert (stage.live("Pod", NODES[0]) is not None, stage.live("Pod", NODES[1])) == (True, None)
+    stage.reconcile(HERDDB, "db")
+    assert stage.live("Pod", NODES[0]) is not None, "the other one is not back yet"
+
+    restarted(stage, 1)
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[1]
+    assert stage.live("Pod", NODES[0]) is not None, "it is restarted only once the new leader leads"
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("booting", "leader"))
+    documents = stage.nodes.documents[f"http://{named(stage).host(0)}:{names.HERDDB_HTTP_PORT}/tablespaces"]
+    documents[0]["ready"] = False
+    stage.reconcile(HERDDB, "db")
+    assert stage.live("Pod", NODES[0]) is not None, "it is restarted only once it follows"
+
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("follower", "leader"))
+    stage.reconcile(HERDDB, "db")
+    assert stage.live("Pod", NODES[0]) is None
+    restarted(stage, 0)
+    stage.settle(HERDDB, "db")
+    with nothing_written(stage):
+        stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[1], "nothing is moved back"
+
+
+def restarted(stage: Stage, number: int) -> None:
+    """The StatefulSet's controller makes the pod anew, and it serves."""
+    status = stage.found("StatefulSet", "db-herddb")["status"]
+    stage.serve("db-herddb", number)
+    stage.set_status("StatefulSet", "db-herddb", status)
+    stage.dynamic.request(
+        "patch",
+        stage.of("Pod").path(name=NODES[number], namespace=stage.namespace),
+        body={"metadata": {"labels": {"controller-revision-hash": "new"}}},
+        content_type=MERGE_PATCH,
+    )

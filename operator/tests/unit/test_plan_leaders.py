@@ -1,0 +1,104 @@
+"""Leaders are moved by the cluster's key, which answers what Tablespaces ask."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from situations import live, objects, pods, quickstart
+from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
+
+from herdkeeper.build.herddb import build_herddb
+from herdkeeper.domain import names
+from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import NotListening, Unknown
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.plan.action import AnswerSwitchover, ChangeTablespaceRecord, WakeNodes
+from herdkeeper.plan.herddb import plan_herddb
+
+LEADER = NodeTablespace("flights", "a-uuid", "leader", True, (7, 9), None, (7, 0), True)
+RECORD = TablespaceRecord("a-uuid", "flights", PODS[0], (PODS[0], PODS[1]), 1, 10_000)
+TABLESPACE = quickstart("Tablespace")
+CALM = replace(
+    SETTLED,
+    records={"flights": VersionedRecord(RECORD, 4, 1000.0)},
+    nodes={PODS[0]: (LEADER,), PODS[1]: (replace(LEADER, role="follower"),)},
+    tablespaces=(TABLESPACE,),
+    now=2000.0,
+)
+MOVED = ChangeTablespaceRecord(
+    LOG.zookeeper_address,
+    "/demo/db/herd/tableSpaces/flights",
+    replace(RECORD, leader=PODS[1]),
+    4,
+    f"led by {PODS[1]}, since {PODS[0]} can't lead any more (its process does not listen)",
+    Reason.LEADER_MOVED,
+)
+LOST = replace(CALM, nodes={**CALM.nodes, PODS[0]: NotListening("refused")})
+
+
+def asking(node: str, **more: str):
+    metadata = TABLESPACE.metadata.model_copy(update={"annotations": {names.SWITCHOVER_ANNOTATION: node, **more}, "resource_version": "77"})
+    return replace(CALM, tablespaces=(TABLESPACE.model_copy(update={"metadata": metadata}),))
+
+
+def test_settled_leaders_get_nothing():
+    assert plan_herddb(CLUSTER, CALM).actions == ()
+
+
+def test_a_lost_leader_is_replaced_by_compare_and_set_before_anything_else():
+    plan = plan_herddb(CLUSTER, replace(LOST, root_parent=False, objects=objects(pods(PODS))))
+    assert plan.actions == (MOVED, WakeNodes("db", (PODS[1],)))
+
+
+def test_what_could_not_be_read_moves_no_leader():
+    assert plan_herddb(CLUSTER, replace(LOST, records=Unknown("ZooKeeper does not answer"))).actions == ()
+
+
+def test_a_leader_that_does_not_lead_yet_is_looked_at_soon():
+    booting = replace(LEADER, role="booting", ready=False)
+    plan = plan_herddb(CLUSTER, replace(CALM, nodes={**CALM.nodes, PODS[0]: (booting,)}))
+    assert (plan.actions, plan.look_again_seconds) == ((), 1.0)
+
+
+def test_a_tablespace_without_a_resource_is_failed_over_too():
+    assert plan_herddb(CLUSTER, replace(LOST, tablespaces=())).actions[0] == MOVED
+
+
+def test_a_leader_that_can_not_be_replaced_is_told_and_looked_at_soon():
+    plan = plan_herddb(CLUSTER, replace(LOST, nodes=dict.fromkeys(PODS, NotListening("refused"))))
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert (plan.wait.reason, plan.look_again_seconds) == (Reason.NO_LEADER, 1.0)
+
+
+def test_a_broken_configuration_is_mended_though_no_leader_can_be_found():
+    changed = CLUSTER.model_copy(update={"spec": CLUSTER.spec.model_copy(update={"image": "mended:1"})})
+    broken = objects(live(build_herddb(CLUSTER, LOG, "db-herddb-credentials")), pods(PODS, conditions=[]))
+    plan = plan_herddb(changed, replace(LOST, objects=broken, nodes=dict.fromkeys(PODS, NotListening("refused"))))
+    assert [action.manifest["kind"] for action in plan.actions] == ["StatefulSet"]
+
+
+def test_a_request_is_answered_after_the_move():
+    change, wake, answer = plan_herddb(CLUSTER, asking(PODS[1])).actions
+    assert isinstance(change, ChangeTablespaceRecord)
+    assert change.record.leader == PODS[1]
+    assert wake == WakeNodes("db", (PODS[1],))
+    assert answer == AnswerSwitchover("flights", "77", f"done: led by {PODS[1]}, since {PODS[1]} was asked for")
+
+
+@pytest.mark.parametrize(
+    ("node", "answer"),
+    [
+        (PODS[0], f"done: {PODS[0]} leads already"),
+        ("db-herddb-9", f"refused: db-herddb-9 holds no replica; replicas are on {', '.join(PODS)}"),
+    ],
+)
+def test_a_request_that_changes_nothing_is_answered_too(node, answer):
+    assert plan_herddb(CLUSTER, asking(node)).actions == (AnswerSwitchover("flights", "77", answer),)
+
+
+def test_a_paused_tablespace_asks_for_nothing():
+    assert plan_herddb(CLUSTER, asking(PODS[1], **{names.PAUSED_ANNOTATION: "true"})).actions == ()

@@ -1,0 +1,195 @@
+"""Who shall lead: every situation with its sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.unknown import NotListening, Unknown
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide
+
+A, B, C = "db-herddb-0", "db-herddb-1", "db-herddb-2"
+LEADER = NodeTablespace("flights", "a-uuid", "leader", True, (7, 900), None, (7, 0), True)
+FOLLOWER = replace(LEADER, role="follower", lsn=(7, 890), checkpoint=(7, 800))
+RECORD = TablespaceRecord("a-uuid", "flights", A, (A, B, C), 1, 10_000)
+WELL = {A: Node(copy=LEADER), B: Node(copy=FOLLOWER), C: Node(copy=FOLLOWER)}
+CALM = Situation(RECORD, WELL, None, changed_at=1000.0, now=2000.0)
+DEAD = Node(gone="its pod is gone", copy=Unknown("silence"))
+
+
+def situation(a: Node = WELL[A], b: Node = WELL[B], c: Node = WELL[C], **more: object) -> Situation:
+    return replace(CALM, nodes={A: a, B: b, C: c}, **more)  # type: ignore[arg-type] - fields of Situation
+
+
+def follower(**more: object) -> Node:
+    return Node(copy=replace(FOLLOWER, **more))  # type: ignore[arg-type] - fields of NodeTablespace
+
+
+LEAVING = replace(WELL[A], leaving="its pod is being deleted")
+BOOTING = Node(copy=replace(LEADER, role="booting", ready=False), running_since=1500.0)
+TABLE: list[tuple[str, Situation, Decision]] = [
+    # the leader serves
+    ("all is well", CALM, Keep(f"{A} leads")),
+    ("a follower is gone", situation(b=DEAD), Keep(f"{A} leads")),
+    (
+        "the leader is silent",
+        situation(a=Node(copy=Unknown("no answer in 3 s"))),
+        Keep(f"{A} does not answer (no answer in 3 s): whether it lives is for HerdDB's own failover to find out", settled=False),
+    ),
+    (
+        "the leader has just got the leadership and boots",
+        situation(a=BOOTING, changed_at=1999.0),
+        Keep(f"{A} is booting: whether it lives is for HerdDB's own failover to find out", settled=False),
+    ),
+    (
+        "the leader's log has failed, as it does without bookies",
+        situation(a=Node(copy=replace(LEADER, role="failed", ready=False))),
+        Keep(f"{A} is failed: whether it lives is for HerdDB's own failover to find out", settled=False),
+    ),
+    # the leader is gone
+    ("its pod is gone", situation(a=DEAD), Move(B, f"{A} can't lead any more (its pod is gone)")),
+    ("nobody listens", situation(a=Node(copy=NotListening("refused"))), Move(B, f"{A} can't lead any more (its process does not listen)")),
+    ("it has started anew and must boot", situation(a=BOOTING), Move(B, f"{A} can't lead any more (its process has started anew)")),
+    (
+        "it is no node of the cluster any more",
+        replace(CALM, nodes={B: WELL[B], C: WELL[C]}),
+        Move(B, f"{A} can't lead any more (it is no node of this cluster)"),
+    ),
+    (
+        "another follower has less to replay",
+        situation(a=DEAD, c=follower(checkpoint=(7, 801))),
+        Move(C, f"{A} can't lead any more (its pod is gone)"),
+    ),
+    (
+        "what is applied in memory only does not count before what is on the disk",
+        situation(a=DEAD, b=follower(lsn=(7, 900), checkpoint=(6, 9))),
+        Move(C, f"{A} can't lead any more (its pod is gone)"),
+    ),
+    (
+        "a follower's checkpoints are equal and one applied more",
+        situation(a=DEAD, c=follower(lsn=(7, 891))),
+        Move(C, f"{A} can't lead any more (its pod is gone)"),
+    ),
+    (
+        "the first follower failed a check",
+        situation(a=DEAD, b=follower(failed_checks=("t",))),
+        Move(C, f"{A} can't lead any more (its pod is gone)"),
+    ),
+    (
+        "nobody could write",
+        situation(a=DEAD, no_writing="2 writable bookies of 3"),
+        Blocked(f"{A} can't lead any more (its pod is gone), and nobody else could: 2 writable bookies of 3"),
+    ),
+    (
+        "the record was changed a moment ago",
+        situation(a=DEAD, changed_at=1997.0),
+        Blocked(f"{A} can't lead any more (its pod is gone), but it was changed 3 s ago: looked at again after 5 s"),
+    ),
+    ("ZooKeeper's clock is ahead", situation(a=DEAD, changed_at=2030.0), Move(B, f"{A} can't lead any more (its pod is gone)")),
+    (
+        "no follower can",
+        situation(a=DEAD, b=Node(copy=Unknown("silence")), c=follower(recoverable=False)),
+        Blocked(
+            f"{A} can't lead any more (its pod is gone), and no other replica can: {B}: it does not answer (silence); "
+            f"{C}: the log no longer has what its disk lacks"
+        ),
+    ),
+    (
+        "the followers do not tell, boot, leave or hold another generation",
+        replace(situation(a=DEAD, b=follower(recoverable=None), c=follower(role="booting")), record=replace(RECORD, replicas=(A, B, C))),
+        Blocked(
+            f"{A} can't lead any more (its pod is gone), and no other replica can: "
+            f"{B}: it does not tell whether its disk and the log suffice; {C}: it is booting"
+        ),
+    ),
+    (
+        "the followers leave, or hold another generation",
+        situation(a=DEAD, b=replace(WELL[B], leaving="its pod is being deleted"), c=follower(uuid="another")),
+        Blocked(
+            f"{A} can't lead any more (its pod is gone), and no other replica can: "
+            f"{B}: its pod is being deleted; {C}: it does not hold the tablespace"
+        ),
+    ),
+    (
+        "there is no other replica",
+        replace(CALM, record=replace(RECORD, replicas=(A,)), nodes={A: DEAD}),
+        Blocked(f"{A} can't lead any more (its pod is gone), and no other replica can: there is none"),
+    ),
+    # the leader is about to stop
+    ("its pod is being deleted", situation(a=LEAVING), Move(B, f"{A} shall not lead any more (its pod is being deleted)")),
+    (
+        "it was changed a moment ago, but still serves",
+        situation(a=LEAVING, changed_at=1999.0),
+        Move(B, f"{A} shall not lead any more (its pod is being deleted)"),
+    ),
+    (
+        "the next one has much to replay",
+        situation(a=LEAVING, b=follower(checkpoint=(6, 5)), c=DEAD),
+        Move(B, f"{A} shall not lead any more (its pod is being deleted)", checkpoint_first=True),
+    ),
+    (
+        "nobody can take over",
+        situation(a=LEAVING, b=DEAD, c=DEAD),
+        Blocked(
+            f"{A} shall not lead any more (its pod is being deleted), and no other replica can: {B}: its pod is gone; {C}: its pod is gone"
+        ),
+    ),
+    (
+        "nobody could write after it",
+        situation(a=LEAVING, no_writing="no bookies"),
+        Blocked(f"{A} shall not lead any more (its pod is being deleted), but it stays: no bookies"),
+    ),
+    # a person asks
+    ("a follower is asked for", replace(CALM, requested=C), Move(C, f"{C} was asked for")),
+    ("the leader is asked for", replace(CALM, requested=A), Keep(f"{A} leads already")),
+    ("a stranger is asked for", replace(CALM, requested="d"), Refused(f"d holds no replica; replicas are on {A}, {B}, {C}")),
+    ("a dead one is asked for", situation(b=DEAD, requested=B), Refused(f"{B} can't lead now: its pod is gone")),
+    (
+        "one is asked for that is far behind",
+        situation(a=Node(copy=replace(LEADER, lsn=(7, 20_000))), requested=B),
+        Refused(f"{B} can't lead now: it is 19110 entries behind"),
+    ),
+    (
+        "one is asked for that is ledgers behind",
+        situation(a=Node(copy=replace(LEADER, lsn=(8, 20_000))), requested=B),
+        Refused(f"{B} can't lead now: it is at (7, 890) and the leader at (8, 20000)"),
+    ),
+    (
+        "the follower has yet to see the leader's new ledger",
+        situation(a=Node(copy=replace(LEADER, lsn=(8, 3))), requested=B),
+        Move(B, f"{B} was asked for"),
+    ),
+    (
+        "nobody could write after a switchover",
+        replace(CALM, requested=B, no_writing="no bookies"),
+        Refused(f"{B} can't lead now: no bookies"),
+    ),
+    (
+        "there is no leader to take over from",
+        situation(a=Node(copy=Unknown("silence")), requested=B),
+        Refused(f"there is nobody to take over from: {A} does not answer (silence)"),
+    ),
+    ("a failover comes before a request", situation(a=DEAD, requested=C), Move(B, f"{A} can't lead any more (its pod is gone)")),
+    # a leader is preferred
+    ("the preferred one leads", replace(CALM, preferred=A), Keep(f"{A} leads")),
+    ("the preferred one is healthy", replace(CALM, preferred=C), Move(C, f"{C} is preferred and healthy")),
+    ("the preferred one is not", situation(c=DEAD, preferred=C), Keep(f"{A} leads; the preferred {C} can't: its pod is gone")),
+    ("the preferred one is a stranger", replace(CALM, preferred="d"), Keep(f"{A} leads; the preferred d holds no replica")),
+    (
+        "a failover was a moment ago",
+        replace(CALM, preferred=C, changed_at=1990.0),
+        Keep(f"{A} leads; the preferred {C} gets it back 60 s after the last change"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "seen", "decision"), TABLE, ids=[name for name, _, _ in TABLE])
+def test_the_leader(name: str, seen: Situation, decision: Decision) -> None:
+    assert decide(seen) == decision, name
+
+
+def test_every_kind_of_decision_is_in_the_table() -> None:
+    assert {type(decision) for _, _, decision in TABLE} == {Keep, Move, Blocked, Refused}

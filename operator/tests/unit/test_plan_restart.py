@@ -1,0 +1,95 @@
+"""SQL nodes are restarted one at a time: followers first, leaders last and relieved before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from situations import live, objects, pods
+from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
+from test_plan_leaders import CALM, LEADER, RECORD
+
+from herdkeeper.build.herddb import build_herddb
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import ChangeTablespaceRecord, Delete, WakeNodes
+from herdkeeper.plan.herddb import plan_herddb
+
+OLD, NEW = "db-herddb-old", "db-herddb-new"
+BUILT = build_herddb(CLUSTER, LOG, "db-herddb-credentials")
+DELETED = [Delete("v1", "Pod", pod, f"uid-{pod}", Reason.ROLLING) for pod in PODS]
+
+
+def rolled(*revisions: str | None, unready: tuple[str, ...] = (), generation: int = 2, seen_generation: int = 2):
+    """The nodes with pods of these revisions, out of a StatefulSet whose present one is NEW."""
+    made = live(BUILT)
+    stateful_set = made["StatefulSet", "db-herddb"]
+    stateful_set["metadata"]["generation"] = generation
+    stateful_set["status"] = {"observedGeneration": seen_generation, "updateRevision": NEW}
+    found = {}
+    for name, revision in zip(PODS, revisions, strict=True):
+        (item,) = pods([name], **({"conditions": []} if name in unready else {})).values()
+        labels = {"controller-revision-hash": revision} if revision else {}
+        found["Pod", name] = {**item, "metadata": {**item["metadata"], "labels": labels}}
+    return replace(CALM, objects=objects(made, found))
+
+
+def test_a_node_that_leads_nothing_is_restarted_first():
+    assert plan_herddb(CLUSTER, rolled(OLD, OLD)).actions == (DELETED[1],)
+
+
+def test_a_leader_is_relieved_before_it_is_restarted():
+    change, wake = plan_herddb(CLUSTER, rolled(OLD, NEW)).actions
+    assert isinstance(change, ChangeTablespaceRecord)
+    assert change.record == replace(RECORD, leader=PODS[1])
+    assert change.why == f"led by {PODS[1]}, since {PODS[0]} shall not lead any more (it is restarted with its new template)"
+    assert wake == WakeNodes("db", (PODS[1],))
+
+
+def test_a_leader_that_was_relieved_is_restarted():
+    moved = VersionedRecord(replace(RECORD, leader=PODS[1]), 5, 1990.0)
+    nodes = {PODS[0]: (replace(LEADER, role="follower"),), PODS[1]: (LEADER,)}
+    assert plan_herddb(CLUSTER, replace(rolled(OLD, NEW), records={"flights": moved}, nodes=nodes)).actions == (DELETED[0],)
+
+
+def test_what_nobody_else_holds_does_not_keep_its_node_from_being_restarted():
+    alone = VersionedRecord(replace(RECORD, replicas=(PODS[0],)), 4, 1000.0)
+    assert plan_herddb(CLUSTER, replace(rolled(OLD, NEW), records={"flights": alone})).actions == (DELETED[0],)
+
+
+def test_a_node_that_does_not_serve_is_restarted_at_once():
+    assert plan_herddb(CLUSTER, rolled(OLD, OLD, unready=(PODS[0],))).actions == (DELETED[0],)
+
+
+@pytest.mark.parametrize(
+    ("situation", "seen", "why"),
+    [
+        ("the other one boots", rolled(OLD, NEW, unready=(PODS[1],)), f"{PODS[1]} is not Ready"),
+        (
+            "the other one has not caught up",
+            replace(rolled(OLD, NEW), nodes={PODS[0]: (LEADER,), PODS[1]: (replace(LEADER, role="follower", ready=False),)}),
+            f"{PODS[1]} has not settled its copy of flights",
+        ),
+        ("the other one is silent", replace(rolled(OLD, NEW), nodes={PODS[0]: (LEADER,), PODS[1]: Unknown("silence")}), "silence"),
+        ("ZooKeeper is silent", replace(rolled(OLD, NEW), records=Unknown("no quorum")), "no quorum"),
+    ],
+)
+def test_no_node_that_serves_is_restarted_while(situation, seen, why):
+    plan = plan_herddb(CLUSTER, seen)
+    assert plan.actions == (), situation
+    assert plan.wait is not None
+    assert why in plan.wait.message
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [rolled(NEW, NEW), rolled(None, None), rolled(OLD, OLD, generation=3)],
+    ids=["all are new", "none tells", "the controller is late"],
+)
+def test_nothing_is_restarted_when(seen):
+    assert plan_herddb(CLUSTER, seen).actions == ()
+
+
+def test_the_nodes_settle():
+    assert plan_herddb(CLUSTER, SETTLED).actions == ()
