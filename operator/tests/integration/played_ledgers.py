@@ -19,10 +19,11 @@ class PlayedLedgers:
     root: str
 
     def put(self, ledger_id: int, *segments: tuple[int, Sequence[str]], last_entry_id: int | None = None, tablespace: str = "") -> None:
-        """A ledger of these segments (first entry, bookies); open unless its last entry is given."""
+        """A ledger of these segments (first entry, bookies); open unless its last entry is given. db-herddb-0 writes a tablespace's."""
         size = len(segments[0][1])
         closed = last_entry_id is not None
-        custom = f'customMetadata {{ key: "tablespacename" value: "{tablespace}" }}\n' if tablespace else ""
+        entries = {"tablespacename": tablespace, "leader": "db-herddb-0"} if tablespace else {}
+        custom = "".join(f'customMetadata {{ key: "{key}" value: "{value}" }}\n' for key, value in entries.items())
         told = "".join(
             "segment {\n" + "".join(f'  ensembleMember: "{bookie}"\n' for bookie in bookies) + f"  firstEntryId: {first}\n}}\n"
             for first, bookies in segments

@@ -94,6 +94,25 @@ def test_an_open_ledger_stays_until_its_writer_turned_away_and_is_named_with_its
     assert bookies.replicas(4) == 0
 
 
+def test_the_node_that_writes_a_tablespace_is_asked_to_close_its_ledger(bookies: Bookies) -> None:
+    stage = bookies.stage
+    stage.declare("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}})
+    secret = {"metadata": {"name": "db-herddb-credentials"}, "stringData": {"token": "a-token"}}
+    stage.of("Secret").create(body={"apiVersion": "v1", "kind": "Secret", **secret}, namespace=stage.namespace)
+    stage.nodes.tokens = {"a-token"}
+    bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)), tablespace="flights")
+    stage.patch(KIND, "bk", {"spec": {"bookies": 4}})
+    for _ in range(6):
+        stage.reconcile(KIND, "bk")
+        if stage.nodes.orders:
+            break
+    node = f"http://db-herddb-0.db-herddb-nodes.{stage.namespace}.svc:9845"
+    assert stage.nodes.orders == [f"{node}/tablespaces/flights/close-ledger?ledger=9"]
+    bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)), last_entry_id=0, tablespace="flights")
+    bookies.settle()
+    assert bookies.waits() == ("True", "MovingLedgers")
+
+
 def test_a_further_round_moves_what_was_open_before(bookies: Bookies) -> None:
     bookies.ledgers.put(7, (0, bookies.ids(1, 2, 4)), last_entry_id=9)
     bookies.ledgers.put(9, (0, bookies.ids(2, 3, 4)))

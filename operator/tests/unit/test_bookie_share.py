@@ -33,8 +33,8 @@ OPEN = replace(CLOSED, state=LedgerState.OPEN, length=None, last_entry_id=None)
         ),
         (
             "a log of HerdDB names its tablespace",
-            replace(OPEN, custom_metadata=(("tablespacename", b"flights"),)),
-            Share(7, (Place(0, 1),), False, False, tablespace="flights"),
+            replace(OPEN, custom_metadata=(("tablespacename", b"flights"), ("leader", b"db-herddb-0"))),
+            Share(7, (Place(0, 1),), False, False, tablespace="flights", writer="db-herddb-0"),
         ),
     ],
 )

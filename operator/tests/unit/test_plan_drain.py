@@ -14,6 +14,7 @@ from herdkeeper.plan.action import Wait
 from herdkeeper.plan.drain import (
     MOST_LEDGERS,
     Claim,
+    CloseLedgers,
     DeleteClaims,
     JobState,
     Leaving,
@@ -69,6 +70,11 @@ AWAY = replace(READ_ONLY, mode=Mode.GONE, answers=False, pod_present=False)
         ("what it holds is written down", READ_ONLY, Record(1, (CLOSED, WRITTEN))),
         ("and moves while it can still be read", replace(READ_ONLY, rounds=(Round(1, JobState.ABSENT),)), Move(1)),
         ("an open ledger moves when its writer has turned away", replace(READ_ONLY, shares=(TURNED,), rounds=MOVED), Record(2, (TURNED,))),
+        (
+            "the writer of an idle database is asked to close its ledger",
+            replace(READ_ONLY, shares=(replace(WRITTEN, writer="db-0"),), rounds=MOVED, askable=frozenset({"db-0"})),
+            CloseLedgers((replace(WRITTEN, writer="db-0"),)),
+        ),
         ("one that nothing names stops", EMPTY, Stop()),
         ("one that never held anything stops as well", replace(EMPTY, rounds=()), Stop()),
         ("one that never registered need not come back", replace(AWAY, shares=(), cookie=False), Stop()),
@@ -96,6 +102,7 @@ def test_a_drain_goes_step_by_step(situation, bookie, expected):
         (replace(READ_ONLY, rounds=(Round(1, JobState.FAILED, "ledger 7 is damaged"),)), HEALTHY, Reason.DRAIN_FAILED, "damaged"),
         (READ_ONLY, replace(HEALTHY, also_leaving=("bk-2",)), Reason.WAITING_FOR_OTHERS, "bk-2"),
         (replace(READ_ONLY, shares=(WRITTEN,), rounds=MOVED), HEALTHY, Reason.OPEN_LEDGERS, "42 (tablespace flights)"),
+        (replace(READ_ONLY, shares=(replace(WRITTEN, writer="theirs"),), rounds=MOVED), HEALTHY, Reason.OPEN_LEDGERS, "42"),
         (replace(READ_ONLY, shares=(CLOSED,) * (MOST_LEDGERS + 1)), HEALTHY, Reason.DRAIN_FAILED, str(MOST_LEDGERS)),
         (AWAY, HEALTHY, Reason.BOOKIE_DOWN, "2 ledgers"),
         (replace(AWAY, shares=()), HEALTHY, Reason.BOOKIE_DOWN, "when it is back"),

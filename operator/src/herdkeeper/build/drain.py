@@ -58,7 +58,8 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
         "name": "move",
         "image": cluster.spec.image,
         "args": ["move", bookie.bookie_id, f"{RECORD}/{OPEN_KEY}", str(bytes_of(rate)) if rate is not None else "-1"],
-        "resources": pod.compute(cluster.spec.auto_recovery.resources),
+        # It copies many ledgers at once, and its heap is a quarter of this.
+        "resources": pod.compute(cluster.spec.resources),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [pod.CONFIG_MOUNT, MOUNT, record],
     }

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from herdkeeper.domain.replication import segment_ranges, striping
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, LedgerState
 
-TABLESPACE = "tablespacename"
-"""The key of a ledger's custom metadata under which HerdDB 0.29 names the tablespace that writes it."""
+TABLESPACE, WRITER = "tablespacename", "leader"
+"""The keys of a ledger's custom metadata under which HerdDB 0.29 names the tablespace that it belongs to, and the node that writes it."""
 _LINE = re.compile(r"\d+( \d+:\d+)+")
 
 
@@ -40,6 +40,8 @@ class Share:
     payload_bytes: int = 0
     tablespace: str | None = None
     """The tablespace whose log the ledger is; None when it is none of HerdDB's."""
+    writer: str | None = None
+    """The SQL node that opened it."""
 
 
 def share_of(metadata: LedgerMetadata, bookie_id: str) -> Share | None:
@@ -52,7 +54,7 @@ def share_of(metadata: LedgerMetadata, bookie_id: str) -> Share | None:
     )
     if not places:
         return None
-    tablespace = metadata.custom(TABLESPACE)
+    tablespace, writer = metadata.custom(TABLESPACE), metadata.custom(WRITER)
     return Share(
         ledger_id=metadata.ledger_id,
         places=places,
@@ -60,6 +62,7 @@ def share_of(metadata: LedgerMetadata, bookie_id: str) -> Share | None:
         written=metadata.state is LedgerState.OPEN and bookie_id in metadata.segments[-1].bookies,
         payload_bytes=_payload_bytes(metadata, bookie_id),
         tablespace=None if tablespace is None else tablespace.decode(errors="replace"),
+        writer=None if writer is None else writer.decode(errors="replace"),
     )
 
 

@@ -30,6 +30,7 @@ from herdkeeper.plan.action import (
     ChangeMembership,
     ChangeTablespaceRecord,
     CheckpointFollower,
+    CloseLedger,
     Create,
     CreateTablespace,
     Delete,
@@ -123,6 +124,8 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             metadata.change_tablespace_record(ensembles.at(address), action)
         case CheckpointFollower():
             sql_node.checkpoint_follower(namespace, action, hands.world, hands.orders)
+        case CloseLedger():
+            sql_node.close_ledger(namespace, action, hands.world, hands.orders)
         case WakeNodes():
             sql_node.wake_nodes(namespace, action, hands.world, hands.orders)
         case AnswerSwitchover():

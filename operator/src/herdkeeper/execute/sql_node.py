@@ -13,12 +13,16 @@ import structlog
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.domain.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.execute.kubernetes import RefusedError
+from herdkeeper.metrics import WRITES
 from herdkeeper.observe.herddb import read_token
 from herdkeeper.observe.world import World
-from herdkeeper.plan.action import CheckpointFollower, WakeNodes
+from herdkeeper.plan.action import CheckpointFollower, CloseLedger, WakeNodes
 
 WAKE_SECONDS = 1.0
 CHECKPOINT_SECONDS = 10.0
+CLOSE_SECONDS = 20.0
+"""The node itself gives up sooner."""
 
 logger = structlog.get_logger()
 
@@ -69,3 +73,12 @@ def checkpoint_follower(namespace: str, action: CheckpointFollower, world: World
     answer = order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=CHECKPOINT_SECONDS)
     if isinstance(answer, Unknown):
         logger.info("not checkpointed", node=action.node, tablespace=action.tablespace, why=answer.why)
+
+
+def close_ledger(namespace: str, action: CloseLedger, world: World, orders: NodeOrders) -> None:
+    """See CloseLedger. Raises RefusedError with what the node said: it does not lead, or can't open another ledger now."""
+    path = f"/tablespaces/{action.tablespace}/close-ledger?ledger={action.ledger_id}"
+    answer = order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=CLOSE_SECONDS)
+    if isinstance(answer, Unknown):
+        raise RefusedError(answer.why)
+    WRITES.labels("post", "Ledger").inc()

@@ -119,10 +119,10 @@ def _scan(
         return None
     named = BookKeeperNames(key)
     ids = {bookie_id for number in leaving for bookie_id in bookie_ids(named, objects, metadata.cookies, number)}
-    databases = world.kubernetes.resources(HerdDBCluster, key.namespace)
-    declared = [database.spec.ledgers.ensemble_size for database in databases if database.spec.book_keeper_ref.name == key.name]
+    every = world.kubernetes.resources(HerdDBCluster, key.namespace)
+    databases = tuple(database for database in every if database.spec.book_keeper_ref.name == key.name)
     try:
-        return scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, ids, max(declared, default=0))
+        return scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, ids, databases)
     except EnsembleError as error:
         return Unknown(str(error))
 

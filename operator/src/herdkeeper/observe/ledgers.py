@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from herdkeeper.api import HerdDBCluster
 from herdkeeper.domain.bookie_share import Share, share_of
 from herdkeeper.domain.observed.bookkeeper import LedgerScan, Naming
 from herdkeeper.domain.unknown import Unknown
@@ -16,7 +17,7 @@ MOST_LEDGERS = 200_000
 """A scan reads each ledger's metadata, some ten thousand a second; beyond this number it would take too long for a reconcile."""
 
 
-def scan_ledgers(ensemble: Ensemble, root: str, bookies: Iterable[str], declared_ensemble: int) -> LedgerScan | Unknown:
+def scan_ledgers(ensemble: Ensemble, root: str, bookies: Iterable[str], databases: tuple[HerdDBCluster, ...]) -> LedgerScan | Unknown:
     """What these bookies hold, and which ones are named at all.
 
     Metadata that can't be read makes all of it Unknown: the ledger could name any of them.
@@ -28,13 +29,16 @@ def scan_ledgers(ensemble: Ensemble, root: str, bookies: Iterable[str], declared
         paths = _ledger_paths(ensemble, root, decode_layout(layout[0]))
         if len(paths) > MOST_LEDGERS:
             return Unknown(f"there are {len(paths)} ledgers; this version reads {MOST_LEDGERS} at most")
-        return _scan(root, paths, ensemble.read_many(paths), (tuple(bookies), declared_ensemble))
+        return _scan(root, paths, ensemble.read_many(paths), (tuple(bookies), databases))
     except (EnsembleError, MalformedDataError) as error:
         return Unknown(str(error))
 
 
-def _scan(root: str, paths: list[str], found: Iterable[bytes | None], wanted: tuple[tuple[str, ...], int]) -> LedgerScan:
-    bookies, largest = wanted
+def _scan(
+    root: str, paths: list[str], found: Iterable[bytes | None], wanted: tuple[tuple[str, ...], tuple[HerdDBCluster, ...]]
+) -> LedgerScan:
+    bookies, databases = wanted
+    largest = max((database.spec.ledgers.ensemble_size for database in databases), default=0)
     shares: dict[str, list[Share]] = {bookie_id: [] for bookie_id in bookies}
     counts: dict[str, list[int]] = {}
     ledgers, still_open = 0, largest
@@ -52,7 +56,7 @@ def _scan(root: str, paths: list[str], found: Iterable[bytes | None], wanted: tu
             if share is not None:
                 shares[bookie_id].append(share)
     ordered = {bookie_id: tuple(sorted(own, key=lambda share: share.ledger_id)) for bookie_id, own in shares.items()}
-    return LedgerScan(ledgers, largest, still_open, ordered, {bookie_id: Naming(*count) for bookie_id, count in sorted(counts.items())})
+    return LedgerScan(ledgers, largest, still_open, ordered, {bookie_id: Naming(*count) for bookie_id, count in sorted(counts.items())}, databases)
 
 
 def _count(metadata: LedgerMetadata, counts: dict[str, list[int]]) -> None:

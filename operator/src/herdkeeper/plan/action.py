@@ -204,6 +204,16 @@ class AnswerSwitchover:
 
 
 @dataclass(frozen=True)
+class CloseLedger:
+    """Have a SQL node close the ledger that it writes for a tablespace, and open the next one; nothing when it writes another by now."""
+
+    herddb: str
+    node: str
+    tablespace: str
+    ledger_id: int
+
+
+@dataclass(frozen=True)
 class DropTablespace:
     """DROP TABLESPACE by SQL on the node `via`."""
 
@@ -245,6 +255,7 @@ Action = (
     | CheckpointFollower
     | WakeNodes
     | AnswerSwitchover
+    | CloseLedger
     | DropTablespace
     | DeleteLogs
 )

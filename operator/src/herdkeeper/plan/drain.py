@@ -79,6 +79,8 @@ class Leaving:
     retirement: JobState
     """Of the Job that removes the identity."""
     claims: tuple[Claim, ...]
+    askable: frozenset[str] = frozenset()
+    """SQL nodes of databases that are ours: they close a ledger when they are asked to."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,13 @@ class Move:
 
 
 @dataclass(frozen=True)
+class CloseLedgers:
+    """Have their writers close these and open others: an idle database would keep a ledger, and its bookies, for ever."""
+
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True)
 class Stop:
     """Scale its StatefulSet to zero: nothing needs it."""
 
@@ -149,7 +158,7 @@ class RemoveTraces:
     """Nothing of it is left but objects."""
 
 
-Step = Wait | Mark | MakeReadOnly | Record | Move | Stop | Restart | RetireIdentity | DeleteClaims | RemoveTraces
+Step = Wait | Mark | MakeReadOnly | Record | Move | CloseLedgers | Stop | Restart | RetireIdentity | DeleteClaims | RemoveTraces
 
 
 def next_step(bookie: Leaving | Unknown, rest: Rest | Unknown) -> Step:
@@ -246,6 +255,8 @@ def _when_no_round_is_on(bookie: Leaving, rest: Rest) -> Step:
         )
     if any(not share.written for share in bookie.shares):
         return Record(max((begun.number for begun in bookie.rounds), default=0) + 1, bookie.shares)
+    if idle := tuple(share for share in bookie.shares if share.tablespace is not None and share.writer in bookie.askable):
+        return CloseLedgers(idle)
     if bookie.shares:
         return Wait(
             Reason.OPEN_LEDGERS,

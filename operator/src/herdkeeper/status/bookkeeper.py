@@ -20,6 +20,7 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Wait
 from herdkeeper.plan.drain import (
+    CloseLedgers,
     DeleteClaims,
     JobState,
     Leaving,
@@ -32,6 +33,7 @@ from herdkeeper.plan.drain import (
     RetireIdentity,
     Step,
     Stop,
+    open_ledgers,
 )
 from herdkeeper.plan.leaving_bookies import Drain, drains
 from herdkeeper.status.summary import Health, Summary
@@ -127,7 +129,7 @@ def drain_fields(drain: Drain, seen: BookKeeperObserved, named: BookKeeperNames)
     return fields
 
 
-def step_sentence(step: Step) -> str:  # noqa: PLR0911 - one line a step
+def step_sentence(step: Step) -> str:  # noqa: C901, PLR0911 - one line a step
     """A step of a drain, for people."""
     match step:
         case Wait(reason, message):
@@ -138,6 +140,8 @@ def step_sentence(step: Step) -> str:  # noqa: PLR0911 - one line a step
             return f"{len(shares)} ledgers are to be moved"
         case Move():
             return "its ledgers are moved and read back"
+        case CloseLedgers(shares):
+            return f"the writers of its open ledgers close them: {open_ledgers(shares)}"
         case Stop():
             return "no ledger names it: it stops"
         case Restart():

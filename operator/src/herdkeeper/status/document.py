@@ -18,6 +18,7 @@ from herdkeeper.plan.action import (
     ChangeMembership,
     ChangeTablespaceRecord,
     CheckpointFollower,
+    CloseLedger,
     Create,
     CreateTablespace,
     Delete,
@@ -170,6 +171,10 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.LEADER_MOVED, f"Having {' and '.join(nodes)} look at their tablespaces"
         case AnswerSwitchover(tablespace, _, answer):
             return Reason.SWITCHOVER_ANSWERED, f"Answering the switchover of {tablespace}: {answer}"
+        case ChangeTablespaceRecord(_, _, record, _, why):
+            return Reason.REPLICAS_CHANGED, f"Changing tablespace {record.name}: {why}"
+        case CloseLedger(_, node, name, ledger_id):
+            return Reason.DRAINING, f"Having {node} close ledger {ledger_id} of tablespace {name} and open the next"
         case DropTablespace(_, _, name):
             return Reason.DELETING, f"Dropping tablespace {name}"
         case DeleteLogs(_, _, _, uuids):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from herdkeeper.api import HerdDBCluster
 from herdkeeper.domain.bookie_share import Share
 from herdkeeper.domain.observed.dependents import NOBODY, Dependents
 from herdkeeper.domain.observed.objects import Objects
@@ -87,6 +88,7 @@ class LedgerScan:
 
     `largest_ensemble` is E at its largest, over all ledgers and over what declared databases will ask for; `open_ensemble` the same without
     the closed ones. `shares` has, by id, what each leaving bookie holds; `naming` how many ledgers name each bookie that any of them names.
+    `databases` are the HerdDBClusters that refer to the cluster: their nodes write most of the ledgers.
     """
 
     ledgers: int
@@ -94,6 +96,7 @@ class LedgerScan:
     open_ensemble: int
     shares: Mapping[str, tuple[Share, ...]]
     naming: Mapping[str, Naming]
+    databases: tuple[HerdDBCluster, ...] = ()
 
 
 Metadata = LedgersMetadata | MetadataAbsent | Unknown
