@@ -56,7 +56,9 @@ def _scan(
             if share is not None:
                 shares[bookie_id].append(share)
     ordered = {bookie_id: tuple(sorted(own, key=lambda share: share.ledger_id)) for bookie_id, own in shares.items()}
-    return LedgerScan(ledgers, largest, still_open, ordered, {bookie_id: Naming(*count) for bookie_id, count in sorted(counts.items())}, databases)
+    return LedgerScan(
+        ledgers, largest, still_open, ordered, {bookie_id: Naming(*count) for bookie_id, count in sorted(counts.items())}, databases
+    )
 
 
 def _count(metadata: LedgerMetadata, counts: dict[str, list[int]]) -> None:
