@@ -114,6 +114,31 @@ class Run:
                 died = error
         else:
             raise AssertionError(f"it is not true after 40 reconciles that {what}; {died}")
+        self._end(process, what, died)
+
+    def one_scene(self, kind: str, name: str, part: Callable[[Callable[[], None]], None]) -> None:
+        """A scene of several steps, which may be taken at another pace after a death. `part` gets what reconciles to a standstill."""
+        process = Process(self.stage.dynamic, self.dies_after or None)
+        self.stage.ensemble.written = process.wrote
+        deaths: list[Died] = []
+
+        def settle() -> None:
+            for _ in range(40):
+                before = process.writes
+                try:
+                    self.stage.reconcile(kind, name, self.stage.hands(process))
+                except Died as error:
+                    assert not deaths, "a process dies once"
+                    deaths.append(error)
+                    continue
+                if process.writes == before:
+                    return
+            raise AssertionError(f"{kind} {name} is still written to after 40 reconciles; {deaths}")
+
+        part(settle)
+        self._end(process, f"{kind} {name} has changed", deaths[0] if deaths else None)
+
+    def _end(self, process: Process, what: str, died: Died | None) -> None:
         self.stage.ensemble.written = self.stage.bookies.written = lambda _: None
         self.writes.append(process.writes)
         self.pictures.append(picture(self.stage) if died is not None or self.undisturbed is None else {})
@@ -140,22 +165,24 @@ def zookeeper_story(run: Run) -> None:
 
 def members_story(run: Run) -> None:
     """A single member becomes three, and three become one, which leads. Only the writes of the changes count."""
-    stage, dying, members = run.stage, run.process.wrote, PlayedMembers(run.stage, "zk", leader=0)
-    stage.ensemble.written = lambda _: None
+    stage, members = run.stage, PlayedMembers(run.stage, "zk", leader=0)
     stage.declare("ZooKeeperCluster", "zk", {"replicas": 1, "deletionPolicy": "Delete"})
     for _ in range(2):
         stage.settle("ZooKeeperCluster", "zk")
         members.turn()
     stage.settle("ZooKeeperCluster", "zk")
-    stage.ensemble.written = dying
-    for declared in (3, 1):
-        stage.patch("ZooKeeperCluster", "zk", {"spec": {"replicas": declared, "allowSingleMember": True}})
-        for _ in range(12):
-            run.settle("ZooKeeperCluster", "zk")
-            assert 0 in members.voters
-            members.turn()
-            stage.let_claims_go()
-        assert members.voters == list(range(declared))
+
+    def resize(settle: Callable[[], None]) -> None:
+        for declared in (3, 1):
+            stage.patch("ZooKeeperCluster", "zk", {"spec": {"replicas": declared, "allowSingleMember": True}})
+            for _ in range(12):
+                settle()
+                assert 0 in members.voters
+                members.turn()
+                stage.let_claims_go()
+            assert members.voters == list(range(declared))
+
+    run.one_scene("ZooKeeperCluster", "zk", resize)
 
 
 def bookkeeper_story(run: Run) -> None:
