@@ -7,14 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 from pyspark.sql import SparkSession
 
 from herdkeeper_jobs.spark_session import SparkSettings, start_spark
-
-# Both measure the machine and what else it has to do, not the test.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("any machine")
 
 ROOT = Path(__file__).parents[3]
 
