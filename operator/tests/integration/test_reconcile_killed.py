@@ -286,7 +286,7 @@ def masked(value: Any, key: str = "") -> Any:
             return {masked(name): masked(entry, name) for name, entry in kept.items()}
         case list():
             return [masked(entry, key) for entry in value]
-        case str() if key in ("herdkeeper.io/intent", "herdkeeper.io/config", "password", "users", "super-digest"):
+        case str() if key in ("herdkeeper.io/intent", "herdkeeper.io/config", "password", "users", "token", "super-digest"):
             return "masked"
         case str():
             for pattern, instead in RANDOM:
