@@ -297,8 +297,12 @@ def masked(value: Any, key: str = "") -> Any:
 
 
 def identities(stage: Stage) -> dict[str, int]:
-    """How many different ids each bookie has in claims, StatefulSets and cookies: one, or it is two bookies."""
-    found = set(re.findall(r"(bk-bookie-\d+)-([0-9a-f]{10})\b", json.dumps([list(stage.made().values()), sorted(stage.ensemble.znodes)])))
+    """How many different ids each bookie has in claims, StatefulSets and cookies: one, or it is two bookies.
+
+    Names of revisions, in pods and in the status of StatefulSets, look like ids and are none.
+    """
+    made = [{**item, "status": None} for (kind, _), item in stage.made().items() if kind != "Pod"]
+    found = set(re.findall(r"(bk-bookie-\d+)-([0-9a-f]{10})\b", json.dumps([made, sorted(stage.ensemble.znodes)])))
     bookies = [bookie for bookie, _ in found]
     return {bookie: bookies.count(bookie) for bookie in bookies}
 
