@@ -24,6 +24,7 @@ from kubernetes.dynamic import DynamicClient
 from stage import ZOOKEEPER_ADDRESS, Stage
 from test_chart import HOME, apply_rules, make_namespace, rendered
 
+from herdkeeper.domain import names
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.handlers.lease import NAME as LEASE
 from herdkeeper.reconcile import AGAIN_AFTER_ACTIONS_SECONDS
@@ -239,8 +240,8 @@ def quiet(operator: Operator, stage: Stage) -> Operator:
 def test_an_event_is_enough_to_have_drift_put_back(quiet: Operator, stage: Stage) -> None:
     stage.delete("ConfigMap", "zk-zookeeper")
     quiet.until(lambda: stage.live("ConfigMap", "zk-zookeeper") is not None)
-    stage.patch("StatefulSet", "zk-zookeeper", {"spec": {"replicas": 5}})
-    quiet.until(lambda: stage.found("StatefulSet", "zk-zookeeper")["spec"]["replicas"] == 1)
+    stage.patch("StatefulSet", "zk-zookeeper", {"metadata": {"labels": {names.COMPONENT_LABEL: "drifted"}}})
+    quiet.until(lambda: stage.found("StatefulSet", "zk-zookeeper")["metadata"]["labels"][names.COMPONENT_LABEL] == "zookeeper")
 
 
 def test_an_event_is_enough_to_see_that_a_pod_serves_no_more(quiet: Operator, stage: Stage) -> None:
