@@ -8,6 +8,7 @@ import pytest
 from kubernetes.dynamic import DynamicClient
 from played_ensemble import PlayedEnsembles
 from played_ledgers import PlayedLedgers
+from played_members import PlayedMembers
 from stage import CLAIM, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.api.resource import API_VERSION
@@ -450,8 +451,7 @@ def test_it_waits_for_the_ensemble_that_it_refers_to_and_then_finds_it(dynamic: 
     stage.settle(KIND, "bk")
     assert stage.condition(KIND, "bk") == ("False", "WaitingForZooKeeper")
     assert (list(stage.ensemble.znodes), claims(stage)) == (["/"], {"data-zk-zookeeper-0"})
-    stage.serve("zk-zookeeper")
-    stage.nodes.zookeeper_serves(zookeeper, ("standalone",))
+    PlayedMembers(stage, "zk").turn()
     stage.settle("ZooKeeperCluster", "zk")
     serving(stage)
     assert zookeeper.address(1) in stage.found("ConfigMap", "bk-bookie")["data"]["bk_server.conf"]
@@ -463,8 +463,7 @@ def test_no_serving_bookie_is_restarted_while_a_zookeeper_member_is_away(dynamic
     stage.declare("ZooKeeperCluster", "zk", {"replicas": 1})
     stage.declare(KIND, "bk", {"zooKeeperRef": {"name": "zk"}, "bookies": BOOKIES})
     stage.settle("ZooKeeperCluster", "zk")
-    stage.serve("zk-zookeeper")
-    stage.nodes.zookeeper_serves(zookeeper, ("standalone",))
+    PlayedMembers(stage, "zk").turn()
     stage.settle("ZooKeeperCluster", "zk")
     serving(stage)
     before = generations(stage)

@@ -180,6 +180,8 @@ def members_story(run: Run) -> None:
                 assert 0 in members.voters
                 members.turn()
                 stage.let_claims_go()
+                if members.voters == list(range(declared)) and stage.condition("ZooKeeperCluster", "zk", "Progressing")[0] == "False":
+                    break
             assert members.voters == list(range(declared))
 
     run.one_scene("ZooKeeperCluster", "zk", resize)
