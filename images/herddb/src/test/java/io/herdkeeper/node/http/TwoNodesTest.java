@@ -67,17 +67,19 @@ class TwoNodesTest {
     @Test
     void aFollowersDigestIsThatOfTheCommittedRowsAtTheWantedEntry() throws Exception {
         Node.execute(leader.server(), 0, "CREATE TABLE app.pair (k int, j int, n string, primary key (k, j))");
+        Node.execute(leader.server(), 0, "CREATE TABLE app.elsewhere (k int primary key)");
         for (int i = 0; i < 50; i++) {
             Node.execute(leader.server(), 0, "INSERT INTO app.pair(k,j,n) VALUES(?,?,?)", i, -i, "row" + i);
         }
         // The same rows without a follower, a hold or a log. Taken now: a leader's scan waits for locked rows.
         RowDigest expected = committedRows("pair");
+        // Asked for before it is written: an idle leader writes entries of its own, and the follower might pass a target that exists.
+        LogSequenceNumber target = after(leader.manager("app").getLog().getLastSequenceNumber(), 4);
+        CompletableFuture<HttpResponse<String>> answer = digest("app", target);
         long open = Node.begin(leader.server(), "app");
         Node.execute(leader.server(), open, "INSERT INTO app.pair(k,j,n) VALUES(100,100,'open')");
         Node.execute(leader.server(), open, "UPDATE app.pair SET n='changed' WHERE k=7");
         Node.execute(leader.server(), open, "DELETE FROM app.pair WHERE k=8");
-        LogSequenceNumber target = leader.manager("app").getLog().getLastSequenceNumber();
-        CompletableFuture<HttpResponse<String>> answer = digest("app", target);
         HttpResponse<String> response = answer.get();
         assertEquals(200, response.statusCode(), response.body());
         JsonNode json = JSON.readTree(response.body());
@@ -86,10 +88,13 @@ class TwoNodesTest {
         assertEquals(expected.hex(), json.at("/tables/pair/digest").asText());
 
         Node.execute(leader.server(), 0, "EXECUTE COMMITTRANSACTION 'app'," + open);
-        LogSequenceNumber committed = leader.manager("app").getLog().getLastSequenceNumber();
-        JsonNode after = JSON.readTree(digest("app", committed).get().body());
-        assertEquals(committedRows("pair").hex(), after.at("/tables/pair/digest").asText());
-        assertNotEquals(expected.hex(), after.at("/tables/pair/digest").asText());
+        CompletableFuture<HttpResponse<String>> later = digest("app", after(leader.manager("app").getLog().getLastSequenceNumber(), 3));
+        for (int i = 0; i < 3; i++) {
+            Node.execute(leader.server(), 0, "INSERT INTO app.elsewhere(k) VALUES(?)", i);
+        }
+        JsonNode committed = JSON.readTree(later.get().body());
+        assertEquals(committedRows("pair").hex(), committed.at("/tables/pair/digest").asText());
+        assertNotEquals(expected.hex(), committed.at("/tables/pair/digest").asText());
 
         HttpResponse<String> tooLate = digest("app", target).get();
         assertEquals(409, tooLate.statusCode());
@@ -199,6 +204,10 @@ class TwoNodesTest {
         try (Stream<String> lines = HTTP.send(HttpRequest.newBuilder(uri).build(), BodyHandlers.ofLines()).body()) {
             assertEquals(List.of("alive", "alive"), lines.limit(2).toList());
         }
+    }
+
+    private static LogSequenceNumber after(LogSequenceNumber last, int entries) {
+        return new LogSequenceNumber(last.ledgerId, last.offset + entries);
     }
 
     private static CompletableFuture<HttpResponse<String>> digest(String tablespace, LogSequenceNumber target) {
