@@ -113,7 +113,7 @@ def _delete_metadata(root: str, seen: BookKeeperObserved, waited: float) -> Plan
 def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, waited: float) -> Plan:
     """Wait for the tablespaces that drop their data, then take the nodes down, delete their volumes, the generated Secret, their logs and
     their metadata. Those that shall live are no reason to wait: a tablespace is nothing outside its database."""
-    if seen.dependents.deleting and (waiting := waiting_for_users(Dependents(deleting=seen.dependents.deleting))):
+    if waiting := waiting_for_users(Dependents(deleting=seen.dependents.deleting)):
         return waiting
     if plan := _take_down(seen.objects, ("PersistentVolumeClaim", "Secret")):
         return plan
