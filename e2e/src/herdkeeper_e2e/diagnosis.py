@@ -17,6 +17,7 @@ def explain(kubectl: Kubectl, operator_namespace: str) -> str:
     parts = [
         _part("Conditions", lambda: list(condition_lines(kubectl.list(KINDS)))),
         _part("Pods that do not serve", lambda: list(pod_lines(kubectl.list("pods")))),
+        _part(f"Their last {MOST_LOG_LINES} log lines", lambda: list(pod_logs(kubectl))),
         _part("Events", lambda: event_lines(kubectl.list("events"))),
         _part("Operator pods that do not serve", lambda: list(pod_lines(kubectl.in_namespace(operator_namespace).list("pods")))),
         _part(f"The operator's last {MOST_LOG_LINES} log lines", lambda: _operator_log(kubectl.in_namespace(operator_namespace))),
@@ -58,12 +59,21 @@ def event_lines(events: Sequence[Object]) -> list[str]:
     ]
 
 
+def pod_logs(kubectl: Kubectl) -> Iterator[str]:
+    """What the pods that do not serve printed last."""
+    for pod in kubectl.list("pods"):
+        if pod_problem(pod) is not None:
+            name = pod["metadata"]["name"]
+            text = kubectl.run("logs", name, "--all-containers", "--tail", str(MOST_LOG_LINES), "--ignore-errors")
+            yield from (f"{name}: {line}" for line in text.splitlines())
+
+
 def _event_time(event: Object) -> str:
     return str(event.get("lastTimestamp") or event.get("eventTime") or event["metadata"].get("creationTimestamp") or "")
 
 
 def _operator_log(kubectl: Kubectl) -> list[str]:
-    text = kubectl.run("logs", "-l", "app.kubernetes.io/name=herdkeeper", "--tail", str(MOST_LOG_LINES), "--prefix=false")
+    text = kubectl.run("logs", "-l", "app.kubernetes.io/name=herdkeeper-operator", "--tail", str(MOST_LOG_LINES), "--prefix=false")
     return text.splitlines()
 
 

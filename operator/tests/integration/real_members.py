@@ -28,6 +28,7 @@ from herdkeeper.observe.http import HttpJsonReader
 IMAGE = REPOSITORY / "images/zookeeper"
 MOST = 5
 JVM_OPTIONS = "-Xmx96m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData"
+RESOLVING = "-Dsun.net.inetaddr.negative.ttl=1 -Dsun.net.inetaddr.ttl=1"
 _SERVER = re.compile(r"server\.(\d+)=[^;\s]+:(participant|observer);\S+")
 
 
@@ -55,7 +56,8 @@ class Ports:
 class RealMembers:
     """The members of the ZooKeeperCluster `name`, and the operator's ways to them: an EnsembleDirectory and a JsonReader.
 
-    `reconfigured` is called after each change of the membership: a test may end the operator there.
+    With `dies_after_change` the operator ends right after each change of the membership. Where there is a file `hosts`, members know each
+    other by name, and a name has the address that the file gives it, if any.
     """
 
     stage: Stage
@@ -64,6 +66,7 @@ class RealMembers:
     ports: tuple[Ports, ...] = field(default_factory=lambda: tuple(Ports(*free_ports(4)) for _ in range(MOST)))
     processes: dict[int, subprocess.Popen[bytes]] = field(default_factory=dict)
     changes: list[MembershipChange] = field(default_factory=list)
+    hosts: Path | None = None
     dies_after_change: bool = False
 
     def __post_init__(self) -> None:
@@ -104,7 +107,8 @@ class RealMembers:
 
         def server(found: re.Match[str]) -> str:
             ports = self.ports[int(found[1]) - 1]
-            return f"server.{found[1]}=127.0.0.1:{ports.quorum}:{ports.election}:{found[2]};127.0.0.1:{ports.client}"
+            host = "127.0.0.1" if self.hosts is None else f"member-{found[1]}.test"
+            return f"server.{found[1]}={host}:{ports.quorum}:{ports.election}:{found[2]};127.0.0.1:{ports.client}"
 
         return _SERVER.sub(server, text)
 
@@ -168,7 +172,7 @@ class RealMembers:
             "ZOOKEEPER_CONFIG": str(config),
             "ZOOKEEPER_DATA": str(data),
             "ZOOKEEPER_SUPER_DIGEST": str(digest),
-            "JVM_OPTIONS": JVM_OPTIONS,
+            "JVM_OPTIONS": JVM_OPTIONS if self.hosts is None else f"{JVM_OPTIONS} {RESOLVING} -Djdk.net.hosts.file={self.hosts}",
         }
         with self.log(number).open("ab") as output:
             self.processes[number] = subprocess.Popen(

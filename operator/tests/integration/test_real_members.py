@@ -158,6 +158,15 @@ def test_one_member_becomes_three_then_one_then_three_under_a_writer_with_the_op
         assert marks(members) == {"0": "true", "1": "true", "2": "true"}
 
 
+def test_a_member_begins_before_its_name_has_an_address_and_later_takes_two_more(members: RealMembers, tmp_path: Path) -> None:
+    members.hosts = tmp_path / "hosts"
+    members.hosts.write_text("")
+    founded(members, 1, allowSingleMember=True)
+    members.hosts.write_text("".join(f"127.0.0.1 member-{number + 1}.test\n" for number in range(3)))
+    with Writer(members).running():
+        declare(members, 3)
+
+
 def test_a_changed_image_reaches_the_leader_last_and_a_lost_volume_is_filled_again(members: RealMembers) -> None:
     founded(members, 3)
     with Writer(members).running():

@@ -115,7 +115,10 @@ def _config(cluster: ZooKeeperCluster) -> str:
         "dataDir": "/data/store",
         "reconfigEnabled": "true",
         "standaloneEnabled": "false",
-        # 0: a member whose name does not resolve yet tries for ever instead of giving up.
+        # A new pod's name resolves late, or still to its predecessor's address. A member that listens on its name takes the new address
+        # in one place and keeps the old one in another; then it leads, finds that the leader is somebody else, and begins again for ever.
+        "quorumListenOnAllIPs": "true",
+        # 0: a member whose port is still taken tries for ever instead of giving up.
         "electionPortBindRetry": 0,
         "4lw.commands.whitelist": "srvr",
         "admin.serverPort": names.ZOOKEEPER_ADMIN_PORT,

@@ -43,6 +43,7 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
             "db.autocreate",
             "dynamicConfigFile",
             "electionPortBindRetry",
+            "quorumListenOnAllIPs",
             "forceSync",
             "initLimit",
             "oraclePath",
