@@ -38,7 +38,7 @@ unit-java: ## the node program's tests
 	@e2e/images/test-java.sh
 
 integration: ## the operator against a real kube-apiserver and etcd
-	@$(run) pytest operator/tests/integration
+	@$(run) pytest operator/tests/integration -n auto --maxprocesses 4 --dist worksteal
 
 e2e: ## the scenarios, on the test cluster
 	@$(run) pytest e2e/tests -x -s --ignore=e2e/tests/unit --ignore=e2e/tests/storage

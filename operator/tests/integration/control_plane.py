@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import secrets
 import shutil
 import socket
 import ssl
@@ -113,14 +114,24 @@ def running(folder: Path) -> Iterator[ControlPlane]:
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Ports that nobody listens on; all are held until the last is known, so that they differ."""
-    holders = [socket.socket() for _ in range(count)]
+    """Ports that nobody listens on; all are held until the last is known, so that they differ.
+
+    Drawn from below those that the kernel gives to clients: one of these could be taken before a server listens on it.
+    """
+    holders: dict[int, socket.socket] = {}
     try:
-        for holder in holders:
-            holder.bind(("127.0.0.1", 0))
-        return tuple(holder.getsockname()[1] for holder in holders)
+        while len(holders) < count:
+            port = secrets.choice(range(15000, 32000))
+            holder = socket.socket()
+            try:
+                holder.bind(("127.0.0.1", port))
+            except OSError:
+                holder.close()
+                continue
+            holders[port] = holder
+        return tuple(holders)
     finally:
-        for holder in holders:
+        for holder in holders.values():
             holder.close()
 
 

@@ -172,8 +172,9 @@ def members_story(run: Run) -> None:
         members.turn()
     stage.settle("ZooKeeperCluster", "zk")
 
-    def resize(settle: Callable[[], None]) -> None:
-        for declared in (3, 1):
+    for declared in (3, 1):
+
+        def resize(settle: Callable[[], None], declared: int = declared) -> None:
             stage.patch("ZooKeeperCluster", "zk", {"spec": {"replicas": declared, "allowSingleMember": True}})
             for _ in range(12):
                 settle()
@@ -184,7 +185,7 @@ def members_story(run: Run) -> None:
                     break
             assert members.voters == list(range(declared))
 
-    run.one_scene("ZooKeeperCluster", "zk", resize)
+        run.one_scene("ZooKeeperCluster", "zk", resize)
 
 
 def bookkeeper_story(run: Run) -> None:
