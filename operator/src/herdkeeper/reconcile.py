@@ -22,6 +22,8 @@ from herdkeeper.api import (
     Checkpoint,
     HerdDBCluster,
     ReplicationAudit,
+    ScheduledCheckpoint,
+    ScheduledReplicationAudit,
     Tablespace,
     ZooKeeperCluster,
 )
@@ -40,6 +42,7 @@ from herdkeeper.observe.bookkeeper import observe_bookkeeper, see_ledgers
 from herdkeeper.observe.herddb import observe_herddb
 from herdkeeper.observe.job import observe_audit, observe_checkpoint
 from herdkeeper.observe.kubernetes import Unreadable
+from herdkeeper.observe.schedule import observe_schedule
 from herdkeeper.observe.tablespace import observe_tablespace
 from herdkeeper.observe.world import World
 from herdkeeper.observe.zookeeper import observe_zookeeper
@@ -48,6 +51,7 @@ from herdkeeper.plan.action import Plan, SetFinalizer, Wait
 from herdkeeper.plan.bookkeeper import plan_bookkeeper
 from herdkeeper.plan.herddb import plan_herddb
 from herdkeeper.plan.job import plan_audit, plan_checkpoint
+from herdkeeper.plan.schedule import plan_schedule
 from herdkeeper.plan.tablespace import plan_tablespace
 from herdkeeper.plan.zookeeper import plan_zookeeper
 from herdkeeper.settings import Settings
@@ -55,6 +59,7 @@ from herdkeeper.status.bookkeeper import summarize_bookkeeper
 from herdkeeper.status.document import planned, refused_status, status_document
 from herdkeeper.status.herddb import summarize_herddb
 from herdkeeper.status.job import summarize_audit, summarize_checkpoint
+from herdkeeper.status.schedule import summarize_scheduled_audit, summarize_scheduled_checkpoint
 from herdkeeper.status.summary import Summary
 from herdkeeper.status.tablespace import summarize_tablespace
 from herdkeeper.status.zookeeper import summarize_zookeeper
@@ -155,11 +160,23 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             partial(_with_image, plan_checkpoint, settings.spark_image),
             summarize_checkpoint,
         ),
+        ScheduledCheckpoint.KIND: Steps(
+            observe_schedule,
+            lambda schedule, _: validation.schedule_refusals(schedule),
+            plan_schedule,
+            summarize_scheduled_checkpoint,
+        ),
         ReplicationAudit.KIND: Steps(
             observe_audit,
             lambda audit, _: validation.audit_refusals(audit),
             partial(_with_image, plan_audit, settings.spark_image),
             summarize_audit,
+        ),
+        ScheduledReplicationAudit.KIND: Steps(
+            observe_schedule,
+            lambda schedule, _: validation.schedule_refusals(schedule),
+            plan_schedule,
+            summarize_scheduled_audit,
         ),
     }
 

@@ -8,7 +8,17 @@ from typing import Any
 import pytest
 import yaml
 
-from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace, ZooKeeperCluster
+from herdkeeper.api import (
+    KINDS,
+    BookKeeperCluster,
+    Checkpoint,
+    HerdDBCluster,
+    ReplicationAudit,
+    ScheduledCheckpoint,
+    ScheduledReplicationAudit,
+    Tablespace,
+    ZooKeeperCluster,
+)
 from herdkeeper.api.resource import GROUP, Resource
 from herdkeeper.domain import validation
 from herdkeeper.domain.validation import Refusal
@@ -48,6 +58,8 @@ def refusals(subject: Resource, neighbours: list[Resource]) -> tuple[Refusal, ..
             return validation.checkpoint_refusals(subject, named(Tablespace, subject.spec.tablespace_ref.name))
         case ReplicationAudit():
             return validation.audit_refusals(subject)
+        case ScheduledCheckpoint() | ScheduledReplicationAudit():
+            return validation.schedule_refusals(subject)
     raise AssertionError(f"{type(subject).__name__} has no validation")
 
 
@@ -60,7 +72,7 @@ def test_an_example_is_accepted_among_the_other_resources_of_its_file_and_of_the
 
 def test_every_kind_has_an_example() -> None:
     shown = {type(resource).KIND for path in APPLIED for resource in resources(path)}
-    assert shown == {"ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace", "Checkpoint", "ReplicationAudit"}
+    assert shown == {kind.KIND for kind in KINDS}
 
 
 def test_every_example_is_in_the_list_of_examples() -> None:

@@ -15,7 +15,7 @@ from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import NotListening, Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import AnswerSwitchover, ChangeTablespaceRecord, WakeNodes
+from herdkeeper.plan.action import AnswerRequest, ChangeTablespaceRecord, Request, WakeNodes
 from herdkeeper.plan.herddb import plan_herddb
 
 LEADER = NodeTablespace("flights", "a-uuid", "leader", True, (7, 9), None, (7, 0), True)
@@ -86,7 +86,7 @@ def test_a_request_is_answered_after_the_move():
     assert isinstance(change, ChangeTablespaceRecord)
     assert change.record.leader == PODS[1]
     assert wake == WakeNodes("db", (PODS[1],))
-    assert answer == AnswerSwitchover("flights", "77", f"done: led by {PODS[1]}, since {PODS[1]} was asked for")
+    assert answer == AnswerRequest("Tablespace", "flights", "77", Request.SWITCHOVER, f"done: led by {PODS[1]}, since {PODS[1]} was asked for")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_request_is_answered_after_the_move():
     ],
 )
 def test_a_request_that_changes_nothing_is_answered_too(node, answer):
-    assert plan_herddb(CLUSTER, asking(node)).actions == (AnswerSwitchover("flights", "77", answer),)
+    assert plan_herddb(CLUSTER, asking(node)).actions == (AnswerRequest("Tablespace", "flights", "77", Request.SWITCHOVER, answer),)
 
 
 def test_a_paused_tablespace_asks_for_nothing():

@@ -194,27 +194,32 @@ def _change(field: str, shown: str, why: str) -> str:
     return formatted(f"spec.{field} can't change from %s to %s: {why}", shown.replace("SELF", "oldSelf"), shown.replace("SELF", "self"))
 
 
-NAME_RULES = (
-    Rule(
-        scope="resource",
-        rule="self.metadata.name.size() <= 40",
-        message="metadata.name has more than 40 characters: names of pods and services are made from it; take a shorter one",
-        message_expression=formatted(
-            "metadata.name is %s, %d characters: names of pods and services are made from it; take a name of at most 40 characters",
-            "self.metadata.name",
-            "self.metadata.name.size()",
+def name_rules(most: int, made_of_it: str) -> tuple[Rule, ...]:
+    """The rules of a kind's own name, of at most `most` characters since `made_of_it` is made from it."""
+    return (
+        Rule(
+            scope="resource",
+            rule=f"self.metadata.name.size() <= {most}",
+            message=f"metadata.name has more than {most} characters: {made_of_it} are made from it; take a shorter one",
+            message_expression=formatted(
+                f"metadata.name is %s, %d characters: {made_of_it} are made from it; take a name of at most {most} characters",
+                "self.metadata.name",
+                "self.metadata.name.size()",
+            ),
         ),
-    ),
-    Rule(
-        scope="resource",
-        rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
-        message="metadata.name must begin with a letter and hold small letters, digits and - only: names of services are made from it",
-        message_expression=formatted(
-            "metadata.name is %s: names of services are made from it; begin with a letter and take small letters, digits and - only",
-            "self.metadata.name",
+        Rule(
+            scope="resource",
+            rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+            message="metadata.name must begin with a letter and hold small letters, digits and - only: names of services are made from it",
+            message_expression=formatted(
+                "metadata.name is %s: names of services are made from it; begin with a letter and take small letters, digits and - only",
+                "self.metadata.name",
+            ),
         ),
-    ),
-)
+    )
+
+
+NAME_RULES = name_rules(40, "names of pods and services")
 """What every kind refuses of its own name."""
 
 

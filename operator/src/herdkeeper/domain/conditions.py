@@ -6,6 +6,8 @@ from herdkeeper.api.resource import Condition, Resource
 
 READY = "Ready"
 PROGRESSING = "Progressing"
+CURRENT = "Current"
+"""Of a ScheduledCheckpoint: False while its newest verified checkpoint is older than two periods of the schedule."""
 CONFIG_KNOWN = "ConfigKnown"
 """False while lines of spec.config have no effect; not there otherwise."""
 

@@ -8,6 +8,7 @@ Hosts end with `.svc`, not with the cluster's domain: each pod's resolver append
 
 from __future__ import annotations
 
+import datetime
 import re
 from dataclasses import dataclass
 
@@ -49,6 +50,14 @@ SWITCHOVER_ANNOTATION = "herdkeeper.io/switchover"
 """On a Tablespace, by the user: the SQL node that shall lead it now. Answered once, then taken off."""
 SWITCHOVER_ANSWER_ANNOTATION = "herdkeeper.io/switchover-answer"
 """On a Tablespace, by the operator: what became of the last request."""
+RUN_NOW_ANNOTATION = "herdkeeper.io/run-now"
+"""On a schedule, by the user, with any value: make a run now. Answered once, then taken off."""
+RUN_NOW_ANSWER_ANNOTATION = "herdkeeper.io/run-now-answer"
+"""On a schedule, by the operator: what became of the last request."""
+DUE_AT_ANNOTATION = "herdkeeper.io/due-at"
+"""On a run that a schedule made: the time of the schedule that it is for."""
+REQUESTED_AT_ANNOTATION = "herdkeeper.io/requested-at"
+"""On a run that a schedule made since somebody asked for it: when."""
 FINALIZER = "herdkeeper.io/delete-data"
 """On a resource with deletionPolicy Delete only."""
 
@@ -372,3 +381,13 @@ def checkpoint_names(key: ObjectKey) -> JobNames:
 def audit_names(key: ObjectKey) -> JobNames:
     """The names of a ReplicationAudit's objects."""
     return JobNames(key, AUDIT_COMPONENT)
+
+
+def scheduled_run(schedule: str, due: datetime.datetime) -> str:
+    """The Checkpoint or ReplicationAudit that a schedule makes for one of its times, which are whole minutes: the same one each time."""
+    return f"{schedule}-{due.astimezone(datetime.UTC):%Y%m%d%H%M}"
+
+
+def requested_run(schedule: str, requested: datetime.datetime) -> str:
+    """The one that it makes when it is asked for: with seconds, so that it is never one of its times."""
+    return f"{schedule}-{requested.astimezone(datetime.UTC):%Y%m%d%H%M%S}"

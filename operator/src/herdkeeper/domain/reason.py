@@ -12,6 +12,8 @@ class Reason(StrEnum):
     READY = "Ready"
     SETTLED = "Settled"
     SUCCEEDED = "Succeeded"
+    SCHEDULED = "Scheduled"
+    TIME_MISSED = "TimeMissed"
 
     # acting
     CREATING = "Creating"
@@ -28,6 +30,9 @@ class Reason(StrEnum):
     REPLICAS_CHANGED = "ReplicasChanged"
     LEADER_MOVED = "LeaderMoved"
     SWITCHOVER_ANSWERED = "SwitchoverAnswered"
+    RUN_STARTED = "RunStarted"
+    RUN_REQUEST_ANSWERED = "RunRequestAnswered"
+    RUN_EXPIRED = "RunExpired"
     RUNNING = "Running"
     RESIZING = "Resizing"
     RECOVERING = "Recovering"
@@ -60,6 +65,7 @@ class Reason(StrEnum):
     UNREADABLE = "Unreadable"
     PAUSED = "Paused"
     PLANNED = "Planned"
+    SUSPENDED = "Suspended"
 
     # not as declared
     STARTING = "Starting"
@@ -82,12 +88,14 @@ class Reason(StrEnum):
     METADATA_LOST = "MetadataLost"
     ACTION_FAILED = "ActionFailed"
     FAILED = "Failed"
+    LAST_RUN_FAILED = "LastRunFailed"
+    CHECKPOINT_OVERDUE = "CheckpointOverdue"
     DELETION_GIVEN_UP = "DeletionGivenUp"
 
     @property
     def is_asked_for(self) -> bool:
         """Whether a person asked the operator to do nothing."""
-        return self in (Reason.PAUSED, Reason.PLANNED)
+        return self in (Reason.PAUSED, Reason.PLANNED, Reason.SUSPENDED)
 
     @property
     def needs_person(self) -> bool:
@@ -104,6 +112,8 @@ _NEED_A_PERSON = frozenset(
         Reason.DATA_LOST,
         Reason.METADATA_LOST,
         Reason.FAILED,
+        Reason.LAST_RUN_FAILED,
+        Reason.CHECKPOINT_OVERDUE,
         Reason.DELETION_GIVEN_UP,
     }
 )

@@ -15,14 +15,25 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
-from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace, ZooKeeperCluster
+from herdkeeper.api import (
+    BookKeeperCluster,
+    Checkpoint,
+    HerdDBCluster,
+    ReplicationAudit,
+    ScheduledCheckpoint,
+    ScheduledReplicationAudit,
+    Tablespace,
+    ZooKeeperCluster,
+)
 from herdkeeper.api.bookkeeper_cluster import GarbageCollection
 from herdkeeper.api.job import SparkJob
 from herdkeeper.api.resource import ObjectMeta
+from herdkeeper.api.schedule import FIVE_FIELDS, MOST_NAME_CHARACTERS, Schedule
 from herdkeeper.domain import names, owned_config
 from herdkeeper.domain.ensemble import SAFE_SIZE
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.owned_config import OwnedKeys
+from herdkeeper.domain.timetable import Timetable, TimetableError
 
 MIB = 1024 * 1024
 MAXIMUM_NAME = 40
@@ -129,6 +140,16 @@ def audit_refusals(audit: ReplicationAudit) -> tuple[Refusal, ...]:
     return (*_name_refusals(audit.metadata), *_job_refusals(audit.spec.job))
 
 
+def schedule_refusals(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> tuple[Refusal, ...]:
+    """What a schedule says and must not say. What depends on other resources is refused of each run, by itself."""
+    return (
+        *_name_refusals(schedule.metadata, MOST_NAME_CHARACTERS, "the names of its runs"),
+        *_timetable_refusals(schedule.spec),
+        *_fixed_position(schedule),
+        *_job_refusals(schedule.spec.template.job, "spec.template.job"),
+    )
+
+
 def unreadable_refusals(error: ValidationError) -> tuple[Refusal, ...]:
     """The refusals of a resource that its model could not read: one per field. Such a resource was stored under older rules, or past
     them."""
@@ -143,13 +164,13 @@ def unreadable_refusals(error: ValidationError) -> tuple[Refusal, ...]:
     )
 
 
-def _name_refusals(metadata: ObjectMeta) -> Iterator[Refusal]:
-    if len(metadata.name) > MAXIMUM_NAME:
+def _name_refusals(metadata: ObjectMeta, most: int = MAXIMUM_NAME, made_of_it: str = "the names of pods and services") -> Iterator[Refusal]:
+    if len(metadata.name) > most:
         yield Refusal(
             "metadata.name",
             metadata.name,
-            f"it has {len(metadata.name)} characters and the names of pods and services are made from it",
-            f"take a name of at most {MAXIMUM_NAME} characters",
+            f"it has {len(metadata.name)} characters and {made_of_it} are made from it",
+            f"take a name of at most {most} characters",
         )
     if not _NAME.fullmatch(metadata.name):
         yield Refusal(
@@ -329,10 +350,32 @@ def _no_follower(checkpoint: Checkpoint, tablespace: Tablespace | None) -> Itera
         )
 
 
-def _job_refusals(job: SparkJob) -> Iterator[Refusal]:
-    yield from _memory_refusals("spec.job.resources.memory", job.resources.memory, "driver")
+def _timetable_refusals(schedule: Schedule) -> Iterator[Refusal]:
+    try:
+        Timetable.of(schedule.schedule, schedule.time_zone)
+    except TimetableError as error:
+        if error.field == "timeZone":
+            yield Refusal(
+                "spec.timeZone", repr(schedule.time_zone), str(error), "take a name of the IANA database, e.g. UTC or Europe/Vienna"
+            )
+        else:
+            yield Refusal("spec.schedule", repr(schedule.schedule), str(error), f"write {FIVE_FIELDS}")
+
+
+def _fixed_position(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> Iterator[Refusal]:
+    if isinstance(schedule, ScheduledCheckpoint) and (at := schedule.spec.template.at) is not None:
+        yield Refusal(
+            "spec.template.at",
+            f"{at.ledger_id},{at.entry_id}",
+            "the same checkpoint would be made each time",
+            "remove it, or create a Checkpoint",
+        )
+
+
+def _job_refusals(job: SparkJob, path: str = "spec.job") -> Iterator[Refusal]:
+    yield from _memory_refusals(f"{path}.resources.memory", job.resources.memory, "driver")
     if job.executors.instances > 0:
-        yield from _memory_refusals("spec.job.executors.memory", job.executors.memory, "executor")
+        yield from _memory_refusals(f"{path}.executors.memory", job.executors.memory, "executor")
 
 
 def _memory_refusals(path: str, memory: str, process: str) -> Iterator[Refusal]:

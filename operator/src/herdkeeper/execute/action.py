@@ -25,7 +25,7 @@ from herdkeeper.plan.action import (
     Action,
     AddToSecret,
     Annotate,
-    AnswerSwitchover,
+    AnswerRequest,
     Apply,
     ChangeMembership,
     ChangeTablespaceRecord,
@@ -128,8 +128,8 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             sql_node.close_ledger(namespace, action, hands.world, hands.orders)
         case WakeNodes():
             sql_node.wake_nodes(namespace, action, hands.world, hands.orders)
-        case AnswerSwitchover():
-            hands.writer.answer_switchover(namespace, action)
+        case AnswerRequest():
+            hands.writer.answer_request(namespace, action)
         case DeleteLogs(address):
             metadata.delete_logs(ensembles.at(address), action)
         case CreateTablespace(database):

@@ -11,14 +11,13 @@ import structlog
 from kubernetes.client import ApiException
 from kubernetes.dynamic import DynamicClient
 
-from herdkeeper.api import Tablespace
 from herdkeeper.api.resource import API_VERSION, Resource
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.objects import Json
 from herdkeeper.metrics import WRITES
 from herdkeeper.observe.kubernetes import ANSWER_SECONDS
-from herdkeeper.plan.action import AddToSecret, Annotate, AnswerSwitchover, Apply, Create, Delete, Resize
+from herdkeeper.plan.action import AddToSecret, Annotate, AnswerRequest, Apply, Create, Delete, Resize
 
 STATUS_MANAGER = f"{names.MANAGER}-status"
 APPLY_PATCH = "application/apply-patch+yaml"
@@ -72,12 +71,12 @@ class KubernetesWriter:
         path = self._path("v1", "Secret", ObjectKey(namespace, action.name))
         self._request("patch", path, "Secret", body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
-    def answer_switchover(self, namespace: str, action: AnswerSwitchover) -> None:
-        """Replace the request by its answer, if the Tablespace is still as it was read."""
-        marks = {names.SWITCHOVER_ANNOTATION: None, names.SWITCHOVER_ANSWER_ANNOTATION: action.answer}
+    def answer_request(self, namespace: str, action: AnswerRequest) -> None:
+        """Replace the request by its answer, if the resource is still as it was read."""
+        marks = {action.request.value: None, action.request.answer_annotation: action.answer}
         body = {"metadata": {"resourceVersion": action.resource_version, "annotations": marks}}
-        path = self._path(API_VERSION, Tablespace.KIND, ObjectKey(namespace, action.tablespace))
-        self._request("patch", path, Tablespace.KIND, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+        path = self._path(API_VERSION, action.kind, ObjectKey(namespace, action.name))
+        self._request("patch", path, action.kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def resize(self, namespace: str, action: Resize) -> None:
         """Change what a volume claim asks for, if it still has this uid."""

@@ -40,18 +40,19 @@ def registry_of(queue: KeyQueue[Key], streams: NodeStreams) -> kopf.OperatorRegi
     kopf.on.login(registry=registry, id="login")(kopf.login_via_client)
     references = References()
 
+    def owned_event(body: Any, **_: Any) -> None:
+        if owner := owner_of(body):
+            queue.add(owner)
+
     def resource_event(event: Any, body: Any, **_: Any) -> None:
         key = Key(body["kind"], body["metadata"]["namespace"], body["metadata"]["name"])
         if event["type"] != "DELETED":
             references.seen(key, body.get("spec") or {})
         for touched in references.touched_by(key):
             queue.add(touched)
+        owned_event(body)  # a run of a schedule
         if event["type"] == "DELETED":
             references.gone(key)
-
-    def owned_event(body: Any, **_: Any) -> None:
-        if owner := owner_of(body):
-            queue.add(owner)
 
     for kind in KINDS:
         kopf.on.event(GROUP, VERSION, kind.PLURAL, registry=registry, id=f"watch-{kind.PLURAL}")(resource_event)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
+from herdkeeper.domain import names
 from herdkeeper.domain.reason import Reason
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.formats.zookeeper_membership import Server
@@ -20,6 +22,23 @@ class Wait:
     message: str
 
 
+class Request(Enum):
+    """What a user asks for once, by an annotation."""
+
+    SWITCHOVER = names.SWITCHOVER_ANNOTATION
+    RUN_NOW = names.RUN_NOW_ANNOTATION
+
+    @property
+    def answer_annotation(self) -> str:
+        """Where the answer is left."""
+        return names.SWITCHOVER_ANSWER_ANNOTATION if self is Request.SWITCHOVER else names.RUN_NOW_ANSWER_ANNOTATION
+
+    @property
+    def answered(self) -> Reason:
+        """What the event of an answer is called."""
+        return Reason.SWITCHOVER_ANSWERED if self is Request.SWITCHOVER else Reason.RUN_REQUEST_ANSWERED
+
+
 @dataclass(frozen=True)
 class Apply:
     """Server-side apply of a full intent. `new`: the object was not seen, so a stranger's object of this name must not be taken over."""
@@ -31,9 +50,10 @@ class Apply:
 
 @dataclass(frozen=True)
 class Create:
-    """Make an object that is never changed afterwards: a volume claim."""
+    """Make an object that is never changed afterwards: a volume claim, a run of a schedule."""
 
     manifest: Json
+    reason: Reason = Reason.CREATING
 
 
 @dataclass(frozen=True)
@@ -195,11 +215,13 @@ class WakeNodes:
 
 
 @dataclass(frozen=True)
-class AnswerSwitchover:
-    """Take the request off a Tablespace, if that is still as it was read, and leave the answer."""
+class AnswerRequest:
+    """Take a request, which is an annotation, off a resource of ours if that is still as it was read, and leave the answer."""
 
-    tablespace: str
+    kind: str
+    name: str
     resource_version: str
+    request: Request
     answer: str
 
 
@@ -254,7 +276,7 @@ Action = (
     | ChangeTablespaceRecord
     | CheckpointFollower
     | WakeNodes
-    | AnswerSwitchover
+    | AnswerRequest
     | CloseLedger
     | DropTablespace
     | DeleteLogs

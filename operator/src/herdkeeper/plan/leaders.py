@@ -18,7 +18,7 @@ from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
-from herdkeeper.plan.action import Action, AnswerSwitchover, ChangeTablespaceRecord, CheckpointFollower, Plan, WakeNodes
+from herdkeeper.plan.action import Action, AnswerRequest, ChangeTablespaceRecord, CheckpointFollower, Plan, Request, WakeNodes
 from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide
 
 SOON_SECONDS = 1.0
@@ -112,4 +112,5 @@ def _answer(tablespace: Tablespace | None, decision: Decision) -> tuple[Action, 
             answer = f"refused: {why}"
         case Blocked(why):
             answer = f"refused: {why}"
-    return (AnswerSwitchover(tablespace.metadata.name, tablespace.metadata.resource_version, answer),)
+    metadata = tablespace.metadata
+    return (AnswerRequest(tablespace.KIND, metadata.name, metadata.resource_version, Request.SWITCHOVER, answer),)

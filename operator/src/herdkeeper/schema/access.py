@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from herdkeeper.api import KINDS
+from herdkeeper.api import KINDS, Checkpoint, ReplicationAudit
 from herdkeeper.api.resource import GROUP
 
 READ = ("get", "list", "watch")
@@ -60,6 +60,13 @@ ACCESS: tuple[AccessRule, ...] = (
         tuple(f"{plural}/finalizers" for plural in PLURALS),
         ("update",),
         "owner references that block the owner's deletion (checked where OwnerReferencesPermissionEnforcement is on)",
+    ),
+    AccessRule(
+        Scope.WATCHED,
+        GROUP,
+        (Checkpoint.PLURAL, ReplicationAudit.PLURAL),
+        ("create", "delete"),
+        "the runs of schedules, made at their time and deleted when they have expired",
     ),
     AccessRule(Scope.WATCHED, "apps", ("statefulsets", "deployments"), (*APPLY, "delete"), "servers and autorecovery"),
     AccessRule(Scope.WATCHED, "batch", ("jobs",), (*APPLY, "delete"), "checkpoints, audits and drains"),

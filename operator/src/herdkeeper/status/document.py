@@ -13,7 +13,7 @@ from herdkeeper.plan.action import (
     Action,
     AddToSecret,
     Annotate,
-    AnswerSwitchover,
+    AnswerRequest,
     Apply,
     ChangeMembership,
     ChangeTablespaceRecord,
@@ -134,8 +134,8 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
     match action:
         case Apply(manifest, _, reason):
             return reason, f"{reason} {manifest['kind']} {manifest['metadata']['name']}"
-        case Create(manifest):
-            return Reason.CREATING, f"Creating {manifest['kind']} {manifest['metadata']['name']}"
+        case Create(manifest, reason):
+            return reason, f"Creating {manifest['kind']} {manifest['metadata']['name']}"
         case Annotate(kind, name, _, annotations, reason):
             shown = ", ".join(key if value is None else f"{key}={value}" for key, value in annotations.items())
             return reason, f"{'Unmarking' if None in annotations.values() else 'Marking'} {kind} {name} with {shown}"
@@ -169,8 +169,8 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.LEADER_MOVED, f"Having {node} write tablespace {tablespace} to its disk"
         case WakeNodes(_, nodes):
             return Reason.LEADER_MOVED, f"Having {' and '.join(nodes)} look at their tablespaces"
-        case AnswerSwitchover(tablespace, _, answer):
-            return Reason.SWITCHOVER_ANSWERED, f"Answering the switchover of {tablespace}: {answer}"
+        case AnswerRequest(_, name, _, request, answer):
+            return request.answered, f"Answering {request.value} of {name}: {answer}"
         case ChangeTablespaceRecord(_, _, record, _, why):
             return Reason.REPLICAS_CHANGED, f"Changing tablespace {record.name}: {why}"
         case CloseLedger(_, node, name, ledger_id):

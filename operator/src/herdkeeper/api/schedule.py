@@ -1,0 +1,87 @@
+"""What the resources that make runs on a schedule share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from herdkeeper.api.resource import AGE_COLUMN, STATUS_COLUMN, Model, PrinterColumn, Rule, Status, formatted, name_rules
+
+Duration = Annotated[str, Field(max_length=8, pattern=r"^[1-9][0-9]{0,4}(m|h|d)$", examples=["36h", "30d"])]
+"""A whole number of minutes, hours or days, e.g. `30d`."""
+
+CronExpression = Annotated[str, Field(min_length=1, max_length=100, examples=["0 3 * * *"])]
+"""Five fields, as in crontab(5) of Debian."""
+
+FIVE_FIELDS = "minute (0-59), hour (0-23), day of month (1-31), month (1-12), day of week (0-7, 0 and 7 are Sunday), e.g. 0 3 * * *"
+
+
+class Schedule(Model):
+    """When runs are made, and which are kept."""
+
+    schedule: CronExpression = Field(description=f"When, in five fields: {FIVE_FIELDS}.")
+    time_zone: str = Field(
+        "UTC", min_length=1, max_length=64, description="Time zone of `schedule`, by its IANA name, e.g. `Europe/Vienna`."
+    )
+    suspend: bool = Field(
+        False, description="Nothing is started by the schedule while true. What was missed is treated as after an outage of the operator."
+    )
+    starting_deadline_seconds: int | None = Field(
+        None,
+        ge=10,
+        le=31536000,
+        description="A run that could not be started within these seconds of its time is left out; no limit when absent.",
+    )
+    concurrency: Literal["Forbid"] = Field("Forbid", description="Forbid: what becomes due while a run is not over is left out.")
+    failed_history_limit: int = Field(3, ge=1, le=100, description="How many failed runs are kept.")
+
+
+class ScheduleStatus(Status):
+    """What the schedule has done, and will do next."""
+
+    last_schedule_time: str | None = Field(
+        None, description="The newest time of the schedule at which a run was made.", json_schema_extra={"format": "date-time"}
+    )
+    last_successful_time: str | None = Field(
+        None, description="When the newest run that succeeded ended.", json_schema_extra={"format": "date-time"}
+    )
+    next_schedule_time: str | None = Field(
+        None, description="When the next run is due; absent while suspended.", json_schema_extra={"format": "date-time"}
+    )
+    last_missed_time: str | None = Field(
+        None,
+        description="The newest time of the schedule at which no run was made, since another one was not over or the deadline had passed.",
+        json_schema_extra={"format": "date-time"},
+    )
+    active: str | None = Field(None, description="The run that is not over.")
+    last_request: str | None = Field(None, description="What became of the last run that was asked for by annotation.")
+
+
+SCHEDULE_COLUMNS = (
+    PrinterColumn(name="Schedule", type="string", json_path=".spec.schedule"),
+    PrinterColumn(name="Suspend", type="boolean", json_path=".spec.suspend"),
+    PrinterColumn(name="Active", type="string", json_path=".status.active"),
+    PrinterColumn(name="Last", type="date", json_path=".status.lastScheduleTime"),
+    PrinterColumn(name="Success", type="date", json_path=".status.lastSuccessfulTime"),
+    # not a date: kubectl shows those of the future as invalid
+    PrinterColumn(name="Next", type="string", json_path=".status.nextScheduleTime", priority=1),
+    STATUS_COLUMN,
+    AGE_COLUMN,
+)
+
+MOST_NAME_CHARACTERS = 25
+"""Of a schedule's name: its runs append `-` and fourteen digits, and must themselves not exceed what every resource's name may have."""
+
+SCHEDULE_RULES = (
+    Rule(
+        rule="self.schedule.matches('^[0-9A-Za-z*,/#-]+( +[0-9A-Za-z*,/#-]+){4}$')",
+        message=f"spec.schedule does not have the five fields of cron: write {FIVE_FIELDS}",
+        message_expression=formatted(
+            f"spec.schedule is %s: it does not have the five fields of cron; write {FIVE_FIELDS}", "self.schedule"
+        ),
+        field_path=".schedule",
+    ),
+    *name_rules(MOST_NAME_CHARACTERS, "the names of its runs"),
+)
+"""What every schedule refuses."""

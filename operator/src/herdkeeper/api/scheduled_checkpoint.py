@@ -1,0 +1,63 @@
+"""ScheduledCheckpoint: Checkpoints at the times of a schedule, and which of them are kept."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from herdkeeper.api.checkpoint import CheckpointSpec
+from herdkeeper.api.resource import Model, PrinterColumn, Resource, Rule, least_memory
+from herdkeeper.api.schedule import SCHEDULE_COLUMNS, SCHEDULE_RULES, Duration, Schedule, ScheduleStatus
+
+
+class Retention(Model):
+    """Which verified checkpoints are kept: what one of the fields asks for, and the newest one always."""
+
+    keep_last: int = Field(7, ge=1, le=1000, description="The newest ones, by number.")
+    keep_within: Duration | None = Field(
+        None,
+        description="The recovery window, in minutes, hours or days (`36h`, `30d`): all that were completed in it, and the newest one that "
+        "was completed before it began, from which its first moments can be reached.",
+    )
+
+
+class ScheduledCheckpointSpec(Schedule):
+    """When checkpoints are made, of what, and which are kept."""
+
+    retention: Retention = Field(
+        Retention(),
+        description="Which Checkpoints are kept. Another one is deleted, the resource: its files stay at the destination, as always when a "
+        "Checkpoint is deleted.",
+    )
+    template: CheckpointSpec = Field(description="The spec of each Checkpoint. A change holds for those made afterwards.")
+
+
+class ScheduledCheckpointStatus(ScheduleStatus):
+    """What the schedule has done, and what there is."""
+
+    newest_verified: str | None = Field(None, description="The newest Checkpoint that was verified.")
+    verified: int | None = Field(None, description="Verified Checkpoints that there are.")
+
+
+class ScheduledCheckpoint(Resource):
+    """A schedule of checkpoints."""
+
+    KIND: ClassVar[str] = "ScheduledCheckpoint"
+    PLURAL: ClassVar[str] = "scheduledcheckpoints"
+    SHORT_NAME: ClassVar[str] = "sckpt"
+    SUMMARY: ClassVar[str] = "Checkpoints of a tablespace at the times of a schedule, of which the newest verified one is never deleted."
+    COLUMNS: ClassVar[tuple[PrinterColumn, ...]] = SCHEDULE_COLUMNS
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="!has(self.template.at)",
+            message="spec.template.at would make the same checkpoint each time: remove it, or create a Checkpoint",
+            field_path=".template",
+        ),
+        least_memory("template.job.resources.memory", 1024),
+        least_memory("template.job.executors.memory", 256),
+        *SCHEDULE_RULES,
+    )
+
+    spec: ScheduledCheckpointSpec
+    status: ScheduledCheckpointStatus | None = None

@@ -1,0 +1,48 @@
+"""ScheduledReplicationAudit: ReplicationAudits at the times of a schedule."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from herdkeeper.api.replication_audit import ReplicationAuditSpec
+from herdkeeper.api.resource import PrinterColumn, Resource, Rule, least_memory
+from herdkeeper.api.schedule import SCHEDULE_COLUMNS, SCHEDULE_RULES, Schedule, ScheduleStatus
+
+
+class ScheduledReplicationAuditSpec(Schedule):
+    """When audits are made, and of what."""
+
+    successful_history_limit: int = Field(
+        3, ge=1, le=100, description="How many audits that ran to their end are kept, whatever they found."
+    )
+    template: ReplicationAuditSpec = Field(description="The spec of each ReplicationAudit. A change holds for those made afterwards.")
+
+
+class ScheduledReplicationAuditStatus(ScheduleStatus):
+    """What the schedule has done."""
+
+    last_findings: int | None = Field(None, description="Findings of the newest audit that ran to its end.")
+
+
+class ScheduledReplicationAudit(Resource):
+    """A schedule of audits."""
+
+    KIND: ClassVar[str] = "ScheduledReplicationAudit"
+    PLURAL: ClassVar[str] = "scheduledreplicationaudits"
+    SHORT_NAME: ClassVar[str] = "sraudit"
+    SUMMARY: ClassVar[str] = "Audits of a BookKeeperCluster at the times of a schedule."
+    COLUMNS: ClassVar[tuple[PrinterColumn, ...]] = (
+        *SCHEDULE_COLUMNS[:-2],
+        PrinterColumn(name="Findings", type="integer", json_path=".status.lastFindings"),
+        *SCHEDULE_COLUMNS[-2:],
+    )
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        least_memory("template.job.resources.memory", 1024),
+        least_memory("template.job.executors.memory", 256),
+        *SCHEDULE_RULES,
+    )
+
+    spec: ScheduledReplicationAuditSpec
+    status: ScheduledReplicationAuditStatus | None = None

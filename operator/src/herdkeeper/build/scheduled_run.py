@@ -1,0 +1,38 @@
+"""A schedule -> the Checkpoint or ReplicationAudit that it makes for one of its times, or on request."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, ScheduledReplicationAudit
+from herdkeeper.api.resource import API_VERSION
+from herdkeeper.build import pod
+from herdkeeper.domain import names
+from herdkeeper.domain.observed.schedule import text_of
+
+Json = dict[str, Any]
+
+
+def build_run(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, moment: datetime.datetime, *, requested: bool) -> Json:
+    """The resource of a run. Its name follows from `moment`, so that what is tried again makes no second one."""
+    name = (names.requested_run if requested else names.scheduled_run)(schedule.metadata.name, moment)
+    kind, component = kind_of_runs(schedule)
+    mark = names.REQUESTED_AT_ANNOTATION if requested else names.DUE_AT_ANNOTATION
+    return {
+        "apiVersion": API_VERSION,
+        "kind": kind.KIND,
+        "metadata": {**pod.metadata(schedule, component, name), "annotations": {mark: text_of(moment)}},
+        "spec": schedule.spec.template.model_dump(mode="json", by_alias=True, exclude_none=True),
+    }
+
+
+def kind_of_runs(
+    schedule: ScheduledCheckpoint | ScheduledReplicationAudit,
+) -> tuple[type[Checkpoint] | type[ReplicationAudit], str]:
+    """What a schedule makes, and the component that its labels name."""
+    match schedule:
+        case ScheduledCheckpoint():
+            return Checkpoint, names.CHECKPOINT_COMPONENT
+        case ScheduledReplicationAudit():
+            return ReplicationAudit, names.AUDIT_COMPONENT

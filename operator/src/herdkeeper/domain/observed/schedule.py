@@ -1,0 +1,91 @@
+"""What was seen of a schedule: the runs that it made, and the time."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from herdkeeper.api import Checkpoint, ReplicationAudit
+from herdkeeper.api.job import Phase
+from herdkeeper.domain import names
+from herdkeeper.domain.conditions import READY, condition
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+
+
+@dataclass(frozen=True)
+class Run:
+    """A Checkpoint or ReplicationAudit that a schedule made.
+
+    `due` is the time of the schedule that it was made for, or when it was asked for. `completed` is when it ended; None while it is not
+    over, and where that is not known. `verified` is False for an audit, and where it is not known how a checkpoint was verified.
+    """
+
+    name: str
+    uid: str
+    due: datetime.datetime
+    requested: bool
+    phase: Phase
+    completed: datetime.datetime | None = None
+    verified: bool = False
+    message: str = ""
+    findings: int | None = None
+
+    @property
+    def active(self) -> bool:
+        """Whether it is not over."""
+        return self.phase in ("Pending", "Running")
+
+
+@dataclass(frozen=True)
+class ScheduleObserved:
+    """The runs, the oldest first, and when that was seen. Unknown when one of them could not be read: it may be any of them."""
+
+    runs: tuple[Run, ...] | Unknown
+    now: datetime.datetime
+
+
+def run_of(made: Checkpoint | ReplicationAudit) -> Run:
+    """A run as its resource tells of it. ValueError when it does not tell when it was made."""
+    annotations = made.metadata.annotations
+    requested = names.REQUESTED_AT_ANNOTATION in annotations
+    text = annotations.get(names.REQUESTED_AT_ANNOTATION if requested else names.DUE_AT_ANNOTATION)
+    due = moment_of(text) or moment_of(made.metadata.creation_timestamp)
+    if due is None:
+        raise ValueError(f"the {made.KIND} {made.metadata.name} has neither a time that it is for nor one at which it was made")
+    phase, completed = _ending(made)
+    status = made.status
+    return Run(
+        name=made.metadata.name,
+        uid=made.metadata.uid,
+        due=due,
+        requested=requested,
+        phase=phase,
+        completed=completed,
+        verified=isinstance(made, Checkpoint) and phase == "Succeeded" and bool(made.status and made.status.verified),
+        message=(status.message if status is not None else None) or "",
+        findings=made.status.findings_total if isinstance(made, ReplicationAudit) and made.status is not None else None,
+    )
+
+
+def moment_of(text: str | None) -> datetime.datetime | None:
+    """A time as Kubernetes writes it (RFC 3339); None when it is none."""
+    try:
+        found = datetime.datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None
+
+
+def text_of(moment: datetime.datetime) -> str:
+    """A time as Kubernetes writes it, in UTC and whole seconds."""
+    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _ending(made: Checkpoint | ReplicationAudit) -> tuple[Phase, datetime.datetime | None]:
+    """A run whose spec is refused never begins: it failed, else its schedule would wait for it for ever."""
+    ready = condition(made, READY)
+    phase = made.status.phase if made.status is not None else None
+    if phase is None and ready is not None and ready.reason == Reason.INVALID_SPEC:
+        return "Failed", moment_of(ready.last_transition_time)
+    return phase or "Pending", moment_of(made.status.completed_at) if made.status is not None else None

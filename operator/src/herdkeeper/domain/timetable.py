@@ -1,0 +1,79 @@
+"""When a cron expression is due, in a time zone.
+
+cronsim computes the ticks, with the handling of summer time of Debian's cron: what would fall into the hour that is left out comes right
+after it, and what falls into the hour that comes twice comes once; expressions with `*` in minute or hour follow the clock on the wall.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from cronsim import CronSim, CronSimError
+
+SOME_DAY = datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC)
+FIELDS = 5
+
+
+class TimetableError(ValueError):
+    """An expression or a time zone that says nothing; `field` is the one at fault, the message what is wrong with it."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(problem)
+        self.field = field
+
+
+@dataclass(frozen=True)
+class Timetable:
+    """The ticks of an expression. All moments are aware, those that are returned in UTC."""
+
+    expression: str
+    zone: ZoneInfo
+
+    @staticmethod
+    def of(expression: str, time_zone: str) -> Timetable:
+        """Raises TimetableError for an expression that is malformed or never due, and for a time zone that there is not."""
+        try:
+            zone = ZoneInfo(time_zone)
+        except (KeyError, ValueError, OSError) as error:  # OSError: the name of a folder of the database, e.g. `America`
+            raise TimetableError("timeZone", "there is no time zone of this name") from error
+        fields = len(expression.split())
+        if fields != FIELDS:  # cronsim would take a sixth for seconds
+            raise TimetableError("schedule", f"it has {fields} of the five fields of cron")
+        try:
+            CronSim(expression, SOME_DAY)
+        except CronSimError as error:
+            raise TimetableError("schedule", f"cron can't read it ({str(error)[:1].lower()}{str(error)[1:]})") from error
+        found = Timetable(expression, zone)
+        if found.after(SOME_DAY) is None:
+            raise TimetableError("schedule", "it is never due")
+        return found
+
+    def after(self, moment: datetime.datetime) -> datetime.datetime | None:
+        """The first tick later than a moment; None when there is none within 50 years."""
+        # in the hour that comes twice cronsim may answer with the first of the two, which is over
+        return next((tick for tick in self._ticks(moment) if tick > moment), None)
+
+    def latest(self, moment: datetime.datetime) -> datetime.datetime | None:
+        """The last tick at or before a moment; None when there is none within 50 years."""
+        # Backwards only to where to begin: what counts are the ticks that `after` promised.
+        begin = next((tick for tick in self._ticks(moment, reverse=True) if tick <= moment - datetime.timedelta(hours=3)), None)
+        found = begin
+        while begin is not None and (begin := self.after(begin)) is not None and begin <= moment:
+            found = begin
+        return found
+
+    def _ticks(self, moment: datetime.datetime, *, reverse: bool = False) -> Iterator[datetime.datetime]:
+        for tick in CronSim(self.expression, moment.astimezone(self.zone), reverse):
+            yield tick.astimezone(datetime.UTC)
+
+
+def duration_of(text: str) -> datetime.timedelta:
+    """A duration with a unit, e.g. `36h`. ValueError when it is none."""
+    units = {"m": "minutes", "h": "hours", "d": "days"}
+    number, unit = text[:-1], text[-1:]
+    if unit not in units or not number.isdigit():
+        raise ValueError(f"duration is {text!r}: it must be a whole number with one of m, h and d, e.g. 36h")
+    return datetime.timedelta(**{units[unit]: int(number)})

@@ -1,0 +1,134 @@
+"""The next step of a schedule: a run is made when it is due or asked for, and runs go when they have expired.
+
+What was decided before is read from the runs that there are and from the status, so that looking twice decides alike.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+from typing import assert_never
+
+from herdkeeper.api import ScheduledCheckpoint, ScheduledReplicationAudit
+from herdkeeper.api.resource import API_VERSION
+from herdkeeper.api.schedule import Schedule
+from herdkeeper.build.scheduled_run import build_run, kind_of_runs
+from herdkeeper.domain import names
+from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, moment_of
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.timetable import Timetable
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import Action, AnswerRequest, Create, Delete, Plan, Request, Wait
+from herdkeeper.plan.retention import expired_runs
+
+UNREADABLE_AGAIN_SECONDS = 30.0
+AFTER_ACTIONS_SECONDS = 2.0
+"""What was made tells by its events; this is for an event that is lost."""
+SOONEST_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Start:
+    """The run of the time `due` is to be made."""
+
+    due: datetime.datetime
+
+
+@dataclass(frozen=True)
+class Missed:
+    """No run is made for the time `due`, now or later."""
+
+    due: datetime.datetime
+    why: str
+
+
+@dataclass(frozen=True)
+class NotDue:
+    """Nothing is due, or only what a suspended schedule leaves for later."""
+
+
+Decision = Start | Missed | NotDue
+
+
+def decide(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tuple[Run, ...], now: datetime.datetime) -> Decision:
+    """What becomes of the newest time of the schedule that is not dealt with. Those that were missed before it are left out."""
+    due = timetable_of(schedule.spec).latest(now)
+    if due is None or due <= _done_until(schedule, runs) or schedule.spec.suspend:
+        return NotDue()
+    if (run := _in_the_way(runs, due)) is not None:
+        return Missed(due, f"{run.name} was not over")
+    deadline = schedule.spec.starting_deadline_seconds
+    if deadline is not None and now - due > datetime.timedelta(seconds=deadline):
+        return Missed(due, f"startingDeadlineSeconds ({deadline}) had passed")
+    return Start(due)
+
+
+def plan_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, seen: ScheduleObserved) -> Plan:
+    """What to do now, and when to look again. Nothing is started or deleted while a run can't be read: it may be any of them."""
+    if isinstance(seen.runs, Unknown):
+        return Plan.waiting(Reason.UNREADABLE, f"{seen.runs.why}; nothing is started or deleted meanwhile", UNREADABLE_AGAIN_SECONDS)
+    kind, _ = kind_of_runs(schedule)
+    expired = expired_runs(schedule, seen.runs, seen.now)
+    actions = (
+        *_starts(schedule, seen.runs, seen.now),
+        *(Delete(API_VERSION, kind.KIND, run.name, run.uid, Reason.RUN_EXPIRED) for run in expired),
+    )
+    suspended = Wait(Reason.SUSPENDED, "spec.suspend is true: nothing is started by the schedule") if schedule.spec.suspend else None
+    return Plan(actions, suspended, _look_again(schedule.spec, seen.now, acts=bool(actions)))
+
+
+def timetable_of(schedule: Schedule) -> Timetable:
+    """The times of a schedule whose spec was validated."""
+    return Timetable.of(schedule.schedule, schedule.time_zone)
+
+
+def created_at(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> datetime.datetime:
+    """When a schedule was declared. ValueError for one that no API server has stored."""
+    created = moment_of(schedule.metadata.creation_timestamp)
+    if created is None:
+        raise ValueError(f"the {schedule.KIND} {schedule.metadata.name} has no creationTimestamp")
+    return created
+
+
+def _done_until(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tuple[Run, ...]) -> datetime.datetime:
+    """The newest time that a run was made for, which may be deleted by now; else when the schedule was declared."""
+    created = created_at(schedule)
+    last = moment_of(schedule.status.last_schedule_time) if schedule.status is not None else None
+    return max(created, last or created, *(run.due for run in runs if not run.requested))
+
+
+def _in_the_way(runs: tuple[Run, ...], due: datetime.datetime) -> Run | None:
+    """A run that is not over, or was not when this time came: whoever looks later must decide as if it had looked then."""
+    return next((run for run in runs if run.active or (run.due < due and run.completed is not None and run.completed > due)), None)
+
+
+def _starts(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tuple[Run, ...], now: datetime.datetime) -> tuple[Action, ...]:
+    """The run that is due or asked for, and the answer to who asked. What is due is an answer, too."""
+    decision = decide(schedule, runs, now)
+    asked = names.RUN_NOW_ANNOTATION in schedule.metadata.annotations
+    match decision:
+        case Start(due):
+            run = build_run(schedule, due, requested=False)
+        case Missed() | NotDue():
+            active = next((run for run in runs if run.active), None)
+            if not asked:
+                return ()
+            if active is not None:
+                # one that was asked for is the answer, which whoever made it could not give
+                said = f"done: {active.name}" if active.requested else f"refused: {active.name} is not over"
+                return (_answer(schedule, said),)
+            run = build_run(schedule, now, requested=True)
+        case _:
+            assert_never(decision)
+    made = Create(run, Reason.RUN_STARTED)
+    return (made, _answer(schedule, f"done: {run['metadata']['name']}")) if asked else (made,)
+
+
+def _answer(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, answer: str) -> AnswerRequest:
+    return AnswerRequest(schedule.KIND, schedule.metadata.name, schedule.metadata.resource_version, Request.RUN_NOW, answer)
+
+
+def _look_again(schedule: Schedule, now: datetime.datetime, *, acts: bool) -> float | None:
+    following = timetable_of(schedule).after(now)
+    seconds = [max(SOONEST_SECONDS, (following - now).total_seconds())] if following is not None else []
+    return min([*seconds, *([AFTER_ACTIONS_SECONDS] if acts else [])], default=None)

@@ -1,0 +1,114 @@
+"""What a schedule has done, what it will do next, and whether that is as declared."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from herdkeeper.api import ScheduledCheckpoint, ScheduledReplicationAudit
+from herdkeeper.domain import names
+from herdkeeper.domain.conditions import CURRENT
+from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, moment_of, text_of
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.timetable import Timetable
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.schedule import Missed, created_at, decide, timetable_of
+from herdkeeper.status.summary import Health, Summary
+
+REMEMBERED = ("lastScheduleTime", "lastSuccessfulTime", "lastMissedTime", "lastFindings", "newestVerified", "verified")
+"""What stays while the runs can't be read."""
+
+
+def summarize_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> Summary:
+    """Ready, the times, the newest verified checkpoint, and whether that is recent enough."""
+    if isinstance(seen.runs, Unknown):
+        return _unreadable(schedule, seen.runs)
+    verified = sorted((run for run in seen.runs if run.verified), key=lambda run: (run.completed or run.due, run.name))
+    fields = {
+        **_fields(schedule, seen.runs, seen.now, verified),
+        "newestVerified": verified[-1].name if verified else None,
+        "verified": len(verified),
+    }
+    current = _current(schedule, moment_of(fields["lastSuccessfulTime"]), seen.now)
+    health = current if current.status == "False" else _health(schedule, seen.runs, seen.now)
+    return Summary(health, fields, {CURRENT: current})
+
+
+def summarize_scheduled_audit(schedule: ScheduledReplicationAudit, seen: ScheduleObserved) -> Summary:
+    """Ready, the times, and what the newest audit found."""
+    if isinstance(seen.runs, Unknown):
+        return _unreadable(schedule, seen.runs)
+    succeeded = [run for run in seen.runs if run.phase == "Succeeded"]
+    found = succeeded[-1].findings if succeeded else _before(schedule).get("lastFindings")
+    fields = {**_fields(schedule, seen.runs, seen.now, succeeded), "lastFindings": found}
+    return Summary(_health(schedule, seen.runs, seen.now), fields)
+
+
+def overdue_at(timetable: Timetable, since: datetime.datetime) -> datetime.datetime | None:
+    """Two periods after a moment: as long after the second next time as the moment is after the time before it.
+
+    Periods need not be equal: of a schedule for working days, a checkpoint of Friday is overdue on Tuesday. None when the schedule has
+    no second next time.
+    """
+    before, first = timetable.latest(since), timetable.after(since)
+    second = timetable.after(first) if first is not None else None
+    if second is None:
+        return None
+    return second + (since - before) if before is not None else second
+
+
+def _current(schedule: ScheduledCheckpoint, success: datetime.datetime | None, now: datetime.datetime) -> Health:
+    overdue = overdue_at(timetable_of(schedule.spec), success or created_at(schedule))
+    newest = f"the newest verified checkpoint was completed at {text_of(success)}" if success else "no checkpoint was verified yet"
+    if overdue is None or now <= overdue:
+        return Health("True", Reason.SCHEDULED, newest)
+    suspended = "; spec.suspend is true" if schedule.spec.suspend else ""
+    return Health("False", Reason.CHECKPOINT_OVERDUE, f"{newest}, more than two periods of the schedule ago{suspended}")
+
+
+def _health(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tuple[Run, ...], now: datetime.datetime) -> Health:
+    ended = [run for run in runs if not run.active]
+    following = _next(schedule, now)
+    comes = f"the next run is due at {following}" if following is not None else "spec.suspend is true: no run is due"
+    if ended and ended[-1].phase == "Failed":
+        return Health("False", Reason.LAST_RUN_FAILED, f"{ended[-1].name} failed ({ended[-1].message}); {comes}")
+    decision = decide(schedule, runs, now)
+    if isinstance(decision, Missed):
+        return Health("True", Reason.TIME_MISSED, f"no run was made for {text_of(decision.due)}, since {decision.why}; {comes}")
+    return Health("True", Reason.SUSPENDED if schedule.spec.suspend else Reason.SCHEDULED, comes)
+
+
+def _fields(
+    schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tuple[Run, ...], now: datetime.datetime, successes: list[Run]
+) -> dict[str, Any]:
+    """What both kinds tell. What was true of runs that are deleted by now stays."""
+    before = _before(schedule)
+    decision = decide(schedule, runs, now)
+    missed = text_of(decision.due) if isinstance(decision, Missed) else None
+    return {
+        "lastScheduleTime": _latest(before.get("lastScheduleTime"), *(text_of(run.due) for run in runs if not run.requested)),
+        "lastSuccessfulTime": _latest(before.get("lastSuccessfulTime"), *(text_of(run.completed) for run in successes if run.completed)),
+        "nextScheduleTime": _next(schedule, now),
+        "lastMissedTime": _latest(before.get("lastMissedTime"), missed),
+        "active": next((run.name for run in runs if run.active), None),
+        "lastRequest": schedule.metadata.annotations.get(names.RUN_NOW_ANSWER_ANNOTATION),
+    }
+
+
+def _next(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, now: datetime.datetime) -> str | None:
+    following = None if schedule.spec.suspend else timetable_of(schedule.spec).after(now)
+    return None if following is None else text_of(following)
+
+
+def _latest(*texts: str | None) -> str | None:
+    """The latest of times in one form, which are ordered as texts are."""
+    return max((text for text in texts if text is not None), default=None)
+
+
+def _before(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> dict[str, Any]:
+    return schedule.status.model_dump(mode="json", by_alias=True, exclude_none=True) if schedule.status is not None else {}
+
+
+def _unreadable(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, unknown: Unknown) -> Summary:
+    kept = {name: value for name, value in _before(schedule).items() if name in REMEMBERED}
+    return Summary(Health("Unknown", Reason.UNREADABLE, unknown.why), kept)
