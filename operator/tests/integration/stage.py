@@ -5,11 +5,12 @@ There is no controller manager and no kubelet: pods appear, serve and go when a 
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kubernetes.dynamic import DynamicClient
@@ -73,6 +74,11 @@ class Stage:
 
     def reconcile(self, kind: str, name: str, hands: Hands | None = None) -> Result:
         return reconcile(Key(kind, self.namespace, name), STEPS[kind], hands or self.hands())
+
+    def reconcile_at(self, now: datetime.datetime, kind: str, name: str) -> Result:
+        """A reconcile of a schedule at another time than the present."""
+        steps = replace(STEPS[kind], observe=lambda resource, world: replace(STEPS[kind].observe(resource, world), now=now))
+        return reconcile(Key(kind, self.namespace, name), steps, self.hands())
 
     def settle(self, kind: str, name: str) -> None:
         """Reconcile until nothing is written any more."""

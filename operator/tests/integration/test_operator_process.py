@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import os
 import re
@@ -24,9 +25,12 @@ from kubernetes.dynamic import DynamicClient
 from stage import ZOOKEEPER_ADDRESS, Stage
 from test_chart import HOME, apply_rules, make_namespace, rendered
 
+from herdkeeper.api import ReplicationAudit
 from herdkeeper.domain import names
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
+from herdkeeper.domain.observed.schedule import text_of
 from herdkeeper.handlers.lease import NAME as LEASE
+from herdkeeper.observe.kubernetes import KubernetesReader
 from herdkeeper.reconcile import AGAIN_AFTER_ACTIONS_SECONDS
 
 KIND = "ZooKeeperCluster"
@@ -196,6 +200,17 @@ def test_the_charts_rules_are_enough_for_all_that_it_does(
     for kind in ("ServiceAccount", "Role", "RoleBinding", "Job"):
         assert stage.live(kind, "found-audit") is not None
     assert stage.live("Secret", "db-herddb-credentials") is not None
+    schedule = {"schedule": "0 3 * * *", "successfulHistoryLimit": 1, "template": {"bookKeeperRef": {"name": "bk"}}}
+    stage.declare("ScheduledReplicationAudit", "daily", schedule)
+    days = [datetime.datetime(2100, 1, day, 3, tzinfo=datetime.UTC) for day in (1, 2)]
+    for day in days:
+        stage.reconcile_at(day, "ScheduledReplicationAudit", "daily")
+        ended = {"phase": "Succeeded", "completedAt": text_of(day + datetime.timedelta(hours=1))}
+        stage.set_status("ReplicationAudit", names.scheduled_run("daily", day), ended)
+    stage.patch("ScheduledReplicationAudit", "daily", {"metadata": {"annotations": {names.RUN_NOW_ANNOTATION: "yes"}}})
+    stage.reconcile_at(days[-1] + datetime.timedelta(hours=2), "ScheduledReplicationAudit", "daily")
+    audits = [document["metadata"]["name"] for document in KubernetesReader(dynamic).documents(ReplicationAudit, namespace)]
+    assert audits == ["daily-210001020300", "daily-21000102050000", "found"]
     stage.end_bookies(BookKeeperNames(ObjectKey(namespace, "bk")))
     for kind, name in (("HerdDBCluster", "db"), ("BookKeeperCluster", "bk")):
         stage.delete(kind, name)
@@ -203,7 +218,7 @@ def test_the_charts_rules_are_enough_for_all_that_it_does(
             stage.reconcile(kind, name)
             stage.let_claims_go()
         assert stage.live(kind, name) is None
-    events = [event for name in ("bk", "db", "found") for event in stage.events(name)]
+    events = [event for name in ("bk", "db", "found", "daily") for event in stage.events(name)]
     assert len(events) > 10
     assert [event["message"] for event in events if event["reason"] == "ActionFailed"] == []
 

@@ -46,21 +46,23 @@ def refusals(subject: Resource, neighbours: list[Resource]) -> tuple[Refusal, ..
 
     match subject:
         case ZooKeeperCluster():
-            return validation.zookeeper_refusals(subject)
+            found = validation.zookeeper_refusals(subject)
         case BookKeeperCluster():
-            return validation.bookkeeper_refusals(subject)
+            found = validation.bookkeeper_refusals(subject)
         case HerdDBCluster():
-            return validation.herddb_refusals(subject, named(BookKeeperCluster, subject.spec.book_keeper_ref.name))
+            found = validation.herddb_refusals(subject, named(BookKeeperCluster, subject.spec.book_keeper_ref.name))
         case Tablespace():
             others = [other for other in neighbours if isinstance(other, Tablespace)]
-            return validation.tablespace_refusals(subject, named(HerdDBCluster, subject.spec.herd_db_ref.name), others)
+            found = validation.tablespace_refusals(subject, named(HerdDBCluster, subject.spec.herd_db_ref.name), others)
         case Checkpoint():
-            return validation.checkpoint_refusals(subject, named(Tablespace, subject.spec.tablespace_ref.name))
+            found = validation.checkpoint_refusals(subject, named(Tablespace, subject.spec.tablespace_ref.name))
         case ReplicationAudit():
-            return validation.audit_refusals(subject)
+            found = validation.audit_refusals(subject)
         case ScheduledCheckpoint() | ScheduledReplicationAudit():
-            return validation.schedule_refusals(subject)
-    raise AssertionError(f"{type(subject).__name__} has no validation")
+            found = validation.schedule_refusals(subject)
+        case _:
+            raise AssertionError(f"{type(subject).__name__} has no validation")
+    return found
 
 
 @pytest.mark.parametrize("path", APPLIED, ids=lambda path: path.stem)

@@ -86,7 +86,9 @@ def test_a_request_is_answered_after_the_move():
     assert isinstance(change, ChangeTablespaceRecord)
     assert change.record.leader == PODS[1]
     assert wake == WakeNodes("db", (PODS[1],))
-    assert answer == AnswerRequest("Tablespace", "flights", "77", Request.SWITCHOVER, f"done: led by {PODS[1]}, since {PODS[1]} was asked for")
+    assert answer == AnswerRequest(
+        "Tablespace", "flights", "77", Request.SWITCHOVER, f"done: led by {PODS[1]}, since {PODS[1]} was asked for"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,89 @@
+"""Which runs of a schedule expire. The newest verified checkpoint never does, and nothing that is not known to be of no use."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from herdkeeper.api.scheduled_checkpoint import Retention
+from herdkeeper.domain.observed.schedule import Run
+from herdkeeper.plan.retention import expired_by_number, expired_checkpoints
+
+NOON = datetime.datetime(2026, 5, 10, 12, tzinfo=datetime.UTC)
+
+
+def day(number: int, phase: str = "Succeeded", verified: bool = True) -> Run:
+    """The run that ended at noon, so many days ago."""
+    ended = NOON - datetime.timedelta(days=number)
+    due = ended - datetime.timedelta(hours=1)
+    over = phase in ("Succeeded", "Failed")
+    return Run(f"d{number}", f"uid-d{number}", due, False, phase, ended if over else None, verified and phase == "Succeeded")
+
+
+def days(*numbers: int) -> tuple[Run, ...]:
+    return tuple(day(number) for number in numbers)
+
+
+@pytest.mark.parametrize(
+    ("runs", "retention", "expired"),
+    [
+        ((), Retention(keep_last=1), []),
+        (days(9), Retention(keep_last=1), []),
+        (days(3, 2, 1), Retention(keep_last=3), []),
+        (days(4, 3, 2, 1), Retention(keep_last=2), ["d4", "d3"]),
+        # a window: all in it, and the base at or before its beginning
+        (days(9, 8, 7, 6, 2, 1), Retention(keep_last=1, keep_within="7d"), ["d9", "d8"]),
+        (days(9, 8, 6, 2, 1), Retention(keep_last=1, keep_within="7d"), ["d9"]),
+        (days(9, 8), Retention(keep_last=1, keep_within="1d"), ["d9"]),
+        (days(3, 2, 1, 0), Retention(keep_last=1, keep_within="30m"), ["d3", "d2"]),
+        (days(3, 2, 1, 0), Retention(keep_last=1, keep_within="24h"), ["d3", "d2"]),
+        # what either field asks for is kept
+        (days(9, 8, 7, 6, 5), Retention(keep_last=4, keep_within="1d"), ["d9"]),
+        (days(9, 8, 7, 6, 5), Retention(keep_last=1, keep_within="30d"), []),
+        # others neither expire nor count
+        ((*days(5, 4), day(3, "Failed"), day(2, "Running"), day(1, "Pending")), Retention(keep_last=1), ["d5"]),
+        ((*days(5, 4), day(3, verified=False)), Retention(keep_last=1), ["d5"]),
+        ((*days(5, 4), replace(day(3), completed=None)), Retention(keep_last=1), ["d5"]),
+        ((replace(day(5), completed=None), *days(4, 3)), Retention(keep_last=1), ["d4"]),
+        # one that ended later is newer, though it was due earlier
+        ((replace(day(2), due=NOON), day(1)), Retention(keep_last=1), ["d2"]),
+    ],
+)
+def test_a_checkpoint_expires_when_no_field_asks_for_it(runs, retention, expired):
+    assert [run.name for run in expired_checkpoints(runs, retention, NOON)] == expired
+    assert [run.name for run in expired_checkpoints(tuple(reversed(runs)), retention, NOON)] == expired
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 60), st.sampled_from(["Succeeded", "Failed", "Running"]), st.booleans()),
+        max_size=12,
+        unique_by=lambda item: item[0],
+    ),
+    st.integers(1, 5),
+    st.one_of(st.none(), st.integers(1, 60).map(lambda number: f"{number}d")),
+    st.integers(-3, 100),
+)
+def test_the_newest_verified_checkpoint_never_expires_and_expiry_ends(drawn, keep_last, keep_within, later):
+    runs = tuple(day(*item) for item in drawn)
+    retention = Retention(keep_last=keep_last, keep_within=keep_within)
+    now = NOON + datetime.timedelta(days=later)
+    expired = expired_checkpoints(runs, retention, now)
+    verified = [run for run in runs if run.verified]
+    assert all(run.verified for run in expired)
+    if verified:
+        assert max(verified, key=lambda run: run.completed) not in expired
+    left = tuple(run for run in runs if run not in expired)
+    assert expired_checkpoints(left, retention, now) == ()
+
+
+@pytest.mark.parametrize(
+    ("phase", "limit", "expired"), [("Failed", 1, ["d5", "d3"]), ("Failed", 3, []), ("Succeeded", 1, ["d4"]), ("Succeeded", 9, [])]
+)
+def test_of_runs_that_ended_alike_the_newest_are_kept_by_number(phase, limit, expired):
+    runs = (day(5, "Failed"), day(4), day(3, "Failed"), day(2), day(1, "Failed"), day(0, "Running"))
+    assert [run.name for run in expired_by_number(runs, phase, limit)] == expired

@@ -1,0 +1,226 @@
+"""A schedule makes the run that is due, once, and nothing while it can't know what runs."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+
+import pytest
+import yaml
+from situations import EXAMPLES, with_metadata, with_spec, with_status
+
+from herdkeeper.api import Checkpoint, ReplicationAudit
+from herdkeeper.api.resource import Condition
+from herdkeeper.domain import names
+from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, run_of, text_of
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import AnswerRequest, Create, Delete, Request
+from herdkeeper.plan.schedule import Missed, NotDue, Start, decide, plan_schedule
+from herdkeeper.schema.defaulting import stored
+from herdkeeper.status.schedule import overdue_at, summarize_scheduled_audit, summarize_scheduled_checkpoint, timetable_of
+
+
+def example(file: str, **spec):
+    """A schedule of an example, at three o'clock UTC each night, declared at noon on 1 May."""
+    documents = yaml.safe_load_all((EXAMPLES / file).read_text())
+    found = next(stored(document, "demo") for document in documents if document["kind"].startswith("Scheduled"))
+    found = with_metadata(found, uid="uid-1", resource_version="77", generation=1, creation_timestamp="2026-05-01T12:00:00Z")
+    return with_spec(found, **{"schedule": "0 3 * * *", "time_zone": "UTC", "starting_deadline_seconds": None, **spec})
+
+
+def at(text: str) -> datetime.datetime:
+    """A moment in May, e.g. `10T03:00`."""
+    return datetime.datetime.fromisoformat(f"2026-05-{text}").replace(tzinfo=datetime.UTC)
+
+
+def run(due: str, completed: str | None = None, phase: str | None = None, **more) -> Run:
+    """A run of `due` that is not over, or succeeded at `completed`."""
+    phase = phase or ("Succeeded" if completed else "Running")
+    name = f"run-{due}"
+    return Run(name, f"uid-{name}", at(due), False, phase, at(completed) if completed else None, phase == "Succeeded", **more)
+
+
+CHECKPOINTS = example("scheduled-checkpoint.yaml")
+AUDITS = example("scheduled-audit.yaml")
+LAST = run("09T03:00", "09T03:40")
+"""The run of yesterday."""
+
+
+@pytest.mark.parametrize(
+    ("spec", "runs", "now", "decided"),
+    [
+        ({}, (), "01T13:00", NotDue()),
+        ({}, (), "02T02:59", NotDue()),
+        ({}, (), "02T03:00", Start(at("02T03:00"))),
+        ({}, (LAST,), "10T02:59", NotDue()),
+        ({}, (LAST,), "10T03:00", Start(at("10T03:00"))),
+        ({}, (LAST, run("10T03:00")), "10T03:01", NotDue()),
+        ({}, (LAST, run("10T03:00", "10T03:30")), "10T03:31", NotDue()),
+        ({}, (LAST, run("10T03:00", "10T03:30", "Failed")), "10T03:31", NotDue()),
+        # of many that were missed only the newest is made
+        ({}, (run("03T03:00", "03T03:40"),), "10T17:00", Start(at("10T03:00"))),
+        ({"starting_deadline_seconds": 3600}, (LAST,), "10T04:00", Start(at("10T03:00"))),
+        ({"starting_deadline_seconds": 3600}, (LAST,), "10T04:01", Missed(at("10T03:00"), "startingDeadlineSeconds (3600) had passed")),
+        # Forbid: not beside another one, nor after it
+        ({}, (run("09T03:00"),), "10T03:00", Missed(at("10T03:00"), "run-09T03:00 was not over")),
+        ({}, (run("09T03:00", phase="Pending"),), "10T03:00", Missed(at("10T03:00"), "run-09T03:00 was not over")),
+        ({}, (run("09T03:00", "10T05:00"),), "10T05:01", Missed(at("10T03:00"), "run-09T03:00 was not over")),
+        ({}, (run("09T03:00", "10T05:00"),), "11T03:00", Start(at("11T03:00"))),
+        ({}, (LAST, replace(run("10T02:50"), requested=True)), "10T03:00", Missed(at("10T03:00"), "run-10T02:50 was not over")),
+        ({}, (LAST, replace(run("10T02:50", "10T02:59"), requested=True)), "10T03:00", Start(at("10T03:00"))),
+        ({"suspend": True}, (LAST,), "10T03:00", NotDue()),
+    ],
+)
+def test_what_becomes_of_the_newest_time(spec, runs, now, decided):
+    assert decide(with_spec(CHECKPOINTS, **spec), runs, at(now)) == decided
+    assert decide(with_spec(AUDITS, **spec), runs, at(now)) == decided
+
+
+def test_a_time_whose_run_was_deleted_does_not_come_again():
+    remembered = with_status(CHECKPOINTS, last_schedule_time="2026-05-10T03:00:00Z")
+    assert decide(remembered, (), at("10T04:00")) == NotDue()
+    assert decide(remembered, (), at("11T03:00")) == Start(at("11T03:00"))
+
+
+def test_the_run_of_a_time_has_the_same_name_and_spec_each_time():
+    (first,) = plan_schedule(CHECKPOINTS, ScheduleObserved((LAST,), at("10T03:00"))).actions
+    (again,) = plan_schedule(CHECKPOINTS, ScheduleObserved((LAST,), at("10T03:17"))).actions
+    assert isinstance(first, Create)
+    assert first == again
+    assert first.manifest["metadata"]["name"] == "flights-nightly-202605100300"
+    assert first.manifest["metadata"]["ownerReferences"][0]["uid"] == "uid-1"
+    assert first.manifest["metadata"]["labels"][names.OWNER_NAME_LABEL] == "flights-nightly"
+    made = stored(first.manifest)
+    assert isinstance(made, Checkpoint)
+    assert made.spec == CHECKPOINTS.spec.template
+    assert (run_of(made).due, run_of(made).requested, run_of(made).active) == (at("10T03:00"), False, True)
+
+
+def test_the_longest_name_of_a_schedule_leaves_room_for_that_of_its_runs():
+    longest = with_metadata(AUDITS, name="a" * 25, annotations={names.RUN_NOW_ANNOTATION: "yes"})
+    created, _ = plan_schedule(longest, ScheduleObserved((LAST,), at("10T02:00"))).actions
+    assert len(created.manifest["metadata"]["name"]) == 40
+    assert isinstance(stored(created.manifest), ReplicationAudit)
+
+
+def test_while_a_run_can_not_be_read_nothing_is_started_deleted_or_answered():
+    asked = with_metadata(with_spec(CHECKPOINTS), annotations={names.RUN_NOW_ANNOTATION: "yes"})
+    seen = ScheduleObserved(Unknown("the Checkpoint x can't be read: spec.verify: odd"), at("10T03:00"))
+    plan = plan_schedule(asked, seen)
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.UNREADABLE
+    assert summarize_scheduled_checkpoint(with_status(asked, verified=4), seen).fields == {"verified": 4}
+    assert summarize_scheduled_audit(AUDITS, seen).health.status == "Unknown"
+
+
+@pytest.mark.parametrize(
+    ("runs", "now", "started", "answer"),
+    [
+        ((LAST,), "10T02:00", "flights-nightly-20260510020000", "done: flights-nightly-20260510020000"),
+        # what is due is what was asked for
+        ((LAST,), "10T03:00", "flights-nightly-202605100300", "done: flights-nightly-202605100300"),
+        ((run("09T03:00"),), "10T02:00", None, "refused: run-09T03:00 is not over"),
+        # made before, but not answered
+        ((replace(run("10T01:59"), requested=True),), "10T02:00", None, "done: run-10T01:59"),
+    ],
+)
+def test_a_run_that_is_asked_for_is_made_once_and_answered(runs, now, started, answer):
+    asked = with_metadata(CHECKPOINTS, annotations={names.RUN_NOW_ANNOTATION: "yes"})
+    plan = plan_schedule(asked, ScheduleObserved(runs, at(now)))
+    assert [action.manifest["metadata"]["name"] for action in plan.actions[:-1]] == ([started] if started else [])
+    assert plan.actions[-1] == AnswerRequest("ScheduledCheckpoint", "flights-nightly", "77", Request.RUN_NOW, answer)
+
+
+def test_a_suspended_schedule_makes_a_run_that_is_asked_for():
+    asked = with_metadata(with_spec(CHECKPOINTS, suspend=True), annotations={names.RUN_NOW_ANNOTATION: "yes"})
+    created, _ = plan_schedule(asked, ScheduleObserved((LAST,), at("10T03:00"))).actions
+    assert created.manifest["metadata"]["annotations"] == {names.REQUESTED_AT_ANNOTATION: "2026-05-10T03:00:00Z"}
+
+
+def test_a_suspended_schedule_says_so_and_still_lets_runs_expire():
+    suspended = with_spec(AUDITS, suspend=True, successful_history_limit=1)
+    runs = (run("08T03:00", "08T04:00"), LAST)
+    plan = plan_schedule(suspended, ScheduleObserved(runs, at("10T03:00")))
+    assert plan.actions == (Delete("herdkeeper.io/v1alpha1", "ReplicationAudit", "run-08T03:00", "uid-run-08T03:00", Reason.RUN_EXPIRED),)
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.SUSPENDED
+
+
+@pytest.mark.parametrize(("now", "seconds"), [("10T02:00", 3600), ("10T02:59:59.5", 0.5), ("10T02:59:59.99", 0.1)])
+def test_a_schedule_is_looked_at_again_at_its_next_time(now, seconds):
+    assert plan_schedule(CHECKPOINTS, ScheduleObserved((LAST,), at(now))).look_again_seconds == pytest.approx(seconds)
+
+
+def test_a_run_whose_spec_is_refused_does_not_hold_up_its_schedule():
+    refused = Condition(
+        type="Ready", status="False", reason="InvalidSpec", message="no", last_transition_time="2026-05-09T03:00:01Z", observed_generation=1
+    )
+    (created,) = plan_schedule(CHECKPOINTS, ScheduleObserved((), at("09T03:00"))).actions
+    made = run_of(with_status(stored(created.manifest), conditions=(refused,), message="spec.verify is Follower: no follower"))
+    assert (made.phase, made.verified, made.completed) == ("Failed", False, at("09T03:00:01"))
+    assert decide(CHECKPOINTS, (made,), at("10T03:00")) == Start(at("10T03:00"))
+
+
+def test_a_checkpoint_that_succeeded_is_verified_only_where_it_says_how():
+    (created,) = plan_schedule(CHECKPOINTS, ScheduleObserved((), at("09T03:00"))).actions
+    ended = {"phase": "Succeeded", "completed_at": "2026-05-09T03:30:00Z"}
+    assert not run_of(with_status(stored(created.manifest), **ended)).verified
+    assert run_of(with_status(stored(created.manifest), **ended, verified="files re-read")).verified
+
+
+@pytest.mark.parametrize(
+    ("spec", "runs", "now", "ready", "current"),
+    [
+        ({}, (), "01T13:00", ("True", "Scheduled"), "True"),
+        ({}, (LAST,), "10T02:00", ("True", "Scheduled"), "True"),
+        ({}, (LAST, run("10T03:00")), "10T03:10", ("True", "Scheduled"), "True"),
+        ({}, (LAST, run("10T03:00", "10T03:10", "Failed", message="no bookie")), "10T03:11", ("False", "LastRunFailed"), "True"),
+        ({}, (run("09T03:00"),), "10T03:00", ("False", "CheckpointOverdue"), "False"),
+        ({}, (run("08T03:00", "08T03:40"), run("09T03:00")), "10T03:00", ("True", "TimeMissed"), "True"),
+        # two periods after 3:40 on the 9th
+        ({}, (LAST, run("10T03:00", "10T03:10", "Failed")), "11T03:40", ("False", "LastRunFailed"), "True"),
+        ({}, (LAST, run("10T03:00", "10T03:10", "Failed")), "11T03:41", ("False", "CheckpointOverdue"), "False"),
+        ({"suspend": True}, (LAST,), "10T04:00", ("True", "Suspended"), "True"),
+        ({"suspend": True}, (LAST,), "20T04:00", ("False", "CheckpointOverdue"), "False"),
+    ],
+)
+def test_what_a_scheduled_checkpoints_conditions_say(spec, runs, now, ready, current):
+    summary = summarize_scheduled_checkpoint(with_spec(CHECKPOINTS, **spec), ScheduleObserved(runs, at(now)))
+    assert (summary.health.status, summary.health.reason.value) == ready
+    assert summary.conditions["Current"].status == current
+
+
+def test_the_alarm_of_a_schedule_for_working_days_is_not_given_at_a_weekend():
+    working_days = timetable_of(with_spec(CHECKPOINTS, schedule="0 3 * * 1-5").spec)
+    assert overdue_at(working_days, at("08T03:40")) == at("12T03:40")  # a Friday and the Tuesday
+
+
+def test_the_status_remembers_what_became_of_runs_that_are_deleted():
+    before = with_status(
+        AUDITS,
+        last_schedule_time="2026-05-09T03:00:00Z",
+        last_successful_time="2026-05-09T03:40:00Z",
+        last_missed_time="2026-05-08T03:00:00Z",
+        last_findings=5,
+    )
+    fields = summarize_scheduled_audit(before, ScheduleObserved((), at("09T05:00"))).fields
+    assert fields == {
+        "lastScheduleTime": "2026-05-09T03:00:00Z",
+        "lastSuccessfulTime": "2026-05-09T03:40:00Z",
+        "nextScheduleTime": "2026-05-10T03:00:00Z",
+        "lastMissedTime": "2026-05-08T03:00:00Z",
+        "lastFindings": 5,
+        "active": None,
+        "lastRequest": None,
+    }
+
+
+def test_the_status_tells_of_the_newest_runs():
+    runs = (run("08T03:00", "08T03:40", findings=9), run("09T03:00", "09T03:40", findings=0), run("10T03:00"))
+    fields = summarize_scheduled_audit(AUDITS, ScheduleObserved(runs, at("10T03:10"))).fields
+    assert (fields["active"], fields["lastFindings"]) == ("run-10T03:00", 0)
+    assert (fields["lastScheduleTime"], fields["lastSuccessfulTime"]) == (text_of(at("10T03:00")), text_of(at("09T03:40")))
+    fields = summarize_scheduled_checkpoint(CHECKPOINTS, ScheduleObserved(runs, at("10T03:10"))).fields
+    assert (fields["newestVerified"], fields["verified"]) == ("run-09T03:00", 2)
