@@ -274,6 +274,22 @@ def test_what_depends_on_a_resource_is_looked_at_when_that_changes(operator: Ope
     operator.until(lambda: "is not Ready yet" in stage.found("BookKeeperCluster", "bk")["status"]["message"])
 
 
+def test_an_event_is_enough_to_see_that_a_run_of_a_schedule_ended(operator: Operator, stage: Stage) -> None:
+    spec = {"schedule": "0 3 1 1 *", "template": {"bookKeeperRef": {"name": "bk"}}}
+    stage.declare("ScheduledReplicationAudit", "yearly", spec, {names.RUN_NOW_ANNOTATION: "yes"})
+
+    def status() -> dict[str, Any]:
+        return dict(stage.found("ScheduledReplicationAudit", "yearly").get("status") or {})
+
+    operator.until(lambda: status().get("active") is not None and status().get("lastRequest") is not None)
+    run = status()["active"]
+    operator.until(lambda: stage.found("ReplicationAudit", run).get("status") is not None)
+    stage.set_status("ReplicationAudit", run, {"phase": "Succeeded", "completedAt": "2100-01-01T04:00:00Z", "findingsTotal": 3})
+    operator.until(lambda: status().get("lastFindings") == 3)
+    assert status()["lastSuccessfulTime"] == "2100-01-01T04:00:00Z"
+    assert refused(operator) == []
+
+
 def test_probes_and_metrics_are_served(operator: Operator, stage: Stage) -> None:
     assert [operator.get(path) for path in ("/healthz", "/readyz")] == [(200, "ok\n")] * 2
     assert operator.get("/elsewhere")[0] == 404

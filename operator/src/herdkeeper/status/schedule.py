@@ -70,6 +70,8 @@ def _health(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tup
     ended = [run for run in runs if not run.active]
     following = _next(schedule, now)
     comes = f"the next run is due at {following}" if following is not None else "spec.suspend is true: no run is due"
+    if (active := next((run for run in runs if run.active), None)) is not None:
+        comes = f"{active.name} is not over; {comes}"
     if ended and ended[-1].phase == "Failed":
         return Health("False", Reason.LAST_RUN_FAILED, f"{ended[-1].name} failed ({ended[-1].message}); {comes}")
     decision = decide(schedule, runs, now)
