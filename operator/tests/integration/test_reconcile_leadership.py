@@ -18,6 +18,11 @@ NODES = ("db-herddb-0", "db-herddb-1")
 RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 10_000)
 
 
+def followed(stage: Stage) -> str:
+    """The pod that the leader's Service selects."""
+    return str(stage.found("Service", "flights-leader")["spec"]["selector"][names.POD_NAME_LABEL])
+
+
 class OperatorKilledError(Exception):
     """The process ends here."""
 
@@ -75,6 +80,7 @@ def test_the_leadership_of_a_deleted_pod_is_moved_by_one_reconcile(stage: Stage)
     stage.reconcile(HERDDB, "db")
     assert leader(stage) == NODES[1]
     assert woken(stage) == [NODES[1]]
+    assert followed(stage) == NODES[1]
     (told,) = [event["message"] for event in stage.events("db") if event["reason"] == "LeaderMoved"]
     assert f"led by {NODES[1]}, since {NODES[0]} can't lead any more (its pod is gone)" in told
 
@@ -198,6 +204,36 @@ def test_nodes_are_restarted_followers_first_and_leaders_after_they_were_relieve
     with nothing_written(stage):
         stage.reconcile(HERDDB, "db")
     assert leader(stage) == NODES[1], "nothing is moved back"
+
+
+def test_clients_get_a_service_and_a_secret_that_is_kept_in_step(stage: Stage) -> None:
+    stage.settle(TABLESPACE, "flights")
+    status = stage.found(TABLESPACE, "flights")["status"]
+    assert (status["leaderService"], status["connectionSecret"], followed(stage)) == ("flights-leader", "flights-connection", NODES[0])
+    stage.patch("Secret", "db-herddb-credentials", {"stringData": {"password": "another"}})
+    stage.settle(TABLESPACE, "flights")
+    values = {key: base64.b64decode(value).decode() for key, value in stage.found("Secret", "flights-connection")["data"].items()}
+    assert (values["password"], values["database"]) == ("another", "flights")
+    assert (values["host"], values["port"]) == (f"flights-leader.{stage.namespace}.svc", "7000")
+    assert values["url"].startswith(f"jdbc:herddb:zookeeper:{ZOOKEEPER_ADDRESS}/{stage.namespace}/db/herd?")
+    for kind, key in ((HERDDB, "db"), (TABLESPACE, "flights")):
+        with nothing_written(stage):
+            stage.reconcile(kind, key)
+
+
+def test_what_somebody_else_has_under_the_names_for_clients_is_left_alone(stage: Stage) -> None:
+    for kind, name in (("Service", "taken-leader"), ("Secret", "taken-connection")):
+        body = {"apiVersion": "v1", "kind": kind, "metadata": {"name": name}}
+        ports = {"spec": {"ports": [{"port": 80}]}} if kind == "Service" else {}
+        stage.of(kind).create(body={**body, **ports}, namespace=stage.namespace)
+    stage.declare(TABLESPACE, "taken", {"herdDBRef": {"name": "db"}})
+    path = tablespace_path(named(stage).herd_root, "taken")
+    stage.ensemble.put(path, encode_tablespace(TablespaceRecord("its-uuid", "taken", NODES[0], NODES, 1, 10_000)))
+    stage.settle(TABLESPACE, "taken")
+    stage.settle(HERDDB, "db")
+    assert stage.condition(TABLESPACE, "taken") == ("False", "NameTaken")
+    assert "selector" not in stage.found("Service", "taken-leader")["spec"]
+    assert "data" not in stage.found("Secret", "taken-connection")
 
 
 def restarted(stage: Stage, number: int) -> None:

@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, ZooKeeperCluster
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace, ZooKeeperCluster
 from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
 from herdkeeper.build.herddb import LogStore, build_herddb, build_herddb_secret
 from herdkeeper.build.racks import build_racks
 from herdkeeper.build.spark_job import AuditSource, CheckpointSource, build_audit, build_checkpoint
+from herdkeeper.build.tablespace import build_connection_secret, build_leader_service
 from herdkeeper.build.zookeeper import (
     Ensemble,
     build_zookeeper,
@@ -46,6 +47,7 @@ def built() -> dict[str, tuple[Any, ...]]:
     zookeeper, bookies = read(ZooKeeperCluster), bookkeeper()
     bookie = BookieIdentity(0, "quick-bookie-0-abc123")
     herddb = read(HerdDBCluster, bookKeeperRef={"name": "quick"})
+    tablespace = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights")
     source = CheckpointSource(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd", "flights", "leader:9845", "follower:9845")
     checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM)
     audit = read(ReplicationAudit, bookKeeperRef={"name": "quick"}, job=EXECUTORS)
@@ -66,12 +68,16 @@ def built() -> dict[str, tuple[Any, ...]]:
             build_herddb_secret(herddb, "quick-herddb-credentials", UserCredentials("admin", "given"), "a-token"),
             *build_herddb(herddb, LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookies, RACKS)), "quick-herddb-credentials"),
         ),
+        "tablespace": (
+            build_leader_service(tablespace, "db-herddb-1"),
+            build_connection_secret(tablespace, ZOOKEEPER, UserCredentials("admin", "given")),
+        ),
         "checkpoint": build_checkpoint(checkpoint, source, "herdkeeper/spark:0.1.0"),
         "audit": build_audit(audit, AuditSource(ZOOKEEPER, "/demo/quick/ledgers"), "herdkeeper/spark:0.1.0"),
     }
 
 
-@pytest.mark.parametrize("name", ["zookeeper", "bookkeeper", "herddb", "checkpoint", "audit"])
+@pytest.mark.parametrize("name", ["zookeeper", "bookkeeper", "herddb", "tablespace", "checkpoint", "audit"])
 def test_the_objects_are_the_golden_ones(name: str) -> None:
     file = GOLDEN / f"{name}.yaml"
     objects = [yaml.safe_load(yaml.safe_dump(each)) for each in built()[name]]

@@ -5,24 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from situations import live, objects, pods, quickstart
+from situations import live, objects, pods, quickstart, with_metadata, with_status
 from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
 
 from herdkeeper.build.herddb import build_herddb
+from herdkeeper.build.tablespace import build_leader_service
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import NotListening, Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import AnswerRequest, ChangeTablespaceRecord, Request, WakeNodes
+from herdkeeper.plan.action import AnswerRequest, Apply, ChangeTablespaceRecord, Request, WakeNodes
 from herdkeeper.plan.herddb import plan_herddb
 
 LEADER = NodeTablespace("flights", "a-uuid", "leader", True, (7, 9), None, (7, 0), True)
 RECORD = TablespaceRecord("a-uuid", "flights", PODS[0], (PODS[0], PODS[1]), 1, 10_000)
 TABLESPACE = quickstart("Tablespace")
+FOLLOWING = live((build_leader_service(TABLESPACE, PODS[0]),))
 CALM = replace(
     SETTLED,
+    objects=objects(SETTLED.objects.items, FOLLOWING),
     records={"flights": VersionedRecord(RECORD, 4, 1000.0)},
     nodes={PODS[0]: (LEADER,), PODS[1]: (replace(LEADER, role="follower"),)},
     tablespaces=(TABLESPACE,),
@@ -82,7 +85,7 @@ def test_a_broken_configuration_is_mended_though_no_leader_can_be_found():
 
 
 def test_a_request_is_answered_after_the_move():
-    change, wake, answer = plan_herddb(CLUSTER, asking(PODS[1])).actions
+    change, wake, _, answer = plan_herddb(CLUSTER, asking(PODS[1])).actions
     assert isinstance(change, ChangeTablespaceRecord)
     assert change.record.leader == PODS[1]
     assert wake == WakeNodes("db", (PODS[1],))
@@ -104,3 +107,63 @@ def test_a_request_that_changes_nothing_is_answered_too(node, answer):
 
 def test_a_paused_tablespace_asks_for_nothing():
     assert plan_herddb(CLUSTER, asking(PODS[1], **{names.PAUSED_ANNOTATION: "true"})).actions == ()
+
+
+def followed(plan):
+    """Names and selected pods of the Services that are applied."""
+    manifests = [action.manifest for action in plan.actions if isinstance(action, Apply)]
+    return [(each["metadata"]["name"], each["spec"]["selector"][names.POD_NAME_LABEL]) for each in manifests]
+
+
+def test_the_service_follows_a_move_in_the_same_reconcile():
+    change, wake, service = plan_herddb(CLUSTER, LOST).actions
+    assert (change, wake) == (MOVED, WakeNodes("db", (PODS[1],)))
+    assert isinstance(service, Apply)
+    assert followed(plan_herddb(CLUSTER, LOST)) == [("flights-leader", PODS[1])]
+
+
+def test_the_service_follows_a_leader_that_herddb_has_chosen_itself():
+    chosen = replace(CALM, records={"flights": VersionedRecord(replace(RECORD, leader=PODS[1]), 5, 1999.0)})
+    assert followed(plan_herddb(CLUSTER, chosen)) == [("flights-leader", PODS[1])]
+
+
+def test_the_service_follows_before_a_request_is_answered():
+    there = replace(asking(PODS[1]), objects=CALM.objects)
+    assert [type(action).__name__ for action in plan_herddb(CLUSTER, there).actions] == [
+        "ChangeTablespaceRecord",
+        "WakeNodes",
+        "Apply",
+        "AnswerRequest",
+    ]
+
+
+def test_the_service_of_a_paused_tablespace_follows_since_its_leader_moves_too():
+    paused = with_metadata(TABLESPACE, annotations={names.PAUSED_ANNOTATION: "true"})
+    assert followed(plan_herddb(CLUSTER, replace(LOST, tablespaces=(paused,)))) == [("flights-leader", PODS[1])]
+
+
+UNMADE = replace(CALM, objects=SETTLED.objects)
+
+
+@pytest.mark.parametrize(
+    ("situation", "seen", "services"),
+    [
+        ("it has none yet", UNMADE, [("flights-leader", PODS[0])]),
+        ("somebody else's has its name", replace(UNMADE, taken_services=frozenset({"flights-leader"})), []),
+        ("nobody declares it", replace(UNMADE, tablespaces=()), []),
+        ("it is being deleted", replace(UNMADE, tablespaces=(with_metadata(TABLESPACE, deletion_timestamp="2026-01-01T00:00:00Z"),)), []),
+        ("its name has another tablespace now", replace(UNMADE, tablespaces=(with_status(TABLESPACE, uuid="another"),)), []),
+    ],
+)
+def test_a_declared_tablespace_gets_a_service(situation, seen, services):
+    assert followed(plan_herddb(CLUSTER, seen)) == services, situation
+
+
+def test_a_service_that_is_not_there_yet_holds_up_no_move():
+    assert plan_herddb(CLUSTER, replace(LOST, objects=SETTLED.objects)).actions == (MOVED, WakeNodes("db", (PODS[1],)))
+
+
+def test_the_service_is_the_database_s_to_keep_and_goes_with_the_tablespace():
+    metadata = build_leader_service(TABLESPACE, PODS[0])["metadata"]
+    assert metadata["labels"][names.OWNER_NAME_LABEL] == CLUSTER.metadata.name
+    assert [(each["kind"], each["name"]) for each in metadata["ownerReferences"]] == [("Tablespace", "flights")]

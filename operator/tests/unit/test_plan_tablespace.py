@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from situations import quickstart, ready, with_status
+from situations import live, objects, quickstart, ready, with_status
 
-from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.build.tablespace import build_connection_secret, build_leader_service
+from herdkeeper.domain.observed.herddb import NodeTablespace, UserCredentials
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import ChangeTablespaceRecord, CreateTablespace
+from herdkeeper.plan.action import Apply, ChangeTablespaceRecord, CreateTablespace
 from herdkeeper.plan.tablespace import plan_tablespace
 
 TABLESPACE = quickstart("Tablespace")
@@ -24,6 +25,8 @@ def copy(role: str, *, settled: bool = True) -> NodeTablespace:
     return NodeTablespace("flights", "a-uuid", role, settled, (1, 7), None)
 
 
+CREDENTIALS = UserCredentials("admin", "secret")
+FOR_CLIENTS = live((build_leader_service(TABLESPACE, NODES[0]), build_connection_secret(TABLESPACE, "zk-0:2181", CREDENTIALS)))
 RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 10_000)
 SETTLED = TablespaceObserved(
     herddb=ready(quickstart("HerdDBCluster")),
@@ -34,6 +37,8 @@ SETTLED = TablespaceObserved(
     system_leader=NODES[1],
     leaderships={NODES[0]: 1},
     nodes={NODES[0]: (copy("leader"),), NODES[1]: (copy("follower"),)},
+    objects=objects(FOR_CLIENTS),
+    credentials=CREDENTIALS,
 )
 NEW = replace(SETTLED, record=RecordAbsent(), leaderships={}, nodes=dict.fromkeys(NODES, ()))
 
@@ -101,3 +106,39 @@ def test_the_expected_replicas_that_would_change_the_quorums_are_pinned_to_one()
 def test_a_settled_tablespace_gets_nothing():
     plan = plan_tablespace(with_status(TABLESPACE, uuid="a-uuid"), SETTLED)
     assert (plan.actions, plan.wait, plan.look_again_seconds) == ((), None, None)
+
+
+@pytest.mark.parametrize(
+    ("situation", "seen"),
+    [
+        ("it is not there", replace(SETTLED, objects=objects())),
+        ("its password is another one now", replace(SETTLED, credentials=UserCredentials("admin", "changed"))),
+        ("ZooKeeper has moved", replace(SETTLED, zookeeper_address="zk-1:2181")),
+    ],
+)
+def test_the_connection_secret_is_kept_in_step(situation, seen):
+    (action,) = plan_tablespace(TABLESPACE, seen).actions
+    assert isinstance(action, Apply), situation
+    assert (action.manifest["kind"], action.manifest["metadata"]["name"]) == ("Secret", "flights-connection")
+
+
+def test_a_secret_without_a_password_is_not_written():
+    assert plan_tablespace(TABLESPACE, replace(SETTLED, objects=objects(), credentials=None)).actions == ()
+
+
+def test_a_tablespace_whose_name_is_taken_says_so_and_still_gets_its_replicas():
+    taken = replace(SETTLED, objects=objects(), taken=("Secret flights-connection",))
+    plan = plan_tablespace(TABLESPACE, taken)
+    assert (plan.actions, plan.wait and plan.wait.reason) == ((), Reason.NAME_TAKEN)
+    assert "Secret flights-connection" in plan.wait.message
+    alone = replace(
+        taken, record=VersionedRecord(replace(RECORD, replicas=NODES[:1]), 4), nodes={NODES[0]: (copy("leader"),), NODES[1]: ()}
+    )
+    plan = plan_tablespace(TABLESPACE, alone)
+    assert ([type(action) for action in plan.actions], plan.wait.reason) == ([ChangeTablespaceRecord], Reason.NAME_TAKEN)
+
+
+def test_a_service_that_is_not_there_yet_is_looked_for_and_left_to_the_database():
+    without = objects({key: item for key, item in FOR_CLIENTS.items() if key[0] == "Secret"})
+    plan = plan_tablespace(TABLESPACE, replace(SETTLED, objects=without))
+    assert (plan.actions, plan.look_again_seconds) == ((), 5.0)

@@ -77,6 +77,10 @@ class TablespaceStatus(Status):
     uuid: str | None = Field(None, description="Its identity inside HerdDB.")
     leader: str | None = Field(None, description="The SQL node that leads.")
     replicas: tuple[ReplicaStatus, ...] = Field((), description="Each copy.")
+    leader_service: str | None = Field(None, description="Service whose SQL port is the leader's.")
+    connection_secret: str | None = Field(
+        None, description="Secret with `host`, `port`, `url`, `leaderUrl`, `user`, `password` and `database`, for clients."
+    )
     last_switchover: str | None = Field(None, description="What became of the last switchover that was requested.")
     ready_replicas: int | None = Field(None, description="Copies that are settled in their role.")
 
@@ -92,6 +96,7 @@ class Tablespace(Resource):
         READY_COLUMN,
         PrinterColumn(name="Leader", type="string", json_path=".status.leader"),
         PrinterColumn(name="Replicas", type="integer", json_path=".status.readyReplicas"),
+        PrinterColumn(name="Connection", type="string", json_path=".status.connectionSecret", priority=1),
         STATUS_COLUMN,
         AGE_COLUMN,
     )

@@ -85,8 +85,19 @@ USERS_KEY = "users"
 """Keys of the credentials Secret. `users` is HerdDB's users file, derived by the operator from the other two."""
 TOKEN_KEY = "token"  # noqa: S105 - as above
 """Key of the same Secret: what a request that changes something must show to a SQL node's HTTP port."""
+CONNECTION_HOST_KEY, CONNECTION_PORT_KEY = "host", "port"
+CONNECTION_URL_KEY, CONNECTION_LEADER_URL_KEY = "url", "leaderUrl"
+CONNECTION_USER_KEY, CONNECTION_DATABASE_KEY = "user", "database"
+"""Keys of a Tablespace's connection Secret, beside `password`. Clients read them: never changed."""
 SUPER_DIGEST_KEY = "super-digest"
 """Beside `password` in the Secret of a ZooKeeperCluster: what the members get of it."""
+
+JDBC_TIMEOUTS = "client.network.timeout=10000&client.timeout=30000&client.operation.retry.delay=200"
+"""Milliseconds. HerdDB's defaults let a client hang: no network timeout at all, five minutes for a reply, a second between retries
+(HerdDB 0.29)."""
+
+POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
+"""On each pod of a StatefulSet, by Kubernetes: its own name."""
 
 RACKS_KEY = "racks"
 """The key of the map in the ConfigMap of racks."""
@@ -352,12 +363,39 @@ class HerdDBNames:
         return herd_root(self.key)
 
     def jdbc_url(self, zookeeper_address: str) -> str:
-        """JDBC URL that finds the leaders through ZooKeeper.
+        """JDBC URL that finds the leaders through ZooKeeper."""
+        return f"jdbc:herddb:zookeeper:{zookeeper_address}{self.herd_root}?{JDBC_TIMEOUTS}"
 
-        HerdDB's defaults let a client hang: no network timeout at all, five minutes for a reply, a second between retries (HerdDB 0.29).
+
+@dataclass(frozen=True)
+class TablespaceNames:
+    """The names of a Tablespace's objects."""
+
+    key: ObjectKey
+
+    @property
+    def leader_service(self) -> str:
+        """Service of the SQL port of whoever leads."""
+        return f"{self.key.name}-leader"
+
+    @property
+    def leader_host(self) -> str:
+        """Host name of whoever leads."""
+        return f"{self.leader_service}.{self.key.namespace}.svc"
+
+    @property
+    def connection_secret(self) -> str:
+        """Secret with all that a client needs."""
+        return f"{self.key.name}-connection"
+
+    @property
+    def leader_jdbc_url(self) -> str:
+        """JDBC URL of the leader's Service.
+
+        Few retries: on a connection that is open already the driver asks a node that no longer leads again and again, a hundred times by
+        its default (HDBConnection.handleRetryError, HerdDB 0.29).
         """
-        timeouts = "client.network.timeout=10000&client.timeout=30000&client.operation.retry.delay=200"
-        return f"jdbc:herddb:zookeeper:{zookeeper_address}{self.herd_root}?{timeouts}"
+        return f"jdbc:herddb:server:{self.leader_host}:{HERDDB_SQL_PORT}?{JDBC_TIMEOUTS}&client.max.operation.retry.count=3"
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from kubernetes.dynamic import DynamicClient
 from herdkeeper.api.resource import API_VERSION, Resource
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
-from herdkeeper.domain.observed.objects import Json
+from herdkeeper.domain.observed.objects import Json, is_made_for
 from herdkeeper.metrics import WRITES
 from herdkeeper.observe.kubernetes import ANSWER_SECONDS
 from herdkeeper.plan.action import AddToSecret, Annotate, AnswerRequest, Apply, Create, Delete, Resize
@@ -170,9 +170,8 @@ class KubernetesWriter:
             if error.status == 404:
                 return
             raise RefusedError(_said(error, f"get {manifest['kind']} {key}")) from error
-        labels = found.to_dict()["metadata"].get("labels") or {}
         wanted = manifest["metadata"]["labels"]
-        if any(labels.get(name) != wanted[name] for name in (names.OWNER_KIND_LABEL, names.OWNER_NAME_LABEL)):
+        if not is_made_for(found.to_dict(), wanted[names.OWNER_KIND_LABEL], wanted[names.OWNER_NAME_LABEL]):
             raise RefusedError(f"a {manifest['kind']} {key.name} exists that this resource did not make: delete it, or take another name")
 
     def _path(self, api_version: str, kind: str, key: ObjectKey) -> str:

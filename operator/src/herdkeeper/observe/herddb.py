@@ -11,7 +11,7 @@ from typing import Any
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.domain.names import HerdDBNames, ObjectKey, TablespaceNames
 from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, NodeTablespace, NodeView, UserCredentials
 from herdkeeper.domain.observed.objects import Objects, why_gone
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
@@ -35,6 +35,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
     objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
     bookkeeper = world.kubernetes.readable(BookKeeperCluster, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name))
     log = log_store(bookkeeper)
+    tablespaces = _tablespaces(cluster, world)
     return HerdDBObserved(
         objects=objects,
         bookkeeper=bookkeeper,
@@ -43,7 +44,8 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         credentials=read_credentials(cluster, world),
         nodes=read_running_nodes(cluster, objects, world),
         records=_records(world, log, named.herd_root),
-        tablespaces=_tablespaces(cluster, world),
+        tablespaces=tablespaces,
+        taken_services=_taken_services(tablespaces, objects, world),
         now=time.time(),
         fresh_password=secrets.token_urlsafe(24),
         fresh_token=secrets.token_urlsafe(32),
@@ -152,6 +154,14 @@ def _records(world: World, log: LogStore | None, root: str) -> dict[str, Version
 def _tablespaces(cluster: HerdDBCluster, world: World) -> tuple[Tablespace, ...]:
     found = world.kubernetes.resources(Tablespace, cluster.metadata.namespace)
     return tuple(each for each in found if each.spec.herd_db_ref.name == cluster.metadata.name)
+
+
+def _taken_services(tablespaces: Sequence[Tablespace], objects: Objects, world: World) -> frozenset[str]:
+    """Looked at one by one, but only until the Service is there."""
+    keys = [ObjectKey(each.metadata.namespace, each.metadata.name) for each in tablespaces]
+    services = [ObjectKey(key.namespace, TablespaceNames(key).leader_service) for key in keys]
+    missing = [key for key in services if objects.get("Service", key.name) is None]
+    return frozenset(key.name for key in missing if world.kubernetes.document("v1", "Service", key) is not None)
 
 
 def _exists(world: World, log: LogStore | None, path: str) -> bool | Unknown:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
-from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.names import ObjectKey, TablespaceNames
+from herdkeeper.domain.observed.herddb import UserCredentials
+from herdkeeper.domain.observed.objects import Objects, is_made_for
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.unknown import Unknown
@@ -16,7 +18,7 @@ from herdkeeper.formats.herddb_ledgers import ledgers_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
-from herdkeeper.observe.herddb import read_nodes
+from herdkeeper.observe.herddb import read_credentials, read_nodes
 from herdkeeper.observe.world import World
 
 SYSTEM_TABLESPACE = "herd"
@@ -37,6 +39,8 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         return TablespaceObserved(herddb, None, None, why, why, None, {}, {}, others)
     metadata = _read_metadata(tablespace, herddb, log, world)
     key = ObjectKey(namespace, herddb.metadata.name)
+    objects, taken = _for_clients(tablespace, world)
+    credentials = read_credentials(herddb, world)
     return TablespaceObserved(
         herddb=herddb,
         zookeeper_address=log.zookeeper_address,
@@ -47,7 +51,23 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         leaderships=Counter(metadata.leaders.values()),
         nodes=read_nodes(herddb, world.kubernetes.owned(herddb.KIND, key, PODS), world),
         others=others,
+        objects=objects,
+        taken=taken,
+        credentials=credentials if isinstance(credentials, UserCredentials) else None,
     )
+
+
+def _for_clients(tablespace: Tablespace, world: World) -> tuple[Objects, tuple[str, ...]]:
+    """Its connection Secret, and what stands under its names that was not made for it."""
+    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    named = TablespaceNames(key)
+    wanted = (
+        ("Service", named.leader_service, (HerdDBCluster.KIND, tablespace.spec.herd_db_ref.name)),
+        ("Secret", named.connection_secret, (Tablespace.KIND, key.name)),
+    )
+    found = {(kind, name): world.kubernetes.document("v1", kind, ObjectKey(key.namespace, name)) for kind, name, _ in wanted}
+    live = {(kind, name): item for kind, name, owner in wanted if (item := found[kind, name]) is not None and is_made_for(item, *owner)}
+    return Objects(live), tuple(f"{kind} {name}" for (kind, name), item in found.items() if item is not None and (kind, name) not in live)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, Wait
 from herdkeeper.plan.default_tablespace import plan_default_tablespace
 from herdkeeper.plan.intent import settle
+from herdkeeper.plan.leader_services import leader_services
 from herdkeeper.plan.leaders import plan_leaders
 from herdkeeper.plan.restart import Relieve, next_restart
 from herdkeeper.plan.rolling import Gate, roll
@@ -75,7 +76,8 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
         case Wait():
             return Plan((), restart, 3)
         case None:
-            changes = plan_default_tablespace(cluster, seen, log)
+            records = [found.record for found in seen.records.values()] if not isinstance(seen.records, Unknown) else []
+            changes: tuple[Action, ...] = (*plan_default_tablespace(cluster, seen, log), *leader_services(seen, records))
             return Plan(changes, leaders.wait, leaders.look_again_seconds or (1.0 if changes else _soon(seen, pods)))
         case _:
             assert_never(restart)

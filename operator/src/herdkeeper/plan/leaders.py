@@ -19,39 +19,44 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
 from herdkeeper.plan.action import Action, AnswerRequest, ChangeTablespaceRecord, CheckpointFollower, Plan, Request, WakeNodes
+from herdkeeper.plan.leader_services import declaring, leader_services
 from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide
 
 SOON_SECONDS = 1.0
 
 
 def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, no_writing: str | None, leave: Mapping[str, str]) -> Plan:
-    """The moves that are due, the answers to requests, and why a leader that should be left is not.
+    """The moves that are due, the Services that follow them, the answers to requests, and why a leader that should be left is not.
 
     `no_writing` is why no new leader could write now; `leave` are the nodes that shall lead nothing, each with the reason.
     """
     if isinstance(seen.records, Unknown):
         return Plan()
-    actions: list[Action] = []
+    moves: list[Action] = []
+    answers: list[Action] = []
+    led: list[TablespaceRecord] = []
     blocked: list[str] = []
     settled = True
     for name, found in sorted(seen.records.items()):
-        tablespace = resource_of(seen, name)
         decision = decide(_situation(cluster, seen, found, no_writing, leave))
-        actions += _actions(cluster, found, decision, log)
-        actions += _answer(tablespace, decision)
+        moves += _actions(cluster, found, decision, log)
+        answers += _answer(resource_of(seen, name), decision)
+        led.append(replace(found.record, leader=decision.to) if isinstance(decision, Move) else found.record)
         settled = settled and not (isinstance(decision, Keep) and not decision.settled)
         if isinstance(decision, Blocked):
             blocked.append(f"{name}: {decision.why}")
+    # A Service that has yet to be made is no part of a move, and must not hold one up, e.g. by a quota.
+    services = (apply for apply in leader_services(seen, led) if not apply.new)
+    actions = (*moves, *services, *answers)
     if blocked:
         waiting = Plan.waiting(Reason.NO_LEADER, ". ".join(blocked), SOON_SECONDS)
-        return replace(waiting, actions=tuple(actions))
-    return Plan(tuple(actions), look_again_seconds=SOON_SECONDS if actions or not settled else None)
+        return replace(waiting, actions=actions)
+    return Plan(actions, look_again_seconds=SOON_SECONDS if actions or not settled else None)
 
 
 def resource_of(seen: HerdDBObserved, name: str) -> Tablespace | None:
-    """The resource that declares a tablespace; the oldest, as validation has it. None when there is none, or it shall be left alone."""
-    mine = [each for each in seen.tablespaces if each.sql_name == name]
-    first = min(mine, key=lambda each: (each.metadata.creation_timestamp, each.metadata.name), default=None)
+    """The resource that declares a tablespace; None when there is none, or it shall be left alone."""
+    first = declaring(seen, name)
     paused = first is not None and first.metadata.annotations.get(names.PAUSED_ANNOTATION) == "true"
     return None if paused else first
 

@@ -8,19 +8,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from herdkeeper.api import Tablespace
+from herdkeeper.build.tablespace import build_connection_secret
 from herdkeeper.domain import names
 from herdkeeper.domain.conditions import is_ready_resource, why_not_ready
-from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.names import ObjectKey, TablespaceNames
 from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
-from herdkeeper.plan.action import ChangeTablespaceRecord, CreateTablespace, Plan
+from herdkeeper.plan.action import ChangeTablespaceRecord, CreateTablespace, Plan, Wait
+from herdkeeper.plan.intent import settle
 
 EXPECTED_REPLICAS = 1
 """Pinned: HerdDB then neither raises E, Wq and Aq behind the declared sizes nor adds nodes by itself."""
+UNMADE_SECONDS = 5.0
+"""How often it is looked whether the HerdDBCluster's key has made the Service, of which no event tells this one."""
 
 
 def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
@@ -33,8 +37,15 @@ def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
             return Plan.waiting(Reason.UNREADABLE, why)
         case RecordAbsent():
             return _create(tablespace, seen)
+        case VersionedRecord(record) if tablespace.status is not None and tablespace.status.uuid not in (None, record.uuid):
+            return Plan.waiting(
+                Reason.DATA_LOST,
+                f"HerdDB's tablespace {record.name} is another one now ({record.uuid}) than this resource made ({tablespace.status.uuid}): "
+                "delete this resource, and create a new one if the new tablespace shall be kept",
+                60,
+            )
         case VersionedRecord():
-            return _adjust(tablespace, seen, seen.record)
+            return _for_clients(tablespace, seen, _adjust(tablespace, seen, seen.record))
 
 
 def own_copy(seen: TablespaceObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
@@ -67,13 +78,6 @@ def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
 
 def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord) -> Plan:
     record = found.record
-    if tablespace.status is not None and tablespace.status.uuid not in (None, record.uuid):
-        return Plan.waiting(
-            Reason.DATA_LOST,
-            f"HerdDB's tablespace {record.name} is another one now ({record.uuid}) than this resource made ({tablespace.status.uuid}): "
-            "delete this resource, and create a new one if the new tablespace shall be kept",
-            60,
-        )
     millis = tablespace.spec.failover.max_leader_inactivity_seconds * 1000
     wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=millis)
     if wished != record:
@@ -90,6 +94,19 @@ def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRe
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, "no further SQL node answers that could hold a replica")
     grown = replace(record, replicas=(*record.replicas, node))
     return Plan((_change(seen, found, grown, f"replica on {node}"),), look_again_seconds=2)
+
+
+def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -> Plan:
+    """The plan, and the connection Secret. The replicas go on though a name is taken: the data does not depend on it."""
+    if seen.taken:
+        taken = f"somebody else made the {' and the '.join(seen.taken)}: delete what stands there, or take another name for this resource"
+        return replace(plan, wait=Wait(Reason.NAME_TAKEN, taken))
+    if seen.zookeeper_address is None or seen.credentials is None:
+        return plan
+    secret = settle((build_connection_secret(tablespace, seen.zookeeper_address, seen.credentials),), seen.objects)
+    service = TablespaceNames(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)).leader_service
+    unmade = None if seen.objects.get("Service", service) is not None else UNMADE_SECONDS
+    return replace(plan, actions=(*plan.actions, *secret), look_again_seconds=plan.look_again_seconds or unmade)
 
 
 def _settled(copy: NodeTablespace | Unknown | None) -> bool:

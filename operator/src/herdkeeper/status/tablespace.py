@@ -6,6 +6,7 @@ from typing import Any
 
 from herdkeeper.api import Tablespace
 from herdkeeper.domain import names
+from herdkeeper.domain.names import ObjectKey, TablespaceNames
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
@@ -32,8 +33,16 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
         "leader": record.leader,
         "replicas": [{key: value for key, value in copy.items() if key not in ("ready", "trouble")} for copy in copies],
         "readyReplicas": len(settled),
+        **_for_clients(tablespace, seen),
     }
     return Summary(_health(tablespace, record, copies, len(settled)), fields)
+
+
+def _for_clients(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, str]:
+    """What is there for clients, by its field."""
+    named = TablespaceNames(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name))
+    offered = {"leaderService": ("Service", named.leader_service), "connectionSecret": ("Secret", named.connection_secret)}
+    return {field: name for field, (kind, name) in offered.items() if seen.objects.get(kind, name) is not None}
 
 
 def _copy(seen: TablespaceObserved, node: str, name: str) -> dict[str, Any]:

@@ -72,6 +72,12 @@ def job_ended(job: Json) -> str | None:
     return None
 
 
+def is_made_for(item: Json, owner_kind: str, owner_name: str) -> bool:
+    """Whether an object carries the labels of what the operator makes for this resource; else it is a stranger's."""
+    labels = item["metadata"].get("labels") or {}
+    return (labels.get(names.OWNER_KIND_LABEL), labels.get(names.OWNER_NAME_LABEL)) == (owner_kind, owner_name)
+
+
 def annotation(item: Json, name: str) -> str | None:
     """An annotation's value, None when it is not there."""
     value = (item["metadata"].get("annotations") or {}).get(name)

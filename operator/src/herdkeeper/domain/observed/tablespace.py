@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from herdkeeper.api import HerdDBCluster, Tablespace
-from herdkeeper.domain.observed.herddb import NodeView
+from herdkeeper.domain.observed.herddb import NodeView, UserCredentials
+from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.unknown import Unknown
 
@@ -17,7 +18,8 @@ class TablespaceObserved:
 
     `zookeeper_address` and `ledgers_root` are None while the database has none yet. `log_left`: whether the ledger list of the tablespace
     that the status names is still there. `system_leader` leads HerdDB's own tablespace `herd`. `leaderships` counts, per SQL node, the
-    tablespaces that it leads.
+    tablespaces that it leads. `objects` has its connection Secret and its leader's Service, `taken` names what others made under the names
+    of its objects (`Service flights-leader`), `credentials` are those of the database, None while they can't be read.
     """
 
     herddb: HerdDBCluster | None
@@ -29,3 +31,6 @@ class TablespaceObserved:
     leaderships: Mapping[str, int]
     nodes: Mapping[str, NodeView | Unknown]
     others: tuple[Tablespace, ...] = ()
+    objects: Objects = field(default_factory=lambda: Objects({}))
+    taken: tuple[str, ...] = ()
+    credentials: UserCredentials | None = None
