@@ -166,7 +166,41 @@ class AuditSummary:
         return _parse(_AUDIT, text)
 
 
+@dataclass(frozen=True, slots=True)
+class RestoreSummary:
+    """The result of one run of the restore job. `ledger_id` and `entry_id` are the checkpoint's LSN; None when it could not be read."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    run_id: str
+    outcome: JobOutcome
+    message: str = ""
+    """One sentence for people; on failure: what failed and what to do."""
+    tablespace: str = ""
+    manifest: str = ""
+    ledger_id: int | None = None
+    entry_id: int | None = None
+    rows: int = 0
+    """Rows of the tablespace, when it was verified."""
+    rows_loaded: int = 0
+    """Rows that this run loaded; the others were there from an earlier one."""
+    tables: int = 0
+    verified: str = ""
+    """How the content was verified."""
+    duration_seconds: float = 0.0
+
+    def to_json(self) -> str:
+        """At most 4096 bytes of JSON."""
+        return _longest_that_fits(_RESTORE, lambda _: replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS]), 0)
+
+    @staticmethod
+    def from_json(text: str) -> RestoreSummary:
+        """Raises SummaryError naming the field that is missing or has the wrong type."""
+        return _parse(_RESTORE, text)
+
+
 _CHECKPOINT = TypeAdapter(CheckpointSummary)
+_RESTORE = TypeAdapter(RestoreSummary)
 _AUDIT = TypeAdapter(AuditSummary)
 
 

@@ -196,6 +196,14 @@ class Connection:
             raise
         self._transaction_command(TransactionCommand.COMMIT, transaction.id)
 
+    def rollback(self, transaction_id: int) -> None:
+        """Ends a transaction that a lost connection left open on this leader, with its locks.
+
+        Raises:
+            ServerError: no such transaction is open: it was committed, was rolled back, or ended with an earlier leader.
+        """
+        self._transaction_command(TransactionCommand.ROLLBACK, transaction_id)
+
     def _statement(self, sql: str, transaction_id: int = 0) -> Statement:
         return Statement(self._tablespace, sql, transaction_id)
 

@@ -24,6 +24,7 @@ from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetry
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
+from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.termination_message import write_termination_message
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.timeline import LogInconsistentError
@@ -106,14 +107,7 @@ def _request(parsed: argparse.Namespace) -> CheckpointRequest:
 
 def _failed(parsed: argparse.Namespace, outcome: JobOutcome, error: Exception) -> CheckpointSummary:
     _log.error("failed", outcome=outcome.value, error=str(error), kind=type(error).__name__)
-    return CheckpointSummary(run_id=parsed.run_id, outcome=outcome, message=_essence(str(error)), tablespace=parsed.tablespace)
-
-
-def _essence(text: str) -> str:
-    """The line that names the cause: the last one that names one of our errors in a traceback that Spark handed on, else the first."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = [line for line in lines if re.match(r"(herdkeeper[\w.]*\.)?\w+Error: ", line)]
-    return (named or lines or ["failed without a message"])[-1 if named else 0]
+    return CheckpointSummary(run_id=parsed.run_id, outcome=outcome, message=essence(str(error)), tablespace=parsed.tablespace)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""The restore job: a checkpoint's tables into a new tablespace, through SQL."""

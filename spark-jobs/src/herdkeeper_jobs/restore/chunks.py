@@ -1,0 +1,62 @@
+"""What is loaded in one transaction: a range of rows of a row group of a Parquet file, the same for each attempt. Reads footers only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow.parquet as pq
+
+from herdkeeper_jobs.checkpoint.manifest import ManifestFile
+from herdkeeper_jobs.restore.source import SourceTable
+
+CHUNK_ROWS = 1000
+"""Rows of a transaction: fewer wait longer for bookies, more fill the leader's memory."""
+CHUNK_BYTES = 1 << 18
+"""Bytes of a transaction, as they are in the compressed file; about 1 to 2 MiB of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group of a table's file: what one task loads. `chunk_rows` is the size of its chunks, of which the last one may be smaller."""
+
+    table: int
+    path: str
+    number: int
+    rows: int
+    chunk_rows: int
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Its chunks, in order."""
+        for first in range(0, self.rows, self.chunk_rows):
+            yield Chunk(f"{self.path}#{self.number}+{first}", first, min(self.chunk_rows, self.rows - first))
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Rows of a row group. `step` is its name in the bookkeeping."""
+
+    step: str
+    first: int
+    rows: int
+
+
+def rows_per_chunk(file: ManifestFile, most_rows: int, most_bytes: int) -> int:
+    """How many rows of a file go into one transaction: fewer where rows are large."""
+    return max(1, min(most_rows, file.rows * most_bytes // max(1, file.size)))
+
+
+def row_groups(tables: Iterable[tuple[int, SourceTable]], folder: Path, most_rows: int, most_bytes: int) -> list[RowGroup]:
+    """The row groups of the numbered tables, from the files' footers."""
+    found = []
+    for number, table in tables:
+        for file in table.files:
+            footer = pq.read_metadata(folder / file.path)
+            size = rows_per_chunk(file, most_rows, most_bytes)
+            found += [
+                RowGroup(number, file.path, group, footer.row_group(group).num_rows, size)
+                for group in range(footer.num_row_groups)
+                if footer.row_group(group).num_rows
+            ]
+    return found

@@ -1,0 +1,100 @@
+"""`herdkeeper-restore`: the tables of a checkpoint into a tablespace that exists and is empty, through SQL.
+
+Exit codes: 0 done or already done, 2 refused (arguments, or a tablespace that has something else in it), 3 worth a retry, which goes on
+where this run stopped, 42 an invariant is violated. The user's name and password come from HERDDB_USERNAME and HERDDB_PASSWORD.
+A summary goes to the container's termination message and to standard output, whatever the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import structlog
+from pyspark.errors import PySparkException
+
+from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.sql.connection import Credentials
+from herdkeeper.sql.errors import AuthenticationFailed, SqlError
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.restore.errors import RestoreRefused, RestoreRetryable
+from herdkeeper_jobs.restore.run import RestoreRequest, run_restore
+from herdkeeper_jobs.restore.session import Target
+from herdkeeper_jobs.restore.source import open_source
+from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
+from herdkeeper_jobs.task_error import essence
+from herdkeeper_jobs.termination_message import write_termination_message
+
+_log = structlog.get_logger()
+_VIOLATIONS_IN_TASKS = (MalformedDataError.__name__, InvariantViolated.__name__)
+USERNAME, PASSWORD = "HERDDB_USERNAME", "HERDDB_PASSWORD"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the job and returns its exit code."""
+    parsed = _parser().parse_args(arguments)
+    summary = _attempt(parsed, os.environ)
+    write_termination_message(summary.to_json(), os.environ)
+    return summary.outcome.exit_code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="herdkeeper-restore", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--zookeeper", required=True, help="ZooKeeper's members, host:port separated by commas")
+    parser.add_argument("--herd-root", required=True, help="HerdDB's root in ZooKeeper, for example /ns/db/herd")
+    parser.add_argument("--tablespace", required=True, help="name of the tablespace to fill")
+    parser.add_argument("--manifest", required=True, help="file of the checkpoint's manifest; with executors as pods all must mount it")
+    parser.add_argument("--run-id", required=True, help="name of this run, for the summary")
+    add_spark_arguments(parser)
+    return parser
+
+
+def _attempt(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreSummary:
+    try:
+        return _restore(_request(parsed, environment), spark_settings(parsed))
+    except (RestoreRefused, SparkConfigurationError, AuthenticationFailed) as error:
+        return _failed(parsed, JobOutcome.CONFIGURATION_REFUSED, error)
+    except (InvariantViolated, MalformedDataError) as error:
+        return _failed(parsed, JobOutcome.INVARIANT_VIOLATED, error)
+    except PySparkException as error:
+        violated = any(name in str(error) for name in _VIOLATIONS_IN_TASKS)
+        return _failed(parsed, JobOutcome.INVARIANT_VIOLATED if violated else JobOutcome.RETRYABLE, error)
+    except (RestoreRetryable, SqlError, OSError) as error:
+        return _failed(parsed, JobOutcome.RETRYABLE, error)
+
+
+def _restore(request: RestoreRequest, settings: SparkSettings) -> RestoreSummary:
+    source = open_source(request.manifest)
+    spark = start_spark("herdkeeper-restore", settings)
+    try:
+        return run_restore(spark, source, request)
+    finally:
+        spark.stop()
+
+
+def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreRequest:
+    credentials = Credentials(_variable(environment, USERNAME), _variable(environment, PASSWORD))
+    target = Target(parsed.zookeeper, parsed.herd_root.rstrip("/"), parsed.tablespace, credentials)
+    return RestoreRequest(Path(parsed.manifest), target, parsed.run_id)
+
+
+def _variable(environment: Mapping[str, str], name: str) -> str:
+    value = environment.get(name, "")
+    if not value:
+        raise RestoreRefused(f"the variable {name} is not set: pass it from the HerdDBCluster's Secret")
+    return value
+
+
+def _failed(parsed: argparse.Namespace, outcome: JobOutcome, error: Exception) -> RestoreSummary:
+    _log.error("failed", outcome=outcome.value, error=str(error), kind=type(error).__name__)
+    return RestoreSummary(
+        run_id=parsed.run_id, outcome=outcome, message=essence(str(error)), tablespace=parsed.tablespace, manifest=parsed.manifest
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

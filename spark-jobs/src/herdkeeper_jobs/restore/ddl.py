@@ -1,0 +1,122 @@
+"""The SQL that makes a checkpoint's tables, in HerdDB's dialect (herddb.sql.JSQLParserPlanner of HerdDB 0.29.0). Pure."""
+
+from __future__ import annotations
+
+import struct
+
+from herdkeeper.formats.herddb_record import Stored
+from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition
+from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
+
+SQL_TYPES = {
+    ColumnType.STRING: "string",
+    ColumnType.LONG: "long",
+    ColumnType.INTEGER: "int",
+    ColumnType.BYTES: "blob",
+    ColumnType.TIMESTAMP: "timestamp",
+    ColumnType.DOUBLE: "double",
+    ColumnType.BOOLEAN: "boolean",
+    ColumnType.FLOAT_ARRAY: "floata",
+}
+_ON_DELETE = {0: "", 1: " ON DELETE CASCADE", 2: " ON DELETE SET NULL"}
+_FILLERS: dict[ColumnType, Stored] = {
+    ColumnType.STRING: "",
+    ColumnType.LONG: 0,
+    ColumnType.INTEGER: 0,
+    ColumnType.BYTES: b"",
+    ColumnType.TIMESTAMP: 0,
+    ColumnType.DOUBLE: 0.0,
+    ColumnType.BOOLEAN: False,
+    ColumnType.FLOAT_ARRAY: (),
+}
+
+
+def create_table(table: TableDefinition) -> str:
+    """CREATE TABLE IF NOT EXISTS with types, NOT NULL, defaults, the primary key and auto-increment; no indexes and no foreign keys.
+
+    A table that was made without a primary key has HerdDB's `_pk`, and gets it here as any other column: HerdDB knows no difference.
+    """
+    columns = ", ".join(_column(column, table) for column in table.columns)
+    return f"CREATE TABLE IF NOT EXISTS {quoted(table.name)} ({columns}, PRIMARY KEY ({_names(table.primary_key)}))"
+
+
+def create_index(index: ManifestIndex) -> str:
+    """CREATE INDEX. A unique one is always of type brin."""
+    kind = "UNIQUE" if index.unique else index.type.upper()
+    return f"CREATE {kind} INDEX {quoted(index.name)} ON {quoted(index.table)} ({_names(index.columns)})"
+
+
+def add_foreign_key(table: str, key: ForeignKey, parent: str) -> str:
+    """ALTER TABLE. There are no actions on update: HerdDB refuses all but the default one."""
+    return (
+        f"ALTER TABLE {quoted(table)} ADD CONSTRAINT {quoted(key.name)} FOREIGN KEY ({_names(key.columns)}) "
+        f"REFERENCES {quoted(parent)} ({_names(key.parent_columns)}){_ON_DELETE[key.on_delete]}"
+    )
+
+
+def insert(table: TableDefinition) -> str:
+    """INSERT of one row with a parameter for each column, so that no default stands in for a null."""
+    names = tuple(column.name for column in table.columns)
+    return f"INSERT INTO {quoted(table.name)} ({_names(names)}) VALUES ({', '.join('?' * len(names))})"  # noqa: S608 - back-ticks
+
+
+def delete_by_key(table: TableDefinition) -> str:
+    """DELETE of the row with a key of one column."""
+    return f"DELETE FROM {quoted(table.name)} WHERE {quoted(table.primary_key[0])} = ?"  # noqa: S608 - as above
+
+
+def filler_row(table: TableDefinition, key: int) -> list[Stored]:
+    """A row with that auto-increment key, and what else NOT NULL asks for. Inserted and deleted, it leaves nothing but the next key."""
+    row = (key if column.name in table.primary_key else None if column.nullable else _FILLERS[column.type] for column in table.columns)
+    return list(row)
+
+
+def default_literal(column: Column) -> str | None:
+    """A column's default as it stands behind DEFAULT; None without one. ValueError for a default that no SQL statement gives.
+
+    HerdDB stores a text as it stands between its quotes, doubled quotes included, so it is written back as it is.
+    """
+    data = column.default
+    if data is None:
+        return None
+    match column.type:
+        case ColumnType.STRING:
+            return f"'{data.decode()}'"
+        case ColumnType.INTEGER | ColumnType.LONG:
+            return str(int.from_bytes(data, "big", signed=True))
+        case ColumnType.DOUBLE:
+            return _double(struct.unpack(">d", data)[0])
+        case ColumnType.BOOLEAN:
+            return "'false'" if data == b"\0" else "'true'"
+        case ColumnType.TIMESTAMP if data == b"CURRENT_TIMESTAMP":
+            return "CURRENT_TIMESTAMP"
+        case _:
+            raise ValueError(f"column {column.name!r} of type {column.type.name} has the default {data!r}")
+
+
+def quoted(name: str) -> str:
+    """A name in back-ticks, since any word of the grammar may be one."""
+    return f"`{name}`"
+
+
+def _column(column: Column, table: TableDefinition) -> str:
+    default = default_literal(column)
+    parts = (
+        f"{quoted(column.name)} {SQL_TYPES[column.type]}",
+        "" if column.nullable else "NOT NULL",
+        "" if default is None else f"DEFAULT {default}",
+        "AUTO_INCREMENT" if table.auto_increment and column.name in table.primary_key else "",
+    )
+    return " ".join(part for part in parts if part)
+
+
+def _double(value: float) -> str:
+    """As Java writes it: its parser of SQL knows no exponent without a digit after the point."""
+    mantissa, _, exponent = repr(value).partition("e")
+    if not exponent:
+        return mantissa
+    return f"{mantissa if '.' in mantissa else mantissa + '.0'}E{int(exponent)}"
+
+
+def _names(names: tuple[str, ...]) -> str:
+    return ", ".join(map(quoted, names))

@@ -1,0 +1,117 @@
+"""Loads row groups in tasks: each chunk in one transaction with its mark, over a connection that follows the leader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.errors import DuplicateKey, ServerError
+from herdkeeper.sql.frames import Value
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, mark
+from herdkeeper_jobs.restore.chunks import Chunk, RowGroup
+from herdkeeper_jobs.restore.ddl import insert
+from herdkeeper_jobs.restore.errors import RestoreRetryable
+from herdkeeper_jobs.restore.rows import parameters, rows_of
+from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target, open_session
+from herdkeeper_jobs.restore.source import SourceTable
+
+_ATTEMPTS = 10
+"""Per chunk. Each waits for a leader itself, so this is far more than a failover needs."""
+_COLUMNS = "rows long"
+_SCHEMA = pa.schema([("rows", pa.int64())])
+
+
+def load_groups(
+    spark: SparkSession, groups: Sequence[RowGroup], tables: Sequence[SourceTable], where: tuple[Path, Target], done: Mapping[str, int]
+) -> int:
+    """Loads what is not `done` of row groups, one task each; returns how many rows this run loaded.
+
+    A task raises RestoreRetryable or InvariantViolated, which reach the driver inside Spark's own exception.
+    """
+    folder, target = where
+    open_groups = [group for group in groups if any(chunk.step not in done for chunk in group.chunks())]
+    statements = [insert(table.definition) for table in tables]
+    finished = frozenset(done)
+
+    def load(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for position in batch.column(0).to_pylist():
+                group = open_groups[position]
+                with open_session(target) as session:
+                    loaded = load_group(session, group, folder, statements[group.table], finished)
+                yield pa.RecordBatch.from_arrays([pa.array([loaded], pa.int64())], schema=_SCHEMA)
+
+    if not open_groups:
+        return 0
+    frame = spark.range(0, len(open_groups), 1, len(open_groups)).mapInArrow(load, _COLUMNS)
+    return sum(row["rows"] for row in frame.collect())
+
+
+def load_group(session: Session, group: RowGroup, folder: Path, statement: str, done: frozenset[str]) -> int:
+    """Loads the chunks of a row group; returns how many rows this call loaded. Raises RestoreRetryable, InvariantViolated."""
+    content = pq.ParquetFile(folder / group.path).read_row_group(group.number)
+    if content.num_rows != group.rows:
+        raise InvariantViolated(f"{group.path}: row group {group.number} has {content.num_rows} rows, it had {group.rows}")
+    loader = ChunkLoader(session, statement)
+    return sum(
+        loader.load(chunk, [parameters(row) for row in rows_of(content.slice(chunk.first, chunk.rows))])
+        for chunk in group.chunks()
+        if chunk.step not in done
+    )
+
+
+class ChunkLoader:
+    """Loads chunks of one table, each exactly once."""
+
+    def __init__(self, session: Session, statement: str) -> None:
+        self._session = session
+        self._statement = statement
+        self._left_open: int | None = None
+
+    def load(self, chunk: Chunk, rows: Sequence[Sequence[Value]]) -> int:
+        """Returns how many rows this call committed: all, or none when the chunk is in the tablespace already.
+
+        Raises:
+            InvariantViolated: some of the rows are there, and the chunk's mark is not.
+            RestoreRetryable: there is no leader that takes it.
+        """
+        reason = ""
+        for _ in range(_ATTEMPTS):
+            try:
+                self._commit(self._session.connection(), chunk, rows)
+            except AlreadyDone:
+                self._left_open = None
+                return 0
+            except DuplicateKey as error:
+                raise InvariantViolated(
+                    f"{chunk.step} is not loaded, yet its rows are there: somebody else wrote them ({error})"
+                ) from error
+            except LEADER_IS_ELSEWHERE as error:
+                reason = str(error)
+                self._session.close()
+            else:
+                return len(rows)
+        raise RestoreRetryable(f"{chunk.step} could not be loaded in {_ATTEMPTS} attempts, the last one: {reason}")
+
+    def _commit(self, connection: Connection, chunk: Chunk, rows: Sequence[Sequence[Value]]) -> None:
+        if self._left_open is not None:
+            self._end_left_open(connection, self._left_open)
+        with connection.transaction() as transaction:
+            self._left_open = transaction.id
+            mark(transaction, chunk.step, len(rows))
+            transaction.execute_batch(self._statement, rows)
+        self._left_open = None
+
+    def _end_left_open(self, connection: Connection, transaction_id: int) -> None:
+        """A transaction outlives its connection, and its locks would hold up the next attempt for a quarter of an hour."""
+        self._left_open = None
+        try:
+            connection.rollback(transaction_id)
+        except ServerError:
+            return  # it was committed, or ended with its leader

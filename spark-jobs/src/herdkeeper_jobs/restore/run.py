@@ -1,0 +1,147 @@
+"""The restore job's table of contents: checkpoint -> files -> begin -> tables -> rows, parents first -> verify -> end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+from pyspark.sql import SparkSession
+
+from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
+from herdkeeper.sql.connection import Connection
+from herdkeeper_jobs.restore import bookkeeping, ddl
+from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, Begin, Header
+from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
+from herdkeeper_jobs.restore.load import load_groups
+from herdkeeper_jobs.restore.session import Session, Target, open_session
+from herdkeeper_jobs.restore.source import BOOKKEEPING_TABLE, Source, SourceTable, levels
+from herdkeeper_jobs.restore.verify import Verified, check_files, verify_content, verify_schema
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreRequest:
+    """What one run shall do. `manifest` is the checkpoint's file; the tablespace exists, and is empty or holds an unfinished run."""
+
+    manifest: Path
+    target: Target
+    run_id: str
+
+
+def run_restore(spark: SparkSession, source: Source, request: RestoreRequest) -> RestoreSummary:
+    """Makes the tablespace equal to the checkpoint and returns what became of it.
+
+    Raises:
+        RestoreRefused, RestoreRetryable, InvariantViolated, SqlError: the tablespace is not to be used then.
+    """
+    started = time.monotonic()
+    check_files(spark, source)
+    _log.info("files verified", files=sum(len(table.files) for table in source.tables), rows=source.rows)
+    with open_session(request.target) as session:
+        header, begin = _begin(session.connection(), source)
+        _log.info("tablespace found", begin=begin.name)
+        loaded = 0 if begin is Begin.FILLED else _fill(spark, source, request.target, (session, header))
+        verified = _verify(spark, source, request.target, (session, header))
+        if begin is not Begin.FILLED:
+            bookkeeping.end(session.connection())
+    return _summary(request, source, verified, (begin, loaded, time.monotonic() - started))
+
+
+def _begin(connection: Connection, source: Source) -> tuple[Header, Begin]:
+    """How far an earlier run came; the header is that run's, so that its chunks are this one's."""
+    tables = bookkeeping.user_tables(connection)
+    found = bookkeeping.read_header(connection) if BOOKKEEPING_TABLE in tables else None
+    wished = Header(source.hash, str(source.path), source.rows, CHUNK_ROWS, CHUNK_BYTES)
+    begin = bookkeeping.find_begin(tables, found, wished, {table.name for table in source.tables})
+    if begin is Begin.EMPTY:
+        bookkeeping.begin(connection, wished)
+    return found or wished, begin
+
+
+def _fill(spark: SparkSession, source: Source, target: Target, at: tuple[Session, Header]) -> int:
+    """Makes the tables and loads their rows; returns how many rows this run loaded."""
+    session, header = at
+    done = bookkeeping.marks(session.connection())
+    _make_tables(session.connection(), source, done)
+    numbers = {table.name: number for number, table in enumerate(source.tables)}
+    loaded = 0
+    for level in levels(source.tables):
+        _add_foreign_keys(session.connection(), source, level)
+        groups = row_groups(((numbers[table.name], table) for table in level), source.folder, header.chunk_rows, header.chunk_bytes)
+        loaded += load_groups(spark, groups, source.tables, (source.folder, target), done)
+        _log.info("rows loaded", tables=[table.name for table in level], loaded=loaded)
+    return loaded
+
+
+def _make_tables(connection: Connection, source: Source, done: Mapping[str, int]) -> None:
+    """Tables, the next key of each auto-increment, indexes. Each step may be repeated until its mark, or what it makes, is there."""
+    indexes = {str(row["index_name"]) for row in connection.query("SELECT * FROM sysindexes") if row["tablespace"] == connection.tablespace}
+    for table in source.tables:
+        connection.execute(ddl.create_table(table.definition))
+        step = f"auto-increment of {table.name}"
+        if table.manifest.highest_auto_increment is not None and step not in done:
+            _advance_key(connection, table, table.manifest.highest_auto_increment)
+            _mark(connection, step)
+        for index in table.indexes:
+            if index.name not in indexes:
+                connection.execute(ddl.create_index(index))
+
+
+def _advance_key(connection: Connection, table: SourceTable, highest: int) -> None:
+    """HerdDB gives the next key above every one that was ever inserted, though its row is gone: so does this.
+
+    No row is loaded yet, and no index is there: the row that comes and goes need not be unique, nor fit an index without nulls.
+    """
+    remove = ddl.delete_by_key(table.definition)
+    connection.execute(remove, [highest])  # of an attempt that was cut off
+    connection.execute(ddl.insert(table.definition), ddl.filler_row(table.definition, highest))
+    connection.execute(remove, [highest])
+
+
+def _mark(connection: Connection, step: str) -> None:
+    try:
+        bookkeeping.mark(connection, step, 0)
+    except AlreadyDone:
+        return
+
+
+def _add_foreign_keys(connection: Connection, source: Source, tables: tuple[SourceTable, ...]) -> None:
+    """Before the rows: HerdDB takes a null for no reference when a row comes in, and for a broken one when the key is added later."""
+    there = {(str(row["child_table_name"]), str(row["child_table_cons_name"])) for row in connection.query("SELECT * FROM sysforeignkeys")}
+    for table in tables:
+        for key in table.definition.foreign_keys:
+            if (table.name, key.name) not in there:
+                connection.execute(ddl.add_foreign_key(table.name, key, source.parent_of(key.parent_uuid)))
+
+
+def _verify(spark: SparkSession, source: Source, target: Target, at: tuple[Session, Header]) -> Verified:
+    session, header = at
+    verify_schema(session.connection(), source)
+    groups = row_groups(enumerate(source.tables), source.folder, header.chunk_rows, header.chunk_bytes)
+    verified = verify_content(spark, source, groups, target)
+    _log.info("verified", rows=verified.rows, tables=verified.tables, altered=verified.altered)
+    return verified
+
+
+def _summary(request: RestoreRequest, source: Source, verified: Verified, run: tuple[Begin, int, float]) -> RestoreSummary:
+    begin, loaded, seconds = run
+    lsn = source.manifest.lsn
+    done = "had been restored" if begin is Begin.FILLED else "restored"
+    return RestoreSummary(
+        run_id=request.run_id,
+        outcome=JobOutcome.ALREADY_DONE if begin is Begin.FILLED else JobOutcome.SUCCEEDED,
+        message=f"{verified.rows} rows {done} from the checkpoint of {source.manifest.identity.tablespace} at {lsn.lsn}",
+        tablespace=request.target.tablespace,
+        manifest=str(source.path),
+        ledger_id=lsn.ledger_id,
+        entry_id=lsn.entry_id,
+        rows=verified.rows,
+        rows_loaded=loaded,
+        tables=verified.tables,
+        verified=verified.sentence,
+        duration_seconds=round(seconds, 3),
+    )

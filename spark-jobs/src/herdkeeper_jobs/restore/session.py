@@ -1,0 +1,73 @@
+"""How the restore and each of its tasks reach the tablespace's leader by SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.handlers.threading import KazooTimeoutError
+
+from herdkeeper.sql.connection import Connection, Credentials
+from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, OutcomeUnknown
+from herdkeeper.sql.leader import LeaderFinder, Patience, leader_connection
+from herdkeeper_jobs.restore.errors import RestoreRetryable
+
+LEADER_IS_ELSEWHERE = (ConnectionLost, NotLeader, OutcomeUnknown)
+"""After one of these the next connection goes to whoever leads then, and what was under way is looked up before it is repeated."""
+
+_PATIENCE = Patience(deadline_seconds=120.0, call_seconds=120.0)
+"""A call may have to wait for a local checkpoint of the leader, which holds all writes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The tablespace, and whom to be there. Sent to tasks."""
+
+    zookeeper: str
+    herd_root: str
+    tablespace: str
+    credentials: Credentials
+
+
+class Session:
+    """A connection to the tablespace's leader that is renewed when it was lost. Not safe for several threads."""
+
+    def __init__(self, finder: LeaderFinder, target: Target) -> None:
+        self._finder = finder
+        self._target = target
+        self._connection: Connection | None = None
+
+    def connection(self) -> Connection:
+        """The connection. Raises RestoreRetryable when there is no leader in time, AuthenticationFailed."""
+        if self._connection is None or self._connection.closed:
+            try:
+                self._connection = leader_connection(self._finder, self._target.tablespace, self._target.credentials, _PATIENCE)
+            except LeaderNotFound as error:
+                raise RestoreRetryable(str(error)) from error
+        return self._connection
+
+    def close(self) -> None:
+        """Closes the connection; the next one is made to whoever leads then."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+@contextmanager
+def open_session(target: Target) -> Iterator[Session]:
+    """A session that ends with the block. Raises RestoreRetryable when ZooKeeper does not answer."""
+    zookeeper = KazooClient(hosts=target.zookeeper, timeout=10.0, connection_retry={"max_tries": -1, "max_delay": 1.0})
+    try:
+        zookeeper.start(timeout=60)
+    except (KazooException, KazooTimeoutError) as error:
+        raise RestoreRetryable(f"ZooKeeper {target.zookeeper} does not answer: {error}") from error
+    session = Session(LeaderFinder(zookeeper, target.herd_root), target)
+    try:
+        yield session
+    finally:
+        session.close()
+        zookeeper.stop()
+        zookeeper.close()

@@ -1,0 +1,139 @@
+"""The checkpoint that is restored: its manifest, and everything of it that SQL can't express, which is refused before anything is made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from xxhash import xxh3_128_hexdigest
+
+from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, decode_table
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.manifest import Manifest, ManifestFile, ManifestIndex, ManifestTable, read_manifest
+from herdkeeper_jobs.restore.ddl import default_literal
+from herdkeeper_jobs.restore.errors import RestoreRefused
+
+BOOKKEEPING_TABLE = "herdkeeper_restore"
+"""The table in which a restore notes what it has done. It exists only while the restore runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTable:
+    """A table of the checkpoint. `definition` is HerdDB's own."""
+
+    manifest: ManifestTable
+    definition: TableDefinition
+    indexes: tuple[ManifestIndex, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name in SQL."""
+        return self.definition.name
+
+    @property
+    def files(self) -> tuple[ManifestFile, ...]:
+        """Its Parquet files."""
+        return self.manifest.files
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A checkpoint on a file system. `hash` is XXH3-128 of the manifest's bytes: what a continued restore recognizes it by."""
+
+    manifest: Manifest
+    path: Path
+    hash: str
+    tables: tuple[SourceTable, ...]
+
+    @property
+    def folder(self) -> Path:
+        """The tablespace's folder, which the paths of files are relative to."""
+        return self.path.parent.parent
+
+    @property
+    def rows(self) -> int:
+        """Rows of all tables."""
+        return sum(table.manifest.rows for table in self.tables)
+
+    def parent_of(self, uuid: str) -> str:
+        """The name of the table that a foreign key refers to."""
+        return next(table.name for table in self.tables if table.definition.uuid == uuid)
+
+
+def open_source(path: Path) -> Source:
+    """The checkpoint of a manifest file.
+
+    Raises:
+        RestoreRefused: there is no such file, or SQL can't express what it holds; names table and column.
+        InvariantViolated: it is no manifest, it lies at another place than where it was committed, or it contradicts itself.
+    """
+    if not path.is_file():
+        raise RestoreRefused(
+            f"--manifest is {str(path)!r}: no such file; give <INSTANCEID>/<tablespace uuid>/manifests/<ledger>-<entry>.json"
+        )
+    manifest = read_manifest(path)
+    identity = manifest.identity
+    if path.parts[-4:-1] != (identity.instance_id, identity.tablespace_uuid, "manifests"):
+        raise InvariantViolated(f"{path} says that it belongs to {identity.instance_id}/{identity.tablespace_uuid}/manifests")
+    tables = tuple(_table(manifest, table) for table in manifest.tables)
+    _order(tables)
+    return Source(manifest, path, xxh3_128_hexdigest(path.read_bytes()), tables)
+
+
+def levels(tables: tuple[SourceTable, ...]) -> tuple[tuple[SourceTable, ...], ...]:
+    """The tables in the order in which rows can go in while foreign keys hold: parents in an earlier group than their children."""
+    by_uuid = {table.definition.uuid: table for table in tables}
+    sorter = _order(tables)
+    sorter.prepare()
+    found = []
+    while sorter.is_active():
+        ready = sorter.get_ready()
+        found.append(tuple(sorted((by_uuid[uuid] for uuid in ready), key=lambda table: table.name)))
+        sorter.done(*ready)
+    return tuple(found)
+
+
+def _order(tables: tuple[SourceTable, ...]) -> TopologicalSorter[str]:
+    names = {table.definition.uuid: table.name for table in tables}
+    graph: dict[str, set[str]] = {}
+    for table in tables:
+        parents = {key.parent_uuid for key in table.definition.foreign_keys}
+        if missing := parents - names.keys():
+            raise InvariantViolated(f"table {table.name!r} refers to a table with uuid {min(missing)}, which the checkpoint does not have")
+        graph[table.definition.uuid] = parents
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        cycle = " -> ".join(names[uuid] for uuid in error.args[1])
+        raise RestoreRefused(f"tables refer to each other in a circle by foreign keys ({cycle}): no order of rows keeps them") from error
+    return TopologicalSorter(graph)
+
+
+def _table(manifest: Manifest, table: ManifestTable) -> SourceTable:
+    definition = decode_table(bytes.fromhex(table.definition))
+    if sum(file.rows for file in table.files) != table.rows:
+        raise InvariantViolated(f"table {table.name!r}: the manifest says {table.rows} rows, and other numbers for its files")
+    if table.name == BOOKKEEPING_TABLE:
+        raise RestoreRefused(f"the checkpoint has a table {table.name!r}: a restore needs this name for itself")
+    indexes = tuple(index for index in manifest.indexes if index.table == table.name)
+    for reason in _inexpressible(definition, indexes):
+        raise RestoreRefused(f"table {table.name!r}: {reason}, which SQL can't make")
+    return SourceTable(table, definition, indexes)
+
+
+def _inexpressible(definition: TableDefinition, indexes: tuple[ManifestIndex, ...]) -> list[str]:
+    columns = [f"column {column.name!r} has the type null" for column in definition.columns if column.type is ColumnType.NULL]
+    names = [definition.name, *(column.name for column in definition.columns), *(index.name for index in indexes)]
+    quoted = [f"the name {name!r} has a back-tick" for name in names if "`" in name]
+    hashed = [f"index {index.name!r} is unique and of type {index.type}" for index in indexes if index.unique and index.type != "brin"]
+    updates = [f"foreign key {key.name!r} has an action on update" for key in definition.foreign_keys if key.on_update != 0]
+    return columns + quoted + hashed + updates + [reason for column in definition.columns if (reason := _default(column))]
+
+
+def _default(column: Column) -> str:
+    try:
+        default_literal(column)
+    except ValueError as error:
+        return str(error)
+    return ""

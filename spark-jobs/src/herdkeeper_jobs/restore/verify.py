@@ -1,0 +1,204 @@
+"""Compares a restored tablespace with its checkpoint: every row as SQL returns it, and the schema as HerdDB's system tables tell it.
+
+The chain of proof: the checkpoint's files have the bytes that its job wrote (XXH3-128 of each, from the manifest); what these files hold
+and what SQL returns have the same order-free digest (`formats.row_digest`) over rows encoded with the checkpoint's definitions. For a
+table that was never altered that digest is the manifest's own, which a follower was compared with. ALTER leaves rows behind that are
+stored in an older form, so there the digests of stored bytes differ though all values are equal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from xxhash import xxh3_128
+
+from herdkeeper.formats.herddb_table import ColumnType
+from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.sql.connection import Connection
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.manifest import ManifestFile
+from herdkeeper_jobs.restore.chunks import RowGroup
+from herdkeeper_jobs.restore.ddl import default_literal, quoted
+from herdkeeper_jobs.restore.errors import RestoreRetryable
+from herdkeeper_jobs.restore.rows import digest, rows_of, stored
+from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target, open_session
+from herdkeeper_jobs.restore.source import Source, SourceTable
+
+_ATTEMPTS = 5
+_COLUMNS = "position int, rows long, digest string"
+_SCHEMA = pa.schema([("position", pa.int32()), ("rows", pa.int64()), ("digest", pa.string())])
+_TYPE_NAMES = {ColumnType.INTEGER: "integer", ColumnType.BYTES: "bytearray", ColumnType.FLOAT_ARRAY: "floatarray"}
+"""What syscolumns calls a type, where that is not its name in small letters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What was compared. `altered` are the tables whose manifest has another digest, since rows in it are stored in an older form."""
+
+    rows: int
+    tables: int
+    altered: tuple[str, ...]
+
+    @property
+    def sentence(self) -> str:
+        """For a status."""
+        whole = f"{self.rows} rows of {self.tables} tables compared with the checkpoint's by digest"
+        return whole if not self.altered else f"{whole}; altered tables, compared with its files: {', '.join(self.altered)}"
+
+
+def check_files(spark: SparkSession, source: Source) -> None:
+    """Reads all bytes of all files. Raises InvariantViolated naming the first file that is missing or has other bytes than were written."""
+    files = [file for table in source.tables for file in table.files]
+    folder = source.folder
+
+    def check(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for position in batch.column(0).to_pylist():
+                fault = file_fault(folder, files[position])
+                yield pa.RecordBatch.from_arrays([pa.array([fault], pa.string())], schema=pa.schema([("fault", pa.string())]))
+
+    if files:
+        frame = spark.range(0, len(files), 1, min(len(files), 2 * spark.sparkContext.defaultParallelism)).mapInArrow(check, "fault string")
+        if faults := sorted(row["fault"] for row in frame.collect() if row["fault"]):
+            raise InvariantViolated(faults[0])
+
+
+def file_fault(folder: Path, file: ManifestFile) -> str:
+    """What is wrong with a file of the checkpoint; empty when its bytes are those that were written."""
+    path = folder / file.path
+    if not path.is_file():
+        return f"{path} is missing, and the manifest names it"
+    hashed = xxh3_128()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            hashed.update(block)
+    return "" if hashed.hexdigest() == file.hash else f"{path} has other bytes than the checkpoint wrote: {hashed.hexdigest()}"
+
+
+def verify_content(spark: SparkSession, source: Source, groups: Sequence[RowGroup], target: Target) -> Verified:
+    """Compares all rows. Raises InvariantViolated naming the first table that differs; its tasks raise RestoreRetryable."""
+    in_files = _file_digests(spark, source, groups)
+    in_sql = _sql_digests(spark, source.tables, target)
+    altered = []
+    for table, files, sql in zip(source.tables, in_files, in_sql, strict=True):
+        if files.rows != table.manifest.rows or files != sql:
+            raise InvariantViolated(
+                f"table {table.name!r}: the checkpoint has {table.manifest.rows} rows (digest {files.hex}), SQL returns {sql.rows} "
+                f"(digest {sql.hex}): delete this Tablespace, and restore again"
+            )
+        if files.hex != table.manifest.digest:
+            altered.append(table.name)
+    return Verified(sum(sql.rows for sql in in_sql), len(in_sql), tuple(altered))
+
+
+def verify_schema(connection: Connection, source: Source) -> None:
+    """Compares columns, keys, defaults, indexes and foreign keys. Raises InvariantViolated naming what is missing or too much."""
+    names = {table.name for table in source.tables}
+    expected, found = schema_facts(source), system_facts(connection.query, names)
+    for fact in sorted(expected ^ found):
+        where = "is missing" if fact in expected else "is not in the checkpoint"
+        raise InvariantViolated(f"{' '.join(fact)} {where}: delete this Tablespace, and restore again")
+
+
+Fact = tuple[str, ...]
+
+
+def schema_facts(source: Source) -> set[Fact]:
+    """All that a schema consists of, one tuple of words each."""
+    facts: set[Fact] = set()
+    for table in source.tables:
+        definition = table.definition
+        for position, column in enumerate(definition.columns, 1):
+            kind = _TYPE_NAMES.get(column.type, column.type.name.lower()) + ("" if column.nullable else " not null")
+            automatic = str(int(definition.auto_increment and column.name in definition.primary_key))
+            default = default_literal(column) or "NULL"
+            facts.add(("column", table.name, column.name, str(position), kind, automatic, _comparable(default, column.type.name)))
+        for position, name in enumerate(definition.primary_key):
+            facts.add(("key", table.name, f"{table.name}_primary", "pk", "1", name, str(position)))
+        for index in table.indexes:
+            for position, name in enumerate(index.columns):
+                facts.add(("key", table.name, index.name, index.type, str(int(index.unique)), name, str(position)))
+        for key in definition.foreign_keys:
+            action = {0: "importedNoAction", 1: "importedKeyCascade", 2: "importedKeySetNull"}[key.on_delete]
+            parent = source.parent_of(key.parent_uuid)
+            for name, parent_name in zip(key.columns, key.parent_columns, strict=True):
+                facts.add(("foreign key", table.name, key.name, name, parent, parent_name, action))
+    return facts
+
+
+def system_facts(query: Callable[[str], list[dict[str, object]]], tables: set[str]) -> set[Fact]:
+    """The same of what HerdDB's system tables say of these tables."""
+
+    def rows(name: str, table_column: str, *columns: str) -> Iterator[Fact]:
+        for row in query(f"SELECT * FROM {name}"):  # noqa: S608 - names of our own
+            if row[table_column] in tables:
+                yield tuple(str(row[column]) for column in (table_column, *columns))
+
+    columns = rows("syscolumns", "table_name", "column_name", "ordinal_position", "type_name", "auto_increment", "default_value")
+    keys = rows("sysindexcolumns", "table_name", "index_name", "index_type", "unique", "column_name", "ordinal_position")
+    foreign = ("child_table_cons_name", "child_table_column_name", "parent_table_name", "parent_table_column_name", "on_delete_action")
+    return (
+        {("column", *fact[:-1], _comparable(fact[-1], fact[3].removesuffix(" not null"))) for fact in columns}
+        | {("key", *fact) for fact in keys}
+        | {("foreign key", *fact) for fact in rows("sysforeignkeys", "child_table_name", *foreign)}
+    )
+
+
+def _comparable(default: str, kind: str) -> str:
+    """Java and Python write some numbers differently."""
+    return repr(float(default)) if kind.lower() == "double" and default != "NULL" else default
+
+
+def _file_digests(spark: SparkSession, source: Source, groups: Sequence[RowGroup]) -> list[RowDigest]:
+    folder, definitions = source.folder, [table.definition for table in source.tables]
+
+    def of_group(position: int) -> tuple[int, RowDigest]:
+        group = groups[position]
+        table = definitions[group.table]
+        content = pq.ParquetFile(folder / group.path).read_row_group(group.number)
+        names = content.schema.names
+        return group.table, digest(table, (dict(zip(names, row, strict=True)) for row in rows_of(content)))
+
+    return _digests(spark, of_group, len(groups), len(definitions))
+
+
+def _sql_digests(spark: SparkSession, tables: Sequence[SourceTable], target: Target) -> list[RowDigest]:
+    def of_table(position: int) -> tuple[int, RowDigest]:
+        with open_session(target) as session:
+            return position, digest_in_sql(session, tables[position])
+
+    return _digests(spark, of_table, len(tables), len(tables))
+
+
+def digest_in_sql(session: Session, table: SourceTable) -> RowDigest:
+    """The digest of a table as SQL returns it. Raises RestoreRetryable."""
+    reason = ""
+    for _ in range(_ATTEMPTS):
+        try:
+            rows = session.connection().stream(f"SELECT * FROM {quoted(table.name)}")  # noqa: S608
+            return digest(table.definition, map(stored, rows))
+        except LEADER_IS_ELSEWHERE as error:
+            reason = str(error)
+            session.close()
+    raise RestoreRetryable(f"table {table.name!r} could not be read in {_ATTEMPTS} attempts, the last one: {reason}")
+
+
+def _digests(spark: SparkSession, of_item: Callable[[int], tuple[int, RowDigest]], items: int, tables: int) -> list[RowDigest]:
+    """The sum per table of what tasks find, one task an item."""
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for position in batch.column(0).to_pylist():
+                table, found = of_item(position)
+                yield pa.RecordBatch.from_pylist([{"position": table, "rows": found.rows, "digest": found.hex}], schema=_SCHEMA)
+
+    totals = [RowDigest() for _ in range(tables)]
+    frame: DataFrame | None = spark.range(0, items, 1, items).mapInArrow(work, _COLUMNS) if items else None
+    for row in frame.collect() if frame is not None else ():
+        totals[row["position"]] += RowDigest.parse(row["rows"], row["digest"])
+    return totals

@@ -1,0 +1,114 @@
+"""A checkpoint on disk, made as the checkpoint job makes it, for the tests of the restore."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from xxhash import xxh3_128_hexdigest
+
+from herdkeeper.formats.herddb_record import Stored, encode_row
+from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition, encode_table
+from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
+from herdkeeper_jobs.checkpoint.manifest import (
+    Identity,
+    Manifest,
+    ManifestColumn,
+    ManifestFile,
+    ManifestIndex,
+    ManifestTable,
+    Position,
+    Verification,
+    commit_manifest,
+    tablespace_folder,
+)
+
+IDENTITY = Identity(instance_id="i-1", tablespace_uuid="ts-1", tablespace="demo", ledgers_root="/l", herd_root="/h")
+PARENT = TableDefinition(
+    "demo",
+    "parent",
+    "uuid-parent",
+    (
+        Column("id", ColumnType.LONG, 0, nullable=False),
+        Column("at", ColumnType.TIMESTAMP, 1),
+        Column("f", ColumnType.FLOAT_ARRAY, 2),
+        Column("x", ColumnType.BYTES, 3),
+    ),
+    ("id",),
+)
+CHILD = TableDefinition(
+    "demo",
+    "child",
+    "uuid-child",
+    (Column("k", ColumnType.INTEGER, 0), Column("p", ColumnType.LONG, 1)),
+    ("k",),
+    True,
+    1,
+    (ForeignKey("fk", "uuid-parent", ("p",), ("id",), on_delete=1),),
+)
+UNIQUE = ManifestIndex(name="child_unique_p", table="child", type="brin", unique=True, columns=("p",))
+PARENT_ROWS: list[dict[str, Stored]] = [
+    {"id": number, "at": None if number % 3 else -62_200_000_000_000 + number, "f": (0.5, number), "x": bytes([number % 256])}
+    for number in range(250)
+]
+CHILD_ROWS: list[dict[str, Stored]] = [{"k": number, "p": None if number % 2 else number} for number in range(40)]
+
+
+def write_checkpoint(
+    destination: Path,
+    tables: dict[TableDefinition, list[dict[str, Stored]]],
+    indexes: tuple[ManifestIndex, ...] = (),
+    highest: dict[str, int] | None = None,
+) -> Path:
+    """A checkpoint with two files a table; returns its manifest."""
+    folder = tablespace_folder(destination, IDENTITY)
+    manifest = Manifest(
+        identity=IDENTITY,
+        lsn=Position(ledger_id=3, entry_id=9),
+        lsn_timestamp_millis=1,
+        run_id="run",
+        entries_read=10,
+        tables=tuple(_table(folder, table, rows, (highest or {}).get(table.name)) for table, rows in tables.items()),
+        indexes=indexes,
+        open_transactions=(),
+        restart_lsn=Position(ledger_id=3, entry_id=9),
+        verified=Verification(how="Reread", by="a test"),
+        versions={},
+    )
+    return commit_manifest(manifest, folder).path
+
+
+def _table(folder: Path, table: TableDefinition, rows: list[dict[str, Stored]], highest: int | None) -> ManifestTable:
+    half = len(rows) // 2
+    digest = digest_of_rows([encode_row(table, row) for row in rows])
+    return ManifestTable(
+        name=table.name,
+        uuid=table.uuid,
+        columns=tuple(
+            ManifestColumn(name=column.name, type=column.type.name, serial_position=column.serial_position, nullable=column.nullable)
+            for column in table.columns
+        ),
+        primary_key=table.primary_key,
+        auto_increment=table.auto_increment,
+        highest_auto_increment=highest,
+        rows=digest.rows,
+        digest=digest.hex,
+        files=tuple(_file(folder, table, part, number) for number, part in enumerate((rows[:half], rows[half:])) if part),
+        definition=encode_table(table).hex(),
+    )
+
+
+def _file(folder: Path, table: TableDefinition, rows: list[dict[str, Stored]], number: int) -> ManifestFile:
+    path = folder / f"data/run/{table.name}/p-{number}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    schema = arrow_schema(table)
+    columns = [pa.array([row.get(field.name) for row in rows], _plain(field.type)).cast(field.type) for field in schema]
+    pq.write_table(pa.Table.from_arrays(columns, schema=schema), path, row_group_size=50)
+    data = path.read_bytes()
+    return ManifestFile(path=str(path.relative_to(folder)), rows=len(rows), size=len(data), hash=xxh3_128_hexdigest(data))
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return pa.int64() if pa.types.is_timestamp(kind) else kind

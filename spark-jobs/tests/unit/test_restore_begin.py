@@ -1,0 +1,46 @@
+"""In which tablespace a restore may begin, or go on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from herdkeeper_jobs.restore.bookkeeping import Begin, Header, find_begin
+from herdkeeper_jobs.restore.errors import RestoreRefused
+
+HEADER = Header("hash-1", "/checkpoints/m.json", 10, 1000, 5000)
+OURS = "herdkeeper_restore"
+
+
+@pytest.mark.parametrize(
+    ("situation", "tables", "header", "begin"),
+    [
+        ("an empty tablespace", set(), None, Begin.EMPTY),
+        ("cut off before it could say which restore it is", {OURS}, None, Begin.EMPTY),
+        ("cut off while tables were made", {OURS, "a"}, HEADER, Begin.BEGUN),
+        ("cut off while rows were loaded, by an image with other chunks", {OURS, "a", "b"}, replace(HEADER, chunk_rows=5), Begin.BEGUN),
+        ("cut off after its end", {"a", "b"}, None, Begin.FILLED),
+    ],
+)
+def test_a_restore_knows_how_far_it_came(situation: str, tables: set[str], header: Header | None, begin: Begin) -> None:
+    assert find_begin(tables, header, HEADER, {"a", "b"}) is begin, situation
+
+
+@pytest.mark.parametrize(
+    ("situation", "tables", "header", "message"),
+    [
+        ("somebody's table", {"mine"}, None, r"did not make \(mine\)"),
+        ("some of the checkpoint's tables", {"a"}, None, r"did not make \(a\)"),
+        ("somebody's table beside ours", {OURS, "a", "mine"}, HEADER, r"did not make \(mine\)"),
+        ("bookkeeping without a header beside tables", {OURS, "a"}, None, r"did not make \(a\)"),
+        ("another restore", {OURS, "a"}, replace(HEADER, manifest_hash="other", manifest="/m2.json"), "of /m2.json"),
+    ],
+)
+def test_a_tablespace_with_something_else_in_it_is_refused(situation: str, tables: set[str], header: Header | None, message: str) -> None:
+    with pytest.raises(RestoreRefused, match=message):
+        find_begin(tables, header, HEADER, {"a", "b"})
+
+
+def test_a_header_is_read_as_it_was_written() -> None:
+    assert Header.from_json(HEADER.to_json()) == HEADER

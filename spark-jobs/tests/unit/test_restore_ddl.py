@@ -1,0 +1,81 @@
+"""The SQL that makes a checkpoint's tables again. Each of these statements was accepted by HerdDB 0.29.0, and its tables were the same."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+
+from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition
+from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
+from herdkeeper_jobs.restore.ddl import add_foreign_key, create_index, create_table, default_literal, filler_row, insert
+
+
+def column(kind: ColumnType, default: bytes | None = None, *, nullable: bool = True) -> Column:
+    return Column("c", kind, 0, nullable, default)
+
+
+@pytest.mark.parametrize(
+    ("kind", "default", "literal"),
+    [
+        (ColumnType.STRING, "it''s é".encode(), "'it''s é'"),
+        (ColumnType.STRING, b"", "''"),
+        (ColumnType.INTEGER, struct.pack(">i", -7), "-7"),
+        (ColumnType.LONG, struct.pack(">q", 1 << 40), str(1 << 40)),
+        (ColumnType.DOUBLE, struct.pack(">d", -1.5e10), "-15000000000.0"),
+        (ColumnType.DOUBLE, struct.pack(">d", 1e-5), "1.0E-5"),
+        (ColumnType.DOUBLE, struct.pack(">d", 1.25e300), "1.25E300"),
+        (ColumnType.BOOLEAN, b"\1", "'true'"),
+        (ColumnType.BOOLEAN, b"\0", "'false'"),
+        (ColumnType.TIMESTAMP, b"CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP"),
+        (ColumnType.LONG, None, None),
+    ],
+)
+def test_a_default_is_written_as_herddb_reads_it(kind: ColumnType, default: bytes | None, literal: str | None) -> None:
+    assert default_literal(column(kind, default)) == literal
+
+
+@pytest.mark.parametrize(("kind", "default"), [(ColumnType.BYTES, b"\1"), (ColumnType.TIMESTAMP, struct.pack(">q", 5))])
+def test_a_default_that_no_statement_gives_is_named(kind: ColumnType, default: bytes) -> None:
+    with pytest.raises(ValueError, match=f"'c' of type {kind.name} has the default"):
+        default_literal(column(kind, default))
+
+
+def test_a_table_is_made_with_types_not_null_defaults_key_order_and_auto_increment() -> None:
+    composite = TableDefinition(
+        "demo",
+        "year",
+        "u",
+        (
+            Column("a", ColumnType.STRING, 0),
+            Column("b", ColumnType.INTEGER, 4, nullable=False),
+            Column("n", ColumnType.LONG, 5, nullable=False, default=struct.pack(">q", 3)),
+            Column("f", ColumnType.FLOAT_ARRAY, 6),
+        ),
+        ("b", "a"),
+    )
+    assert create_table(composite) == (
+        "CREATE TABLE IF NOT EXISTS `year` (`a` string, `b` int NOT NULL, `n` long NOT NULL DEFAULT 3, `f` floata, PRIMARY KEY (`b`, `a`))"
+    )
+    hidden = TableDefinition("demo", "t", "u", (Column("v", ColumnType.BYTES, 0), Column("_pk", ColumnType.LONG, 1)), ("_pk",), True)
+    assert create_table(hidden) == "CREATE TABLE IF NOT EXISTS `t` (`v` blob, `_pk` long AUTO_INCREMENT, PRIMARY KEY (`_pk`))"
+    assert insert(hidden) == "INSERT INTO `t` (`v`, `_pk`) VALUES (?, ?)"
+
+
+def test_the_row_that_moves_a_key_on_has_a_value_where_null_is_not_allowed() -> None:
+    kinds = [(kind, nullable) for kind in ColumnType if kind is not ColumnType.NULL for nullable in (True, False)]
+    columns = tuple(Column(f"{kind.name}{nullable}", kind, position, nullable) for position, (kind, nullable) in enumerate(kinds))
+    table = TableDefinition("demo", "t", "u", (Column("k", ColumnType.LONG, 99), *columns), ("k",), True)
+    row = filler_row(table, 41)
+    assert row[0] == 41
+    assert [value is None for value in row[1:]] == [column.nullable for column in columns]
+
+
+def test_indexes_and_foreign_keys_are_made_by_name() -> None:
+    plain = ManifestIndex(name="i", table="t", type="hash", unique=False, columns=("a", "b"))
+    assert create_index(plain) == "CREATE HASH INDEX `i` ON `t` (`a`, `b`)"
+    assert create_index(plain.model_copy(update={"unique": True, "type": "brin"})) == "CREATE UNIQUE INDEX `i` ON `t` (`a`, `b`)"
+    key = ForeignKey("fk", "parent-uuid", ("x", "y"), ("b", "a"), on_delete=2)
+    assert add_foreign_key("t", key, "parent") == (
+        "ALTER TABLE `t` ADD CONSTRAINT `fk` FOREIGN KEY (`x`, `y`) REFERENCES `parent` (`b`, `a`) ON DELETE SET NULL"
+    )

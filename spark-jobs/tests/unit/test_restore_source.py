@@ -1,0 +1,65 @@
+"""Which checkpoints can be restored, and in which order their tables are filled."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, write_checkpoint
+
+from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
+from herdkeeper_jobs.restore.errors import RestoreRefused
+from herdkeeper_jobs.restore.source import levels, open_source
+
+
+def test_a_table_is_filled_after_those_that_it_refers_to(tmp_path: Path) -> None:
+    source = open_source(write_checkpoint(tmp_path, {CHILD: CHILD_ROWS, PARENT: PARENT_ROWS}, (UNIQUE,)))
+    assert [[table.name for table in level] for level in levels(source.tables)] == [["parent"], ["child"]]
+    assert source.rows == len(CHILD_ROWS) + len(PARENT_ROWS)
+
+
+def test_tables_that_refer_to_each_other_in_a_circle_are_refused_before_anything_is_made(tmp_path: Path) -> None:
+    itself = replace(PARENT, foreign_keys=(ForeignKey("self", PARENT.uuid, ("id",), ("id",)),))
+    with pytest.raises(RestoreRefused, match=r"circle by foreign keys \(parent -> parent\)"):
+        open_source(write_checkpoint(tmp_path, {itself: []}))
+
+
+@pytest.mark.parametrize(
+    ("table", "index", "reason"),
+    [
+        (replace(PARENT, columns=(*PARENT.columns, Column("n", ColumnType.NULL, 9))), UNIQUE, "column 'n' has the type null"),
+        (replace(PARENT, name="a`b"), UNIQUE, "the name 'a`b' has a back-tick"),
+        (
+            PARENT,
+            ManifestIndex(name="i", table="parent", type="hash", unique=True, columns=("id",)),
+            "index 'i' is unique and of type hash",
+        ),
+        (
+            replace(PARENT, columns=(*PARENT.columns, Column("d", ColumnType.BYTES, 9, default=b"x"))),
+            UNIQUE,
+            "'d' of type BYTES has the default",
+        ),
+        (replace(PARENT, name="herdkeeper_restore"), UNIQUE, "a restore needs this name for itself"),
+    ],
+)
+def test_what_sql_can_not_make_is_refused_and_named(tmp_path: Path, table: TableDefinition, index: ManifestIndex, reason: str) -> None:
+    with pytest.raises(RestoreRefused, match=reason):
+        open_source(write_checkpoint(tmp_path, {table: []}, (index,)))
+
+
+def test_a_manifest_at_another_tablespace_s_place_is_not_taken_for_that_one_s(tmp_path: Path) -> None:
+    path = write_checkpoint(tmp_path, {PARENT: PARENT_ROWS})
+    moved = tmp_path / "i-1/ts-2/manifests" / path.name
+    moved.parent.mkdir(parents=True)
+    shutil.copy(path, moved)
+    with pytest.raises(InvariantViolated, match="says that it belongs to i-1/ts-1"):
+        open_source(moved)
+
+
+def test_a_manifest_that_is_not_there_is_asked_for_by_its_form(tmp_path: Path) -> None:
+    with pytest.raises(RestoreRefused, match=r"no such file; give <INSTANCEID>/<tablespace uuid>/manifests/"):
+        open_source(tmp_path / "nothing.json")

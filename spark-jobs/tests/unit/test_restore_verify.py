@@ -1,0 +1,150 @@
+"""A restored tablespace is compared with its checkpoint: bytes of files, rows, schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from struct import pack
+from typing import cast
+
+import pytest
+from pyspark.sql import SparkSession
+from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, write_checkpoint
+
+from herdkeeper.formats.herddb_record import Stored, encode_row
+from herdkeeper.formats.herddb_table import Column, ColumnType
+from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper.sql.errors import ConnectionLost
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.restore.chunks import row_groups
+from herdkeeper_jobs.restore.session import Session
+from herdkeeper_jobs.restore.source import Source, open_source
+from herdkeeper_jobs.restore.verify import _file_digests, check_files, digest_in_sql, schema_facts, system_facts
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Source:
+    return open_source(write_checkpoint(tmp_path, {PARENT: PARENT_ROWS, CHILD: CHILD_ROWS}, (UNIQUE,)))
+
+
+def test_the_rows_of_the_files_have_the_digest_that_the_manifest_says(spark: SparkSession, source: Source) -> None:
+    groups = row_groups(enumerate(source.tables), source.folder, 20, 1 << 30)
+    assert [found.hex for found in _file_digests(spark, source, groups)] == [table.manifest.digest for table in source.tables]
+
+
+def test_a_file_with_other_bytes_and_a_missing_one_are_named(spark: SparkSession, source: Source) -> None:
+    check_files(spark, source)
+    path = source.folder / source.tables[0].files[0].path
+    path.write_bytes(path.read_bytes()[:-1] + b"X")
+    with pytest.raises(InvariantViolated, match=r"parent/p-0\.parquet has other bytes"):
+        check_files(spark, source)
+    path.unlink()
+    with pytest.raises(InvariantViolated, match=r"parent/p-0\.parquet is missing"):
+        check_files(spark, source)
+
+
+class PlayedNode:
+    """A session whose leader has these rows; the first `losses` scans break in their middle."""
+
+    def __init__(self, rows: list[dict[str, object]], losses: int) -> None:
+        self._rows = rows
+        self._losses = losses
+
+    def connection(self) -> PlayedNode:
+        return self
+
+    def close(self) -> None:
+        return
+
+    def stream(self, sql: str) -> Iterable[dict[str, object]]:
+        assert sql == "SELECT * FROM `parent`"
+        self._losses -= 1
+        yield from self._rows[: len(self._rows) // 2]
+        if self._losses >= 0:
+            raise ConnectionLost("reset by peer")
+        yield from self._rows[len(self._rows) // 2 :]
+
+
+def in_sql(row: dict[str, Stored]) -> dict[str, object]:
+    """As HerdDB answers: a timestamp is a moment, an array a list."""
+    at = row["at"]
+    moment = None if at is None else EPOCH + timedelta(milliseconds=cast(int, at) + 62_200_000_000_000)
+    return row | {"at": moment, "f": list(cast(tuple[float, ...], row["f"]))}
+
+
+def test_the_rows_of_sql_have_the_same_digest_in_any_order_and_though_a_scan_broke(source: Source) -> None:
+    rows = [row | {"at": None if row["at"] is None else cast(int, row["at"]) + 62_200_000_000_000} for row in PARENT_ROWS]
+    expected = digest_of_rows([encode_row(PARENT, row) for row in rows])
+    answered = [in_sql(row) for row in reversed(PARENT_ROWS)]
+    assert digest_in_sql(cast(Session, PlayedNode(answered, 2)), source.tables[0]) == expected
+    assert digest_in_sql(cast(Session, PlayedNode(answered[1:], 0)), source.tables[0]) != expected
+
+
+SYSTEM: dict[str, list[dict[str, object]]] = {
+    "syscolumns": [
+        {
+            "table_name": table,
+            "column_name": name,
+            "ordinal_position": position,
+            "type_name": kind,
+            "auto_increment": auto,
+            "default_value": "NULL",
+        }
+        for table, name, position, kind, auto in (
+            ("parent", "id", 1, "long not null", 0),
+            ("parent", "at", 2, "timestamp", 0),
+            ("parent", "f", 3, "floatarray", 0),
+            ("parent", "x", 4, "bytearray", 0),
+            ("child", "k", 1, "integer", 1),
+            ("child", "p", 2, "long", 0),
+            ("sysnodes", "nodeid", 1, "string", 0),
+        )
+    ],
+    "sysindexcolumns": [
+        {"table_name": table, "index_name": index, "index_type": kind, "unique": 1, "column_name": name, "ordinal_position": 0}
+        for table, index, kind, name in (
+            ("parent", "parent_primary", "pk", "id"),
+            ("child", "child_primary", "pk", "k"),
+            ("child", "child_unique_p", "brin", "p"),
+        )
+    ],
+    "sysforeignkeys": [
+        {
+            "child_table_name": "child",
+            "child_table_cons_name": "fk",
+            "child_table_column_name": "p",
+            "parent_table_name": "parent",
+            "parent_table_column_name": "id",
+            "on_delete_action": "importedKeyCascade",
+        }
+    ],
+}
+"""What HerdDB 0.29.0 answers for these tables."""
+
+
+def test_the_schema_in_the_system_tables_is_the_checkpoint_s(source: Source) -> None:
+    assert system_facts(lambda sql: SYSTEM[sql.split()[-1]], {"parent", "child"}) == schema_facts(source)
+
+
+@pytest.mark.parametrize("table", ["syscolumns", "sysindexcolumns", "sysforeignkeys"])
+def test_a_missing_column_key_or_foreign_key_is_seen(source: Source, table: str) -> None:
+    fewer = SYSTEM | {table: SYSTEM[table][1:]}
+    assert len(schema_facts(source) - system_facts(lambda sql: fewer[sql.split()[-1]], {"parent", "child"})) == 1
+
+
+def test_a_default_of_another_spelling_is_the_same_default(tmp_path: Path) -> None:
+    table = replace(PARENT, columns=(PARENT.columns[0], Column("d", ColumnType.DOUBLE, 1, default=pack(">d", -1.5e10))))
+    facts = schema_facts(open_source(write_checkpoint(tmp_path, {table: []})))
+    row = {
+        "table_name": "parent",
+        "column_name": "d",
+        "ordinal_position": 2,
+        "type_name": "double",
+        "auto_increment": 0,
+        "default_value": "-1.5E10",
+    }
+    assert system_facts(lambda sql: [row] if "syscolumns" in sql else [], {"parent"}) <= facts
