@@ -8,7 +8,7 @@ stored in an older form, so there the digests of stored bytes differ though all 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -131,7 +131,7 @@ def schema_facts(source: Source) -> set[Fact]:
     return facts
 
 
-def system_facts(query: Callable[[str], list[dict[str, object]]], tables: set[str]) -> set[Fact]:
+def system_facts(query: Callable[[str], Sequence[Mapping[str, object]]], tables: set[str]) -> set[Fact]:
     """The same of what HerdDB's system tables say of these tables."""
 
     def rows(name: str, table_column: str, *columns: str) -> Iterator[Fact]:
