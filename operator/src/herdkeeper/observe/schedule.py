@@ -27,6 +27,8 @@ def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, 
         made = parsed(kind, document)
         if isinstance(made, Unreadable):
             return ScheduleObserved(Unknown(f"the {kind.KIND} {document['metadata']['name']} can't be read: {_first_error(made)}"), now)
+        if made.status is None and document.get("status"):  # of another version: whether it is over, and verified, is not known
+            return ScheduleObserved(Unknown(f"the status of the {kind.KIND} {made.metadata.name} can't be read"), now)
         runs.append(run_of(made))
     return ScheduleObserved(tuple(sorted(runs, key=lambda run: (run.due, run.name))), now)
 
