@@ -70,6 +70,9 @@ LAST = run("09T03:00", "09T03:40")
         ({}, (LAST, replace(run("10T02:50"), requested=True)), "10T03:00", Missed(at("10T03:00"), "run-10T02:50 was not over")),
         ({}, (LAST, replace(run("10T02:50", "10T02:59"), requested=True)), "10T03:00", Start(at("10T03:00"))),
         ({"suspend": True}, (LAST,), "10T03:00", NotDue()),
+        # not suspended any more: what was asked for meanwhile will do
+        ({}, (LAST, replace(run("10T12:00", "10T12:30"), requested=True)), "10T13:00", NotDue()),
+        ({}, (LAST,), "10T13:00", Start(at("10T03:00"))),
     ],
 )
 def test_what_becomes_of_the_newest_time(spec, runs, now, decided):

@@ -91,10 +91,10 @@ def created_at(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> dat
 
 
 def _done_until(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tuple[Run, ...]) -> datetime.datetime:
-    """The newest time that a run was made for, which may be deleted by now; else when the schedule was declared."""
+    """When the newest run was made, on request or for a time whose run may be deleted by now; else when the schedule was declared."""
     created = created_at(schedule)
     last = moment_of(schedule.status.last_schedule_time) if schedule.status is not None else None
-    return max(created, last or created, *(run.due for run in runs if not run.requested))
+    return max(created, last or created, *(run.due for run in runs))
 
 
 def _in_the_way(runs: tuple[Run, ...], due: datetime.datetime) -> Run | None:
