@@ -18,7 +18,7 @@ class Retention(Model):
     keep_within: Duration | None = Field(
         None,
         description="The recovery window, in minutes, hours or days (`36h`, `30d`): all that were completed in it, and the newest one that "
-        "was completed before it began, from which its first moments can be reached.",
+        "was completed before it began.",
     )
 
 
