@@ -10,14 +10,20 @@ from pathlib import Path
 
 import pytest
 import yaml
-from control_plane import REPOSITORY, ControlPlane, running
+from control_plane import REPOSITORY, ControlPlane, binaries, helm, running
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
+from real_members import zookeeper_jars
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The test's API server signs its own certificate: a warning at each request would hide real ones."""
+    """What the tests start is made before them: once for all workers, and while no test's time runs."""
+    # the test's API server signs its own certificate: a warning at each request would hide real ones
     config.addinivalue_line("filterwarnings", "ignore:Unverified HTTPS request")
+    if not hasattr(config, "workerinput") and not config.option.collectonly:
+        binaries()
+        helm()
+        zookeeper_jars()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

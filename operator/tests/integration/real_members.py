@@ -32,12 +32,17 @@ RESOLVING = "-Dsun.net.inetaddr.negative.ttl=1 -Dsun.net.inetaddr.ttl=1"
 _SERVER = re.compile(r"server\.(\d+)=[^;\s]+:(participant|observer);\S+")
 
 
+def zookeeper_jars() -> Path:
+    """The folder with the jars of the image's pom."""
+    printed = subprocess.run([str(REPOSITORY / "e2e/images/zookeeper-jars.sh")], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return Path(printed.strip())
+
+
 def home(folder: Path) -> Path:
     """The image's /opt/zookeeper, with the jars of its pom."""
-    jars = subprocess.run([str(REPOSITORY / "e2e/images/zookeeper-jars.sh")], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
     made = folder / "home"
     made.mkdir()
-    (made / "lib").symlink_to(jars)
+    (made / "lib").symlink_to(zookeeper_jars())
     (made / "conf").symlink_to(IMAGE / "conf")
     return made
 
