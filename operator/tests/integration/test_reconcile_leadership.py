@@ -236,6 +236,68 @@ def test_what_somebody_else_has_under_the_names_for_clients_is_left_alone(stage:
     assert "data" not in stage.found("Secret", "taken-connection")
 
 
+def holds(stage: Stage, *roles: str | None) -> None:
+    """Each SQL node says that it holds a settled copy in this role, or none."""
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", tuple(role or "" for role in roles))
+    for number, role in enumerate(roles):
+        if role is None:
+            stage.nodes.documents[f"http://{named(stage).host(number)}:{names.HERDDB_HTTP_PORT}/tablespaces"] = []
+
+
+def replicas(stage: Stage) -> tuple[str, ...]:
+    found = stage.ensemble.read(record_path(stage))
+    assert found is not None
+    return tuple(sorted(decode_tablespace(found[0]).replicas))
+
+
+def nodes(stage: Stage) -> int:
+    return int(stage.found("StatefulSet", "db-herddb")["spec"]["replicas"])
+
+
+def test_a_sql_node_leaves_after_its_leadership_and_its_copy_and_comes_back(stage: Stage) -> None:
+    last, record_of_last = "db-herddb-2", f"{named(stage).herd_root}/nodes/db-herddb-2"
+    stage.patch(HERDDB, "db", {"spec": {"replicas": 3}})
+    stage.settle(HERDDB, "db")
+    stage.serve("db-herddb", 2)
+    for node in (*NODES, last):
+        stage.ensemble.put(f"{named(stage).herd_root}/nodes/{node}")
+    stage.ensemble.put(record_path(stage), encode_tablespace(TablespaceRecord("a-uuid", "flights", last, (NODES[0], last), 1, 10_000)))
+    holds(stage, "follower", None, "leader")
+    stage.settle(HERDDB, "db")
+    stage.settle(TABLESPACE, "flights")
+    assert (leader(stage), replicas(stage)) == (last, (NODES[0], last))
+
+    stage.patch(HERDDB, "db", {"spec": {"replicas": 2}})
+    stage.reconcile(HERDDB, "db")
+    assert (leader(stage), followed(stage), nodes(stage)) == (NODES[0], NODES[0], 3)
+    assert stage.found(HERDDB, "db")["status"]["leavingNodes"] == [last]
+    stage.reconcile(TABLESPACE, "flights")
+    holds(stage, "leader", None, "follower")
+    stage.reconcile(TABLESPACE, "flights")
+    assert replicas(stage) == (*NODES, last), "a copy more comes first"
+    stage.reconcile(TABLESPACE, "flights")
+    assert replicas(stage) == (*NODES, last), "until it is settled, none goes"
+    holds(stage, "leader", "follower", "follower")
+    stage.settle(HERDDB, "db")
+    assert nodes(stage) == 3
+    stage.settle(TABLESPACE, "flights")
+    assert replicas(stage) == NODES
+    stage.settle(HERDDB, "db")
+    assert nodes(stage) == 2
+    assert stage.ensemble.read(record_of_last) is not None, "its process may still run"
+    stage.delete("Pod", last)
+    stage.settle(HERDDB, "db")
+    assert stage.ensemble.read(record_of_last) is None
+    for kind, name in ((HERDDB, "db"), (TABLESPACE, "flights")):
+        stage.settle(kind, name)
+        with nothing_written(stage):
+            stage.reconcile(kind, name)
+
+    stage.patch(HERDDB, "db", {"spec": {"replicas": 3}})
+    stage.settle(HERDDB, "db")
+    assert nodes(stage) == 3
+
+
 def restarted(stage: Stage, number: int) -> None:
     """The StatefulSet's controller makes the pod anew, and it serves."""
     status = stage.found("StatefulSet", "db-herddb")["status"]

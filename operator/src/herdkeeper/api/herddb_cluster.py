@@ -26,7 +26,6 @@ from herdkeeper.api.resource import (
     VolumeClaim,
     formatted,
     least_memory,
-    not_shrinking,
     unchanged,
     unchanged_optional,
     unchanged_volume,
@@ -69,6 +68,8 @@ class HerdDBClusterSpec(Model):
 class HerdDBClusterStatus(Status):
     """What the SQL nodes are."""
 
+    nodes: int | None = Field(None, description="SQL nodes that there are, those that leave included.")
+    leaving_nodes: tuple[str, ...] = Field((), description="SQL nodes that leave: tablespaces move their copies to others.")
     ready_nodes: int | None = Field(None, description="SQL nodes whose tablespaces are settled.")
     herd_root: str | None = Field(None, description="The cluster's own root in ZooKeeper.")
     sql_address: str | None = Field(None, description="host:port of the SQL nodes inside the cluster.")
@@ -126,7 +127,6 @@ class HerdDBCluster(Resource):
             ),
             field_path=".ledgers",
         ),
-        not_shrinking("replicas", "tablespaces would lose copies, and moving them first is not supported in this version; set it back"),
         unchanged("bookKeeperRef", "SELF.bookKeeperRef.name", "the log can't move; create a new HerdDBCluster"),
         unchanged_optional(
             "credentialsSecretRef",

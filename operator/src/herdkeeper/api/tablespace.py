@@ -18,7 +18,6 @@ from herdkeeper.api.resource import (
     Resource,
     Rule,
     Status,
-    not_shrinking,
     unchanged,
     unchanged_optional,
 )
@@ -103,7 +102,6 @@ class Tablespace(Resource):
     RULES: ClassVar[tuple[Rule, ...]] = (
         unchanged("herdDBRef", "SELF.herdDBRef.name", "a tablespace can't move between clusters; create a new Tablespace"),
         unchanged_optional("tablespaceName", "SELF.tablespaceName", "HerdDB can't rename a tablespace; create a new Tablespace"),
-        not_shrinking("replicas", "taking a copy away safely is not supported in this version; set it back"),
         Rule(
             scope="resource",
             rule="(has(self.spec.tablespaceName) ? self.spec.tablespaceName : self.metadata.name) != 'herd'",

@@ -17,8 +17,11 @@ from herdkeeper.domain.validation import bytes_of
 COMPONENT = names.HERDDB_COMPONENT
 
 
-def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str) -> tuple[Json, ...]:
-    """All objects but the Secret, in the order in which they are applied. `secret` has the keys username, password, users, token."""
+def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int | None = None) -> tuple[Json, ...]:
+    """All objects but the Secret, in the order in which they are applied. `secret` has the keys username, password, users, token.
+
+    `nodes`: how many nodes there shall be for now, when that is not what is declared.
+    """
     named = _names(cluster)
     files = {"server.properties": _server_properties(cluster, log)}
     ports = {"sql": names.HERDDB_SQL_PORT, "http": names.HERDDB_HTTP_PORT}
@@ -27,7 +30,7 @@ def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str) -> tuple[Js
         pod.headless_service(cluster, COMPONENT, named.nodes_service, ports),
         pod.client_service(cluster, COMPONENT, named.client_service, {"sql": names.HERDDB_SQL_PORT}),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
-        _stateful_set(cluster, pod.config_hash(files), secret, log.placement.config_map),
+        _stateful_set(cluster if nodes is None else _with_nodes(cluster, nodes), pod.config_hash(files), secret, log.placement.config_map),
     )
 
 
@@ -57,6 +60,10 @@ def build_herddb_secret(cluster: HerdDBCluster, name: str, credentials: UserCred
 def token_data(token: str) -> dict[str, str]:
     """The token as the Secret's data."""
     return {names.TOKEN_KEY: _base64(token)}
+
+
+def _with_nodes(cluster: HerdDBCluster, nodes: int) -> HerdDBCluster:
+    return cluster.model_copy(update={"spec": cluster.spec.model_copy(update={"replicas": nodes})})
 
 
 def _base64(text: str) -> str:

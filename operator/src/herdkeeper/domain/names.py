@@ -92,6 +92,9 @@ CONNECTION_USER_KEY, CONNECTION_DATABASE_KEY = "user", "database"
 SUPER_DIGEST_KEY = "super-digest"
 """Beside `password` in the Secret of a ZooKeeperCluster: what the members get of it."""
 
+DATA_CLAIM_PREFIX = "data-"
+"""Before the name of a pod: its volume claim, by a StatefulSet's template `data`."""
+
 JDBC_TIMEOUTS = "client.network.timeout=10000&client.timeout=30000&client.operation.retry.delay=200"
 """Milliseconds. HerdDB's defaults let a client hang: no network timeout at all, five minutes for a reply, a second between retries
 (HerdDB 0.29)."""
@@ -346,11 +349,15 @@ class HerdDBNames:
 
     def claim(self, number: int) -> str:
         """Volume claim of node `number`, as the StatefulSet's template `data` names it."""
-        return f"data-{self.pod(number)}"
+        return f"{DATA_CLAIM_PREFIX}{self.pod(number)}"
 
     def host(self, number: int) -> str:
         """Host name of node `number`."""
-        return f"{self.pod(number)}.{self.nodes_service}.{self.key.namespace}.svc"
+        return self.host_of(self.pod(number))
+
+    def host_of(self, pod: str) -> str:
+        """Host name of a node by its pod's name."""
+        return f"{pod}.{self.nodes_service}.{self.key.namespace}.svc"
 
     @property
     def sql_address(self) -> str:

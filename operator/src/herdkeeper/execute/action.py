@@ -38,6 +38,7 @@ from herdkeeper.plan.action import (
     DeleteZnodes,
     DropTablespace,
     EnsureZnode,
+    ForgetNode,
     FormatLedgersRoot,
     Plan,
     RemoveCookie,
@@ -88,7 +89,7 @@ def _is_taken_back(resource: Resource, action: Action) -> bool:
     return isinstance(action, SetFinalizer) and not action.present and resource.metadata.deletion_timestamp is None
 
 
-def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901, PLR0912 - one line an action
+def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901, PLR0912, PLR0915 - one line an action
     namespace, ensembles = resource.metadata.namespace, hands.world.ensembles
     match action:
         case Apply():
@@ -130,6 +131,8 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             sql_node.wake_nodes(namespace, action, hands.world, hands.orders)
         case AnswerRequest():
             hands.writer.answer_request(namespace, action)
+        case ForgetNode(address):
+            metadata.forget_node(ensembles.at(address), action)
         case DeleteLogs(address):
             metadata.delete_logs(ensembles.at(address), action)
         case CreateTablespace(database):

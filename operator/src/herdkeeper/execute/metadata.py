@@ -10,12 +10,13 @@ from herdkeeper.formats.bookkeeper_layout import LedgerLayout, decode_layout, le
 from herdkeeper.formats.bookkeeper_metadata import decode_ledger_metadata
 from herdkeeper.formats.bookkeeper_replication import recovery_delay_path
 from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
+from herdkeeper.formats.herddb_node import node_path
 from herdkeeper.formats.herddb_replica import replicas_path
-from herdkeeper.formats.herddb_tablespace import encode_tablespace
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, encode_tablespace, tablespace_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.metrics import WRITES
 from herdkeeper.observe.ensembles import Ensemble, EnsembleDirectory, EnsembleError, MembershipChange
-from herdkeeper.plan.action import ChangeMembership, ChangeTablespaceRecord, DeleteLogs, RemoveCookie, SetRecoveryDelay
+from herdkeeper.plan.action import ChangeMembership, ChangeTablespaceRecord, DeleteLogs, ForgetNode, RemoveCookie, SetRecoveryDelay
 
 LAYOUT = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
 """What BookKeeper 4.18 writes for `zk+hierarchical` (LedgerLayout, format version 2)."""
@@ -75,6 +76,20 @@ def change_tablespace_record(ensemble: Ensemble, action: ChangeTablespaceRecord)
     """Compare-and-set on the version that was read."""
     ensemble.compare_and_set(action.path, encode_tablespace(action.record), action.version)
     _count("set")
+
+
+def forget_node(ensemble: Ensemble, action: ForgetNode) -> None:
+    """Its heartbeats, then its record. EnsembleError when a tablespace names it by now: it lives on then."""
+    root = action.herd_root
+    for name in ensemble.children(f"{root}/tableSpaces") or ():
+        found = ensemble.read(tablespace_path(root, name))
+        record = decode_tablespace(found[0]) if found is not None else None
+        if record is not None and action.node in (record.leader, *record.replicas):
+            raise EnsembleError(f"the tablespace {name} names {action.node}: it is not forgotten")
+    for tablespace_uuid in ensemble.children(f"{root}/replicas") or ():
+        ensemble.delete(f"{replicas_path(root, tablespace_uuid)}/{action.node}")
+    ensemble.delete(node_path(root, action.node))
+    _count("delete")
 
 
 def delete_znodes(ensemble: Ensemble, root: str) -> None:

@@ -21,9 +21,14 @@ class NodeRecord:
     tls: bool = False
 
 
+def nodes_path(herd_root: str) -> str:
+    """Path whose children are the ids of all nodes that ever started."""
+    return f"{herd_root}/nodes"
+
+
 def node_path(herd_root: str, node_id: str) -> str:
     """Path of the record of a node."""
-    return f"{herd_root}/nodes/{node_id}"
+    return f"{nodes_path(herd_root)}/{node_id}"
 
 
 def decode_node(data: bytes) -> NodeRecord:

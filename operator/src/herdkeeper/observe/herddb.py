@@ -16,7 +16,9 @@ from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved
 from herdkeeper.domain.observed.objects import Objects, why_gone
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.sql_nodes import names_of, present_nodes
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_node import nodes_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.dependents import observe_dependents
@@ -44,6 +46,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         credentials=read_credentials(cluster, world),
         nodes=read_running_nodes(cluster, objects, world),
         records=_records(world, log, named.herd_root),
+        registered=_registered(world, log, named.herd_root),
         tablespaces=tablespaces,
         taken_services=_taken_services(tablespaces, objects, world),
         now=time.time(),
@@ -85,25 +88,22 @@ def read_token(cluster: HerdDBCluster, world: World) -> str | Unknown:
 
 def read_nodes(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, NodeView | Unknown]:
     """What each Ready node says of its tablespaces (images/herddb, GET /tablespaces), by pod name."""
-    named = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
-    ready = [number for number in range(cluster.spec.replicas) if objects.pod_ready(named.pod(number))]
-    return _read_numbers(named, ready, world)
+    return _read_all(names_of(cluster), [node for node in present_nodes(cluster, objects) if objects.pod_ready(node)], world)
 
 
-def _read_numbers(named: HerdDBNames, numbers: Sequence[int], world: World) -> dict[str, NodeView | Unknown]:
+def _read_all(named: HerdDBNames, nodes: Sequence[str], world: World) -> dict[str, NodeView | Unknown]:
     """All at the same time: one that is silent does not keep the others waiting."""
-    if not numbers:
+    if not nodes:
         return {}
-    urls = [f"http://{named.host(number)}:{names.HERDDB_HTTP_PORT}/tablespaces" for number in numbers]
+    urls = [f"http://{named.host_of(node)}:{names.HERDDB_HTTP_PORT}/tablespaces" for node in nodes]
     with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(urls))) as readers:
-        return dict(zip(map(named.pod, numbers), readers.map(lambda url: read_node(world, url), urls), strict=True))
+        return dict(zip(nodes, readers.map(lambda url: read_node(world, url), urls), strict=True))
 
 
 def read_running_nodes(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, NodeView | Unknown]:
     """The same of each node whose process has not ended as far as Kubernetes knows: a leader that is about to stop still serves."""
-    named = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
-    pods = {number: objects.get("Pod", named.pod(number)) for number in range(cluster.spec.replicas)}
-    return _read_numbers(named, [number for number, pod in pods.items() if why_gone(pod) is None], world)
+    running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
+    return _read_all(names_of(cluster), running, world)
 
 
 def read_node(world: World, url: str) -> NodeView | Unknown:
@@ -148,6 +148,15 @@ def _records(world: World, log: LogStore | None, root: str) -> dict[str, Version
             if znode is not None
         }
     except (EnsembleError, MalformedDataError) as error:
+        return Unknown(str(error))
+
+
+def _registered(world: World, log: LogStore | None, root: str) -> tuple[str, ...] | Unknown:
+    if log is None:
+        return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
+    try:
+        return world.ensembles.at(log.zookeeper_address).children(nodes_path(root)) or ()
+    except EnsembleError as error:
         return Unknown(str(error))
 
 

@@ -236,6 +236,15 @@ class CloseLedger:
 
 
 @dataclass(frozen=True)
+class ForgetNode:
+    """Delete HerdDB's record of a SQL node that has gone, and its heartbeats, if no tablespace names it."""
+
+    zookeeper_address: str
+    herd_root: str
+    node: str
+
+
+@dataclass(frozen=True)
 class DropTablespace:
     """DROP TABLESPACE by SQL on the node `via`."""
 
@@ -278,6 +287,7 @@ Action = (
     | WakeNodes
     | AnswerRequest
     | CloseLedger
+    | ForgetNode
     | DropTablespace
     | DeleteLogs
 )

@@ -6,25 +6,31 @@ client waiting for a minute. HerdDB makes it with one replica and without failov
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.build.log_store import LogStore
 from herdkeeper.domain import names
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
-from herdkeeper.domain.observed.herddb import HerdDBObserved
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.herddb import HerdDBObserved, NodeTablespace
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.sql_nodes import staying_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import tablespace_path
 from herdkeeper.plan.action import ChangeTablespaceRecord
+from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, next_replica
 
 DEFAULT_TABLESPACE = "herd"
 MAX_INACTIVITY_MILLIS = 60_000
 EXPECTED_REPLICAS = 1
 
 
-def plan_default_tablespace(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore) -> tuple[ChangeTablespaceRecord, ...]:
-    """The next change of its record: the failover's settings, then one replica after the other, each once the others are settled."""
+def plan_default_tablespace(
+    cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaving: Sequence[str] = ()
+) -> tuple[ChangeTablespaceRecord, ...]:
+    """The next change of its record: the failover's settings, then one replica after the other, each once the others are settled; at last
+    those of nodes that leave go."""
     found = seen.records.get(DEFAULT_TABLESPACE) if not isinstance(seen.records, Unknown) else None
     if found is None:
         return ()
@@ -32,22 +38,29 @@ def plan_default_tablespace(cluster: HerdDBCluster, seen: HerdDBObserved, log: L
     if (record.expected_replica_count, record.max_leader_inactivity_millis) != (EXPECTED_REPLICAS, MAX_INACTIVITY_MILLIS):
         wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=MAX_INACTIVITY_MILLIS)
         return (_change(cluster, log, VersionedRecord(wished, found.version), "made able to fail over"),)
-    named = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
-    ready = [pod for pod in map(named.pod, range(cluster.spec.replicas)) if _answers(seen, pod)]
-    missing = [pod for pod in ready if pod not in record.replicas]
-    if not missing or not all(_settled(seen, node) for node in record.replicas):
-        return ()
-    grown = replace(record, replicas=(*record.replicas, missing[0]))
-    return (_change(cluster, log, VersionedRecord(grown, found.version), f"replica on {missing[0]}"),)
+    staying = staying_nodes(cluster)
+    free = [node for node in staying if node not in record.replicas and _answers(seen, node)]
+    wanted = len(free) + sum(node not in leaving for node in record.replicas)
+    copies = {node: copy_on(seen, node, DEFAULT_TABLESPACE) for node in {record.leader, *record.replicas}}
+    match next_replica(Copies(record, wanted, frozenset(leaving), copies, free)):
+        case AddReplica(node):
+            grown = replace(record, replicas=(*record.replicas, node))
+            return (_change(cluster, log, VersionedRecord(grown, found.version), f"replica on {node}"),)
+        case RemoveReplica(node, why):
+            fewer = replace(record, replicas=tuple(other for other in record.replicas if other != node))
+            return (_change(cluster, log, VersionedRecord(fewer, found.version), f"no replica on {node} any more, since {why}"),)
+        case _:
+            return ()
+
+
+def copy_on(seen: HerdDBObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
+    """What a node says of a tablespace; None when it says nothing of it."""
+    view = seen.nodes.get(node, Unknown("it was not asked"))
+    return view if isinstance(view, Unknown) else next((copy for copy in view if copy.name == name), None)
 
 
 def _answers(seen: HerdDBObserved, node: str) -> bool:
     return seen.objects.pod_ready(node) and not isinstance(seen.nodes.get(node, Unknown("it was not asked")), Unknown)
-
-
-def _settled(seen: HerdDBObserved, node: str) -> bool:
-    view = seen.nodes.get(node, Unknown("it was not asked"))
-    return not isinstance(view, Unknown) and any(copy.name == DEFAULT_TABLESPACE and copy.ready for copy in view)
 
 
 def _change(cluster: HerdDBCluster, log: LogStore, wished: VersionedRecord, why: str) -> ChangeTablespaceRecord:

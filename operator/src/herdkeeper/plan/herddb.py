@@ -19,6 +19,7 @@ from herdkeeper.plan.leader_services import leader_services
 from herdkeeper.plan.leaders import plan_leaders
 from herdkeeper.plan.restart import Relieve, next_restart
 from herdkeeper.plan.rolling import Gate, roll
+from herdkeeper.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
 
 ADMINISTRATOR = "herdkeeper"
 """User name in a generated Secret."""
@@ -29,12 +30,13 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     log = log_store(seen.bookkeeper)
     if log is None:
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has no bookies yet")
-    leaders = plan_leaders(cluster, seen, log, _why_no_ledger_can_open(cluster, seen.bookkeeper), {})
+    shrink = scale_down(cluster, seen)
+    leaders = plan_leaders(cluster, seen, log, _why_no_ledger_can_open(cluster, seen.bookkeeper), shrink.leave)
     # Nothing else comes between a leader that is lost and the next one.
-    return leaders if leaders.actions else _plan_objects(cluster, seen, log, leaders)
+    return shrink.told(leaders if leaders.actions else _plan_objects(cluster, seen, log, leaders, shrink))
 
 
-def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan) -> Plan:
+def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan, shrink: ScaleDown) -> Plan:
     if isinstance(seen.credentials, CredentialsMissing):
         return Plan.waiting(seen.credentials.reason, seen.credentials.why)
     if isinstance(seen.root_parent, Unknown):
@@ -48,9 +50,9 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
     secret, secret_actions = _secret(cluster, seen)
     actions += secret_actions
-    *others, stateful_set = build_herddb(cluster, log, secret)
+    *others, stateful_set = build_herddb(cluster, log, secret, shrink.nodes)
     actions += settle(others, seen.objects)
-    pods = [named.pod(number) for number in range(cluster.spec.replicas)]
+    pods = [named.pod(number) for number in range(shrink.nodes)]
     gate = Gate(_why_not_disturb(seen))
     step = roll(stateful_set, seen.objects, pods, gate)
     if isinstance(step, Wait):
@@ -59,25 +61,29 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
         actions.append(step)
     if actions:
         return Plan(tuple(actions), leaders.wait, leaders.look_again_seconds or _soon(seen, pods))
-    return _plan_nodes(cluster, seen, log, leaders)
+    return _plan_nodes(cluster, seen, log, leaders, shrink)
 
 
-def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan) -> Plan:
+def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan, shrink: ScaleDown) -> Plan:
     """What the nodes themselves need once their objects are as intended."""
     named = _names(cluster)
-    pods = [named.pod(number) for number in range(cluster.spec.replicas)]
+    pods = [named.pod(number) for number in range(shrink.nodes)]
     restart = next_restart(named.stateful_set, seen, pods, Gate(_why_not_disturb(seen)))
     match restart:
         case Delete():
             return Plan((restart,), look_again_seconds=2)
         case Relieve(node):
-            leave = {node: "it is restarted with its new template"}
+            leave = {**shrink.leave, node: "it is restarted with its new template"}
             return plan_leaders(cluster, seen, log, _why_no_ledger_can_open(cluster, seen.bookkeeper), leave)
         case Wait():
             return Plan((), restart, 3)
         case None:
             records = [found.record for found in seen.records.values()] if not isinstance(seen.records, Unknown) else []
-            changes: tuple[Action, ...] = (*plan_default_tablespace(cluster, seen, log), *leader_services(seen, records))
+            changes: tuple[Action, ...] = (
+                *plan_default_tablespace(cluster, seen, log, shrink.leaving),
+                *leader_services(seen, records),
+                *forget_gone_nodes(cluster, seen, log.zookeeper_address),
+            )
             return Plan(changes, leaders.wait, leaders.look_again_seconds or (1.0 if changes else _soon(seen, pods)))
         case _:
             assert_never(restart)

@@ -11,11 +11,12 @@ from dataclasses import replace
 from herdkeeper.api import HerdDBCluster, Tablespace
 from herdkeeper.build.log_store import LogStore
 from herdkeeper.domain import names
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.herddb import HerdDBObserved
 from herdkeeper.domain.observed.objects import running_since, why_gone, why_leaving
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.sql_nodes import present_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
 from herdkeeper.plan.action import Action, AnswerRequest, ChangeTablespaceRecord, CheckpointFollower, Plan, Request, WakeNodes
@@ -63,13 +64,13 @@ def resource_of(seen: HerdDBObserved, name: str) -> Tablespace | None:
 
 def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord, leave: Mapping[str, str]) -> dict[str, Node]:
     """What is known of each node of the cluster, with regard to one tablespace."""
-    named = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
     found = {}
-    for name in map(named.pod, range(cluster.spec.replicas)):
+    for name in present_nodes(cluster, seen.objects):
         pod = seen.objects.get("Pod", name)
         view = seen.nodes.get(name, Unknown("it was not asked"))
         copy = view if isinstance(view, Unknown) else next((each for each in view if each.name == record.name), None)
-        leaves = leave.get(name) if len(record.replicas) > 1 else None  # what only it has can't be led elsewhere
+        # what only leaving nodes have can't be led elsewhere
+        leaves = leave.get(name) if any(other not in leave for other in record.replicas) else None
         found[name] = Node(why_gone(pod), why_leaving(pod) or leaves, copy, running_since(pod))
     return found
 

@@ -114,6 +114,17 @@ def cannot_lead(node: Node, record: TablespaceRecord) -> str | None:
     return _why_not_promotable(copy)
 
 
+def behind(leader: NodeTablespace | Unknown | None, follower: NodeTablespace | Unknown | None) -> str | None:
+    """Why a follower is too far behind a leader that serves; None when it is not."""
+    if not isinstance(leader, NodeTablespace) or not isinstance(follower, NodeTablespace) or leader.lsn is None or follower.lsn is None:
+        return "how far behind it is can't be told"
+    if follower.lsn[0] < leader.lsn[0] and leader.lsn[1] > FAR_BEHIND:
+        return f"it is at {follower.lsn} and the leader at {leader.lsn}"
+    if follower.lsn[0] == leader.lsn[0] and leader.lsn[1] - follower.lsn[1] > FAR_BEHIND:
+        return f"it is {leader.lsn[1] - follower.lsn[1]} entries behind"
+    return None
+
+
 def _why_not_promotable(copy: NodeTablespace) -> str | None:
     if copy.role != "follower" or not copy.ready:
         return f"it is {copy.role}" if copy.role != "follower" else "it is not settled"
@@ -215,15 +226,7 @@ def _why_none(seen: Situation) -> str:
 
 
 def _behind(seen: Situation, target: str) -> str | None:
-    """Why a follower is too far behind a leader that serves; None when it is not."""
-    leader, follower = seen.nodes[seen.record.leader].copy, seen.nodes[target].copy
-    if not isinstance(leader, NodeTablespace) or not isinstance(follower, NodeTablespace) or leader.lsn is None or follower.lsn is None:
-        return "how far behind it is can't be told"
-    if follower.lsn[0] < leader.lsn[0] and leader.lsn[1] > FAR_BEHIND:
-        return f"it is at {follower.lsn} and the leader at {leader.lsn}"
-    if follower.lsn[0] == leader.lsn[0] and leader.lsn[1] - follower.lsn[1] > FAR_BEHIND:
-        return f"it is {leader.lsn[1] - follower.lsn[1]} entries behind"
-    return None
+    return behind(seen.nodes[seen.record.leader].copy, seen.nodes[target].copy)
 
 
 def _much_to_replay(node: Node) -> bool:

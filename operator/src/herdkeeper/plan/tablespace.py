@@ -1,4 +1,5 @@
-"""The next steps of a tablespace: created with one replica, which leads it, then given the others one by one.
+"""The next steps of a tablespace: created with one replica, which leads it, then given the others one by one, and relieved of those that
+are too many, or whose SQL node leaves.
 
 Replicas are changed in HerdDB's record by compare-and-set: ALTER TABLESPACE answers OK even when its own compare-and-set failed.
 """
@@ -6,6 +7,7 @@ Replicas are changed in HerdDB's record by compare-and-set: ALTER TABLESPACE ans
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import assert_never
 
 from herdkeeper.api import Tablespace
 from herdkeeper.build.tablespace import build_connection_secret
@@ -16,10 +18,12 @@ from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.sql_nodes import staying_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
 from herdkeeper.plan.action import ChangeTablespaceRecord, CreateTablespace, Plan, Wait
 from herdkeeper.plan.intent import settle
+from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, next_replica
 
 EXPECTED_REPLICAS = 1
 """Pinned: HerdDB then neither raises E, Wq and Aq behind the declared sizes nor adds nodes by itself."""
@@ -67,12 +71,12 @@ def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
     if not is_ready_resource(seen.herddb) or seen.herddb is None:
         why = why_not_ready(seen.herddb) if seen.herddb is not None else "it is not there"
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {tablespace.spec.herd_db_ref.name} is not Ready ({why})")
-    leader = _least_busy(seen, set())
-    if leader is None or seen.system_leader is None:
+    leaders = _by_work(seen, set())
+    if not leaders or seen.system_leader is None:
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, "no SQL node answers")
     millis = tablespace.spec.failover.max_leader_inactivity_seconds * 1000
     return Plan(
-        (CreateTablespace(seen.herddb.metadata.name, seen.system_leader, tablespace.sql_name, leader, millis),), look_again_seconds=1
+        (CreateTablespace(seen.herddb.metadata.name, seen.system_leader, tablespace.sql_name, leaders[0], millis),), look_again_seconds=1
     )
 
 
@@ -82,18 +86,42 @@ def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRe
     wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=millis)
     if wished != record:
         return Plan((_change(seen, found, wished, "failover settings as declared"),), look_again_seconds=1)
-    unsettled = [node for node in record.replicas if not _settled(own_copy(seen, node, record.name))]
-    if len(record.replicas) >= tablespace.spec.replicas:
-        return Plan(look_again_seconds=3 if unsettled else None)
-    if unsettled:
-        return Plan.waiting(
-            Reason.WAITING_FOR_FOLLOWER, f"the next replica is added once the copies on {', '.join(sorted(unsettled))} are settled", 2
-        )
-    node = _least_busy(seen, set(record.replicas))
-    if node is None:
-        return Plan.waiting(Reason.WAITING_FOR_HERDDB, "no further SQL node answers that could hold a replica")
-    grown = replace(record, replicas=(*record.replicas, node))
-    return Plan((_change(seen, found, grown, f"replica on {node}"),), look_again_seconds=2)
+    step = next_replica(_copies(tablespace, seen, record))
+    match step:
+        case AddReplica(node):
+            grown = replace(record, replicas=(*record.replicas, node))
+            return Plan((_change(seen, found, grown, f"replica on {node}"),), look_again_seconds=2)
+        case RemoveReplica(node, why):
+            fewer = replace(record, replicas=tuple(other for other in record.replicas if other != node))
+            return Plan((_change(seen, found, fewer, f"no replica on {node} any more, since {why}"),), look_again_seconds=2)
+        case Wait():
+            return Plan((), step, 2)
+        case None:
+            unsettled = [node for node in record.replicas if not _settled(own_copy(seen, node, record.name))]
+            return Plan(look_again_seconds=3 if unsettled else None)
+        case _:
+            assert_never(step)
+
+
+def _copies(tablespace: Tablespace, seen: TablespaceObserved, record: TablespaceRecord) -> Copies:
+    return Copies(
+        record,
+        tablespace.spec.replicas,
+        _leaving(seen),
+        {node: own_copy(seen, node, record.name) for node in {record.leader, *record.replicas}},
+        _by_work(seen, set(record.replicas)),
+        tablespace.spec.preferred_leader,
+    )
+
+
+def _staying(seen: TablespaceObserved) -> tuple[str, ...]:
+    return staying_nodes(seen.herddb) if seen.herddb is not None else ()
+
+
+def _leaving(seen: TablespaceObserved) -> frozenset[str]:
+    """The nodes that the database says may be left, and that it does not want back since."""
+    status = seen.herddb.status if seen.herddb is not None else None
+    return frozenset(status.leaving_nodes if status is not None else ()) - set(_staying(seen))
 
 
 def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -> Plan:
@@ -120,7 +148,9 @@ def _change(seen: TablespaceObserved, found: VersionedRecord, record: Tablespace
     return ChangeTablespaceRecord(seen.zookeeper_address, tablespace_path(root, record.name), record, found.version, why)
 
 
-def _least_busy(seen: TablespaceObserved, without: set[str]) -> str | None:
-    """The answering node that leads the fewest tablespaces; the first by name among equals, so that the choice is the same each time."""
-    answering = [node for node, view in sorted(seen.nodes.items()) if not isinstance(view, Unknown) and node not in without]
-    return min(answering, key=lambda node: seen.leaderships.get(node, 0), default=None)
+def _by_work(seen: TablespaceObserved, without: set[str]) -> list[str]:
+    """The answering nodes that stay, from those that lead the fewest tablespaces; by name among equals, so that the choice is the same each
+    time."""
+    staying = _staying(seen)
+    answering = [node for node, view in sorted(seen.nodes.items()) if not isinstance(view, Unknown) and node in staying]
+    return sorted((node for node in answering if node not in without), key=lambda node: seen.leaderships.get(node, 0))

@@ -26,6 +26,7 @@ from herdkeeper.plan.action import (
     DeleteZnodes,
     DropTablespace,
     EnsureZnode,
+    ForgetNode,
     FormatLedgersRoot,
     Plan,
     RemoveCookie,
@@ -175,6 +176,8 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.REPLICAS_CHANGED, f"Changing tablespace {record.name}: {why}"
         case CloseLedger(_, node, name, ledger_id):
             return Reason.DRAINING, f"Having {node} close ledger {ledger_id} of tablespace {name} and open the next"
+        case ForgetNode(_, _, node):
+            return Reason.LEFT, f"Removing {node} from HerdDB's nodes: no tablespace names it any more"
         case DropTablespace(_, _, name):
             return Reason.DELETING, f"Dropping tablespace {name}"
         case DeleteLogs(_, _, _, uuids):

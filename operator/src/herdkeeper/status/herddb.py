@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.build.log_store import log_store
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.domain import names
 from herdkeeper.domain.observed.herddb import HerdDBObserved
 from herdkeeper.domain.observed.objects import pod_trouble
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.sql_nodes import names_of, present_nodes, staying_nodes
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.scale_down import scale_down
 from herdkeeper.status.summary import Health, Summary
 
 
 def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
     """Ready when each SQL node passes its readiness probe: its tablespaces are settled in their roles."""
-    named = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
-    pods = [named.pod(number) for number in range(cluster.spec.replicas)]
+    named, pods = names_of(cluster), staying_nodes(cluster)
     ready = [pod for pod in pods if seen.objects.pod_ready(pod)]
     log = log_store(seen.bookkeeper)
     reference = cluster.spec.credentials_secret_ref
     tablespaces = {entry.name for view in seen.nodes.values() if not isinstance(view, Unknown) for entry in view}
+    idle = any(cluster.metadata.annotations.get(each) == "true" for each in (names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION))
     fields = {
+        "nodes": len(present_nodes(cluster, seen.objects)),
+        "leavingNodes": list(scale_down(cluster, seen).leaving) if not idle else [],
         "readyNodes": len(ready),
         "herdRoot": named.herd_root,
         "sqlAddress": named.sql_address,

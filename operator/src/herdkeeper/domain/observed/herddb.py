@@ -62,8 +62,8 @@ class HerdDBObserved:
     `bookkeeper` is the BookKeeperCluster that it refers to, None while there is none. `root_parent` and `root` tell whether the znode above
     the cluster's root, and the root, exist. `fresh_password` and `fresh_token` are random: for a Secret that has yet to get them.
     `records` are HerdDB's records by tablespace, `tablespaces` the resources that refer to it; `now` is in seconds since 1970.
-    `taken_services` are the names of leaders' Services under which somebody else has a Service.
-    `dependents` are the Tablespaces that refer to it. `bookies` are the StatefulSets and pods of the BookKeeperCluster.
+    `registered` are the nodes of which HerdDB has a record. `taken_services` are the names of leaders' Services under which somebody else
+    has a Service. `dependents` are the Tablespaces that refer to it. `bookies` are the StatefulSets and pods of the BookKeeperCluster.
     """
 
     objects: Objects
@@ -75,6 +75,7 @@ class HerdDBObserved:
     fresh_password: str = field(repr=False)
     fresh_token: str = field(repr=False)
     records: Mapping[str, VersionedRecord] | Unknown = field(default_factory=dict)
+    registered: tuple[str, ...] | Unknown = ()
     tablespaces: tuple[Tablespace, ...] = ()
     taken_services: frozenset[str] = frozenset()
     now: float = 0.0

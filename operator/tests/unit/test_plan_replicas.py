@@ -1,0 +1,150 @@
+"""A tablespace's replica list changes by one copy at a time, and loses none that is still needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.plan.action import Wait
+from herdkeeper.plan.leadership import FAR_BEHIND
+from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, next_replica
+
+LEADER = NodeTablespace("flights", "a-uuid", "leader", True, (7, 90_000), None, (7, 0), True)
+FOLLOWER = replace(LEADER, role="follower")
+BOOTING = replace(FOLLOWER, role="booting", ready=False)
+SILENT = Unknown("silence")
+
+
+def copies(leader: str, wanted: int = 2, leaving: tuple[str, ...] = (), free: tuple[str, ...] = (), **views) -> Copies:
+    """A tablespace that `leader` leads; `views` are what the nodes of its list say of it."""
+    record = TablespaceRecord("a-uuid", "flights", leader, tuple(views), 1, 10_000)
+    return Copies(record, wanted, frozenset(leaving), views, free)
+
+
+@pytest.mark.parametrize(
+    ("situation", "seen", "expected"),
+    [
+        ("as declared", copies("n0", n0=LEADER, n1=FOLLOWER), None),
+        ("as declared, though one is silent", copies("n0", n0=LEADER, n1=SILENT), None),
+        ("one is missing", copies("n0", free=("n2", "n1"), n0=LEADER), AddReplica("n2")),
+        ("a follower leaves: first another one", copies("n0", leaving=("n2",), free=("n1",), n0=LEADER, n2=FOLLOWER), AddReplica("n1")),
+        ("a dead follower leaves: as well", copies("n0", leaving=("n2",), free=("n1",), n0=LEADER, n2=SILENT), AddReplica("n1")),
+        ("the only copy leaves: first another one", copies("n2", 1, ("n2",), ("n0", "n1"), n2=LEADER), AddReplica("n0")),
+        ("both leave: one after the other", copies("n3", leaving=("n2", "n3"), free=("n0",), n2=FOLLOWER, n3=LEADER), AddReplica("n0")),
+        (
+            "the others are as many and as good",
+            copies("n0", leaving=("n2",), n0=LEADER, n1=FOLLOWER, n2=FOLLOWER),
+            RemoveReplica("n2", "it leaves"),
+        ),
+        ("a dead one leaves", copies("n0", leaving=("n2",), n0=LEADER, n1=FOLLOWER, n2=SILENT), RemoveReplica("n2", "it leaves")),
+        (
+            "of those that leave, not the leader",
+            copies("n3", leaving=("n2", "n3"), n0=FOLLOWER, n1=FOLLOWER, n2=FOLLOWER, n3=LEADER),
+            RemoveReplica("n2", "it leaves"),
+        ),
+        ("one too many: the highest", copies("n0", n0=LEADER, n1=FOLLOWER, n2=FOLLOWER), RemoveReplica("n2", "2 copies are declared")),
+        ("one too many: not the leader", copies("n2", n0=FOLLOWER, n1=FOLLOWER, n2=LEADER), RemoveReplica("n1", "2 copies are declared")),
+        (
+            "one too many: one that is no good",
+            copies("n0", n0=LEADER, n1=BOOTING, n2=FOLLOWER),
+            RemoveReplica("n1", "2 copies are declared"),
+        ),
+        (
+            "one too many: numbers are no words",
+            copies("db-2", 2, **{"db-2": LEADER, "db-10": FOLLOWER, "db-9": FOLLOWER}),
+            RemoveReplica("db-10", "2 copies are declared"),
+        ),
+        (
+            "one too many: not the preferred",
+            replace(copies("n0", n0=LEADER, n1=FOLLOWER, n2=FOLLOWER), preferred="n2"),
+            RemoveReplica("n1", "2 copies are declared"),
+        ),
+    ],
+)
+def test_one_copy_at_a_time(situation, seen, expected):
+    assert next_replica(seen) == expected, situation
+
+
+@pytest.mark.parametrize(
+    ("situation", "seen", "reason", "words"),
+    [
+        ("no node is free", copies("n0", n0=LEADER), Reason.WAITING_FOR_HERDDB, "no further SQL node"),
+        ("the leader boots", copies("n0", free=("n1",), n0=BOOTING), Reason.WAITING_FOR_FOLLOWER, "n0"),
+        ("a copy that stays boots", copies("n0", 3, free=("n2",), n0=LEADER, n1=BOOTING), Reason.WAITING_FOR_FOLLOWER, "n1"),
+        (
+            "the leader leaves",
+            copies("n2", leaving=("n2",), n0=FOLLOWER, n1=FOLLOWER, n2=LEADER),
+            Reason.WAITING_FOR_OTHERS,
+            "n2 leaves: its leadership goes to another node first",
+        ),
+        (
+            "the new copy boots",
+            copies("n0", leaving=("n2",), n0=LEADER, n1=BOOTING, n2=FOLLOWER),
+            Reason.WAITING_FOR_FOLLOWER,
+            "n1: it is booting",
+        ),
+        (
+            "the new copy has not caught up",
+            copies("n0", leaving=("n2",), n0=LEADER, n1=replace(FOLLOWER, lsn=(7, 90_000 - FAR_BEHIND - 1)), n2=FOLLOWER),
+            Reason.WAITING_FOR_FOLLOWER,
+            f"n1: it is {FAR_BEHIND + 1} entries behind",
+        ),
+        (
+            "the new copy could not recover",
+            copies("n0", leaving=("n2",), n0=LEADER, n1=replace(FOLLOWER, recoverable=False), n2=FOLLOWER),
+            Reason.WAITING_FOR_FOLLOWER,
+            "n1: the log no longer has what its disk lacks",
+        ),
+        (
+            "the new copy has other rows",
+            copies("n0", leaving=("n2",), n0=LEADER, n1=replace(FOLLOWER, failed_checks=("t",)), n2=FOLLOWER),
+            Reason.WAITING_FOR_FOLLOWER,
+            "n1: its rows of t differ",
+        ),
+        (
+            "the new copy is silent",
+            copies("n0", leaving=("n2",), n0=LEADER, n1=SILENT, n2=FOLLOWER),
+            Reason.WAITING_FOR_FOLLOWER,
+            "n1: it does not answer",
+        ),
+        (
+            "the leader is silent",
+            copies("n0", leaving=("n2",), n0=SILENT, n1=FOLLOWER, n2=FOLLOWER),
+            Reason.WAITING_FOR_FOLLOWER,
+            "n0: it does not lead yet",
+        ),
+        (
+            "one too many, and one that shall stay boots",
+            copies("n0", n0=LEADER, n1=BOOTING, n2=BOOTING),
+            Reason.WAITING_FOR_FOLLOWER,
+            "n1: it is booting",
+        ),
+    ],
+)
+def test_it_waits_and_says_why(situation, seen, reason, words):
+    step = next_replica(seen)
+    assert isinstance(step, Wait), situation
+    assert step.reason is reason
+    assert words in step.message
+
+
+def test_no_situation_takes_away_a_leader_or_leaves_fewer_good_copies_than_declared():
+    views = (LEADER, FOLLOWER, BOOTING, SILENT, None)
+    removed = 0
+    for n0, n1, n2, leader, leaving, wanted in product(views, views, views, ("n0", "n1", "n2"), ((), ("n2",), ("n1", "n2")), (1, 2, 3)):
+        seen = copies(leader, wanted, leaving, n0=n0, n1=n1, n2=n2)
+        step = next_replica(seen)
+        if not isinstance(step, RemoveReplica):
+            continue
+        removed += 1
+        left = [node for node in ("n0", "n1", "n2") if node != step.node]
+        good = [node for node in left if node not in leaving and seen.copies[node] is (LEADER if node == leader else FOLLOWER)]
+        assert step.node != leader
+        assert len(good) >= wanted
+    assert removed > 0

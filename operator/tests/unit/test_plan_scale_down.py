@@ -1,0 +1,281 @@
+"""SQL nodes leave from the top, one by one, after their copies and leaderships; what can't move holds them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec
+from test_plan_herddb import LOG, SETTLED
+
+from herdkeeper.build.herddb import build_herddb
+from herdkeeper.build.tablespace import build_leader_service
+from herdkeeper.domain import names
+from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.domain.validation import tablespace_refusals
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.plan.action import Apply, ChangeTablespaceRecord, Delete, ForgetNode
+from herdkeeper.plan.herddb import plan_herddb
+from herdkeeper.plan.scale_down import scale_down
+from herdkeeper.status.herddb import summarize_herddb
+
+N0, N1, N2, N3 = NODES = tuple(f"db-herddb-{number}" for number in range(4))
+CLUSTER = quickstart("HerdDBCluster")
+TWO = with_spec(CLUSTER, replicas=2)
+TABLESPACE = quickstart("Tablespace")
+LEADER = NodeTablespace("flights", "a-uuid", "leader", True, (7, 9), None, (7, 0), True)
+FOLLOWER = replace(LEADER, role="follower")
+
+
+def record(leader: str, *nodes: str, name: str = "flights") -> dict[str, VersionedRecord]:
+    return {
+        name: VersionedRecord(TablespaceRecord(f"{'a' if name == 'flights' else name}-uuid", name, leader, nodes, 1, 60_000), 4, 1000.0)
+    }
+
+
+def running(count: int, *, found: dict[str, VersionedRecord], with_pods: int | None = None, registered: int | None = None, **more):
+    """A StatefulSet of `count` nodes, as many pods (or `with_pods`) that serve, and records that all their nodes have settled."""
+    names_of_pods = NODES[: count if with_pods is None else with_pods]
+    views = {
+        node: tuple(
+            replace(
+                LEADER,
+                name=name,
+                uuid=each.record.uuid,
+                role="leader" if node == each.record.leader else "follower",
+            )
+            for name, each in found.items()
+            if node in each.record.replicas
+        )
+        for node in names_of_pods
+    }
+    services = live(build_leader_service(TABLESPACE, each.record.leader) for name, each in found.items() if name == "flights")
+    made = live(build_herddb(CLUSTER, LOG, "db-herddb-credentials", count))
+    return replace(
+        SETTLED,
+        objects=objects(made, services, pods(names_of_pods)),
+        records=found,
+        nodes=views,
+        registered=NODES[: count if registered is None else registered],
+        tablespaces=(TABLESPACE,),
+        now=2000.0,
+        **more,
+    )
+
+
+MOVED_AWAY = running(3, found=record(N0, N0, N1))
+
+
+def changed(plan) -> list[tuple[str, tuple[str, ...]]]:
+    """Leader and replicas of the records that are changed."""
+    return [(action.record.leader, action.record.replicas) for action in plan.actions if isinstance(action, ChangeTablespaceRecord)]
+
+
+def scaled(plan) -> list[int]:
+    return [
+        action.manifest["spec"]["replicas"]
+        for action in plan.actions
+        if isinstance(action, Apply) and action.manifest["kind"] == "StatefulSet"
+    ]
+
+
+def test_as_many_nodes_as_declared_need_nothing():
+    seen = running(2, found=record(N0, N0, N1))
+    plan = plan_herddb(TWO, seen)
+    assert (plan.actions, plan.wait, plan.later) == ((), None, ())
+    assert scale_down(TWO, seen).nodes == 2
+
+
+def test_a_node_that_no_record_names_stops():
+    assert scaled(plan_herddb(TWO, MOVED_AWAY)) == [2]
+
+
+def test_two_nodes_stop_one_after_the_other():
+    four = running(4, found=record(N0, N0, N1))
+    assert scaled(plan_herddb(TWO, four)) == [3]
+    three = running(3, found=record(N0, N0, N1), with_pods=4, registered=4)
+    plan = plan_herddb(TWO, three)
+    assert (scaled(plan), plan.wait and plan.wait.reason) == ([], Reason.POD_STOPPING)
+
+
+def test_a_higher_node_does_not_wait_for_a_lower_one_that_still_holds_a_copy():
+    plan = plan_herddb(TWO, running(4, found=record(N0, N0, N2)))
+    assert scaled(plan) == [3]
+    assert plan.wait is not None
+    assert (plan.wait.reason, "flights: db-herddb-2" in plan.wait.message) == (Reason.WAITING_FOR_TABLESPACE, True)
+
+
+def test_a_node_with_a_copy_waits_for_its_tablespace_and_is_named_in_the_status():
+    seen = running(3, found=record(N0, N0, N2))
+    plan = plan_herddb(TWO, seen)
+    assert (plan.actions, plan.look_again_seconds) == ((), 2.0)
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.WAITING_FOR_TABLESPACE
+    assert summarize_herddb(TWO, seen).fields["leavingNodes"] == [N2]
+
+
+@pytest.mark.parametrize("mark", [names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION])
+def test_tablespaces_are_not_told_to_move_while_the_cluster_shall_be_left_alone(mark):
+    shown = with_metadata(TWO, annotations={mark: "true"})
+    fields = summarize_herddb(shown, running(3, found=record(N0, N0, N2))).fields
+    assert (fields["leavingNodes"], fields["nodes"]) == ([], 3)
+
+
+def test_a_leadership_leaves_once_a_copy_that_stays_could_lead():
+    assert changed(plan_herddb(TWO, running(3, found=record(N2, N2, N0)))) == [(N0, (N2, N0))]
+
+
+def test_no_leadership_goes_from_one_leaving_node_to_another():
+    found = record(N3, N2, N3, N0)
+    settled = running(4, found=found)
+    assert changed(plan_herddb(TWO, settled)) == [(N0, (N2, N3, N0))]
+    booting = replace(settled, nodes={**settled.nodes, N0: (replace(FOLLOWER, role="booting", ready=False),)})
+    assert changed(plan_herddb(TWO, booting)) == []
+
+
+def test_a_leadership_stays_while_only_its_own_node_has_a_copy():
+    plan = plan_herddb(TWO, running(3, found=record(N2, N2)))
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.WAITING_FOR_TABLESPACE
+
+
+def test_a_failed_leader_is_replaced_though_nodes_leave():
+    seen = running(3, found=record(N2, N2, N0))
+    gone = replace(seen, objects=objects({key: item for key, item in seen.objects.items.items() if key != ("Pod", N2)}))
+    assert changed(plan_herddb(TWO, gone)) == [(N0, (N2, N0))]
+
+
+def test_herddb_s_own_tablespace_is_moved_by_the_cluster():
+    on_two = record(N0, N0, N1, N2, name="herd")
+    assert changed(plan_herddb(TWO, running(3, found=on_two))) == [(N0, (N0, N1))]
+    assert changed(plan_herddb(TWO, running(3, found=record(N2, N0, N1, N2, name="herd")))) == [(N0, (N0, N1, N2))]
+    assert changed(plan_herddb(TWO, running(3, found=record(N2, N2, name="herd")))) == [(N2, (N2, N0))]
+
+
+def test_a_node_that_is_wanted_again_stays():
+    three = with_spec(CLUSTER, replicas=3)
+    seen = running(3, found=record(N0, N0, N2))
+    assert (plan_herddb(three, seen).actions, summarize_herddb(three, seen).fields["leavingNodes"]) == ((), [])
+    assert scaled(plan_herddb(three, running(2, found=record(N0, N0, N1)))) == [3]
+
+
+def test_a_node_that_a_record_names_after_all_is_started_again():
+    named = running(2, found=record(N2, N2), registered=3)
+    assert scaled(plan_herddb(TWO, named)) == [3]
+    assert scaled(plan_herddb(TWO, replace(named, registered=NODES[:2]))) == [], "a node that never was is not made for a name"
+
+
+BLOCKED = running(3, found=record(N2, N2, N0))
+LONELY = replace(BLOCKED, tablespaces=())
+
+
+@pytest.mark.parametrize(
+    ("situation", "seen", "reason", "words"),
+    [
+        (
+            "more copies are declared than nodes would remain",
+            replace(BLOCKED, tablespaces=(with_spec(TABLESPACE, replicas=3),)),
+            Reason.WAITING_FOR_TABLESPACE,
+            "the Tablespace flights declares 3 copies and 2 nodes would remain",
+        ),
+        (
+            "a leaving node is preferred",
+            replace(BLOCKED, tablespaces=(with_spec(TABLESPACE, preferred_leader=N2),)),
+            Reason.WAITING_FOR_TABLESPACE,
+            "prefers db-herddb-2, which leaves",
+        ),
+        ("nobody declares it", LONELY, Reason.WAITING_FOR_TABLESPACE, "no Tablespace declares flights"),
+        (
+            "its Tablespace is paused",
+            replace(BLOCKED, tablespaces=(with_metadata(TABLESPACE, annotations={names.PAUSED_ANNOTATION: "true"}),)),
+            Reason.WAITING_FOR_TABLESPACE,
+            f"remove its annotation {names.PAUSED_ANNOTATION}",
+        ),
+        (
+            "its Tablespace shows its plan",
+            replace(BLOCKED, tablespaces=(with_metadata(TABLESPACE, annotations={names.PLAN_ANNOTATION: "true"}),)),
+            Reason.WAITING_FOR_TABLESPACE,
+            f"remove its annotation {names.PLAN_ANNOTATION}",
+        ),
+        (
+            "a node that stays is silent",
+            replace(BLOCKED, nodes={**BLOCKED.nodes, N1: Unknown("silence")}),
+            Reason.UNREADABLE,
+            "db-herddb-1 does not answer (silence)",
+        ),
+        ("ZooKeeper is silent", replace(BLOCKED, records=Unknown("no quorum")), Reason.UNREADABLE, "no quorum"),
+        ("the nodes can't be listed", replace(BLOCKED, registered=Unknown("no quorum")), Reason.UNREADABLE, "no quorum"),
+    ],
+)
+def test_nothing_moves_and_no_node_stops_while(situation, seen, reason, words):
+    plan = plan_herddb(TWO, seen)
+    assert plan.actions == (), situation
+    assert plan.wait is not None
+    assert plan.wait.reason is reason
+    assert words in plan.wait.message
+    assert summarize_herddb(TWO, seen).fields["leavingNodes"] == []
+
+
+def test_what_blocks_one_node_stops_no_other_reconcile_step():
+    broken = with_spec(TWO, image="mended:1")
+    blocked = replace(LONELY, objects=objects(LONELY.objects.items, pods(NODES[:3], conditions=[])))
+    assert scaled(plan_herddb(broken, blocked)) == [3]
+
+
+GONE = running(2, found=record(N0, N0, N1), registered=3)
+VOLUME = claim("data-db-herddb-2")
+WITH_VOLUME = replace(GONE, objects=objects(GONE.objects.items, VOLUME, claim("data-db-herddb-1")))
+
+
+@pytest.mark.parametrize(
+    ("policy", "expected"),
+    [
+        ("Retain", (ForgetNode(LOG.zookeeper_address, "/demo/db/herd", N2),)),
+        (
+            "Delete",
+            (
+                Delete("v1", "PersistentVolumeClaim", "data-db-herddb-2", "uid-data-db-herddb-2", Reason.LEFT),
+                ForgetNode(LOG.zookeeper_address, "/demo/db/herd", N2),
+            ),
+        ),
+    ],
+)
+def test_a_node_that_is_gone_is_forgotten_and_its_claim_treated_as_declared(policy, expected):
+    assert plan_herddb(with_spec(TWO, deletion_policy=policy), WITH_VOLUME).actions == expected
+
+
+@pytest.mark.parametrize(
+    ("situation", "cluster", "seen"),
+    [
+        ("its pod still stops", TWO, replace(WITH_VOLUME, objects=objects(WITH_VOLUME.objects.items, pods([N2])))),
+        ("it is wanted again", with_spec(CLUSTER, replicas=3), WITH_VOLUME),
+        ("a record names it", TWO, replace(WITH_VOLUME, records=record(N0, N0, N2))),
+        ("ZooKeeper is silent", TWO, replace(WITH_VOLUME, records=Unknown("no quorum"))),
+        ("the nodes can't be listed", TWO, replace(WITH_VOLUME, registered=Unknown("no quorum"))),
+    ],
+)
+def test_nothing_is_forgotten_or_deleted_while(situation, cluster, seen):
+    actions = plan_herddb(with_spec(cluster, deletion_policy="Delete"), seen).actions
+    assert [action for action in actions if isinstance(action, Delete | ForgetNode)] == [], situation
+
+
+def test_a_plan_that_is_shown_names_all_steps_and_what_they_wait_for():
+    plan = plan_herddb(TWO, BLOCKED)
+    assert plan_herddb(TWO, running(3, found=record(N2, N2, N0))).later == (
+        "Moving the leadership of flights from db-herddb-2 to a node that stays",
+        "Moving the copy of flights from db-herddb-2 to a node that stays",
+        "Stopping db-herddb-2",
+        "Keeping the claim data-db-herddb-2",
+        "Removing db-herddb-2 from HerdDB's nodes",
+    )
+    assert plan.blockers == ("WaitingForTablespace: copies move to nodes that stay before theirs stop (flights: db-herddb-2)",)
+
+
+def test_a_tablespace_is_not_refused_for_nodes_that_leave():
+    three = with_spec(TABLESPACE, replicas=3, preferred_leader=N2, failback="WhenHealthy")
+    assert tablespace_refusals(three, ready(TWO, nodes=3)) == ()
+    assert [each.path for each in tablespace_refusals(three, ready(TWO, nodes=2))] == ["spec.replicas", "spec.preferredLeader"]
