@@ -57,10 +57,25 @@ class Bench:
         """The machine of a pod."""
         return str(self._get("pod", pod)["spec"]["nodeName"])
 
+    def machine_of_operator(self) -> str:
+        """Where the operator runs."""
+        pods = self.kubectl.in_namespace(cluster.OPERATOR_NAMESPACE).list("pods", "app.kubernetes.io/name=herdkeeper-operator")
+        return str(pods[0]["spec"]["nodeName"])
+
     def replaced(self, pod: str, uid: str) -> bool | Pending:
         """Whether another pod of that name is there."""
         found = self.kubectl.get("pod", pod)
         return True if found is not None and found["metadata"]["uid"] != uid else Pending(f"{pod} is not replaced yet")
+
+    def switch_over(self, target: str) -> None:
+        """As a person asks for it."""
+        self.kubectl.run("annotate", "tablespace", TABLESPACE, f"herdkeeper.io/switchover={target}", "--overwrite")
+        wait_for(target, lambda: self.leader() == target or Pending(f"{self.leader()} leads"), Limit(120, 0.5))
+
+    def signal(self, name: str, leader: str) -> None:
+        """Send the JVM of a SQL node a signal."""
+        script = f"kill -{name} $(pgrep -f 'io[.]herdkeeper[.]node[.]Main.*--node-id {leader} ')"
+        cluster.run(["docker", "exec", self.node_of(leader), "sh", "-c", script], self.environment, say)
 
     def delete(self, pod: str, *arguments: str) -> None:
         """Delete a pod and wait for its successor."""
@@ -71,9 +86,7 @@ class Bench:
 
 def switch_over(bench: Bench, writer: WriterProcess) -> None:
     """As a person asks for it."""
-    target = bench.other()
-    bench.kubectl.run("annotate", "tablespace", TABLESPACE, f"herdkeeper.io/switchover={target}", "--overwrite")
-    wait_for(target, lambda: bench.leader() == target or Pending(f"{bench.leader()} leads"), Limit(120, 0.5))
+    bench.switch_over(bench.other())
     writer.acknowledges(ROWS)
 
 
@@ -86,8 +99,7 @@ def delete_gracefully(bench: Bench, writer: WriterProcess) -> None:
 def kill(bench: Bench, writer: WriterProcess) -> None:
     """SIGKILL of the leader's JVM. Its pod is deleted afterwards, so that the kubelet's back-off does not add up."""
     leader = bench.leader()
-    script = f"kill -9 $(pgrep -f 'io[.]herdkeeper[.]node[.]Main.*--node-id {leader} ')"
-    cluster.run(["docker", "exec", bench.node_of(leader), "sh", "-c", script], bench.environment, say)
+    bench.signal("KILL", leader)
     writer.acknowledges(ROWS)
     bench.delete(leader)
 
@@ -98,11 +110,45 @@ def delete_at_once(bench: Bench, writer: WriterProcess) -> None:
     writer.acknowledges(ROWS)
 
 
-FAULTS: Mapping[str, Callable[[Bench, WriterProcess], None]] = {
-    "switchover": switch_over,
-    "pod deleted": delete_gracefully,
-    "SIGKILL": kill,
-    "pod deleted at once": delete_at_once,
+def hang(bench: Bench, writer: WriterProcess) -> None:
+    """SIGSTOP of the leader's JVM, until another node leads."""
+    leader = bench.leader()
+    bench.signal("STOP", leader)
+    writer.acknowledges(ROWS)
+    bench.signal("CONT", leader)
+
+
+def lose_machine(bench: Bench, writer: WriterProcess) -> None:
+    """The leader's machine stands still, its kubelet and all its containers: bookie, ZooKeeper member and SQL node at once."""
+    machine = bench.node_of(bench.leader())
+    cluster.run(["docker", "pause", machine], bench.environment, say)
+    try:
+        writer.acknowledges(ROWS)
+    finally:
+        cluster.run(["docker", "unpause", machine], bench.environment, say)
+
+
+def lead_from_another_machine(bench: Bench) -> None:
+    """The machine that will be lost is neither the operator's, nor that of the writer beside it."""
+    if bench.node_of(bench.leader()) == bench.machine_of_operator():
+        bench.switch_over(bench.other())
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is done to the leader, and what must be so before."""
+
+    inject: Callable[[Bench, WriterProcess], None]
+    before: Callable[[Bench], None] = lambda _: None
+
+
+FAULTS: Mapping[str, Fault] = {
+    "switchover": Fault(switch_over),
+    "pod deleted": Fault(delete_gracefully),
+    "SIGKILL": Fault(kill),
+    "pod deleted at once": Fault(delete_at_once),
+    "SIGSTOP": Fault(hang),
+    "machine lost": Fault(lose_machine, lead_from_another_machine),
 }
 
 
@@ -132,20 +178,21 @@ def prepare() -> tuple[Bench, ToolsPod]:
     kubectl.apply(cluster.REPOSITORY / "examples/quickstart.yaml")
     bench = Bench(kubectl, environment)
     bench.wait_until_ready()
-    tools = ToolsPod(kubectl, "tools", Database.of(kubectl, "db", "bk", TABLESPACE))
+    tools = ToolsPod(kubectl, "tools", Database.of(kubectl, "db", "bk", TABLESPACE), machine=bench.machine_of_operator())
     tools.start()
     return bench, tools
 
 
 def measure(bench: Bench, tools: ToolsPod, faults: Sequence[str], rounds: int) -> str | None:
     """Prints the figures. What contradicts the history is returned: an acknowledged row that is lost, or None."""
-    writer = WriterProcess(tools, f"bench_{int(time.time())}")
+    writer = WriterProcess(tools, f"bench_{int(time.time())}", "--patience-seconds", "0.5")
     for number in range(rounds):
         for fault in faults:
             bench.wait_until_ready()
+            FAULTS[fault].before(bench)
             writer.acknowledges(ROWS)
             writer.order(f"mark {fault}")
-            FAULTS[fault](bench, writer)
+            FAULTS[fault].inject(bench, writer)
             say(f"round {number + 1} of {rounds}: {fault}")
     writer.stop()
     found = writer.read()

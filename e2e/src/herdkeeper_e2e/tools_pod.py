@@ -53,13 +53,17 @@ class Database:
 
 @dataclass(frozen=True)
 class ToolsPod:
-    """A pod. With `claim`, the volume of checkpoints is mounted, read-only for the pod's user in practice: it only reads."""
+    """A pod. With `claim`, the volume of checkpoints is mounted, read-only for the pod's user in practice: it only reads.
+
+    It runs on the machine `machine` where one is named.
+    """
 
     kubectl: Kubectl
     name: str
     database: Database
     image: str = "herdkeeper/operator:0.1.0"
     claim: str | None = None
+    machine: str | None = None
 
     def start(self) -> None:
         """Makes the pod unless it is there, waits until it runs, and copies the programs into it."""
@@ -136,6 +140,7 @@ class ToolsPod:
             "kind": "Pod",
             "metadata": {"name": self.name, "labels": {"app.kubernetes.io/name": "tools"}},
             "spec": {
+                **({"nodeName": self.machine} if self.machine else {}),
                 "automountServiceAccountToken": False,
                 "enableServiceLinks": False,
                 "terminationGracePeriodSeconds": 1,

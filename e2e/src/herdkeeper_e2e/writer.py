@@ -25,7 +25,7 @@ from herdkeeper_e2e.history import Event, EventKind
 from herdkeeper_e2e.session import Session, SettingError, open_session
 from herdkeeper_e2e.statements import quoted
 
-PATIENCE = Patience(deadline_seconds=2.0, call_seconds=2.0)
+PATIENCE_SECONDS = 2.0
 """Short, so that a connection to a dead node or to an old leader is given up soon; the writer itself tries again for ever."""
 REPORT_SECONDS = 0.25
 
@@ -49,8 +49,9 @@ class Recorder:
 class Writer:
     """The writer's loop."""
 
-    def __init__(self, session: Session, table: str, recorder: Recorder) -> None:
+    def __init__(self, session: Session, table: str, recorder: Recorder, patience_seconds: float = PATIENCE_SECONDS) -> None:
         self._session = session
+        self._patience = Patience(deadline_seconds=patience_seconds, call_seconds=patience_seconds)
         self._insert = f"INSERT INTO {quoted(table)} (`id`, `payload`) VALUES (?, ?)"
         self._recorder = recorder
         self._connection: Connection | None = None
@@ -77,7 +78,7 @@ class Writer:
         """Whether the id is used up: acknowledged, or its outcome unknown. An unknown row is never tried again."""
         try:
             if self._connection is None or self._connection.closed:
-                self._connection = self._session.connect(PATIENCE)
+                self._connection = self._session.connect(self._patience)
             self._connection.execute(self._insert, (row, f"row {row}"))
         except OutcomeUnknown:
             self._recorder.record(EventKind.UNKNOWN, row)
@@ -114,6 +115,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--table", required=True, help="created when absent: id long primary key, payload string")
     parser.add_argument("--history", type=Path, required=True, help="file for the events")
+    parser.add_argument("--patience-seconds", type=float, default=PATIENCE_SECONDS, help="after which an answer is given up")
     arguments = parser.parse_args()
     orders: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_read_orders, args=(orders,), daemon=True).start()
@@ -123,7 +125,7 @@ def main() -> int:
                 connection.execute(
                     f"CREATE TABLE IF NOT EXISTS {quoted(arguments.table)} (`id` long, `payload` string, PRIMARY KEY (`id`))"
                 )
-            Writer(session, arguments.table, Recorder(file)).run(orders)
+            Writer(session, arguments.table, Recorder(file), arguments.patience_seconds).run(orders)
     except (SqlError, SettingError) as error:
         print(f"writer failed: {error}", file=sys.stderr)
         return 1

@@ -19,13 +19,16 @@ class WriterEndedError(RuntimeError):
 
 
 class WriterProcess:
-    """Writes rows into a table until it is stopped. `acknowledged` counts those that the database promised to keep."""
+    """Writes rows into a table until it is stopped. `acknowledged` counts those that the database promised to keep.
 
-    def __init__(self, tools: ToolsPod, table: str) -> None:
+    `more` are further arguments of the program.
+    """
+
+    def __init__(self, tools: ToolsPod, table: str, *more: str) -> None:
         self._tools = tools
         self._arguments = ("--table", table, "--history", f"/tmp/history-of-{table}")
         self._process: subprocess.Popen[str] = tools.kubectl.start(
-            "exec", "-i", tools.name, "--", *tools.program("writer", *self._arguments)
+            "exec", "-i", tools.name, "--", *tools.program("writer", *self._arguments, *more)
         )
         self.acknowledged = 0
         self._last = ""

@@ -15,11 +15,15 @@ def _parent(path: str) -> str:
 
 @dataclass
 class PlayedEnsemble:
-    """An observe.ensembles.Ensemble. `silent` makes every call fail; `written` is called after each change with what it was."""
+    """An observe.ensembles.Ensemble. `silent` makes every call fail; `written` is called after each change with what it was.
+
+    Znodes were changed last when `changed_by_path` says so, others at `changed_at`.
+    """
 
     znodes: dict[str, tuple[bytes, int]] = field(default_factory=lambda: {"/": (b"", 0)})
     silent: bool = False
     changed_at: float = 0.0
+    changed_by_path: dict[str, float] = field(default_factory=dict)
     written: Callable[[str], None] = lambda _: None
 
     def read(self, path: str) -> tuple[bytes, int] | None:
@@ -28,7 +32,7 @@ class PlayedEnsemble:
 
     def read_changed(self, path: str) -> Znode | None:
         found = self.read(path)
-        return None if found is None else Znode(*found, changed_at=self.changed_at)
+        return None if found is None else Znode(*found, changed_at=self.changed_by_path.get(path, self.changed_at))
 
     def children(self, path: str) -> tuple[str, ...] | None:
         self._answer()

@@ -26,6 +26,7 @@ from herdkeeper.execute.action import Hands
 from herdkeeper.execute.kubernetes import KubernetesWriter
 from herdkeeper.metrics import WRITES
 from herdkeeper.observe.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS, KubernetesReader
+from herdkeeper.observe.signs_of_life import SignsOfLife
 from herdkeeper.observe.world import World
 from herdkeeper.reconcile import Key, Result, reconcile, steps_by_kind
 from herdkeeper.settings import Settings
@@ -58,6 +59,7 @@ class Stage:
     nodes: PlayedNodes = field(default_factory=PlayedNodes)
     leads: bool = True
     operator: DynamicClient | None = None
+    signs_of_life: SignsOfLife = field(default_factory=SignsOfLife)
 
     def __post_init__(self) -> None:
         self.bookies = PlayedBookies(self.ensemble)
@@ -69,7 +71,7 @@ class Stage:
     def hands(self, client: Any = None) -> Hands:
         """Hands that write with `client`, by default with the operator's."""
         operator = self.operator or self.dynamic
-        world = World(KubernetesReader(operator), self.ensembles, self.nodes)
+        world = World(KubernetesReader(operator), self.ensembles, self.nodes, self.signs_of_life)
         return Hands(KubernetesWriter(client or operator), world, self.bookies, lambda: self.leads, self.nodes)
 
     def reconcile(self, kind: str, name: str, hands: Hands | None = None) -> Result:

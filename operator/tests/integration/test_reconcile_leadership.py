@@ -10,7 +10,8 @@ from stage import MERGE_PATCH, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, heartbeat_path, tablespace_path
+from herdkeeper.observe.signs_of_life import SignsOfLife
 from herdkeeper.reconcile import Outcome
 
 HERDDB, TABLESPACE = "HerdDBCluster", "Tablespace"
@@ -73,6 +74,26 @@ def test_a_settled_database_gets_no_write(stage: Stage) -> None:
     with nothing_written(stage):
         stage.reconcile(HERDDB, "db")
     assert leader(stage) == NODES[0]
+
+
+def test_a_leader_of_which_neither_the_operator_nor_zookeeper_hears_is_replaced_and_one_that_sends_heartbeats_is_not(stage: Stage) -> None:
+    clock = [100.0]
+    stage.signs_of_life = SignsOfLife(now=lambda: clock[0])
+    for node in NODES:
+        stage.signs_of_life.heard(stage.found("Pod", node)["metadata"]["uid"])
+    clock[0] += 6.0
+    stage.signs_of_life.heard(stage.found("Pod", NODES[1])["metadata"]["uid"])
+    for node in NODES:
+        path = heartbeat_path(named(stage).herd_root, "a-uuid", node)
+        stage.ensemble.put(path, b"")
+        stage.ensemble.changed_by_path[path] = 2000.0
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[0]
+
+    stage.ensemble.changed_by_path[heartbeat_path(named(stage).herd_root, "a-uuid", NODES[1])] = 2006.0
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[1]
+    assert woken(stage) == [NODES[1]]
 
 
 def test_the_leadership_of_a_deleted_pod_is_moved_by_one_reconcile(stage: Stage) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import queue
 import threading
 from collections.abc import Callable, Generator, Iterator
+from http.client import HTTPException, IncompleteRead
 from typing import Any
+from urllib.error import URLError
 
 import pytest
 
 from herdkeeper.handlers.node_streams import NodeStreams
+from herdkeeper.observe.signs_of_life import SignsOfLife
 from herdkeeper.reconcile import Key
 
 CLUSTER = Key("HerdDBCluster", "demo", "db")
@@ -21,13 +25,13 @@ class Nodes:
 
     def __init__(self) -> None:
         self.opened: queue.Queue[str] = queue.Queue()
-        self.told: queue.Queue[bytes | OSError | None] = queue.Queue()
+        self.told: queue.Queue[bytes | OSError | HTTPException | None] = queue.Queue()
 
     def connect(self, address: str) -> Generator[bytes, None, None]:
         self.opened.put(address)
         while True:
             told = self.told.get(timeout=LONG)
-            if isinstance(told, OSError):
+            if isinstance(told, OSError | HTTPException):
                 raise told
             if told is None:
                 return
@@ -45,8 +49,13 @@ def nodes() -> Nodes:
 
 
 @pytest.fixture
-def streams(nodes: Nodes, lost: queue.Queue[Key]) -> Iterator[NodeStreams]:
-    made = NodeStreams(lost.put, nodes.connect, reconnect_seconds=0.001)
+def signs_of_life() -> SignsOfLife:
+    return SignsOfLife()
+
+
+@pytest.fixture
+def streams(nodes: Nodes, lost: queue.Queue[Key], signs_of_life: SignsOfLife) -> Iterator[NodeStreams]:
+    made = NodeStreams(lost.put, signs_of_life, nodes.connect, reconnect_seconds=0.001)
     yield made
     made.stop()
     nodes.told.put(None)
@@ -89,6 +98,37 @@ def test_a_pod_that_is_over_is_left(streams, nodes, lost) -> None:
     nodes.told.put(b"alive\n")
     _wait_for(lambda: not any(thread.name == "alive-10.0.0.1" for thread in threading.enumerate()))
     assert lost.empty()
+
+
+@pytest.mark.parametrize(
+    ("end", "is_silent"),
+    [
+        (TimeoutError("no line"), True),
+        (URLError(TimeoutError("no connection")), True),
+        (URLError(OSError(errno.EHOSTUNREACH, "no route")), True),
+        (None, False),
+        (ConnectionResetError(), False),
+        (URLError(ConnectionRefusedError()), False),
+        (IncompleteRead(b""), False),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_only_a_node_that_does_not_answer_at_all_is_silent(streams, nodes, lost, signs_of_life, end, is_silent) -> None:
+    streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
+    nodes.told.put(b"alive\n")
+    nodes.told.put(end)
+    assert lost.get(timeout=LONG) == CLUSTER
+    assert (signs_of_life.silent_seconds("a-uid") is not None) == is_silent
+
+
+def test_silence_is_told_in_seconds_since_the_last_sign_and_not_of_who_was_never_heard() -> None:
+    clock = iter([100.0, 103.5])
+    signs = SignsOfLife(now=lambda: next(clock))
+    assert signs.silent_seconds("a-uid") is None
+    signs.heard("a-uid")
+    assert signs.silent_seconds("a-uid") == 3.5
+    signs.forget("a-uid")
+    assert signs.silent_seconds("a-uid") is None
 
 
 def _wait_for(condition: Callable[[], bool]) -> None:

@@ -30,6 +30,10 @@ def follower(**more: object) -> Node:
 
 LEAVING = replace(WELL[A], leaving="its pod is being deleted")
 BOOTING = Node(copy=replace(LEADER, role="booting", ready=False), running_since=1500.0)
+UNHEARD = "neither the operator nor ZooKeeper hears of its process"
+HUNG = Node(copy=Unknown("silence"), silent_seconds=5.0, heartbeat=1994.0)
+BEATING = replace(WELL[B], silent_seconds=0.4, heartbeat=1997.0)
+DOUBTED = Keep(f"{A} does not answer (silence): whether it lives is for HerdDB's own failover to find out", settled=False)
 TABLE: list[tuple[str, Situation, Decision]] = [
     # the leader serves
     ("all is well", CALM, Keep(f"{A} leads")),
@@ -48,6 +52,20 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "the leader's log has failed, as it does without bookies",
         situation(a=Node(copy=replace(LEADER, role="failed", ready=False))),
         Keep(f"{A} is failed: whether it lives is for HerdDB's own failover to find out", settled=False),
+    ),
+    # the leader gives no sign of life: it hangs, or it is only this or that which does not hear it
+    ("neither the operator nor ZooKeeper hears of it", situation(a=HUNG, b=BEATING), Move(B, f"{A} can't lead any more ({UNHEARD})")),
+    ("it has been silent for too short a time", situation(a=replace(HUNG, silent_seconds=4.9), b=BEATING), DOUBTED),
+    ("a longer silence is allowed", situation(a=HUNG, b=BEATING, hung_seconds=6.0), DOUBTED),
+    ("the operator never heard it", situation(a=replace(HUNG, silent_seconds=None), b=BEATING), DOUBTED),
+    ("ZooKeeper hears it: only the operator is cut off", situation(a=replace(HUNG, heartbeat=1998.0), b=BEATING), DOUBTED),
+    ("ZooKeeper hears nobody: it is to blame", situation(a=HUNG, b=replace(BEATING, heartbeat=1994.9)), DOUBTED),
+    ("no other replica sends heartbeats", situation(a=HUNG), DOUBTED),
+    ("its heartbeat can't be read", situation(a=replace(HUNG, heartbeat=None), b=BEATING), DOUBTED),
+    (
+        "the operator hears it: a long checkpoint keeps the heartbeats back",
+        situation(a=replace(WELL[A], silent_seconds=0.3, heartbeat=1900.0), b=BEATING),
+        Keep(f"{A} leads"),
     ),
     # the leader is gone
     ("its pod is gone", situation(a=DEAD), Move(B, f"{A} can't lead any more (its pod is gone)")),

@@ -31,12 +31,19 @@ ResourceNode = Annotated[str, Field(max_length=63, pattern=r"^[a-z0-9]([-a-z0-9]
 class Failover(Model):
     """When a follower takes the leadership without being asked."""
 
+    hung_leader_seconds: int = Field(
+        5,
+        ge=3,
+        le=600,
+        description="Seconds after which the operator replaces a leader of which neither it nor ZooKeeper hears: one that hangs, or whose "
+        "machine is gone. A leader whose process has ended is replaced at once.",
+    )
     max_leader_inactivity_seconds: int = Field(
         10,
         ge=5,
         le=600,
-        description="Seconds without a sign of life of the leader after which a follower takes over. "
-        "Keep it above the longest local checkpoint.",
+        description="Seconds without a heartbeat of the leader after which a follower takes over by itself, the operator running or not. "
+        "Keep it above the longest local checkpoint, and above `hungLeaderSeconds`.",
     )
 
 

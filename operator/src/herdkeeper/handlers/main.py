@@ -55,7 +55,7 @@ def run(settings: Settings) -> None:
     if lease.acquire():
         LEADING.set(1)
         workers.start()
-        streams = NodeStreams(lambda key: queue.add(key, 0.0))
+        streams = NodeStreams(lambda key: queue.add(key, 0.0), world.signs_of_life)
         relisting = Relisting(settings, world.kubernetes, queue)
         relisting.start()
         watch(settings, queue, streams)

@@ -1,6 +1,7 @@
 """One stream to each SQL node, whose end tells that the process died, a second or more before Kubernetes does.
 
-A stream decides nothing: it has the node's cluster looked at. A node sends a line each second (images/herddb, `GET /alive`).
+A stream decides nothing: it has the node's cluster looked at, and remembers when the node was heard last. A node sends a line each second
+(images/herddb, `GET /alive`).
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from contextlib import closing
 from typing import Any
 
 from herdkeeper.domain.names import HERDDB_HTTP_PORT
+from herdkeeper.observe.signs_of_life import SignsOfLife
 from herdkeeper.reconcile import Key
 
-SILENCE_SECONDS = 5.0
+SILENCE_SECONDS = 2.0
 """A node that sends nothing for so long is looked at too: it may hang, or be cut off."""
 RECONNECT_SECONDS = 1.0
 
@@ -34,8 +36,15 @@ def open_stream(address: str) -> Generator[bytes, None, None]:
 class NodeStreams:
     """The streams of all SQL nodes that the watches have told of. `lost` is called with the node's cluster, by any thread."""
 
-    def __init__(self, lost: Callable[[Key], None], connect: Open = open_stream, reconnect_seconds: float = RECONNECT_SECONDS) -> None:
+    def __init__(
+        self,
+        lost: Callable[[Key], None],
+        signs_of_life: SignsOfLife,
+        connect: Open = open_stream,
+        reconnect_seconds: float = RECONNECT_SECONDS,
+    ) -> None:
         self._lost = lost
+        self._signs_of_life = signs_of_life
         self._connect = connect
         self._reconnect_seconds = reconnect_seconds
         self._ends: dict[tuple[str, str], threading.Event] = {}
@@ -50,7 +59,7 @@ class NodeStreams:
             if over or not address or (uid, address) in self._ends:
                 return
             end = self._ends[uid, address] = threading.Event()
-        threading.Thread(target=self._follow, args=(owner, address, end), name=f"alive-{address}", daemon=True).start()
+        threading.Thread(target=self._follow, args=(owner, uid, address, end), name=f"alive-{address}", daemon=True).start()
 
     def stop(self) -> None:
         """End all streams."""
@@ -59,21 +68,31 @@ class NodeStreams:
                 end.set()
             self._ends.clear()
 
-    def _follow(self, owner: Key, address: str, end: threading.Event) -> None:
+    def _follow(self, owner: Key, uid: str, address: str, end: threading.Event) -> None:
         while not end.is_set():
-            if self._read(address, end) and not end.is_set():
+            if self._read(uid, address, end) and not end.is_set():
                 self._lost(owner)
             end.wait(self._reconnect_seconds)
+        self._signs_of_life.forget(uid)
 
-    def _read(self, address: str, end: threading.Event) -> bool:
+    def _read(self, uid: str, address: str, end: threading.Event) -> bool:
         """Read until the stream ends; whether there was one."""
         lived = False
         try:
             with closing(self._connect(address)) as lines:
                 for _ in lines:
                     lived = True
+                    self._signs_of_life.heard(uid)
                     if end.is_set():
                         break
-        except (OSError, urllib.error.URLError, http.client.HTTPException):
-            pass
+        except (OSError, http.client.HTTPException) as error:
+            if _is_silence(error):
+                return lived
+        self._signs_of_life.forget(uid)  # somebody closed or refused: the process has ended, which is no silence
         return lived
+
+
+def _is_silence(error: Exception) -> bool:
+    """Whether nobody answered at all: in time, or from that address."""
+    cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    return isinstance(cause, OSError) and not isinstance(cause, ConnectionError)

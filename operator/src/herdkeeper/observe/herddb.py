@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -19,7 +19,7 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import names_of, present_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_node import nodes_path
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, heartbeat_path, tablespace_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import EnsembleError
@@ -28,6 +28,8 @@ from herdkeeper.observe.world import World
 
 BOOKIES = (WORKLOADS[0], ("v1", "Pod"))
 MOST_READERS = 8
+SILENT_SECONDS = 2.0
+"""A node that said nothing for so long, twice its period, is not asked: clients stand still while its answer is waited for."""
 
 
 def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
@@ -38,6 +40,8 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
     bookkeeper = world.kubernetes.readable(BookKeeperCluster, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name))
     log = log_store(bookkeeper)
     tablespaces = _tablespaces(cluster, world)
+    silent_seconds = _silent_seconds(cluster, objects, world)
+    records = _records(world, log, named.herd_root)
     return HerdDBObserved(
         objects=objects,
         bookkeeper=bookkeeper,
@@ -45,7 +49,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         root=_exists(world, log, named.herd_root),
         credentials=read_credentials(cluster, world),
         nodes=read_running_nodes(cluster, objects, world),
-        records=_records(world, log, named.herd_root),
+        records=records,
         registered=_registered(world, log, named.herd_root),
         tablespaces=tablespaces,
         taken_services=_taken_services(tablespaces, objects, world),
@@ -54,6 +58,8 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         fresh_token=secrets.token_urlsafe(32),
         dependents=observe_dependents(cluster, Tablespace, world),
         bookies=world.kubernetes.owned(BookKeeperCluster.KIND, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name), BOOKIES),
+        silent_seconds=silent_seconds,
+        heartbeats=_heartbeats(world, log, records, silent_seconds, named.herd_root),
     )
 
 
@@ -102,8 +108,34 @@ def _read_all(named: HerdDBNames, nodes: Sequence[str], world: World) -> dict[st
 
 def read_running_nodes(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, NodeView | Unknown]:
     """The same of each node whose process has not ended as far as Kubernetes knows: a leader that is about to stop still serves."""
+    silent = [node for node, seconds in _silent_seconds(cluster, objects, world).items() if seconds >= SILENT_SECONDS]
     running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
-    return _read_all(names_of(cluster), running, world)
+    asked = [node for node in running if node not in silent]
+    return {**_read_all(names_of(cluster), asked, world), **{node: Unknown("its process gives no sign of life") for node in silent}}
+
+
+def _silent_seconds(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, float]:
+    pods = {node: objects.get("Pod", node) for node in present_nodes(cluster, objects)}
+    found = {node: world.signs_of_life.silent_seconds(pod["metadata"]["uid"]) for node, pod in pods.items() if pod is not None}
+    return {node: seconds for node, seconds in found.items() if seconds is not None}
+
+
+def _heartbeats(
+    world: World, log: LogStore | None, records: Mapping[str, VersionedRecord] | Unknown, silent_seconds: Mapping[str, float], root: str
+) -> dict[str, dict[str, float]]:
+    """An unreadable one is left out: nothing follows from it."""
+    if log is None or isinstance(records, Unknown):
+        return {}
+    doubted = [found.record for found in records.values() if silent_seconds.get(found.record.leader, 0.0) >= SILENT_SECONDS]
+    try:
+        ensemble = world.ensembles.at(log.zookeeper_address)
+        found = {
+            record.name: {node: ensemble.read_changed(heartbeat_path(root, record.uuid, node)) for node in record.replicas}
+            for record in doubted
+        }
+    except EnsembleError:
+        return {}
+    return {name: {node: znode.changed_at for node, znode in nodes.items() if znode is not None} for name, nodes in found.items()}
 
 
 def read_node(world: World, url: str) -> NodeView | Unknown:

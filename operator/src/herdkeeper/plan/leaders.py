@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from herdkeeper.api import HerdDBCluster, Tablespace
+from herdkeeper.api.tablespace import Failover
 from herdkeeper.build.log_store import LogStore
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
@@ -71,7 +72,15 @@ def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRec
         copy = view if isinstance(view, Unknown) else next((each for each in view if each.name == record.name), None)
         # what only leaving nodes have can't be led elsewhere
         leaves = leave.get(name) if any(other not in leave for other in record.replicas) else None
-        found[name] = Node(why_gone(pod), why_leaving(pod) or leaves, copy, running_since(pod))
+        heartbeat = seen.heartbeats.get(record.name, {}).get(name)
+        found[name] = Node(
+            gone=why_gone(pod),
+            leaving=why_leaving(pod) or leaves,
+            copy=copy,
+            running_since=running_since(pod),
+            silent_seconds=seen.silent_seconds.get(name),
+            heartbeat=heartbeat,
+        )
     return found
 
 
@@ -88,6 +97,7 @@ def _situation(
         now=seen.now,
         requested=tablespace.metadata.annotations.get(names.SWITCHOVER_ANNOTATION) if tablespace is not None else None,
         preferred=spec.preferred_leader if spec is not None and spec.failback == "WhenHealthy" else None,
+        hung_seconds=(spec.failover if spec is not None else Failover()).hung_leader_seconds,
     )
 
 

@@ -17,6 +17,8 @@ PAUSE_SECONDS = 5.0
 """After a change of the record nobody is failed over again: the new leader boots meanwhile, and two that crash don't pass it to and fro."""
 HEALTHY_SECONDS = 60.0
 """A preferred leader gets the leadership back when the record was left alone for so long."""
+HEARTBEAT_SECONDS = 2.0
+"""By so much two live nodes' heartbeats may differ: each sends one a second."""
 FAR_BEHIND = 10_000
 """Entries that a follower may lack when it is to take over from a leader that serves."""
 MUCH_TO_REPLAY = 500
@@ -28,12 +30,16 @@ class Node:
     """What is known of one replica's node. `gone`: why its process has ended, `leaving`: why it is about to; None when neither.
 
     `copy` is what it says of the tablespace, None when it does not hold it. `running_since` is in seconds since 1970.
+    `silent_seconds` is for how long the operator has not heard of its process, None when it never has. `heartbeat` is when it last told
+    ZooKeeper that it lives, by ZooKeeper's clock; None when that was not looked at.
     """
 
     gone: str | None = None
     leaving: str | None = None
     copy: NodeTablespace | Unknown | None = None
     running_since: float | None = None
+    silent_seconds: float | None = None
+    heartbeat: float | None = None
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,8 @@ class Situation:
     """One tablespace. `no_writing`: why no new leader could write now, None when one could. `changed_at` and `now` are in seconds since
     1970.
 
-    `requested` is the node that a person wants to lead now, `preferred` the one that shall lead when it is healthy.
+    `requested` is the node that a person wants to lead now, `preferred` the one that shall lead when it is healthy. `hung_seconds` is how
+    long a leader may give no sign of life.
     """
 
     record: TablespaceRecord
@@ -51,6 +58,7 @@ class Situation:
     now: float
     requested: str | None = None
     preferred: str | None = None
+    hung_seconds: float = 5.0
 
 
 @dataclass(frozen=True)
@@ -144,7 +152,18 @@ def _why_gone(leader: Node, seen: Situation) -> str | None:
     booting = isinstance(leader.copy, NodeTablespace) and leader.copy.role == "booting"
     if booting and leader.running_since is not None and seen.changed_at is not None and leader.running_since > seen.changed_at:
         return "its process has started anew"
-    return None
+    return _why_hung(leader, seen)
+
+
+def _why_hung(leader: Node, seen: Situation) -> str | None:
+    """Neither the operator nor ZooKeeper hears of the leader. One of them alone may be cut off from a leader that serves, and a long local
+    checkpoint keeps heartbeats back; a newer one of another replica tells that ZooKeeper takes them.
+    """
+    if leader.silent_seconds is None or leader.silent_seconds < seen.hung_seconds or leader.heartbeat is None:
+        return None
+    others = [node.heartbeat for name, node in seen.nodes.items() if name != seen.record.leader and node.heartbeat is not None]
+    late = max(others, default=leader.heartbeat) - leader.heartbeat
+    return "neither the operator nor ZooKeeper hears of its process" if late >= seen.hung_seconds - HEARTBEAT_SECONDS else None
 
 
 def _why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:

@@ -64,6 +64,8 @@ class HerdDBObserved:
     `records` are HerdDB's records by tablespace, `tablespaces` the resources that refer to it; `now` is in seconds since 1970.
     `registered` are the nodes of which HerdDB has a record. `taken_services` are the names of leaders' Services under which somebody else
     has a Service. `dependents` are the Tablespaces that refer to it. `bookies` are the StatefulSets and pods of the BookKeeperCluster.
+    `silent_seconds` tells of each node that was ever heard for how long it has said nothing. `heartbeats` are those of all replicas, in
+    seconds since 1970 by ZooKeeper's clock, by tablespace and node; only of tablespaces whose leader is silent.
     """
 
     objects: Objects
@@ -81,6 +83,8 @@ class HerdDBObserved:
     now: float = 0.0
     dependents: Dependents = NOBODY
     bookies: Objects = field(default_factory=lambda: Objects({}))
+    silent_seconds: Mapping[str, float] = field(default_factory=dict)
+    heartbeats: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 def secret_token(objects: Objects, secret: str) -> str | None:

@@ -1,0 +1,32 @@
+"""When the process of each SQL node was heard last. Its stream writes it (handlers/node_streams.py), reconciles read it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class SignsOfLife:
+    """By the uid of the node's pod. Any thread may use it."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._heard: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def heard(self, uid: str) -> None:
+        """A pod's process has just said that it lives."""
+        with self._lock:
+            self._heard[uid] = self._now()
+
+    def forget(self, uid: str) -> None:
+        """A pod's process is not silent: it has ended, or it was never heard."""
+        with self._lock:
+            self._heard.pop(uid, None)
+
+    def silent_seconds(self, uid: str) -> float | None:
+        """For how long a pod's process has said nothing; None when it was never heard, from which nothing follows."""
+        with self._lock:
+            heard = self._heard.get(uid)
+        return None if heard is None else self._now() - heard
