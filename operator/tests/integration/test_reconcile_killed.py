@@ -281,6 +281,10 @@ def picture(stage: Stage) -> Json:
     return masked(json.loads(text.replace(stage.namespace, "namespace")))
 
 
+MASKED = ("herdkeeper.io/intent", "herdkeeper.io/config", "password", "users", "token", "super-digest", "host", "url", "leaderUrl")
+"""What is random, hashed from that, or has the namespace inside of base64."""
+
+
 def masked(value: Any, key: str = "") -> Any:
     """Without what is random or new in each run: ids, times, versions, hashes of them, passwords."""
     match value:
@@ -289,7 +293,7 @@ def masked(value: Any, key: str = "") -> Any:
             return {masked(name): masked(entry, name) for name, entry in kept.items()}
         case list():
             return [masked(entry, key) for entry in value]
-        case str() if key in ("herdkeeper.io/intent", "herdkeeper.io/config", "password", "users", "token", "super-digest"):
+        case str() if key in MASKED:
             return "masked"
         case str():
             for pattern, instead in RANDOM:
