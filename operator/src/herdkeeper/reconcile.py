@@ -150,7 +150,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         Tablespace.KIND: Steps(
             observe_tablespace,
             lambda tablespace, seen: validation.tablespace_refusals(tablespace, seen.herddb, seen.others),
-            plan_tablespace,
+            partial(_with_image, plan_tablespace, settings.spark_image),
             summarize_tablespace,
             deletion.plan_tablespace_deletion,
         ),

@@ -13,7 +13,7 @@ from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Replica
 from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
 from herdkeeper.build.herddb import LogStore, build_herddb, build_herddb_secret
 from herdkeeper.build.racks import build_racks
-from herdkeeper.build.spark_job import AuditSource, CheckpointSource, build_audit, build_checkpoint
+from herdkeeper.build.spark_job import AuditSource, CheckpointSource, RestoreSource, build_audit, build_checkpoint, build_restore
 from herdkeeper.build.tablespace import build_connection_secret, build_leader_service
 from herdkeeper.build.zookeeper import (
     Ensemble,
@@ -48,6 +48,7 @@ def built() -> dict[str, tuple[Any, ...]]:
     bookie = BookieIdentity(0, "quick-bookie-0-abc123")
     herddb = read(HerdDBCluster, bookKeeperRef={"name": "quick"})
     tablespace = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights")
+    restored = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="restored", bootstrap={"checkpoint": {"name": "flights-1"}})
     source = CheckpointSource(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd", "flights", "leader:9845", "follower:9845")
     checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM)
     audit = read(ReplicationAudit, bookKeeperRef={"name": "quick"}, job=EXECUTORS)
@@ -73,11 +74,14 @@ def built() -> dict[str, tuple[Any, ...]]:
             build_connection_secret(tablespace, ZOOKEEPER, UserCredentials("admin", "given")),
         ),
         "checkpoint": build_checkpoint(checkpoint, source, "herdkeeper/spark:0.1.0"),
+        "restore": build_restore(
+            restored, RestoreSource(ZOOKEEPER, "/demo/db/herd", "out", "i/u/manifests/m.json", "db-credentials"), "herdkeeper/spark:0.1.0"
+        ),
         "audit": build_audit(audit, AuditSource(ZOOKEEPER, "/demo/quick/ledgers"), "herdkeeper/spark:0.1.0"),
     }
 
 
-@pytest.mark.parametrize("name", ["zookeeper", "bookkeeper", "herddb", "tablespace", "checkpoint", "audit"])
+@pytest.mark.parametrize("name", ["zookeeper", "bookkeeper", "herddb", "tablespace", "checkpoint", "restore", "audit"])
 def test_the_objects_are_the_golden_ones(name: str) -> None:
     file = GOLDEN / f"{name}.yaml"
     objects = [yaml.safe_load(yaml.safe_dump(each)) for each in built()[name]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from situations import live, objects, quickstart, ready, with_status
@@ -15,9 +16,10 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.action import Apply, ChangeTablespaceRecord, CreateTablespace
-from herdkeeper.plan.tablespace import plan_tablespace
+from herdkeeper.plan.tablespace import plan_tablespace as plan_with_image
 
 TABLESPACE = quickstart("Tablespace")
+plan_tablespace = partial(plan_with_image, spark_image="spark:1")
 NODES = ("db-herddb-0", "db-herddb-1")
 
 

@@ -6,6 +6,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
+from herdkeeper.api.checkpoint import Lsn
+from herdkeeper.api.job import ClaimDestination, Phase, SparkJob
 from herdkeeper.api.resource import (
     AGE_COLUMN,
     NAME_RULES,
@@ -18,6 +20,7 @@ from herdkeeper.api.resource import (
     Resource,
     Rule,
     Status,
+    formatted,
     unchanged,
     unchanged_optional,
 )
@@ -47,6 +50,31 @@ class Failover(Model):
     )
 
 
+ManifestPath = Annotated[
+    str, Field(max_length=512, pattern=r"^([A-Za-z0-9._-]+/)*[A-Za-z0-9._-]+/[A-Za-z0-9._-]+/manifests/[0-9]{20}-[0-9]{20}\.json$")
+]
+"""A manifest's path on its volume; the last four parts are the cluster's and the tablespace's identity, `manifests` and the LSN."""
+
+
+class CheckpointFiles(Model):
+    """A checkpoint by its data alone, when no resource tells of it any more."""
+
+    persistent_volume_claim: ClaimDestination = Field(description="The volume with the checkpoint's files.")
+    manifest: ManifestPath = Field(
+        description="Path of the manifest on the volume, `<INSTANCEID>/<tablespace uuid>/manifests/<ledger>-<entry>.json`."
+    )
+
+
+class Bootstrap(Model):
+    """What a new tablespace is made from: the tables of a checkpoint at its LSN. One of `checkpoint` and `files`."""
+
+    checkpoint: Reference | None = Field(None, description="A Checkpoint of this namespace; waited for until it succeeded. Immutable.")
+    files: CheckpointFiles | None = Field(None, description="The checkpoint's files, when there is no such resource. Immutable.")
+    job: SparkJob = Field(
+        SparkJob(), description="How the Spark job runs. A change counts for the next Job, e.g. after one that failed was deleted."
+    )
+
+
 class TablespaceSpec(Model):
     """What the tablespace shall be."""
 
@@ -64,6 +92,9 @@ class TablespaceSpec(Model):
         description="Whether `preferredLeader` gets the leadership back after a failover or a switchover: WhenHealthy, once it is settled, "
         "caught up, and a minute has passed since the last change.",
     )
+    bootstrap: Bootstrap | None = Field(
+        None, description="Makes the tablespace from a checkpoint, never over one that exists. Not Ready before its content is verified."
+    )
     deletion_policy: DeletionPolicy = Field("Retain", description="Whether the tablespace is dropped when this resource is deleted.")
 
 
@@ -74,6 +105,22 @@ class ReplicaStatus(Model):
     role: str = Field(description="leader, follower, booting, failed or unknown.")
     ledger_id: int | None = Field(None, description="Ledger of the last applied entry.")
     entry_id: int | None = Field(None, description="Last applied entry.")
+
+
+class RestoreStatus(Model):
+    """How far it is made from its checkpoint. Present from before the tablespace is created, so that it is known whose it is."""
+
+    phase: Phase | None = Field(None, description="Pending, Running, Succeeded or Failed.")
+    job: str | None = Field(None, description="The Job that runs it.")
+    claim_name: str | None = Field(None, description="The volume claim with the checkpoint.")
+    manifest: str | None = Field(None, description="Path of the checkpoint's manifest there.")
+    lsn: Lsn | None = Field(None, description="The tablespace was made as it was at this position of the old log.")
+    rows_loaded: int | None = Field(None, description="Rows that are in the tablespace for good, while it runs.")
+    rows: int | None = Field(None, description="Rows of the checkpoint.")
+    verified: str | None = Field(None, description="How the content was verified.")
+    started_at: str | None = Field(None, description="When the Job started.", json_schema_extra={"format": "date-time"})
+    completed_at: str | None = Field(None, description="When it ended.", json_schema_extra={"format": "date-time"})
+    duration_seconds: float | None = Field(None, description="Seconds that the last run worked.")
 
 
 class TablespaceStatus(Status):
@@ -89,6 +136,17 @@ class TablespaceStatus(Status):
     )
     last_switchover: str | None = Field(None, description="What became of the last switchover that was requested.")
     ready_replicas: int | None = Field(None, description="Copies that are settled in their role.")
+    restore: RestoreStatus | None = Field(None, description="With `spec.bootstrap`: how far it is.")
+
+
+_UNCHANGED_SOURCE = " && ".join(
+    f"has(self.bootstrap.{field}) == has(oldSelf.bootstrap.{field}) && "
+    f"(!has(self.bootstrap.{field}) || self.bootstrap.{field} == oldSelf.bootstrap.{field})"
+    for field in ("checkpoint", "files")
+)
+_SHOWN_SOURCE = (
+    "(!has(SELF.bootstrap) ? 'none' : has(SELF.bootstrap.checkpoint) ? SELF.bootstrap.checkpoint.name : SELF.bootstrap.files.manifest)"
+)
 
 
 class Tablespace(Resource):
@@ -114,6 +172,33 @@ class Tablespace(Resource):
             rule="(has(self.spec.tablespaceName) ? self.spec.tablespaceName : self.metadata.name) != 'herd'",
             message="the tablespace herd is HerdDB's own: set spec.tablespaceName to another name",
         ),
+        Rule(
+            rule="!has(self.bootstrap) || has(self.bootstrap.checkpoint) != has(self.bootstrap.files)",
+            message="spec.bootstrap names no checkpoint, or two: set one of spec.bootstrap.checkpoint and spec.bootstrap.files",
+            message_expression=formatted(
+                "spec.bootstrap names %s: set one of spec.bootstrap.checkpoint and spec.bootstrap.files",
+                "has(self.bootstrap.checkpoint) ? 'two checkpoints' : 'no checkpoint'",
+            ),
+            field_path=".bootstrap",
+        ),
+        Rule(
+            rule=f"has(self.bootstrap) == has(oldSelf.bootstrap) && (!has(self.bootstrap) || ({_UNCHANGED_SOURCE}))",
+            message="spec.bootstrap can't change: it says what the tablespace was made from; create a new Tablespace",
+            message_expression=formatted(
+                "spec.bootstrap can't change from %s to %s: it says what the tablespace was made from; create a new Tablespace",
+                _SHOWN_SOURCE.replace("SELF", "oldSelf"),
+                _SHOWN_SOURCE.replace("SELF", "self"),
+            ),
+            field_path=".bootstrap",
+        ),
+        *(
+            Rule(
+                rule=f"!has(self.bootstrap) || quantity(self.bootstrap.job.{field}).compareTo(quantity('{mebibytes}Mi')) >= 0",
+                message=f"spec.bootstrap.job.{field} is too small: the process does not run in less than {mebibytes}Mi; raise it",
+                field_path=".bootstrap",
+            )
+            for field, mebibytes in (("resources.memory", 1024), ("executors.memory", 256))
+        ),
         *NAME_RULES,
     )
 
@@ -124,3 +209,13 @@ class Tablespace(Resource):
     def sql_name(self) -> str:
         """The tablespace's name in SQL."""
         return self.spec.tablespace_name or self.metadata.name.replace("-", "_")
+
+    @property
+    def restore(self) -> RestoreStatus | None:
+        """What the status says of its restore."""
+        return self.status.restore if self.status is not None else None
+
+    @property
+    def is_restoring(self) -> bool:
+        """Whether it is made from a checkpoint, and is not yet what that checkpoint is."""
+        return self.spec.bootstrap is not None and (self.restore is None or self.restore.phase != "Succeeded")

@@ -1,13 +1,13 @@
-"""Checkpoint and ReplicationAudit -> the Job whose pod is the Spark driver, and what executors as pods need.
+"""Checkpoint, ReplicationAudit and a Tablespace's bootstrap -> the Job whose pod is the Spark driver, and what executors as pods need.
 
-The arguments are those of herdkeeper_jobs.checkpoint.cli and herdkeeper_jobs.audit.cli, as are exit codes: 2 configuration, 42 invariant.
+The arguments are those of the cli modules in herdkeeper_jobs.{checkpoint,audit,restore}, as are exit codes: 2 configuration, 42 invariant.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from herdkeeper.api import Checkpoint, ReplicationAudit
+from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
 from herdkeeper.api.job import SparkJob
 from herdkeeper.build import pod
 from herdkeeper.build.pod import Json
@@ -40,18 +40,32 @@ class AuditSource:
 
 
 @dataclass(frozen=True)
-class _Run:
-    """A job as both kinds describe it."""
+class RestoreSource:
+    """What a Tablespace's bootstrap resolves to. `manifest` is its path on the claim; `secret` has the database's user and password."""
 
-    owner: Checkpoint | ReplicationAudit
+    zookeeper_address: str
+    herd_root: str
+    claim: str
+    manifest: str
+    secret: str
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A job as all kinds describe it. `secret`, where the job logs in to the database; `reads_only`: it writes nothing to its claim."""
+
+    owner: Checkpoint | ReplicationAudit | Tablespace
     component: str
-    image: str
+    default_image: str
     command: tuple[str, ...]
     claim: str | None
+    spec: SparkJob
+    secret: str | None = None
+    reads_only: bool = False
 
     @property
-    def spec(self) -> SparkJob:
-        return self.owner.spec.job
+    def image(self) -> str:
+        return self.spec.image or self.default_image
 
     @property
     def name(self) -> str:
@@ -77,7 +91,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *verify,
     )
     claim = spec.destination.persistent_volume_claim.claim_name
-    return _objects(_Run(checkpoint, names.CHECKPOINT_COMPONENT, spec.job.image or default_image, command, claim))
+    return _objects(_Run(checkpoint, names.CHECKPOINT_COMPONENT, default_image, command, claim, spec.job))
 
 
 def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str) -> tuple[Json, ...]:
@@ -94,7 +108,25 @@ def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str
         *(("--output", DESTINATION) if spec.destination else ()),
     )
     claim = spec.destination.persistent_volume_claim.claim_name if spec.destination else None
-    return _objects(_Run(audit, names.AUDIT_COMPONENT, spec.job.image or default_image, command, claim))
+    return _objects(_Run(audit, names.AUDIT_COMPONENT, default_image, command, claim, spec.job))
+
+
+def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: str) -> tuple[Json, ...]:
+    """The Job that fills a Tablespace, preceded by its rights when it has executors. ValueError for one that declares no bootstrap."""
+    bootstrap = tablespace.spec.bootstrap
+    if bootstrap is None:
+        raise ValueError("spec.bootstrap is absent: there is nothing to restore")
+    command = (
+        "herdkeeper_jobs.restore.cli",
+        *("--zookeeper", source.zookeeper_address),
+        *("--herd-root", source.herd_root),
+        *("--tablespace", tablespace.sql_name),
+        *("--manifest", f"{DESTINATION}/{source.manifest}"),
+    )
+    run = _Run(
+        tablespace, names.RESTORE_COMPONENT, default_image, command, source.claim, bootstrap.job, secret=source.secret, reads_only=True
+    )
+    return _objects(run)
 
 
 def _objects(run: _Run) -> tuple[Json, ...]:
@@ -123,6 +155,7 @@ def _spark_arguments(run: _Run) -> tuple[str, ...]:
 def _job(run: _Run) -> Json:
     # The run keeps its id over the Job's retries, so that a retry of a finished run finds its result.
     run_id = run.owner.metadata.uid or run.owner.metadata.name
+    readonly = {"readOnly": True} if run.reads_only else {}
     container = {
         "name": "driver",
         "image": run.image,
@@ -132,11 +165,12 @@ def _job(run: _Run) -> Json:
             pod.field("POD_NAME", "metadata.name"),
             pod.field("POD_NAMESPACE", "metadata.namespace"),
             *([{"name": "SERVICE_ACCOUNT", "value": run.name}] if run.spec.executors.instances else []),
+            *(_login(run.secret) if run.secret else ()),
         ],
         "resources": pod.compute(run.spec.resources),
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
-        "volumeMounts": [{"name": "destination", "mountPath": DESTINATION}] if run.claim else [],
+        "volumeMounts": [{"name": "destination", "mountPath": DESTINATION, **readonly}] if run.claim else [],
     }
     volumes = [{"name": "destination", "persistentVolumeClaim": {"claimName": run.claim}}] if run.claim else []
     spec: Json = {**pod.pod_spec(container, volumes, 30), "restartPolicy": "Never"}
@@ -163,6 +197,12 @@ def _job(run: _Run) -> Json:
             },
         },
     }
+
+
+def _login(secret: str) -> tuple[Json, ...]:
+    """What herdkeeper_jobs.restore.cli reads."""
+    keys = {"HERDDB_USERNAME": names.USERNAME_KEY, "HERDDB_PASSWORD": names.PASSWORD_KEY}
+    return tuple({"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}} for name, key in keys.items())
 
 
 def _access(run: _Run) -> tuple[Json, Json, Json]:

@@ -68,6 +68,7 @@ DRAIN_COMPONENT = "drain"
 HERDDB_COMPONENT = "herddb"
 CHECKPOINT_COMPONENT = "checkpoint"
 AUDIT_COMPONENT = "audit"
+RESTORE_COMPONENT = "restore"
 
 ZOOKEEPER_MOST_MEMBERS = 7
 ZOOKEEPER_CLIENT_PORT = 2181
@@ -421,6 +422,11 @@ class JobNames:
 def checkpoint_names(key: ObjectKey) -> JobNames:
     """The names of a Checkpoint's objects."""
     return JobNames(key, CHECKPOINT_COMPONENT)
+
+
+def restore_names(key: ObjectKey) -> JobNames:
+    """The names of the objects that fill a Tablespace from a checkpoint."""
+    return JobNames(key, RESTORE_COMPONENT)
 
 
 def audit_names(key: ObjectKey) -> JobNames:

@@ -34,6 +34,7 @@ class Reason(StrEnum):
     RUN_REQUEST_ANSWERED = "RunRequestAnswered"
     RUN_EXPIRED = "RunExpired"
     RUNNING = "Running"
+    RESTORING = "Restoring"
     RESIZING = "Resizing"
     RECOVERING = "Recovering"
     BOOKIE_RETIRED = "BookieRetired"
@@ -49,6 +50,7 @@ class Reason(StrEnum):
     WAITING_FOR_BOOKKEEPER = "WaitingForBookKeeper"
     WAITING_FOR_HERDDB = "WaitingForHerdDB"
     WAITING_FOR_TABLESPACE = "WaitingForTablespace"
+    WAITING_FOR_CHECKPOINT = "WaitingForCheckpoint"
     WAITING_FOR_SECRET = "WaitingForSecret"  # noqa: S105 - a reason, not a password
     WAITING_FOR_FOLLOWER = "WaitingForFollower"
     WAITING_FOR_OTHERS = "WaitingForOthers"
@@ -88,6 +90,7 @@ class Reason(StrEnum):
     METADATA_LOST = "MetadataLost"
     ACTION_FAILED = "ActionFailed"
     FAILED = "Failed"
+    RESTORE_FAILED = "RestoreFailed"
     LAST_RUN_FAILED = "LastRunFailed"
     CHECKPOINT_OVERDUE = "CheckpointOverdue"
     DELETION_GIVEN_UP = "DeletionGivenUp"
@@ -112,6 +115,7 @@ _NEED_A_PERSON = frozenset(
         Reason.DATA_LOST,
         Reason.METADATA_LOST,
         Reason.FAILED,
+        Reason.RESTORE_FAILED,
         Reason.LAST_RUN_FAILED,
         Reason.CHECKPOINT_OVERDUE,
         Reason.DELETION_GIVEN_UP,

@@ -123,6 +123,7 @@ def tablespace_refusals(tablespace: Tablespace, herddb: HerdDBCluster | None, ot
         *_taken_sql_name(tablespace, others),
         *_replicas_beyond_nodes(tablespace, herddb),
         *_preferred_leader_refusals(tablespace, herddb),
+        *(_job_refusals(tablespace.spec.bootstrap.job, "spec.bootstrap.job") if tablespace.spec.bootstrap else ()),
     )
 
 

@@ -19,6 +19,7 @@ from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_p
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.herddb import read_credentials, read_nodes
+from herdkeeper.observe.restore import see_restore
 from herdkeeper.observe.world import World
 
 SYSTEM_TABLESPACE = "herd"
@@ -41,7 +42,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
     key = ObjectKey(namespace, herddb.metadata.name)
     objects, taken = _for_clients(tablespace, world)
     credentials = read_credentials(herddb, world)
-    return TablespaceObserved(
+    seen = TablespaceObserved(
         herddb=herddb,
         zookeeper_address=log.zookeeper_address,
         ledgers_root=log.ledgers_root,
@@ -55,6 +56,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         taken=taken,
         credentials=credentials if isinstance(credentials, UserCredentials) else None,
     )
+    return see_restore(tablespace, seen, world)
 
 
 def _for_clients(tablespace: Tablespace, world: World) -> tuple[Objects, tuple[str, ...]]:

@@ -24,6 +24,7 @@ from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_pa
 from herdkeeper.plan.action import ChangeTablespaceRecord, CreateTablespace, Plan, Wait
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, next_replica
+from herdkeeper.plan.restore import before_creation, plan_restore, refuse_existing
 
 EXPECTED_REPLICAS = 1
 """Pinned: HerdDB then neither raises E, Wq and Aq behind the declared sizes nor adds nodes by itself."""
@@ -31,8 +32,8 @@ UNMADE_SECONDS = 5.0
 """How often it is looked whether the HerdDBCluster's key has made the Service, of which no event tells this one."""
 
 
-def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
-    """What to do now for a tablespace that shall live."""
+def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
+    """What to do now for a tablespace that shall live. `spark_image` is the Job's that fills one which is made from a checkpoint."""
     reference = tablespace.spec.herd_db_ref.name
     if seen.herddb is None or seen.zookeeper_address is None:
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {reference} is not there or has no nodes yet")
@@ -40,16 +41,10 @@ def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
         case Unknown(why):
             return Plan.waiting(Reason.UNREADABLE, why)
         case RecordAbsent():
-            return _create(tablespace, seen)
-        case VersionedRecord(record) if tablespace.status is not None and tablespace.status.uuid not in (None, record.uuid):
-            return Plan.waiting(
-                Reason.DATA_LOST,
-                f"HerdDB's tablespace {record.name} is another one now ({record.uuid}) than this resource made ({tablespace.status.uuid}): "
-                "delete this resource, and create a new one if the new tablespace shall be kept",
-                60,
-            )
-        case VersionedRecord():
-            return _for_clients(tablespace, seen, _adjust(tablespace, seen, seen.record))
+            return before_creation(tablespace, seen) or _create(tablespace, seen)
+        case VersionedRecord(record):
+            not_ours = _of_another(tablespace, record) or refuse_existing(tablespace, record)
+            return not_ours or _keep(tablespace, seen, seen.record, spark_image)
 
 
 def own_copy(seen: TablespaceObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
@@ -122,6 +117,35 @@ def _leaving(seen: TablespaceObserved) -> frozenset[str]:
     """The nodes that the database says may be left, and that it does not want back since."""
     status = seen.herddb.status if seen.herddb is not None else None
     return frozenset(status.leaving_nodes if status is not None else ()) - set(_staying(seen))
+
+
+def _of_another(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None:
+    """Why nothing is done when the tablespace is not the one that this resource made; None when it is, or none was made before."""
+    made = tablespace.status.uuid if tablespace.status is not None else None
+    if made in (None, record.uuid):
+        return None
+    return Plan.waiting(
+        Reason.DATA_LOST,
+        f"HerdDB's tablespace {record.name} is another one now ({record.uuid}) than this resource made ({made}): "
+        "delete this resource, and create a new one if the new tablespace shall be kept",
+        60,
+    )
+
+
+def _keep(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
+    if tablespace.is_restoring:
+        return _fill(tablespace, seen, found, spark_image)
+    return _for_clients(tablespace, seen, _adjust(tablespace, seen, found))
+
+
+def _fill(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
+    """Replicas as always, and the Job once the leader leads. Clients get their Secret once the content is verified."""
+    plan = _adjust(tablespace, seen, found)
+    if not _settled(own_copy(seen, found.record.leader, found.record.name)):
+        return plan
+    filling = plan_restore(tablespace, seen, spark_image)
+    soon = min(filter(None, (plan.look_again_seconds, filling.look_again_seconds)), default=None)
+    return replace(plan, actions=(*plan.actions, *filling.actions), wait=filling.wait or plan.wait, look_again_seconds=soon)
 
 
 def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -> Plan:

@@ -11,13 +11,13 @@ from herdkeeper.domain import names
 from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, SummaryError
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.objects import Json, job_ended, pod_trouble
+from herdkeeper.domain.observed.objects import Json, Objects, job_ended, pod_trouble
 from herdkeeper.domain.reason import Reason
 from herdkeeper.status.summary import Health, Summary
 
 
 @dataclass(frozen=True)
-class _Run:
+class Run:
     """A Job as it is now. `said` is the newest termination message of its driver."""
 
     phase: Literal["Pending", "Running", "Succeeded", "Failed"]
@@ -42,7 +42,7 @@ def _summarize(resource: Checkpoint | ReplicationAudit, seen: JobObserved, job: 
     """A run that ended before is remembered; of one that ended now the driver's words are read, which may not be a summary."""
     if resource.status is not None and resource.status.phase in ("Succeeded", "Failed"):
         return _kept(resource)
-    run = _observe(seen, job)
+    run = observe_run(seen.objects, job)
     if run.said is None or run.phase not in ("Succeeded", "Failed"):
         return _summary(run, {})
     try:
@@ -99,12 +99,13 @@ def _told_to_repair(summary: AuditSummary) -> bool:
     return bool(summary.copies_repaired or summary.not_repaired) or any(finding.repair for finding in summary.findings)
 
 
-def _observe(seen: JobObserved, job_name: str) -> _Run:
-    job = seen.objects.get("Job", job_name)
+def observe_run(objects: Objects, job_name: str) -> Run:
+    """The state of a Job among the objects of its owner."""
+    job = objects.get("Job", job_name)
     if job is None:
-        return _Run("Pending", "the job has not started yet", None, {"phase": "Pending"})
+        return Run("Pending", "the job has not started yet", None, {"phase": "Pending"})
     pods = sorted(
-        (pod for pod in seen.objects.of_kind("Pod") if _driver_of(pod, job_name)), key=lambda pod: str(pod["metadata"]["creationTimestamp"])
+        (pod for pod in objects.of_kind("Pod") if _driver_of(pod, job_name)), key=lambda pod: str(pod["metadata"]["creationTimestamp"])
     )
     terminated = [state for pod in pods if (state := _terminated(pod)) is not None]
     said = next((str(state["message"]) for state in reversed(terminated) if state.get("message")), None)
@@ -112,13 +113,13 @@ def _observe(seen: JobObserved, job_name: str) -> _Run:
     match job_ended(job):
         case "Complete":
             completed = job["status"].get("completionTime")
-            return _Run("Succeeded", "the job ended", said, {**fields, "phase": "Succeeded", "completedAt": completed})
+            return Run("Succeeded", "the job ended", said, {**fields, "phase": "Succeeded", "completedAt": completed})
         case "Failed":
-            return _Run("Failed", _failure(job, said), said, {**fields, "phase": "Failed", "completedAt": _failed_at(job)})
+            return Run("Failed", _failure(job, said), said, {**fields, "phase": "Failed", "completedAt": _failed_at(job)})
     if any(pod.get("status", {}).get("phase") in ("Running", "Succeeded") for pod in pods):
-        return _Run("Running", "the job runs", said, {**fields, "phase": "Running"})
+        return Run("Running", "the job runs", said, {**fields, "phase": "Running"})
     trouble = pod_trouble(pods[-1]) if pods else "no pod yet"
-    return _Run("Pending", f"the job's pod waits: {trouble}", said, {**fields, "phase": "Pending"})
+    return Run("Pending", f"the job's pod waits: {trouble}", said, {**fields, "phase": "Pending"})
 
 
 def _driver_of(pod: Json, job_name: str) -> bool:
@@ -142,7 +143,7 @@ def _failed_at(job: Json) -> str | None:
     return next((entry.get("lastTransitionTime") for entry in job["status"]["conditions"] if entry["type"] == "Failed"), None)
 
 
-def _summary(run: _Run, fields: dict[str, Any]) -> Summary:
+def _summary(run: Run, fields: dict[str, Any]) -> Summary:
     message = str(fields.pop("message", "") or run.message)
     everything = {**run.fields, **fields}
     match run.phase:

@@ -12,7 +12,9 @@ from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.plan.restore import refuse_existing
 from herdkeeper.plan.tablespace import own_copy
+from herdkeeper.status.restore import restore_fields, restore_health
 from herdkeeper.status.summary import Health, Summary
 
 
@@ -24,8 +26,11 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
     if not isinstance(seen.record, VersionedRecord):
         if isinstance(seen.record, Unknown):
             return Summary(Health("Unknown", Reason.UNREADABLE, seen.record.why), fields)
-        return Summary(Health("False", Reason.CREATING, "the tablespace does not exist yet"), fields)
+        missing = Health("False", Reason.CREATING, "the tablespace does not exist yet")
+        return Summary(missing, {**fields, "restore": restore_fields(tablespace, seen)})
     record = seen.record.record
+    if refuse_existing(tablespace, record) is not None:
+        return Summary(Health("False", Reason.INVALID_SPEC, "another tablespace has its name"), fields)
     copies = [_copy(seen, node, record.name) for node in sorted(record.replicas)]
     settled = [copy for copy in copies if copy["ready"]]
     fields |= {
@@ -34,8 +39,10 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
         "replicas": [{key: value for key, value in copy.items() if key not in ("ready", "trouble")} for copy in copies],
         "readyReplicas": len(settled),
         **_for_clients(tablespace, seen),
+        "restore": restore_fields(tablespace, seen),
     }
-    return Summary(_health(tablespace, record, copies, len(settled)), fields)
+    health = _health(tablespace, record, copies, len(settled))
+    return Summary(restore_health(tablespace, seen) or health, fields)
 
 
 def _for_clients(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, str]:

@@ -13,21 +13,23 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
+from herdkeeper.domain.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
 from herdkeeper.sql.connection import Connection, Transaction
 from herdkeeper.sql.errors import DuplicateKey
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.restore.ddl import quoted
 from herdkeeper_jobs.restore.errors import RestoreRefused
-from herdkeeper_jobs.restore.source import BOOKKEEPING_TABLE
 
-_TABLE = quoted(BOOKKEEPING_TABLE)
-_HEADER = "restore"
+_TABLE = quoted(RESTORE_TABLE)
 _INSERT = f"INSERT INTO {_TABLE} (`step`, `loaded`, `detail`) VALUES (?, ?, ?)"  # noqa: S608 - a name of our own
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Which restore this is: only the one that began it may go on. `chunk_rows` and `chunk_bytes` decide what a chunk is."""
+    """Which restore this is: only the one that began it may go on. `chunk_rows` and `chunk_bytes` decide what a chunk is.
+
+    `rows` (ROWS_KEY) is what the operator reads.
+    """
 
     manifest_hash: str
     manifest: str
@@ -45,7 +47,7 @@ class Header:
         try:
             return Header(**json.loads(text))
         except (TypeError, ValueError) as error:
-            raise InvariantViolated(f"{BOOKKEEPING_TABLE} has a header that is none: {text[:200]!r}") from error
+            raise InvariantViolated(f"{RESTORE_TABLE} has a header that is none: {text[:200]!r}") from error
 
 
 class Begin(Enum):
@@ -66,7 +68,7 @@ def find_begin(tables: set[str], header: Header | None, wished: Header, checkpoi
     Raises:
         RestoreRefused: the tablespace has what this restore did not make; names it.
     """
-    strange = tables - {BOOKKEEPING_TABLE} - (checkpoint_tables if header is not None else set())
+    strange = tables - {RESTORE_TABLE} - (checkpoint_tables if header is not None else set())
     if header is not None:
         if header.manifest_hash != wished.manifest_hash:
             raise RestoreRefused(f"another restore has begun in this tablespace, of {header.manifest}: restore into a new Tablespace")
@@ -75,7 +77,7 @@ def find_begin(tables: set[str], header: Header | None, wished: Header, checkpoi
         return Begin.BEGUN
     if not strange:
         return Begin.EMPTY
-    if BOOKKEEPING_TABLE in tables or strange != checkpoint_tables:
+    if RESTORE_TABLE in tables or strange != checkpoint_tables:
         raise RestoreRefused(_strange(strange))
     return Begin.FILLED
 
@@ -93,14 +95,14 @@ def user_tables(connection: Connection) -> set[str]:
 
 def read_header(connection: Connection) -> Header | None:
     """Which restore began; None for one that was cut off before it could say so. The table must be there."""
-    rows = connection.query(f"SELECT `detail` FROM {_TABLE} WHERE `step` = ?", [_HEADER])  # noqa: S608
+    rows = connection.query(f"SELECT `detail` FROM {_TABLE} WHERE `step` = ?", [HEADER_STEP])  # noqa: S608
     return Header.from_json(str(rows[0]["detail"])) if rows else None
 
 
 def begin(connection: Connection, header: Header) -> None:
     """Makes the table, if it is not there, and notes which restore this is."""
     connection.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE} (`step` string, `loaded` long, `detail` string, PRIMARY KEY (`step`))")
-    connection.execute(_INSERT, [_HEADER, 0, header.to_json()])
+    connection.execute(_INSERT, [HEADER_STEP, 0, header.to_json()])
 
 
 def end(connection: Connection) -> None:
@@ -119,4 +121,4 @@ def mark(where: Connection | Transaction, step: str, loaded: int) -> None:
 def marks(connection: Connection) -> Mapping[str, int]:
     """Each step that is done, with the rows that it loaded."""
     rows: list[dict[str, Any]] = connection.query(f"SELECT `step`, `loaded` FROM {_TABLE}")  # noqa: S608
-    return {str(row["step"]): int(row["loaded"]) for row in rows if row["step"] != _HEADER}
+    return {str(row["step"]): int(row["loaded"]) for row in rows if row["step"] != HEADER_STEP}

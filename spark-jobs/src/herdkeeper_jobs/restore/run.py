@@ -11,6 +11,7 @@ import structlog
 from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
+from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
 from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, Begin, Header
@@ -18,7 +19,7 @@ from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
 from herdkeeper_jobs.restore.load import load_groups
 from herdkeeper_jobs.restore.rows import parameters
 from herdkeeper_jobs.restore.session import Session, Target, open_session
-from herdkeeper_jobs.restore.source import BOOKKEEPING_TABLE, Source, SourceTable, levels
+from herdkeeper_jobs.restore.source import Source, SourceTable, levels
 from herdkeeper_jobs.restore.verify import Verified, check_files, verify_content, verify_schema
 
 _log = structlog.get_logger()
@@ -55,7 +56,7 @@ def run_restore(spark: SparkSession, source: Source, request: RestoreRequest) ->
 def _begin(connection: Connection, source: Source) -> tuple[Header, Begin]:
     """How far an earlier run came; the header is that run's, so that its chunks are this one's."""
     tables = bookkeeping.user_tables(connection)
-    found = bookkeeping.read_header(connection) if BOOKKEEPING_TABLE in tables else None
+    found = bookkeeping.read_header(connection) if RESTORE_TABLE in tables else None
     wished = Header(source.hash, str(source.path), source.rows, CHUNK_ROWS, CHUNK_BYTES)
     begin = bookkeeping.find_begin(tables, found, wished, {table.name for table in source.tables})
     if begin is Begin.EMPTY:

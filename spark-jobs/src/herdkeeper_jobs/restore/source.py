@@ -8,14 +8,12 @@ from pathlib import Path
 
 from xxhash import xxh3_128_hexdigest
 
+from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, decode_table
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Manifest, ManifestFile, ManifestIndex, ManifestTable, read_manifest
 from herdkeeper_jobs.restore.ddl import default_literal
 from herdkeeper_jobs.restore.errors import RestoreRefused
-
-BOOKKEEPING_TABLE = "herdkeeper_restore"
-"""The table in which a restore notes what it has done. It exists only while the restore runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +112,7 @@ def _table(manifest: Manifest, table: ManifestTable) -> SourceTable:
     definition = decode_table(bytes.fromhex(table.definition))
     if sum(file.rows for file in table.files) != table.rows:
         raise InvariantViolated(f"table {table.name!r}: the manifest says {table.rows} rows, and other numbers for its files")
-    if table.name == BOOKKEEPING_TABLE:
+    if table.name == RESTORE_TABLE:
         raise RestoreRefused(f"the checkpoint has a table {table.name!r}: a restore needs this name for itself")
     indexes = tuple(index for index in manifest.indexes if index.table == table.name)
     for reason in _inexpressible(definition, indexes):

@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from herdkeeper.api import HerdDBCluster, Tablespace
+from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.domain.observed.herddb import NodeView, UserCredentials
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.unknown import Unknown
+
+
+@dataclass(frozen=True)
+class RestoreProgress:
+    """Rows that are loaded for good, and rows of the checkpoint."""
+
+    loaded: int
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -19,7 +27,8 @@ class TablespaceObserved:
     `zookeeper_address` and `ledgers_root` are None while the database has none yet. `log_left`: whether the ledger list of the tablespace
     that the status names is still there. `system_leader` leads HerdDB's own tablespace `herd`. `leaderships` counts, per SQL node, the
     tablespaces that it leads. `objects` has its connection Secret and its leader's Service, `taken` names what others made under the names
-    of its objects (`Service flights-leader`), `credentials` are those of the database, None while they can't be read.
+    of its objects (`Service flights-leader`), `credentials` are those of the database, None while they can't be read. While it is made from
+    a checkpoint, `objects` has the Job too, `checkpoint` is the resource that it names, and `progress` what SQL says of the load.
     """
 
     herddb: HerdDBCluster | None
@@ -34,3 +43,5 @@ class TablespaceObserved:
     objects: Objects = field(default_factory=lambda: Objects({}))
     taken: tuple[str, ...] = ()
     credentials: UserCredentials | None = None
+    checkpoint: Checkpoint | None = None
+    progress: RestoreProgress | Unknown | None = None

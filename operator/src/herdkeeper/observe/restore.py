@@ -1,0 +1,59 @@
+"""Looks at a restore: the Checkpoint that it names, its Job, and how many rows SQL says are loaded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.domain import names
+from herdkeeper.domain.names import HERDDB_SQL_PORT, HerdDBNames, ObjectKey
+from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.domain.observed.tablespace import RestoreProgress, TablespaceObserved
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE, ROWS_KEY
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.observe.kubernetes import JOBS
+from herdkeeper.observe.world import World
+from herdkeeper.sql.connection import Address, Connection, Credentials
+from herdkeeper.sql.errors import SqlError
+
+ANSWER_SECONDS = 2.0
+"""Progress is for people: a leader that has something else to do is asked again later."""
+_ROWS = f"SELECT `step`, `loaded`, `detail` FROM `{RESTORE_TABLE}` WHERE `step` = ?"  # noqa: S608 - a name of our own
+_LOADED = f"SELECT SUM(`loaded`) AS `total` FROM `{RESTORE_TABLE}`"  # noqa: S608
+
+
+def see_restore(tablespace: Tablespace, seen: TablespaceObserved, world: World) -> TablespaceObserved:
+    """What was seen of a tablespace, and of its restore besides."""
+    if not tablespace.is_restoring:
+        return seen
+    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    reference = tablespace.spec.bootstrap.checkpoint if tablespace.spec.bootstrap is not None else None
+    checkpoint = world.kubernetes.readable(Checkpoint, ObjectKey(key.namespace, reference.name)) if reference is not None else None
+    objects = Objects({**seen.objects.items, **world.kubernetes.owned(tablespace.KIND, key, JOBS).items})
+    progress = _progress(seen) if objects.get("Job", names.restore_names(key).job) is not None else None
+    return replace(seen, objects=objects, checkpoint=checkpoint, progress=progress)
+
+
+def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
+    """By SQL on the leader: what is committed, whichever driver loaded it."""
+    if not isinstance(seen.record, VersionedRecord) or seen.herddb is None or seen.credentials is None:
+        return Unknown("the tablespace has no leader that could be asked")
+    record = seen.record.record
+    named = HerdDBNames(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
+    address = Address(f"{record.leader}.{named.nodes_service}.{seen.herddb.metadata.namespace}.svc", HERDDB_SQL_PORT)
+    login = Credentials(seen.credentials.username, seen.credentials.password)
+    try:
+        with Connection.connect(address, login, record.name, timeout_seconds=ANSWER_SECONDS) as connection:
+            headers = connection.query(_ROWS, [HEADER_STEP])
+            totals = connection.query(_LOADED)
+        return progress_of(headers[0]["detail"], totals[0]["total"]) if headers else Unknown("it has not begun to load")
+    except (SqlError, ValueError, TypeError, KeyError) as error:
+        return Unknown(str(error))
+
+
+def progress_of(detail: Any, loaded: Any) -> RestoreProgress:
+    """From the header's detail and the sum of what the steps loaded. Raises ValueError, TypeError or KeyError for something else."""
+    return RestoreProgress(int(loaded or 0), int(json.loads(detail)[ROWS_KEY]))

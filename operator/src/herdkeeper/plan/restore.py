@@ -1,0 +1,89 @@
+"""How a new tablespace is filled from a checkpoint: found first, then the tablespace is created, then a Job fills and verifies it.
+
+Never over a tablespace that exists: the status says that a restore is due before the tablespace is created, so one that is there without
+that note is somebody else's. A Job that failed is made again once a person has deleted it, and goes on where the last one stopped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.api import Tablespace
+from herdkeeper.build.spark_job import RestoreSource, build_restore
+from herdkeeper.domain import names
+from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.domain.observed.tablespace import TablespaceObserved
+from herdkeeper.domain.reason import Reason
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.plan.action import Plan, Wait
+from herdkeeper.plan.intent import settle
+
+PROGRESS_SECONDS = 10.0
+"""How often it is looked how many rows are loaded, of which no event tells."""
+
+
+@dataclass(frozen=True)
+class RestoreFiles:
+    """Where the checkpoint is: a volume claim, and the manifest's path there."""
+
+    claim: str
+    manifest: str
+
+
+def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles | Wait:
+    """The checkpoint's files, or why they are not known. Those of a restore that has begun are remembered: its Checkpoint may be gone."""
+    bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
+    if bootstrap is None:
+        raise ValueError("spec.bootstrap is absent: there is nothing to restore")
+    if begun is not None and begun.claim_name and begun.manifest:
+        return RestoreFiles(begun.claim_name, begun.manifest)
+    if bootstrap.files is not None:
+        return RestoreFiles(bootstrap.files.persistent_volume_claim.claim_name, bootstrap.files.manifest)
+    field = f"spec.bootstrap.checkpoint.name is {bootstrap.checkpoint.name if bootstrap.checkpoint else 'absent'}"
+    checkpoint = seen.checkpoint
+    if checkpoint is None:
+        return Wait(Reason.WAITING_FOR_CHECKPOINT, f"{field}: there is no such Checkpoint yet; create it")
+    status = checkpoint.status
+    if status is not None and status.phase == "Failed":
+        return Wait(Reason.INVALID_SPEC, f"{field}: that Checkpoint failed; delete this Tablespace and create one from another Checkpoint")
+    if status is None or status.phase != "Succeeded" or not status.manifest:
+        return Wait(Reason.WAITING_FOR_CHECKPOINT, f"{field}: that Checkpoint has not succeeded yet")
+    return RestoreFiles(checkpoint.spec.destination.persistent_volume_claim.claim_name, status.manifest)
+
+
+def before_creation(tablespace: Tablespace, seen: TablespaceObserved) -> Plan | None:
+    """What must be there before the tablespace is created; None when all is."""
+    if not tablespace.is_restoring:
+        return None
+    files = files_of(tablespace, seen)
+    if isinstance(files, Wait):
+        return Plan((), files, 5.0)
+    return None if tablespace.restore is not None else Plan(look_again_seconds=0.2)  # the status comes first, see above
+
+
+def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None:
+    """Why nothing is restored into the tablespace that is there; None when it was made for this resource."""
+    if tablespace.spec.bootstrap is None or tablespace.restore is not None:
+        return None
+    message = (
+        f"spec.bootstrap is set, and HerdDB has a tablespace {record.name} already ({record.uuid}): a restore never goes over one. Create "
+        "another Tablespace with a spec.tablespaceName that is free, or, to keep that one as it is, one without spec.bootstrap"
+    )
+    return Plan.waiting(Reason.INVALID_SPEC, message, 60)
+
+
+def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
+    """Make the Job, unless it is there. Asked for once the tablespace's leader leads."""
+    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    if seen.objects.get("Job", names.restore_names(key).job) is not None:
+        return Plan(look_again_seconds=PROGRESS_SECONDS)
+    files = files_of(tablespace, seen)
+    if isinstance(files, Wait):
+        return Plan((), files, 5.0)
+    if seen.herddb is None or seen.zookeeper_address is None:
+        raise ValueError("a record was read, so its database and its ensemble are known")
+    database = ObjectKey(key.namespace, seen.herddb.metadata.name)
+    reference = seen.herddb.spec.credentials_secret_ref
+    secret = reference.name if reference else HerdDBNames(database).generated_secret
+    source = RestoreSource(seen.zookeeper_address, names.herd_root(database), files.claim, files.manifest, secret)
+    return Plan(settle(build_restore(tablespace, source, spark_image), seen.objects), look_again_seconds=PROGRESS_SECONDS)

@@ -1,0 +1,111 @@
+"""What became of a restore: the Job's state, its driver's last words, and how far the load is."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from herdkeeper.api import Tablespace
+from herdkeeper.domain import names
+from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary, SummaryError
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.tablespace import RestoreProgress, TablespaceObserved
+from herdkeeper.domain.observed.tablespace_record import RecordAbsent
+from herdkeeper.domain.reason import Reason
+from herdkeeper.plan.restore import RestoreFiles, files_of
+from herdkeeper.status.job import Run, observe_run
+from herdkeeper.status.summary import Health
+
+
+def restore_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
+    """status.restore; None for a tablespace that is not made from a checkpoint, or for which nothing was begun.
+
+    It is there before the tablespace is, see plan/restore.py.
+    """
+    before = tablespace.restore
+    if tablespace.spec.bootstrap is None or (before is None and not _is_due(tablespace, seen)):
+        return None
+    if not tablespace.is_restoring and before is not None:
+        return before.model_dump(mode="json", by_alias=True, exclude_none=True)
+    run, said = _run(tablespace, seen)
+    fields = {"phase": run.phase, **run.fields, **_source(tablespace, seen), **_rows(seen)}
+    if before is not None and "rowsLoaded" not in fields and run.phase == "Running":
+        fields |= {"rowsLoaded": before.rows_loaded, "rows": before.rows}
+    if run.phase == "Succeeded" and said is not None:
+        known = said.ledger_id is not None and said.entry_id is not None
+        fields |= {
+            "lsn": {"ledgerId": said.ledger_id, "entryId": said.entry_id} if known else None,
+            "rows": said.rows,
+            "rowsLoaded": None,
+            "verified": said.verified or None,
+            "durationSeconds": round(said.duration_seconds, 1),
+        }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def restore_health(tablespace: Tablespace, seen: TablespaceObserved) -> Health | None:
+    """Why a tablespace is not Ready for its restore; None when that is over, or none is declared."""
+    if not tablespace.is_restoring:
+        return None
+    run, said = _run(tablespace, seen)
+    match run.phase:
+        case "Pending":
+            return Health("False", Reason.RESTORING, f"the restore has not begun: {run.message}")
+        case "Running":
+            return Health("False", Reason.RESTORING, _sentence(seen))
+        case "Failed":
+            return Health("False", Reason.RESTORE_FAILED, f"{_failure(run, said)}; {_advice(tablespace, run, said)}")
+        case "Succeeded":
+            return None
+        case _:
+            assert_never(run.phase)
+
+
+def _sentence(seen: TablespaceObserved) -> str:
+    match seen.progress:
+        case RestoreProgress(loaded, rows) if loaded >= rows:
+            return f"all {rows} rows are loaded and are compared with the checkpoint"
+        case RestoreProgress(loaded, rows):
+            return f"{loaded} of {rows} rows are loaded"
+        case _:
+            return "rows are loaded from the checkpoint"
+
+
+def _failure(run: Run, said: RestoreSummary | None) -> str:
+    return f"the restore failed: {said.message}" if said is not None else f"the restore failed: {run.message}"
+
+
+def _advice(tablespace: Tablespace, run: Run, said: RestoreSummary | None) -> str:
+    """What a person can do."""
+    job = _job(tablespace)
+    if run.said is not None and said is not None and said.outcome in (JobOutcome.CONFIGURATION_REFUSED, JobOutcome.INVARIANT_VIOLATED):
+        return "delete this Tablespace with deletionPolicy Delete, which drops what was loaded, and create it again once that is mended"
+    return f"once that is mended, delete the Job {job}: the next one goes on where it stopped"
+
+
+def _run(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Run, RestoreSummary | None]:
+    run = observe_run(seen.objects, _job(tablespace))
+    if run.said is None:
+        return run, None
+    try:
+        return run, RestoreSummary.from_json(run.said)
+    except SummaryError:
+        return run, None
+
+
+def _is_due(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
+    """Whether the tablespace is created next: not while there is another one, nor while the checkpoint is not known."""
+    return isinstance(seen.record, RecordAbsent) and isinstance(files_of(tablespace, seen), RestoreFiles)
+
+
+def _source(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, str]:
+    files = files_of(tablespace, seen)
+    return {"claimName": files.claim, "manifest": files.manifest} if isinstance(files, RestoreFiles) else {}
+
+
+def _rows(seen: TablespaceObserved) -> dict[str, int]:
+    progress = seen.progress
+    return {"rowsLoaded": progress.loaded, "rows": progress.rows} if isinstance(progress, RestoreProgress) else {}
+
+
+def _job(tablespace: Tablespace) -> str:
+    return names.restore_names(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)).job
