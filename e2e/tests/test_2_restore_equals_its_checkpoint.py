@@ -1,0 +1,59 @@
+"""A tablespace made from a checkpoint has each of its rows, is Ready only then, and its own follower agrees."""
+
+from __future__ import annotations
+
+import json
+
+from conftest import START, TABLES, Stack, say
+
+from herdkeeper_e2e.cluster import REPOSITORY
+from herdkeeper_e2e.conditions import condition, not_ready_reason
+from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.waiting import Pending, wait_for
+
+NAME = "restored"
+
+
+def restored(kubectl: Kubectl) -> Object | Pending:
+    """The tablespace once it is Ready. Until then it has no connection Secret, or the phase of its restore is not Succeeded for a lie."""
+    item = kubectl.get("tablespace", NAME)
+    assert item is not None
+    phase = item.get("status", {}).get("restore", {}).get("phase")
+    if phase != "Succeeded":
+        assert kubectl.get("secret", f"{NAME}-connection") is None, f"clients could connect while the phase is {phase}"
+    ready = condition(item, "Ready")
+    assert ready is None or ready["reason"] not in ("RestoreFailed", "InvalidSpec"), ready
+    reason = not_ready_reason(item)
+    return Pending(f"tablespace {NAME}: {reason}") if reason else item
+
+
+def test_a_tablespace_made_from_a_checkpoint_has_each_of_its_rows(stack: Stack) -> None:
+    kubectl = stack.kubectl
+    kubectl.apply(REPOSITORY / "examples/checkpoint.yaml")
+    checkpoint = wait_until_succeeded(kubectl, "checkpoint", "flights-1", say)["status"]
+    kubectl.apply(REPOSITORY / "examples/restore.yaml")
+    status = wait_for("the restore", lambda: restored(kubectl), START, say)["status"]
+    restore = status["restore"]
+    say(f"{restore['rows']} rows in {restore['durationSeconds']} s: {restore['verified']}")
+
+    assert (restore["phase"], restore["rows"], restore["lsn"]) == ("Succeeded", checkpoint["rows"], checkpoint["lsn"])
+    assert restore["manifest"] == checkpoint["manifest"]
+    # no table was altered, so each digest is the one that the checkpoint's job compared with a follower
+    assert restore["verified"].endswith("compared with the checkpoint's by digest")
+
+    # row by row, by a program that knows nothing of digests
+    reader = ToolsPod(
+        kubectl, "restored-reader", Database.of(kubectl, "db", "bk", NAME), image="herdkeeper/spark:0.1.0", claim="checkpoints"
+    )
+    reader.start()
+    compared = json.loads(reader.run("compare", "--tables", TABLES))
+    kubectl.run("delete", "pod", reader.name)
+    rows = {table["name"]: table["rows"] for table in checkpoint["tables"]}
+    assert {name: (found["rows_in_sql"], found["rows_in_checkpoint"], found["differing"]) for name, found in compared.items()} == {
+        name: (rows[name], rows[name], []) for name in TABLES.split(",")
+    }
+
+    kubectl.run("patch", "tablespace", NAME, "--type", "merge", "-p", '{"spec":{"deletionPolicy":"Delete"}}')
+    kubectl.run("delete", "tablespace", NAME, "--timeout=120s", timeout_seconds=130)
