@@ -275,6 +275,22 @@ def nodes(stage: Stage) -> int:
     return int(stage.found("StatefulSet", "db-herddb")["spec"]["replicas"])
 
 
+def test_a_copy_more_goes_to_a_zone_that_has_none(stage: Stage) -> None:
+    machines = {zone: f"{stage.namespace}-{zone}" for zone in ("a", "b")}
+    for zone, machine in machines.items():
+        stage.add_node(machine, {names.ZONE_LABEL: zone})
+    stage.patch(HERDDB, "db", {"spec": {"replicas": 3}})
+    stage.settle(HERDDB, "db")
+    for number, zone in enumerate(("a", "a", "b")):
+        if stage.live("Pod", f"db-herddb-{number}"):
+            stage.of("Pod").delete(name=f"db-herddb-{number}", namespace=stage.namespace, body={"gracePeriodSeconds": 0})
+        stage.serve("db-herddb", number, node=machines[zone])
+    stage.ensemble.put(record_path(stage), encode_tablespace(TablespaceRecord("a-uuid", "flights", NODES[0], (NODES[0],), 1, 10_000)))
+    holds(stage, "leader", None, None)
+    stage.reconcile(TABLESPACE, "flights")
+    assert replicas(stage) == (NODES[0], "db-herddb-2")
+
+
 def test_a_sql_node_leaves_after_its_leadership_and_its_copy_and_comes_back(stage: Stage) -> None:
     last, record_of_last = "db-herddb-2", f"{named(stage).herd_root}/nodes/db-herddb-2"
     stage.patch(HERDDB, "db", {"spec": {"replicas": 3}})

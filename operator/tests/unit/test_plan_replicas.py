@@ -8,6 +8,7 @@ from itertools import product
 import pytest
 
 from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
@@ -132,6 +133,36 @@ def test_it_waits_and_says_why(situation, seen, reason, words):
     assert isinstance(step, Wait), situation
     assert step.reason is reason
     assert words in step.message
+
+
+PLACES = {
+    "n0": Place("m0", "a"),
+    "n1": Place("m1", "a"),
+    "n2": Place("m2", "b"),
+    "n3": Place("m2", "b"),
+    "n4": Place("m4"),
+    "n5": Place("m0"),
+}
+
+
+@pytest.mark.parametrize(
+    ("situation", "seen", "node"),
+    [
+        ("a zone without a copy", copies("n0", free=("n1", "n2"), n0=LEADER), "n2"),
+        ("in each zone one: the least busy", copies("n0", 3, free=("n1", "n3"), n0=LEADER, n2=FOLLOWER), "n1"),
+        ("the zone with fewer", copies("n0", 4, free=("n3", "n4"), n0=LEADER, n1=FOLLOWER, n2=FOLLOWER), "n4"),
+        ("what leaves does not count", copies("n0", leaving=("n2",), free=("n1", "n3"), n0=LEADER, n2=FOLLOWER), "n3"),
+        ("another machine where no zone is known", copies("n0", free=("n5", "n4"), n0=LEADER), "n4"),
+        ("nothing is known: the least busy", copies("n9", free=("n8", "n7"), n9=LEADER), "n8"),
+    ],
+)
+def test_a_new_copy_comes_to_where_none_is(situation, seen, node):
+    assert next_replica(replace(seen, places=PLACES)) == AddReplica(node), situation
+
+
+def test_of_copies_that_are_too_many_one_goes_that_shares_its_zone():
+    seen = replace(copies("n0", n0=LEADER, n1=FOLLOWER, n2=FOLLOWER), places=PLACES)
+    assert next_replica(seen) == RemoveReplica("n1", "2 copies are declared")
 
 
 def test_no_situation_takes_away_a_leader_or_leaves_fewer_good_copies_than_declared():

@@ -6,10 +6,11 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from situations import live, objects, quickstart, ready, with_status
+from situations import live, objects, quickstart, ready, with_spec, with_status
 
 from herdkeeper.build.tablespace import build_connection_secret, build_leader_service
 from herdkeeper.domain.observed.herddb import NodeTablespace, UserCredentials
+from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.reason import Reason
@@ -53,6 +54,43 @@ def test_it_is_led_by_the_node_that_leads_the_fewest():
     action = plan_tablespace(TABLESPACE, replace(NEW, leaderships={NODES[0]: 2, NODES[1]: 1})).actions[0]
     assert isinstance(action, CreateTablespace)
     assert action.leader == NODES[1]
+
+
+def test_of_nodes_that_lead_as_many_it_is_led_by_the_one_with_the_fewest_copies():
+    busy = replace(NEW, nodes={NODES[0]: (copy("follower"),), NODES[1]: ()})
+    action = plan_tablespace(TABLESPACE, busy).actions[0]
+    assert isinstance(action, CreateTablespace)
+    assert action.leader == NODES[1]
+
+
+def test_a_copy_more_goes_to_another_zone():
+    cluster = with_spec(ready(quickstart("HerdDBCluster")), replicas=3)
+    third = "db-herddb-2"
+    seen = replace(
+        SETTLED,
+        herddb=cluster,
+        record=VersionedRecord(replace(RECORD, replicas=NODES[:1]), 4),
+        nodes={NODES[0]: (copy("leader"),), NODES[1]: (), third: ()},
+        places={NODES[0]: Place("m0", "a"), NODES[1]: Place("m1", "a"), third: Place("m2", "b")},
+    )
+    action = plan_tablespace(TABLESPACE, seen).actions[0]
+    assert isinstance(action, ChangeTablespaceRecord)
+    assert action.record.replicas == (NODES[0], third)
+
+
+def test_a_node_that_leaves_gets_no_copy_and_loses_its_own_only_once_the_database_says_so():
+    third = "db-herddb-2"
+    nodes = {NODES[0]: (copy("leader"),), NODES[1]: (), third: (copy("follower"),)}
+    seen = replace(SETTLED, record=VersionedRecord(replace(RECORD, replicas=(NODES[0], third)), 4), nodes=nodes)
+    assert plan_tablespace(TABLESPACE, seen).actions == ()
+    told = replace(seen, herddb=ready(quickstart("HerdDBCluster"), leaving_nodes=(third,)))
+    action = plan_tablespace(TABLESPACE, told).actions[0]
+    assert isinstance(action, ChangeTablespaceRecord)
+    assert action.record.replicas == (NODES[0], third, NODES[1])
+    wanted_again = replace(seen, herddb=with_spec(ready(quickstart("HerdDBCluster"), leaving_nodes=(third,)), replicas=3))
+    assert plan_tablespace(TABLESPACE, wanted_again).actions == ()
+    alone = replace(SETTLED, record=VersionedRecord(replace(RECORD, replicas=NODES[:1]), 4), nodes={**nodes, NODES[1]: Unknown("silence")})
+    assert plan_tablespace(TABLESPACE, alone).actions == (), "the only node that answers is none that stays"
 
 
 @pytest.mark.parametrize(

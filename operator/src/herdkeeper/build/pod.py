@@ -86,7 +86,7 @@ def spread(selector: Mapping[str, str]) -> Json:
     chosen = {"matchLabels": dict(selector)}
     return {
         "topologySpreadConstraints": [
-            {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": chosen}
+            {"maxSkew": 1, "topologyKey": names.ZONE_LABEL, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": chosen}
         ],
         "affinity": {
             "podAntiAffinity": {

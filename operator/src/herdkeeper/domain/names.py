@@ -100,6 +100,8 @@ JDBC_TIMEOUTS = "client.network.timeout=10000&client.timeout=30000&client.operat
 """Milliseconds. HerdDB's defaults let a client hang: no network timeout at all, five minutes for a reply, a second between retries
 (HerdDB 0.29)."""
 
+ZONE_LABEL = "topology.kubernetes.io/zone"
+"""On each Kubernetes node, by the provider: the zone that it stands in."""
 POD_NAME_LABEL = "statefulset.kubernetes.io/pod-name"
 """On each pod of a StatefulSet, by Kubernetes: its own name."""
 

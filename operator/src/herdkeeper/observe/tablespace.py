@@ -9,8 +9,10 @@ from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey, TablespaceNames
+from herdkeeper.domain.observed.bookkeeper import Node
 from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.observed.objects import Objects, is_made_for
+from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.unknown import Unknown
@@ -42,6 +44,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
     key = ObjectKey(namespace, herddb.metadata.name)
     objects, taken = _for_clients(tablespace, world)
     credentials = read_credentials(herddb, world)
+    pods = world.kubernetes.owned(herddb.KIND, key, PODS)
     seen = TablespaceObserved(
         herddb=herddb,
         zookeeper_address=log.zookeeper_address,
@@ -50,13 +53,30 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         log_left=metadata.log_left,
         system_leader=metadata.leaders.get(SYSTEM_TABLESPACE),
         leaderships=Counter(metadata.leaders.values()),
-        nodes=read_nodes(herddb, world.kubernetes.owned(herddb.KIND, key, PODS), world),
+        nodes=read_nodes(herddb, pods, world),
         others=others,
         objects=objects,
         taken=taken,
         credentials=credentials if isinstance(credentials, UserCredentials) else None,
+        places=_places(pods, world) if _is_chosen(tablespace, herddb, metadata.record) else {},
     )
     return see_restore(tablespace, seen, world)
+
+
+def _is_chosen(tablespace: Tablespace, herddb: HerdDBCluster, record: VersionedRecord | RecordAbsent | Unknown) -> bool:
+    """Whether a node has to be chosen, for a copy more or less: else nobody asks where they run."""
+    if not isinstance(record, VersionedRecord):
+        return False
+    replicas, leaving = record.record.replicas, herddb.status.leaving_nodes if herddb.status is not None else ()
+    return len(replicas) != tablespace.spec.replicas or any(node in leaving for node in replicas)
+
+
+def _places(pods: Objects, world: World) -> dict[str, Place]:
+    """By pod."""
+    machines = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods.of_kind("Pod")}
+    found = {machine: world.kubernetes.node(machine) for machine in sorted({machine for machine in machines.values() if machine})}
+    zones = {machine: node.labels.get(names.ZONE_LABEL) for machine, node in found.items() if isinstance(node, Node)}
+    return {pod: Place(machine, zones.get(machine)) for pod, machine in machines.items()}
 
 
 def _for_clients(tablespace: Tablespace, world: World) -> tuple[Objects, tuple[str, ...]]:

@@ -7,9 +7,10 @@ taken away only when the others are as many as declared, settled, and as good as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
@@ -22,7 +23,8 @@ class Copies:
     """One tablespace. `wanted`: how many copies are declared; `leaving`: nodes that shall hold none any more; `preferred`: the one that
     shall keep its copy.
 
-    `copies` is what the nodes of the list say of it (None: nothing), `free` the answering nodes that stay and have none, best first.
+    `copies` is what the nodes of the list say of it (None: nothing), `free` the answering nodes that stay and have none, the least busy
+    first. `places` tells where nodes run.
     """
 
     record: TablespaceRecord
@@ -31,6 +33,7 @@ class Copies:
     copies: Mapping[str, NodeTablespace | Unknown | None]
     free: Sequence[str]
     preferred: str | None = None
+    places: Mapping[str, Place] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,16 +80,16 @@ def _add(seen: Copies, kept: Sequence[str]) -> AddReplica | Wait:
         return Wait(Reason.WAITING_FOR_FOLLOWER, f"the next replica is added once the copies on {', '.join(unsettled)} are settled")
     if not seen.free:
         return Wait(Reason.WAITING_FOR_HERDDB, "no further SQL node answers that could hold a replica")
-    return AddReplica(seen.free[0])
+    return AddReplica(min(seen.free, key=lambda node: _crowd(seen, node, kept)))
 
 
 def _remove(seen: Copies, removable: Sequence[str], kept: Sequence[str], why: str) -> RemoveReplica | Wait:
-    """One that is no good first, then the highest number."""
+    """One that is no good first, then one that shares its zone or its machine with most others, then the highest number."""
     if not removable:
         return Wait(Reason.WAITING_FOR_OTHERS, f"{seen.record.leader} leaves: its leadership goes to another node first")
 
-    def order(node: str) -> tuple[bool, bool, int, str]:
-        return node != seen.preferred, why_not_as_good(seen, node) is not None, len(node), node
+    def order(node: str) -> tuple[bool, bool, tuple[int, int], int, str]:
+        return node != seen.preferred, why_not_as_good(seen, node) is not None, _crowd(seen, node, kept), len(node), node
 
     node = max(removable, key=order)
     weak = {other: trouble for other in kept if other != node and (trouble := why_not_as_good(seen, other))}
@@ -94,6 +97,13 @@ def _remove(seen: Copies, removable: Sequence[str], kept: Sequence[str], why: st
         shown = "; ".join(f"{other}: {trouble}" for other, trouble in sorted(weak.items()))
         return Wait(Reason.WAITING_FOR_FOLLOWER, f"the copy on {node} is taken away once the others are as good ({shown})")
     return RemoveReplica(node, why)
+
+
+def _crowd(seen: Copies, node: str, kept: Sequence[str]) -> tuple[int, int]:
+    """How many other copies are in its zone, and on its machine. Where no zones are known, machines alone decide."""
+    place, others = seen.places.get(node, Place()), [seen.places.get(other, Place()) for other in kept if other != node]
+    machines = sum(place.machine is not None and other.machine == place.machine for other in others)
+    return sum(place.zone is not None and other.zone == place.zone for other in others), machines
 
 
 def _settled(copy: NodeTablespace | Unknown | None) -> bool:

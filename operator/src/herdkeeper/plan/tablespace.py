@@ -106,6 +106,7 @@ def _copies(tablespace: Tablespace, seen: TablespaceObserved, record: Tablespace
         {node: own_copy(seen, node, record.name) for node in {record.leader, *record.replicas}},
         _by_work(seen, set(record.replicas)),
         tablespace.spec.preferred_leader,
+        seen.places,
     )
 
 
@@ -173,8 +174,8 @@ def _change(seen: TablespaceObserved, found: VersionedRecord, record: Tablespace
 
 
 def _by_work(seen: TablespaceObserved, without: set[str]) -> list[str]:
-    """The answering nodes that stay, from those that lead the fewest tablespaces; by name among equals, so that the choice is the same each
-    time."""
+    """The answering nodes that stay, from those that lead the fewest tablespaces, then hold the fewest copies; by name among equals, so
+    that the choice is the same each time."""
     staying = _staying(seen)
-    answering = [node for node, view in sorted(seen.nodes.items()) if not isinstance(view, Unknown) and node in staying]
-    return sorted((node for node in answering if node not in without), key=lambda node: seen.leaderships.get(node, 0))
+    held = {node: len(view) for node, view in sorted(seen.nodes.items()) if not isinstance(view, Unknown) and node in staying}
+    return sorted((node for node in held if node not in without), key=lambda node: (seen.leaderships.get(node, 0), held[node]))

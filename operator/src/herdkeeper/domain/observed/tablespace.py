@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.domain.observed.herddb import NodeView, UserCredentials
 from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.unknown import Unknown
 
@@ -29,6 +30,7 @@ class TablespaceObserved:
     tablespaces that it leads. `objects` has its connection Secret and its leader's Service, `taken` names what others made under the names
     of its objects (`Service flights-leader`), `credentials` are those of the database, None while they can't be read. While it is made from
     a checkpoint, `objects` has the Job too, `checkpoint` is the resource that it names, and `progress` what SQL says of the load.
+    `places` tells where SQL nodes run; it is only looked at while copies are added or taken away.
     """
 
     herddb: HerdDBCluster | None
@@ -45,3 +47,4 @@ class TablespaceObserved:
     credentials: UserCredentials | None = None
     checkpoint: Checkpoint | None = None
     progress: RestoreProgress | Unknown | None = None
+    places: Mapping[str, Place] = field(default_factory=dict)
