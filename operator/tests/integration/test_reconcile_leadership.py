@@ -10,8 +10,11 @@ from stage import MERGE_PATCH, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.execute.metadata import forget_node
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, heartbeat_path, tablespace_path
+from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.signs_of_life import SignsOfLife
+from herdkeeper.plan.action import ForgetNode
 from herdkeeper.reconcile import Outcome
 
 HERDDB, TABLESPACE = "HerdDBCluster", "Tablespace"
@@ -273,6 +276,17 @@ def replicas(stage: Stage) -> tuple[str, ...]:
 
 def nodes(stage: Stage) -> int:
     return int(stage.found("StatefulSet", "db-herddb")["spec"]["replicas"])
+
+
+def test_a_node_that_a_tablespace_names_by_now_is_not_forgotten(stage: Stage) -> None:
+    root = named(stage).herd_root
+    for node in (NODES[1], "db-herddb-7"):
+        stage.ensemble.put(f"{root}/nodes/{node}")
+        stage.ensemble.put(f"{root}/replicas/a-uuid/{node}")
+    with pytest.raises(EnsembleError, match=f"the tablespace flights names {NODES[1]}"):
+        forget_node(stage.ensemble, ForgetNode(ZOOKEEPER_ADDRESS, root, NODES[1]))
+    forget_node(stage.ensemble, ForgetNode(ZOOKEEPER_ADDRESS, root, "db-herddb-7"))
+    assert stage.ensemble.children(f"{root}/nodes") == stage.ensemble.children(f"{root}/replicas/a-uuid") == (NODES[1],)
 
 
 def test_a_copy_more_goes_to_a_zone_that_has_none(stage: Stage) -> None:

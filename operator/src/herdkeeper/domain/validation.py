@@ -31,8 +31,8 @@ from herdkeeper.api.resource import ObjectMeta
 from herdkeeper.api.schedule import FIVE_FIELDS, MOST_NAME_CHARACTERS, Schedule
 from herdkeeper.domain import names, owned_config
 from herdkeeper.domain.ensemble import SAFE_SIZE
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.owned_config import OwnedKeys
+from herdkeeper.domain.sql_nodes import told_nodes
 from herdkeeper.domain.timetable import Timetable, TimetableError
 
 MIB = 1024 * 1024
@@ -315,18 +315,14 @@ def _older(one: ObjectMeta, other: ObjectMeta) -> bool:
     return (one.creation_timestamp, one.name, one.uid) < (other.creation_timestamp, other.name, other.uid)
 
 
-def _nodes(herddb: HerdDBCluster) -> int:
-    """Those that leave included: it is the HerdDBCluster that waits then, and a tablespace that serves is not refused."""
-    return max(herddb.spec.replicas, (herddb.status.nodes or 0) if herddb.status is not None else 0)
-
-
 def _replicas_beyond_nodes(tablespace: Tablespace, herddb: HerdDBCluster | None) -> Iterator[Refusal]:
-    if herddb is not None and tablespace.spec.replicas > _nodes(herddb):
+    """Nodes that leave count: it is the HerdDBCluster that waits then, and a tablespace that serves is not refused."""
+    if herddb is not None and tablespace.spec.replicas > (nodes := len(told_nodes(herddb))):
         yield Refusal(
             "spec.replicas",
             str(tablespace.spec.replicas),
-            f"the HerdDBCluster {herddb.metadata.name} has {_nodes(herddb)} SQL nodes and a node holds one copy",
-            f"lower it to at most {_nodes(herddb)}, or raise spec.replicas of {herddb.metadata.name}",
+            f"the HerdDBCluster {herddb.metadata.name} has {nodes} SQL nodes and a node holds one copy",
+            f"lower it to at most {nodes}, or raise spec.replicas of {herddb.metadata.name}",
         )
 
 
@@ -336,7 +332,7 @@ def _preferred_leader_refusals(tablespace: Tablespace, herddb: HerdDBCluster | N
         yield Refusal("spec.failback", failback, "no leader is preferred", "set spec.preferredLeader, or failback: Never")
     if preferred is None or herddb is None:
         return
-    nodes = [HerdDBNames(ObjectKey(herddb.metadata.namespace, herddb.metadata.name)).pod(number) for number in range(_nodes(herddb))]
+    nodes = told_nodes(herddb)
     if preferred not in nodes:
         yield Refusal(
             "spec.preferredLeader",

@@ -13,10 +13,11 @@ from herdkeeper.build.bookkeeper import BookieIdentity, build_stopped_bookie
 from herdkeeper.build.drain import DrainSource, build_move, build_record, build_retirement
 from herdkeeper.domain import names
 from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_ids, bookie_numbers, scaled_to_zero
-from herdkeeper.domain.names import BookKeeperNames, HerdDBNames, ObjectKey
+from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata
 from herdkeeper.domain.observed.objects import Json, Objects, annotation, job_ended
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.sql_nodes import told_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, Annotate, Apply, CloseLedger, Create, Delete, SetBookieMode, Wait
 from herdkeeper.plan.drain import (
@@ -86,7 +87,7 @@ def actions_of(  # noqa: C901, PLR0911 - one line a step
                 CloseLedger(database.metadata.name, str(share.writer), str(share.tablespace), share.ledger_id)
                 for share in shares
                 for database in _databases(seen)
-                if share.writer in _nodes(cluster, database)
+                if share.writer in told_nodes(database)
             )
         case Stop():
             return (
@@ -167,18 +168,12 @@ def _leaving(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: Led
         cookie=bookie_id in metadata.cookies,
         retirement=_job_state(objects, named.retire_job(number)),
         claims=tuple(Claim(claim["metadata"]["name"], claim["metadata"]["uid"]) for claim in claims),
-        askable=frozenset(node for database in seen.scan.databases for node in _nodes(cluster, database)),
+        askable=frozenset(node for database in seen.scan.databases for node in told_nodes(database)),
     )
 
 
 def _databases(seen: BookKeeperObserved) -> tuple[HerdDBCluster, ...]:
     return seen.scan.databases if isinstance(seen.scan, LedgerScan) else ()
-
-
-def _nodes(cluster: BookKeeperCluster, database: HerdDBCluster) -> tuple[str, ...]:
-    """The SQL nodes of a database of the same namespace."""
-    named = HerdDBNames(ObjectKey(cluster.metadata.namespace, database.metadata.name))
-    return tuple(named.pod(number) for number in range(database.spec.replicas))
 
 
 def _mode(bookie_id: str, metadata: LedgersMetadata) -> Mode:

@@ -69,7 +69,7 @@ def scale_down(cluster: HerdDBCluster, seen: HerdDBObserved) -> ScaleDown:
     later = _later(cluster, seen.records, going)
     if blocked := _blocked(cluster, seen, seen.records, going):
         return ScaleDown(max(running, needed), wait=blocked, later=later)
-    stopping = [node for node in going if (number_of(names_of(cluster), node) or 0) >= running]
+    stopping = [node for node in going if (number_of(names_of(cluster), node) or 0) >= running and seen.objects.get("Pod", node)]
     wait = Wait(Reason.POD_STOPPING, f"{' and '.join(stopping)} is stopping") if stopping else None
     step = ScaleDown(max(running if stopping else running - 1, needed), going, wait=wait, later=later)
     return _vacate(cluster, seen, seen.records, step) if needed > cluster.spec.replicas else step
