@@ -41,7 +41,7 @@ integration: ## the operator against a real kube-apiserver and etcd
 	@$(run) pytest operator/tests/integration -n auto --maxprocesses 4 --dist worksteal
 
 e2e: ## the scenarios, on the test cluster
-	@$(run) pytest e2e/tests -x -s --ignore=e2e/tests/unit --ignore=e2e/tests/storage
+	@$(run) pytest e2e/tests -x -s --durations=10 --ignore=e2e/tests/unit --ignore=e2e/tests/storage
 
 e2e-storage: ## the long scenarios: bookies and ZooKeeper members come and leave under load
 	@$(run) pytest e2e/tests/storage -x -s
