@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import herddb.core.TableSpaceManager;
 import herddb.server.Server;
+import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.NodeServer;
 import io.herdkeeper.node.http.AdminServer;
 import io.herdkeeper.node.http.HttpSettings;
@@ -29,14 +30,18 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http) {
 
     /** Starts a node under a root that others may share. */
     public static RunningNode start(String id, String root, Path tokenFile) throws Exception {
+        return start(Node.configuration(id, root, BookKeeperForTests.running().newFolder()), tokenFile);
+    }
+
+    /** Starts a node on a disk that may have been used before, e.g. {@code Node.configuration(id, root, folder)}. */
+    public static RunningNode start(ServerConfiguration configuration, Path tokenFile) throws Exception {
         PrometheusMetricsProvider metrics = new PrometheusMetricsProvider();
         PropertiesConfiguration settings = new PropertiesConfiguration();
         settings.setProperty("prometheusStatsHttpEnable", false);
         metrics.start(settings);
         HerdEvents events = new HerdEvents();
         events.listen();
-        Server server = NodeServer.create(
-                Node.configuration(id, root, BookKeeperForTests.running().newFolder()), metrics);
+        Server server = NodeServer.create(configuration, metrics);
         NodeStatus status = new NodeStatus(server, events);
         ActivatorWaker waker = new ActivatorWaker(server, status);
         AdminServer http = new AdminServer(new HttpSettings("127.0.0.1", 0, tokenFile), status, waker, metrics);
