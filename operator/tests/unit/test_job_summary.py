@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, JobOutcome, SummaryError, TableSummary
+from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, JobOutcome, RestoreSummary, SummaryError, TableSummary
 
 
 def finding(number: int) -> Finding:
@@ -36,6 +37,12 @@ def test_a_checkpoint_summary_reads_back_as_it_was_written() -> None:
         "run-1", JobOutcome.ALREADY_DONE, ledger_id=4, entry_id=99, rows=5, tables=(TableSummary("t", 5, 900, "ab"),)
     )
     assert CheckpointSummary.from_json(summary.to_json()) == summary
+
+
+def test_a_restore_summary_reads_back_as_it_was_written_with_its_message_cut() -> None:
+    summary = RestoreSummary("run-1", JobOutcome.RETRYABLE, "m" * 9000, "restored", "/m.json", 3, 9, rows=7, rows_loaded=5, tables=2)
+    read = RestoreSummary.from_json(summary.to_json())
+    assert read == replace(summary, message="m" * 500)
 
 
 def test_keys_are_camel_case_and_unknown_values_are_absent() -> None:

@@ -271,6 +271,13 @@ def test_a_transaction_commits_when_its_block_ends() -> None:
     ]
 
 
+def test_a_transaction_that_a_lost_connection_left_open_is_ended_from_another_one() -> None:
+    log: list[tuple[int, bytes]] = []
+    with node(scripted_transaction, log) as address, Connection.connect(address, CREDENTIALS, "demo", timeout_seconds=5) as connection:
+        connection.rollback(42)
+    assert log[1:] == [(24, struct.pack(">bq", 1, 42) + b"\x04demo")]
+
+
 def test_a_transaction_rolls_back_when_its_block_raises() -> None:
     log: list[tuple[int, bytes]] = []
     with (

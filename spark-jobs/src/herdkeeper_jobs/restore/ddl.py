@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from herdkeeper.formats.herddb_record import Stored
 from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition
+from herdkeeper.sql.frames import Value
 from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
 
 SQL_TYPES = {
@@ -19,7 +19,7 @@ SQL_TYPES = {
     ColumnType.FLOAT_ARRAY: "floata",
 }
 _ON_DELETE = {0: "", 1: " ON DELETE CASCADE", 2: " ON DELETE SET NULL"}
-_FILLERS: dict[ColumnType, Stored] = {
+_FILLERS: dict[ColumnType, Value] = {
     ColumnType.STRING: "",
     ColumnType.LONG: 0,
     ColumnType.INTEGER: 0,
@@ -27,7 +27,7 @@ _FILLERS: dict[ColumnType, Stored] = {
     ColumnType.TIMESTAMP: 0,
     ColumnType.DOUBLE: 0.0,
     ColumnType.BOOLEAN: False,
-    ColumnType.FLOAT_ARRAY: (),
+    ColumnType.FLOAT_ARRAY: [],
 }
 
 
@@ -65,7 +65,7 @@ def delete_by_key(table: TableDefinition) -> str:
     return f"DELETE FROM {quoted(table.name)} WHERE {quoted(table.primary_key[0])} = ?"  # noqa: S608 - as above
 
 
-def filler_row(table: TableDefinition, key: int) -> list[Stored]:
+def filler_row(table: TableDefinition, key: int) -> list[Value]:
     """A row with that auto-increment key, and what else NOT NULL asks for. Inserted and deleted, it leaves nothing but the next key."""
     row = (key if column.name in table.primary_key else None if column.nullable else _FILLERS[column.type] for column in table.columns)
     return list(row)

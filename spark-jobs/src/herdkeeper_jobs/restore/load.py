@@ -17,7 +17,7 @@ from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, mark
 from herdkeeper_jobs.restore.chunks import Chunk, RowGroup
 from herdkeeper_jobs.restore.ddl import insert
 from herdkeeper_jobs.restore.errors import RestoreRetryable
-from herdkeeper_jobs.restore.rows import parameters, rows_of
+from herdkeeper_jobs.restore.rows import rows_of
 from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target, open_session
 from herdkeeper_jobs.restore.source import SourceTable
 
@@ -59,11 +59,7 @@ def load_group(session: Session, group: RowGroup, folder: Path, statement: str, 
     if content.num_rows != group.rows:
         raise InvariantViolated(f"{group.path}: row group {group.number} has {content.num_rows} rows, it had {group.rows}")
     loader = ChunkLoader(session, statement)
-    return sum(
-        loader.load(chunk, [parameters(row) for row in rows_of(content.slice(chunk.first, chunk.rows))])
-        for chunk in group.chunks()
-        if chunk.step not in done
-    )
+    return sum(loader.load(chunk, rows_of(content.slice(chunk.first, chunk.rows))) for chunk in group.chunks() if chunk.step not in done)
 
 
 class ChunkLoader:

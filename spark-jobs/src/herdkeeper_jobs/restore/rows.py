@@ -1,52 +1,48 @@
-"""Rows as they come from Parquet or SQL, as values that the row format knows: timestamps are milliseconds since 1970 UTC."""
+"""Rows as they come from Parquet or SQL, one value per column in the table's order. Timestamps are milliseconds since 1970 UTC."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
-from herdkeeper.formats.herddb_record import Stored, encode_row
-from herdkeeper.formats.herddb_table import TableDefinition
+from herdkeeper.formats.herddb_record import RowEncoder
+from herdkeeper.formats.herddb_table import ColumnType, TableDefinition
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
 from herdkeeper.sql.frames import Value, timestamp_millis
 
 _BATCH = 5000
 
 
-def columns_of(table: pa.Table) -> list[list[Stored]]:
-    """The columns of Parquet rows, timestamps as integers: Python's datetime does not reach as far as HerdDB's."""
-    return [(column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column).to_pylist() for column in table.columns]
+def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    """Parquet rows, in their order, as parameters of an INSERT too: HerdDB takes an integer for a timestamp.
+
+    Python's datetime does not reach as far as HerdDB's.
+    """
+    columns = (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in table.columns)
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
 
-def rows_of(table: pa.Table) -> list[tuple[Stored, ...]]:
-    """Parquet rows, in their order."""
-    return list(zip(*columns_of(table), strict=True))
+def sql_rows(table: TableDefinition, rows: Iterable[Mapping[str, Value]]) -> Iterator[list[Any]]:
+    """The rows of a SELECT."""
+    names = [column.name for column in table.columns]
+    moments = [index for index, column in enumerate(table.columns) if column.type is ColumnType.TIMESTAMP]
+    for row in rows:
+        values: list[Any] = [row[name] for name in names]
+        for index in moments:
+            if values[index] is not None:
+                values[index] = timestamp_millis(values[index])
+        yield values
 
 
-def parameters(row: Sequence[Stored]) -> list[Value]:
-    """A row as the parameters of an INSERT. HerdDB takes an integer for a timestamp."""
-    return [list(value) if isinstance(value, tuple) else value for value in row]
-
-
-def stored(row: Mapping[str, Value]) -> dict[str, Stored]:
-    """A row of a SELECT."""
-    return {name: _stored(value) for name, value in row.items()}
-
-
-def _stored(value: Value) -> Stored:
-    if isinstance(value, datetime):
-        return timestamp_millis(value)
-    return tuple(value) if isinstance(value, list) else value
-
-
-def digest(table: TableDefinition, rows: Iterable[Mapping[str, Stored]]) -> RowDigest:
+def digest(table: TableDefinition, rows: Iterable[Sequence[Any]]) -> RowDigest:
     """The order-free digest of rows, as HerdDB would store them in a table of this definition that was never altered."""
+    encoder = RowEncoder(table)
     total = RowDigest()
     batch: list[tuple[bytes, bytes]] = []
     for row in rows:
-        batch.append(encode_row(table, row))
+        batch.append(encoder.encode(row))
         if len(batch) == _BATCH:
             total += digest_of_rows(batch)
             batch = []

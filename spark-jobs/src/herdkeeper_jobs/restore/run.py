@@ -17,7 +17,6 @@ from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, Begin, Header
 from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
 from herdkeeper_jobs.restore.load import load_groups
-from herdkeeper_jobs.restore.rows import parameters
 from herdkeeper_jobs.restore.session import Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable, levels
 from herdkeeper_jobs.restore.verify import Verified, check_files, verify_content, verify_schema
@@ -100,7 +99,7 @@ def _advance_key(connection: Connection, table: SourceTable, highest: int) -> No
     """
     remove = ddl.delete_by_key(table.definition)
     connection.execute(remove, [highest])  # of an attempt that was cut off
-    connection.execute(ddl.insert(table.definition), parameters(ddl.filler_row(table.definition, highest)))
+    connection.execute(ddl.insert(table.definition), ddl.filler_row(table.definition, highest))
     connection.execute(remove, [highest])
 
 

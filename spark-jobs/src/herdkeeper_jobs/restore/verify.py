@@ -25,7 +25,7 @@ from herdkeeper_jobs.checkpoint.manifest import ManifestFile
 from herdkeeper_jobs.restore.chunks import RowGroup
 from herdkeeper_jobs.restore.ddl import default_literal, quoted
 from herdkeeper_jobs.restore.errors import RestoreRetryable
-from herdkeeper_jobs.restore.rows import digest, rows_of, stored
+from herdkeeper_jobs.restore.rows import digest, rows_of, sql_rows
 from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable
 
@@ -159,10 +159,8 @@ def _file_digests(spark: SparkSession, source: Source, groups: Sequence[RowGroup
 
     def of_group(position: int) -> tuple[int, RowDigest]:
         group = groups[position]
-        table = definitions[group.table]
         content = pq.ParquetFile(folder / group.path).read_row_group(group.number)
-        names = content.schema.names
-        return group.table, digest(table, (dict(zip(names, row, strict=True)) for row in rows_of(content)))
+        return group.table, digest(definitions[group.table], rows_of(content))
 
     return _digests(spark, of_group, len(groups), len(definitions))
 
@@ -181,7 +179,7 @@ def digest_in_sql(session: Session, table: SourceTable) -> RowDigest:
     for _ in range(_ATTEMPTS):
         try:
             rows = session.connection().stream(f"SELECT * FROM {quoted(table.name)}")  # noqa: S608
-            return digest(table.definition, map(stored, rows))
+            return digest(table.definition, sql_rows(table.definition, rows))
         except LEADER_IS_ELSEWHERE as error:
             reason = str(error)
             session.close()

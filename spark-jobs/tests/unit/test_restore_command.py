@@ -1,0 +1,54 @@
+"""`herdkeeper-restore`: what it refuses before it starts Spark or connects anywhere, and how it says so."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
+
+from herdkeeper_jobs.restore import cli
+from herdkeeper_jobs.task_error import essence
+from herdkeeper_jobs.termination_message import VARIABLE
+
+
+def run(arguments: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[int, dict[str, object]]:
+    message = tmp_path / "said"
+    monkeypatch.setenv(VARIABLE, str(message))
+    given = {"--zookeeper": "nowhere:1", "--herd-root": "/h", "--tablespace": "t", "--run-id": "r", **arguments}
+    code = cli.main([part for pair in given.items() for part in pair])
+    return code, json.loads(message.read_text())
+
+
+@pytest.mark.parametrize(
+    ("password", "damage", "code", "words"),
+    [
+        ("", False, 2, "the variable HERDDB_PASSWORD is not set"),
+        ("secret", False, 2, "no such file; give <INSTANCEID>"),
+        ("secret", True, 42, "is no manifest"),
+    ],
+    ids=["no password", "no manifest", "a damaged manifest"],
+)
+def test_what_can_not_succeed_ends_with_its_code_and_a_sentence(
+    password: str, damage: bool, code: int, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HERDDB_USERNAME", "admin")
+    monkeypatch.setenv("HERDDB_PASSWORD", password)
+    path = write_checkpoint(tmp_path, {PARENT: PARENT_ROWS})
+    if damage:
+        path.write_text("{")
+    manifest = path if damage else path.with_name("another.json")
+    ended, said = run({"--manifest": str(manifest)}, monkeypatch, tmp_path)
+    assert ended == code
+    assert words in str(said["message"])
+    assert "secret" not in str(said)
+
+
+def test_of_an_error_in_a_task_the_line_that_names_it_is_told() -> None:
+    text = """An exception was thrown from the Python worker. Please see the stack trace below.
+Traceback (most recent call last):
+  File "load.py", line 92, in load
+herdkeeper_jobs.restore.errors.RestoreRetryable: no leader of the tablespace 'a' within 120 s
+"""
+    assert essence(text) == "herdkeeper_jobs.restore.errors.RestoreRetryable: no leader of the tablespace 'a' within 120 s"
