@@ -234,8 +234,12 @@ def test_clients_get_a_service_and_a_secret_that_is_kept_in_step(stage: Stage) -
     stage.settle(TABLESPACE, "flights")
     status = stage.found(TABLESPACE, "flights")["status"]
     assert (status["leaderService"], status["connectionSecret"], followed(stage)) == ("flights-leader", "flights-connection", NODES[0])
+    template = stage.found("StatefulSet", "db-herddb")["spec"]["template"]
     stage.patch("Secret", "db-herddb-credentials", {"stringData": {"password": "another"}})
     stage.settle(TABLESPACE, "flights")
+    stage.settle(HERDDB, "db")
+    assert base64.b64decode(stage.found("Secret", "db-herddb-credentials")["data"]["users"]) == b"herdkeeper,another,admin\n"
+    assert stage.found("StatefulSet", "db-herddb")["spec"]["template"] != template, "the nodes read it when they start"
     values = {key: base64.b64decode(value).decode() for key, value in stage.found("Secret", "flights-connection")["data"].items()}
     assert (values["password"], values["database"]) == ("another", "flights")
     assert (values["host"], values["port"]) == (f"flights-leader.{stage.namespace}.svc", "7000")

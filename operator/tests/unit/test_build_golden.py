@@ -67,7 +67,12 @@ def built() -> dict[str, tuple[Any, ...]]:
         ),
         "herddb": (
             build_herddb_secret(herddb, "quick-herddb-credentials", UserCredentials("admin", "given"), "a-token"),
-            *build_herddb(herddb, LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookies, RACKS)), "quick-herddb-credentials"),
+            *build_herddb(
+                herddb,
+                LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookies, RACKS)),
+                "quick-herddb-credentials",
+                UserCredentials("admin", "given"),
+            ),
         ),
         "tablespace": (
             build_leader_service(tablespace, "db-herddb-1"),

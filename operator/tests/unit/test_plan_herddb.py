@@ -9,7 +9,7 @@ import pytest
 from situations import bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec
 
 from herdkeeper.api.resource import SecretReference
-from herdkeeper.build.herddb import build_herddb, build_herddb_secret
+from herdkeeper.build.herddb import build_herddb, build_herddb_secret, token_data, users_data
 from herdkeeper.build.log_store import LogStore
 from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials
 from herdkeeper.domain.racks import placement_of
@@ -20,6 +20,7 @@ from herdkeeper.plan.herddb import plan_herddb
 
 CLUSTER = quickstart("HerdDBCluster")
 LOG = LogStore("zk-0:2181", "/demo/bk/ledgers", placement_of(quickstart("BookKeeperCluster"), {}))
+CREDENTIALS = UserCredentials("herdkeeper", "secret")
 PODS = ["db-herddb-0", "db-herddb-1"]
 SEEN = HerdDBObserved(
     objects=objects(),
@@ -33,10 +34,10 @@ SEEN = HerdDBObserved(
 )
 SETTLED = replace(
     SEEN,
-    objects=objects(live(build_herddb(CLUSTER, LOG, "db-herddb-credentials")), pods(PODS)),
+    objects=objects(live(build_herddb(CLUSTER, LOG, "db-herddb-credentials", CREDENTIALS)), pods(PODS)),
     root_parent=True,
     root=True,
-    credentials=UserCredentials("herdkeeper", "secret"),
+    credentials=CREDENTIALS,
 )
 
 
@@ -68,12 +69,16 @@ def test_a_password_that_exists_is_never_made_again():
 
 def test_a_secret_that_is_older_than_the_tokens_gets_one_and_keeps_it():
     old = {
-        ("Secret", "db-herddb-credentials"): {"kind": "Secret", "metadata": {"name": "db-herddb-credentials", "uid": "its-uid"}, "data": {}}
+        ("Secret", "db-herddb-credentials"): {
+            "kind": "Secret",
+            "metadata": {"name": "db-herddb-credentials", "uid": "its-uid"},
+            "data": users_data(CREDENTIALS),
+        }
     }
     older = replace(SETTLED, objects=objects(SETTLED.objects.items, old))
     added = AddToSecret("db-herddb-credentials", "its-uid", {"token": base64.b64encode(b"a-fresh-token").decode()})
     assert plan_herddb(CLUSTER, older).actions == (added,)
-    secret = old["Secret", "db-herddb-credentials"] | {"data": added.data}
+    secret = old["Secret", "db-herddb-credentials"] | {"data": {**users_data(CREDENTIALS), **added.data}}
     newer = replace(older, objects=objects(older.objects.items, {("Secret", "db-herddb-credentials"): secret}), fresh_token="another")
     assert plan_herddb(CLUSTER, newer).actions == ()
 
@@ -141,3 +146,32 @@ def test_serving_nodes_are_not_changed_while_the_bookies_are_not_ready():
     assert applied(held) == []
     assert held.wait is not None
     assert held.wait.reason is Reason.WAITING_FOR_OTHERS
+
+
+def secret_of(credentials: UserCredentials):
+    """The generated Secret, with what is made of these credentials."""
+    metadata = {"name": "db-herddb-credentials", "uid": "its-uid"}
+    return {("Secret", "db-herddb-credentials"): {"metadata": metadata, "data": {**users_data(credentials), **token_data("a-token")}}}
+
+
+def test_a_changed_password_reaches_the_users_file_before_it_rolls_the_nodes():
+    changed = replace(
+        SETTLED, objects=objects(SETTLED.objects.items, secret_of(CREDENTIALS)), credentials=UserCredentials("herdkeeper", "new")
+    )
+    secret, stateful_set = plan_herddb(CLUSTER, changed).actions
+    assert secret == AddToSecret("db-herddb-credentials", "its-uid", users_data(changed.credentials))
+    assert isinstance(stateful_set, Apply)
+    assert stateful_set.manifest["kind"] == "StatefulSet"
+    assert "new" not in str(stateful_set.manifest["spec"]["template"]["metadata"]["annotations"])
+
+
+def test_a_password_that_stays_rolls_nobody():
+    settled = replace(SETTLED, objects=objects(SETTLED.objects.items, secret_of(CREDENTIALS)))
+    assert plan_herddb(CLUSTER, settled).actions == ()
+
+
+def test_a_generated_password_rolls_nobody_once_it_can_be_read():
+    generated = UserCredentials("herdkeeper", SEEN.fresh_password)
+    made = plan_herddb(CLUSTER, replace(SEEN, root_parent=True)).actions[-1]
+    assert isinstance(made, Apply)
+    assert made.manifest["spec"] == build_herddb(CLUSTER, LOG, "db-herddb-credentials", generated)[-1]["spec"]

@@ -17,20 +17,24 @@ from herdkeeper.domain.validation import bytes_of
 COMPONENT = names.HERDDB_COMPONENT
 
 
-def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int | None = None) -> tuple[Json, ...]:
+def build_herddb(
+    cluster: HerdDBCluster, log: LogStore, secret: str, credentials: UserCredentials, nodes: int | None = None
+) -> tuple[Json, ...]:
     """All objects but the Secret, in the order in which they are applied. `secret` has the keys username, password, users, token.
 
-    `nodes`: how many nodes there shall be for now, when that is not what is declared.
+    `credentials` are what it holds: a node reads them when it starts, so others roll the nodes. `nodes`: how many nodes there shall be for
+    now, when that is not what is declared.
     """
     named = _names(cluster)
     files = {"server.properties": _server_properties(cluster, log)}
+    config = pod.config_hash({**files, names.USERS_KEY: _users_file(credentials)})
     ports = {"sql": names.HERDDB_SQL_PORT, "http": names.HERDDB_HTTP_PORT}
     return (
         pod.config_map(cluster, COMPONENT, named.config_map, files),
         pod.headless_service(cluster, COMPONENT, named.nodes_service, ports),
         pod.client_service(cluster, COMPONENT, named.client_service, {"sql": names.HERDDB_SQL_PORT}),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
-        _stateful_set(cluster if nodes is None else _with_nodes(cluster, nodes), pod.config_hash(files), secret, log.placement.config_map),
+        _stateful_set(cluster if nodes is None else _with_nodes(cluster, nodes), config, secret, log.placement.config_map),
     )
 
 
@@ -51,10 +55,19 @@ def build_herddb_secret(cluster: HerdDBCluster, name: str, credentials: UserCred
         "data": {
             names.USERNAME_KEY: _base64(username),
             names.PASSWORD_KEY: _base64(password),
-            names.USERS_KEY: _base64(f"{username},{password},admin\n"),
+            **users_data(credentials),
             **token_data(token),
         },
     }
+
+
+def _users_file(credentials: UserCredentials) -> str:
+    return f"{credentials.username},{credentials.password},admin\n"
+
+
+def users_data(credentials: UserCredentials) -> dict[str, str]:
+    """HerdDB's users file as the Secret's data."""
+    return {names.USERS_KEY: _base64(_users_file(credentials))}
 
 
 def token_data(token: str) -> dict[str, str]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import assert_never
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster
-from herdkeeper.build.herddb import build_herddb, build_herddb_secret, token_data
+from herdkeeper.build.herddb import build_herddb, build_herddb_secret, token_data, users_data
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain.conditions import is_ready_resource
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token
+from herdkeeper.domain.observed.objects import Json
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, Wait
@@ -49,8 +50,9 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
     if not seen.root_parent:
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
     secret, secret_actions = _secret(cluster, seen)
+    credentials = seen.credentials or _fresh(seen)
     actions += secret_actions
-    *others, stateful_set = build_herddb(cluster, log, secret, shrink.nodes)
+    *others, stateful_set = build_herddb(cluster, log, secret, credentials, shrink.nodes)
     actions += settle(others, seen.objects)
     pods = [named.pod(number) for number in range(shrink.nodes)]
     gate = Gate(_why_not_disturb(seen))
@@ -116,24 +118,35 @@ def _why_not_disturb(seen: HerdDBObserved) -> str | None:
 def _secret(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[str, tuple[Action, ...]]:
     """Name of the Secret that the pods mount, and what must be done for it.
 
-    A generated one is created once and then only read: applying it again would need its password. A token that it lacks, since it is
-    older than the tokens, is added to it; one that it has stays.
+    The password of a generated one is made once and then only read. What is made by it, the users file, follows when somebody changes
+    it; a token that the Secret lacks, since it is older than the tokens, is added; one that it has stays.
     """
     named = _names(cluster)
     if cluster.spec.credentials_secret_ref is None:
         name = named.generated_secret
         if seen.credentials is None:
-            fresh = UserCredentials(ADMINISTRATOR, seen.fresh_password)
-            return name, (Create(build_herddb_secret(cluster, name, fresh, seen.fresh_token)),)
+            return name, (Create(build_herddb_secret(cluster, name, _fresh(seen), seen.fresh_token)),)
         live = seen.objects.get("Secret", name)
-        if live is None or secret_token(seen.objects, name) is not None:
-            return name, ()
-        return name, (AddToSecret(name, live["metadata"]["uid"], token_data(seen.fresh_token)),)
+        lacking = _lacking(live, seen) if live is not None else {}
+        return name, (AddToSecret(name, live["metadata"]["uid"], lacking),) if live is not None and lacking else ()
     if not isinstance(seen.credentials, UserCredentials):
         raise ValueError("a named Secret must have been read before the nodes are planned")
     name = named.users_secret
     token = secret_token(seen.objects, name) or seen.fresh_token
     return name, settle((build_herddb_secret(cluster, name, seen.credentials, token),), seen.objects)
+
+
+def _lacking(secret: Json, seen: HerdDBObserved) -> dict[str, str]:
+    """What a generated Secret needs beside its username and password, and has not, or not as they are now."""
+    if not isinstance(seen.credentials, UserCredentials):
+        return {}
+    users = {key: value for key, value in users_data(seen.credentials).items() if (secret.get("data") or {}).get(key) != value}
+    token = token_data(seen.fresh_token) if secret_token(seen.objects, secret["metadata"]["name"]) is None else {}
+    return {**users, **token}
+
+
+def _fresh(seen: HerdDBObserved) -> UserCredentials:
+    return UserCredentials(ADMINISTRATOR, seen.fresh_password)
 
 
 def _names(cluster: HerdDBCluster) -> HerdDBNames:
