@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from situations import EXAMPLES, objects, quickstart, ready, with_spec, with_status
+from situations import EXAMPLES, objects, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api.checkpoint import Checkpoint
 from herdkeeper.api.tablespace import RestoreStatus
@@ -88,6 +88,11 @@ def test_the_status_says_that_a_restore_is_due_before_the_tablespace_is_made():
     noted = after(DECLARED, ABSENT)
     assert (noted.restore.phase, noted.restore.claim_name, noted.restore.manifest) == ("Pending", "checkpoints", MANIFEST)
     assert [type(action) for action in plan(noted, ABSENT).actions] == [CreateTablespace]
+
+
+@pytest.mark.parametrize("annotation", ["herdkeeper.io/paused", "herdkeeper.io/plan"])
+def test_nothing_is_noted_while_nothing_is_made_so_that_what_others_make_meanwhile_stays_theirs(annotation):
+    assert after(with_metadata(DECLARED, annotations={annotation: "true"}), ABSENT).restore is None
 
 
 def test_a_tablespace_that_exists_is_refused_not_adopted_and_not_touched():

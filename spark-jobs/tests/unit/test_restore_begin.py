@@ -6,8 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.restore.bookkeeping import Begin, Header, find_begin
 from herdkeeper_jobs.restore.errors import RestoreRefused
+from herdkeeper_jobs.restore.run import failed_comparison
 
 HEADER = Header("hash-1", "/checkpoints/m.json", 10, 1000, 5000)
 OURS = "herdkeeper_restore"
@@ -44,3 +46,11 @@ def test_a_tablespace_with_something_else_in_it_is_refused(situation: str, table
 
 def test_a_header_is_read_as_it_was_written() -> None:
     assert Header.from_json(HEADER.to_json()) == HEADER
+
+
+def test_tables_of_the_same_names_with_another_content_are_somebody_else_s() -> None:
+    difference = InvariantViolated("table 'a': the checkpoint has 3 rows, SQL returns 2")
+    assert failed_comparison(Begin.BEGUN, difference) is difference
+    refused = failed_comparison(Begin.FILLED, difference)
+    assert isinstance(refused, RestoreRefused)
+    assert "did not make: table 'a'" in str(refused)

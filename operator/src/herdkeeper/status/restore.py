@@ -93,7 +93,9 @@ def _run(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Run, Restore
 
 
 def _is_due(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
-    """Whether the tablespace is created next: not while there is another one, nor while the checkpoint is not known."""
+    """Whether the tablespace is created next: not while nothing is changed, there is another one, or the checkpoint is not known."""
+    if any(tablespace.metadata.annotations.get(name) == "true" for name in (names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION)):
+        return False
     return isinstance(seen.record, RecordAbsent) and isinstance(files_of(tablespace, seen), RestoreFiles)
 
 

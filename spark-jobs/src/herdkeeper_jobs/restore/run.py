@@ -13,9 +13,11 @@ from pyspark.sql import SparkSession
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, Begin, Header
 from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
+from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.load import load_groups
 from herdkeeper_jobs.restore.session import Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable, levels
@@ -46,10 +48,20 @@ def run_restore(spark: SparkSession, source: Source, request: RestoreRequest) ->
         header, begin = _begin(session.connection(), source)
         _log.info("tablespace found", begin=begin.name)
         loaded = 0 if begin is Begin.FILLED else _fill(spark, source, request.target, (session, header))
-        verified = _verify(spark, source, request.target, (session, header))
+        try:
+            verified = _verify(spark, source, request.target, (session, header))
+        except InvariantViolated as error:
+            raise failed_comparison(begin, error) from error
         if begin is not Begin.FILLED:
             bookkeeping.end(session.connection())
     return _summary(request, source, verified, (begin, loaded, time.monotonic() - started))
+
+
+def failed_comparison(begin: Begin, error: InvariantViolated) -> RestoreRefused | InvariantViolated:
+    """What a difference means: tables that this restore did not make are another's, and nobody shall be told to delete those."""
+    if begin is not Begin.FILLED:
+        return error
+    return RestoreRefused(f"the tablespace has tables that this restore did not make: {error}; restore into a new Tablespace")
 
 
 def _begin(connection: Connection, source: Source) -> tuple[Header, Begin]:

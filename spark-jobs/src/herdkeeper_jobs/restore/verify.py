@@ -89,7 +89,7 @@ def verify_content(spark: SparkSession, source: Source, groups: Sequence[RowGrou
         if files.rows != table.manifest.rows or files != sql:
             raise InvariantViolated(
                 f"table {table.name!r}: the checkpoint has {table.manifest.rows} rows (digest {files.hex}), SQL returns {sql.rows} "
-                f"(digest {sql.hex}): delete this Tablespace, and restore again"
+                f"(digest {sql.hex})"
             )
         if files.hex != table.manifest.digest:
             altered.append(table.name)
@@ -102,7 +102,7 @@ def verify_schema(connection: Connection, source: Source) -> None:
     expected, found = schema_facts(source), system_facts(connection.query, names)
     for fact in sorted(expected ^ found):
         where = "is missing" if fact in expected else "is not in the checkpoint"
-        raise InvariantViolated(f"{' '.join(fact)} {where}: delete this Tablespace, and restore again")
+        raise InvariantViolated(f"{' '.join(fact)} {where}")
 
 
 Fact = tuple[str, ...]
