@@ -175,6 +175,13 @@ def test_clients_get_their_secret_once_the_content_is_verified():
             "no leader; once that is mended, delete the Job restored-restore",
         ),
         (
+            "somebody's tables",
+            with_job("Failed", RestoreSummary("r", JobOutcome.CONFIGURATION_REFUSED, "the tablespace has tables (mine): drop them")),
+            "Failed",
+            Reason.RESTORE_FAILED,
+            "drop them; once that is mended, delete the Job restored-restore",
+        ),
+        (
             "another content",
             with_job("Failed", RestoreSummary("r", JobOutcome.INVARIANT_VIOLATED, "table 'a' differs")),
             "Failed",

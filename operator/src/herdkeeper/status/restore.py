@@ -53,7 +53,7 @@ def restore_health(tablespace: Tablespace, seen: TablespaceObserved) -> Health |
         case "Running":
             return Health("False", Reason.RESTORING, _sentence(seen))
         case "Failed":
-            return Health("False", Reason.RESTORE_FAILED, f"{_failure(run, said)}; {_advice(tablespace, run, said)}")
+            return Health("False", Reason.RESTORE_FAILED, f"{_failure(run, said)}; {_advice(tablespace, said)}")
         case "Succeeded":
             return None
         case _:
@@ -74,10 +74,10 @@ def _failure(run: Run, said: RestoreSummary | None) -> str:
     return f"the restore failed: {said.message}" if said is not None else f"the restore failed: {run.message}"
 
 
-def _advice(tablespace: Tablespace, run: Run, said: RestoreSummary | None) -> str:
-    """What a person can do."""
+def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
+    """What a person can do. Deleting is named only where nothing but this restore wrote."""
     job = _job(tablespace)
-    if run.said is not None and said is not None and said.outcome in (JobOutcome.CONFIGURATION_REFUSED, JobOutcome.INVARIANT_VIOLATED):
+    if said is not None and said.outcome is JobOutcome.INVARIANT_VIOLATED:
         return "delete this Tablespace with deletionPolicy Delete, which drops what was loaded, and create it again once that is mended"
     return f"once that is mended, delete the Job {job}: the next one goes on where it stopped"
 
