@@ -17,7 +17,7 @@ NAME = "restored"
 
 
 def restored(kubectl: Kubectl) -> Object | Pending:
-    """The tablespace once it is Ready. Until then it has no connection Secret, or the phase of its restore is not Succeeded for a lie."""
+    """The tablespace once it is Ready. Until its content is verified, clients get no Secret to connect with."""
     item = kubectl.get("tablespace", NAME)
     assert item is not None
     phase = item.get("status", {}).get("restore", {}).get("phase")
@@ -27,6 +27,12 @@ def restored(kubectl: Kubectl) -> Object | Pending:
     assert ready is None or ready["reason"] not in ("RestoreFailed", "InvalidSpec"), ready
     reason = not_ready_reason(item)
     return Pending(f"tablespace {NAME}: {reason}") if reason else item
+
+
+def drops_its_data(kubectl: Kubectl) -> bool | Pending:
+    """Whether the operator has seen that a deletion shall drop the tablespace."""
+    item = kubectl.get("tablespace", NAME)
+    return True if item is not None and item["metadata"].get("finalizers") else Pending("no finalizer yet")
 
 
 def test_a_tablespace_made_from_a_checkpoint_has_each_of_its_rows(stack: Stack) -> None:
@@ -56,4 +62,5 @@ def test_a_tablespace_made_from_a_checkpoint_has_each_of_its_rows(stack: Stack) 
     }
 
     kubectl.run("patch", "tablespace", NAME, "--type", "merge", "-p", '{"spec":{"deletionPolicy":"Delete"}}')
+    wait_for("the finalizer that drops it", lambda: drops_its_data(kubectl), START, say)
     kubectl.run("delete", "tablespace", NAME, "--timeout=120s", timeout_seconds=130)
