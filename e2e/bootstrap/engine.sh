@@ -53,7 +53,7 @@ start() {
     remove_stale_pid /var/run/docker.pid dockerd
     remove_stale_pid /var/run/docker/containerd/containerd.pid containerd
     # a containerd that was killed leaves its socket behind, and dockerd would wait for it instead of starting its own
-    pgrep -x containerd >/dev/null || rm -f /run/containerd/containerd.sock /run/containerd/containerd.sock.ttrpc
+    grep -qsx containerd /proc/[0-9]*/comm || rm -f /run/containerd/containerd.sock /run/containerd/containerd.sock.ttrpc
     # detached from every descriptor and from the session, so that it outlives this script and holds neither a pipe nor a lock of its caller
     (
       for descriptor in /proc/self/fd/*; do
