@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec
+from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
 from test_plan_herddb import CREDENTIALS, LOG, SETTLED
 
 from herdkeeper.build.herddb import build_herddb
@@ -67,6 +67,11 @@ def running(count: int, *, found: dict[str, VersionedRecord], with_pods: int | N
 
 
 MOVED_AWAY = running(3, found=record(N0, N0, N1))
+
+
+def without_record(seen):
+    """The tablespace was made, and HerdDB's metadata has only HerdDB's own, as after the loss of ZooKeeper's volumes."""
+    return replace(seen, records=record(N0, N0, N1, name="herd"), tablespaces=(with_status(TABLESPACE, uuid="a-uuid"),))
 
 
 def changed(plan) -> list[tuple[str, tuple[str, ...]]]:
@@ -209,6 +214,8 @@ LONELY = replace(BLOCKED, tablespaces=())
         ),
         ("ZooKeeper is silent", replace(BLOCKED, records=Unknown("no quorum")), Reason.UNREADABLE, "no quorum"),
         ("the nodes can't be listed", replace(BLOCKED, registered=Unknown("no quorum")), Reason.UNREADABLE, "no quorum"),
+        ("ZooKeeper lost all records", replace(MOVED_AWAY, records={}), Reason.UNREADABLE, "no record of any tablespace"),
+        ("ZooKeeper lost one record", without_record(MOVED_AWAY), Reason.UNREADABLE, "no record of what flights made"),
     ],
 )
 def test_nothing_moves_and_no_node_stops_while(situation, seen, reason, words):
@@ -256,6 +263,8 @@ def test_a_node_that_is_gone_is_forgotten_and_its_claim_treated_as_declared(poli
         ("a record names it", TWO, replace(WITH_VOLUME, records=record(N0, N0, N2))),
         ("ZooKeeper is silent", TWO, replace(WITH_VOLUME, records=Unknown("no quorum"))),
         ("the nodes can't be listed", TWO, replace(WITH_VOLUME, registered=Unknown("no quorum"))),
+        ("ZooKeeper lost all records", TWO, replace(WITH_VOLUME, records={})),
+        ("ZooKeeper lost one record", TWO, without_record(WITH_VOLUME)),
     ],
 )
 def test_nothing_is_forgotten_or_deleted_while(situation, cluster, seen):

@@ -58,30 +58,33 @@ class ScaleDown:
 def scale_down(cluster: HerdDBCluster, seen: HerdDBObserved) -> ScaleDown:
     """What fewer nodes need now; of as many as declared, nothing."""
     running = running_nodes(cluster, seen.objects) or 0
-    if isinstance(seen.records, Unknown) or isinstance(seen.registered, Unknown):
-        why = seen.records if isinstance(seen.records, Unknown) else seen.registered
+    metadata = _metadata(seen)
+    if isinstance(metadata, Unknown):
         held = max(running, cluster.spec.replicas)
-        return ScaleDown(held, wait=Wait(Reason.UNREADABLE, why.why) if held > cluster.spec.replicas and isinstance(why, Unknown) else None)
-    needed = max(cluster.spec.replicas, _named(cluster, seen.records, seen.registered, running))
+        return ScaleDown(held, wait=Wait(Reason.UNREADABLE, metadata.why) if held > cluster.spec.replicas else None)
+    records, registered = metadata
+    needed = max(cluster.spec.replicas, _named(cluster, records, registered, running))
     going = present_nodes(cluster, seen.objects)[cluster.spec.replicas :]
     if not going and needed == cluster.spec.replicas:
         return ScaleDown(needed)
-    later = _later(cluster, seen.records, going)
-    if blocked := _blocked(cluster, seen, seen.records, going):
+    later = _later(cluster, records, going)
+    if blocked := _blocked(cluster, seen, records, going):
         return ScaleDown(max(running, needed), wait=blocked, later=later)
     stopping = [node for node in going if (number_of(names_of(cluster), node) or 0) >= running and seen.objects.get("Pod", node)]
     wait = Wait(Reason.POD_STOPPING, f"{' and '.join(stopping)} is stopping") if stopping else None
     step = ScaleDown(max(running if stopping else running - 1, needed), going, wait=wait, later=later)
-    return _vacate(cluster, seen, seen.records, step) if needed > cluster.spec.replicas else step
+    return _vacate(cluster, seen, records, step) if needed > cluster.spec.replicas else step
 
 
 def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_address: str) -> tuple[Action, ...]:
     """What is left of nodes that no record names, beyond those that shall run, and without a pod. The record goes last: it tells that there
     was one."""
-    if isinstance(seen.records, Unknown) or isinstance(seen.registered, Unknown):
+    metadata = _metadata(seen)
+    if isinstance(metadata, Unknown):
         return ()
+    records, registered = metadata
     named, running = names_of(cluster), running_nodes(cluster, seen.objects) or 0
-    first = max(cluster.spec.replicas, running, _named(cluster, seen.records, seen.registered, running))
+    first = max(cluster.spec.replicas, running, _named(cluster, records, registered, running))
 
     def gone(node: str) -> bool:
         number = number_of(named, node)
@@ -91,8 +94,23 @@ def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_ad
     deleted = [claim for claim in claims if cluster.spec.deletion_policy == "Delete" and not claim["metadata"].get("deletionTimestamp")]
     return (
         *(Delete("v1", CLAIM, claim["metadata"]["name"], claim["metadata"]["uid"], Reason.LEFT) for claim in deleted),
-        *(ForgetNode(zookeeper_address, named.herd_root, node) for node in seen.registered if gone(node)),
+        *(ForgetNode(zookeeper_address, named.herd_root, node) for node in registered if gone(node)),
     )
+
+
+def _metadata(seen: HerdDBObserved) -> tuple[Mapping[str, VersionedRecord], tuple[str, ...]] | Unknown:
+    """The records and the registered nodes. Where records are missing, the volumes may be all that is left: then nobody knows who is named."""
+    if isinstance(seen.records, Unknown):
+        return seen.records
+    if isinstance(seen.registered, Unknown):
+        return seen.registered
+    if not seen.records:
+        return Unknown("ZooKeeper has no record of any tablespace, not even of HerdDB's own")
+    made = [each for each in seen.tablespaces if each.status is not None and each.status.uuid and not each.metadata.deletion_timestamp]
+    lost = sorted(each.metadata.name for each in made if each.sql_name not in seen.records)
+    if lost:
+        return Unknown(f"ZooKeeper has no record of what {' and '.join(lost)} made: delete a Tablespace that was dropped on purpose")
+    return seen.records, seen.registered
 
 
 def _named(cluster: HerdDBCluster, records: Mapping[str, VersionedRecord], registered: tuple[str, ...], running: int) -> int:
