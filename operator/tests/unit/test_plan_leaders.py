@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from situations import live, objects, pods, quickstart, with_metadata, with_status
+from situations import live, objects, pods, quickstart, with_metadata, with_spec, with_status
 from test_plan_herddb import CLUSTER, CREDENTIALS, LOG, PODS, SETTLED
 
 from herdkeeper.build.herddb import build_herddb
@@ -105,8 +105,27 @@ def test_a_request_that_changes_nothing_is_answered_too(node, answer):
     assert plan_herddb(CLUSTER, asking(node)).actions == (AnswerRequest("Tablespace", "flights", "77", Request.SWITCHOVER, answer),)
 
 
-def test_a_paused_tablespace_asks_for_nothing():
-    assert plan_herddb(CLUSTER, asking(PODS[1], **{names.PAUSED_ANNOTATION: "true"})).actions == ()
+@pytest.mark.parametrize("mark", [names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION])
+def test_a_tablespace_that_is_left_alone_asks_for_nothing(mark):
+    assert plan_herddb(CLUSTER, asking(PODS[1], **{mark: "true"})).actions == ()
+    preferring = with_spec(TABLESPACE, preferred_leader=PODS[1], failback="WhenHealthy")
+    assert [type(each) for each in plan_herddb(CLUSTER, replace(CALM, tablespaces=(preferring,))).actions][:1] == [ChangeTablespaceRecord]
+    shown = with_metadata(preferring, annotations={mark: "true"})
+    assert plan_herddb(CLUSTER, replace(CALM, tablespaces=(shown,))).actions == ()
+
+
+@pytest.mark.parametrize(("mark", "patience", "moved"), [(names.PAUSED_ANNOTATION, 60, False), (names.PAUSED_ANNOTATION, 5, True)])
+def test_a_tablespace_that_is_left_alone_is_failed_over_as_patiently_as_it_declares(mark, patience, moved):
+    failover = TABLESPACE.spec.failover.model_copy(update={"hung_leader_seconds": patience})
+    declared = with_metadata(with_spec(TABLESPACE, failover=failover), annotations={mark: "true"})
+    seen = replace(
+        CALM,
+        tablespaces=(declared,),
+        nodes={**CALM.nodes, PODS[0]: Unknown("silence")},
+        silent_seconds={PODS[0]: 20.0},
+        heartbeats={"flights": {PODS[0]: 1980.0, PODS[1]: 2000.0}},
+    )
+    assert any(isinstance(each, ChangeTablespaceRecord) for each in plan_herddb(CLUSTER, seen).actions) is moved
 
 
 def followed(plan):

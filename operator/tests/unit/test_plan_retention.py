@@ -8,10 +8,11 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_plan_schedule import example
 
 from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.domain.observed.schedule import Run
-from herdkeeper.plan.retention import expired_by_number, expired_checkpoints
+from herdkeeper.plan.retention import expired_by_number, expired_checkpoints, expired_runs
 
 NOON = datetime.datetime(2026, 5, 10, 12, tzinfo=datetime.UTC)
 
@@ -56,6 +57,15 @@ def days(*numbers: int) -> tuple[Run, ...]:
 def test_a_checkpoint_expires_when_no_field_asks_for_it(runs, retention, expired):
     assert [run.name for run in expired_checkpoints(runs, retention, NOON)] == expired
     assert [run.name for run in expired_checkpoints(tuple(reversed(runs)), retention, NOON)] == expired
+
+
+def test_a_checkpoint_that_somebody_has_deleted_takes_no_place_of_those_that_are_kept():
+    schedule = example("scheduled-checkpoint.yaml", retention=Retention(keep_last=1))
+    newest = day(1)
+    assert [run.name for run in expired_runs(schedule, (*days(3, 2), newest), NOON)] == ["d3", "d2"]
+    assert [run.name for run in expired_runs(schedule, (*days(3, 2), replace(newest, going=True)), NOON)] == ["d3"]
+    assert expired_runs(schedule, (day(2), replace(newest, going=True)), NOON) == ()
+    assert expired_runs(schedule, (replace(day(2), going=True), newest), NOON) == (), "it is not deleted again"
 
 
 @given(

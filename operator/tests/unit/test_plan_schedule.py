@@ -98,6 +98,7 @@ def test_the_run_of_a_time_has_the_same_name_and_spec_each_time():
     assert isinstance(made, Checkpoint)
     assert made.spec == CHECKPOINTS.spec.template
     assert (run_of(made).due, run_of(made).requested, run_of(made).active) == (at("10T03:00"), False, True)
+    assert (run_of(made).going, run_of(with_metadata(made, deletion_timestamp="2026-05-10T04:00:00Z")).going) == (False, True)
 
 
 def test_the_longest_name_of_a_schedule_leaves_room_for_that_of_its_runs():

@@ -123,14 +123,18 @@ def _silent_seconds(cluster: HerdDBCluster, objects: Objects, world: World) -> d
 def _heartbeats(
     world: World, log: LogStore | None, records: Mapping[str, VersionedRecord] | Unknown, silent_seconds: Mapping[str, float], root: str
 ) -> dict[str, dict[str, float]]:
-    """An unreadable one is left out: nothing follows from it."""
+    """An unreadable one is left out: nothing follows from it. The leader's is read last: what lies between the reads makes it look younger,
+    never older than the others."""
     if log is None or isinstance(records, Unknown):
         return {}
     doubted = [found.record for found in records.values() if silent_seconds.get(found.record.leader, 0.0) >= SILENT_SECONDS]
     try:
         ensemble = world.ensembles.at(log.zookeeper_address)
         found = {
-            record.name: {node: ensemble.read_changed(heartbeat_path(root, record.uuid, node)) for node in record.replicas}
+            record.name: {
+                node: ensemble.read_changed(heartbeat_path(root, record.uuid, node))
+                for node in sorted(record.replicas, key=lambda node: node == record.leader)
+            }
             for record in doubted
         }
     except EnsembleError:

@@ -59,8 +59,9 @@ def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, no
 def resource_of(seen: HerdDBObserved, name: str) -> Tablespace | None:
     """The resource that declares a tablespace; None when there is none, or it shall be left alone."""
     first = declaring(seen, name)
-    paused = first is not None and first.metadata.annotations.get(names.PAUSED_ANNOTATION) == "true"
-    return None if paused else first
+    stops = (names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION)
+    idle = first is not None and any(first.metadata.annotations.get(each) == "true" for each in stops)
+    return None if idle else first
 
 
 def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord, leave: Mapping[str, str]) -> dict[str, Node]:
@@ -87,8 +88,10 @@ def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRec
 def _situation(
     cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, no_writing: str | None, leave: Mapping[str, str]
 ) -> Situation:
-    tablespace = resource_of(seen, found.record.name)
+    tablespace, declared = resource_of(seen, found.record.name), declaring(seen, found.record.name)
     spec = tablespace.spec if tablespace is not None else None
+    # how patient to be is no change: it holds for one that is left alone, too
+    failover = declared.spec.failover if declared is not None else Failover()
     return Situation(
         record=found.record,
         nodes=nodes_of(cluster, seen, found.record, leave),
@@ -97,7 +100,7 @@ def _situation(
         now=seen.now,
         requested=tablespace.metadata.annotations.get(names.SWITCHOVER_ANNOTATION) if tablespace is not None else None,
         preferred=spec.preferred_leader if spec is not None and spec.failback == "WhenHealthy" else None,
-        hung_seconds=(spec.failover if spec is not None else Failover()).hung_leader_seconds,
+        hung_seconds=failover.hung_leader_seconds,
     )
 
 

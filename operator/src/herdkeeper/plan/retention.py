@@ -15,7 +15,9 @@ from herdkeeper.domain.timetable import duration_of
 def expired_runs(
     schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tuple[Run, ...], now: datetime.datetime
 ) -> tuple[Run, ...]:
-    """The runs that the schedule no longer asks for, of those that are over."""
+    """The runs that the schedule no longer asks for, of those that are over. One that somebody has deleted takes nobody's place: what is
+    kept must still be there once it is gone."""
+    runs = tuple(run for run in runs if not run.going)
     failed = expired_by_number(runs, "Failed", schedule.spec.failed_history_limit)
     match schedule:
         case ScheduledCheckpoint():

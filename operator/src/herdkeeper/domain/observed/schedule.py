@@ -19,6 +19,7 @@ class Run:
 
     `due` is the time of the schedule that it was made for, or when it was asked for. `completed` is when it ended; None while it is not
     over, and where that is not known. `verified` is False for an audit, and where it is not known how a checkpoint was verified.
+    `going` is whether somebody has deleted it and it is not gone yet.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Run:
     verified: bool = False
     message: str = ""
     findings: int | None = None
+    going: bool = False
 
     @property
     def active(self) -> bool:
@@ -64,6 +66,7 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
         completed=completed,
         verified=isinstance(made, Checkpoint) and phase == "Succeeded" and bool(made.status and made.status.verified),
         message=(status.message if status is not None else None) or "",
+        going=made.metadata.deletion_timestamp is not None,
         findings=made.status.findings_total if isinstance(made, ReplicationAudit) and made.status is not None else None,
     )
 
