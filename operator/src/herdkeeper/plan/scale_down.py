@@ -99,7 +99,7 @@ def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_ad
 
 
 def _metadata(seen: HerdDBObserved) -> tuple[Mapping[str, VersionedRecord], tuple[str, ...]] | Unknown:
-    """The records and the registered nodes. Where records are missing, the volumes may be all that is left: then nobody knows who is named."""
+    """The records and the registered nodes. Where records are missing, volumes may be all that is left: nobody knows then who is named."""
     if isinstance(seen.records, Unknown):
         return seen.records
     if isinstance(seen.registered, Unknown):
