@@ -161,6 +161,31 @@ def test_herddb_s_own_tablespace_is_moved_by_the_cluster():
     assert changed(plan_herddb(TWO, running(3, found=record(N2, N2, name="herd")))) == [(N2, (N2, N0))]
 
 
+def test_herddb_s_own_tablespace_keeps_its_copies_until_a_node_that_stays_serves():
+    seen = running(4, found=record(N2, N2, N3, name="herd"))
+    booting = replace(seen, objects=objects(seen.objects.items, pods(NODES[:2], conditions=[])))
+    assert changed(plan_herddb(TWO, booting)) == []
+
+
+def test_a_leaving_node_that_can_not_run_gives_its_copy_up_though_a_roll_waits_for_it():
+    seen = running(3, found=record(N0, N0, N1, N2, name="herd"))
+    items = dict(seen.objects.items)
+    stateful_set = items["StatefulSet", "db-herddb"]
+    generation = {**stateful_set["metadata"], "generation": 2}
+    items["StatefulSet", "db-herddb"] = {
+        **stateful_set,
+        "metadata": generation,
+        "status": {"observedGeneration": 2, "updateRevision": "new"},
+    }
+    for node, revision, more in ((N0, "old", {}), (N1, "old", {}), (N2, "new", {"conditions": []})):
+        (item,) = pods([node], **more).values()
+        items["Pod", node] = {**item, "metadata": {**item["metadata"], "labels": {names.REVISION_LABEL: revision}}}
+    pending = replace(seen, objects=objects(items), nodes={**seen.nodes, N2: Unknown("its pod is pending")})
+    plan = plan_herddb(TWO, pending)
+    assert (changed(plan), plan.wait and plan.wait.reason) == ([(N0, (N0, N1))], Reason.WAITING_FOR_OTHERS)
+    assert [action for action in plan.actions if isinstance(action, Delete)] == []
+
+
 def test_a_node_that_is_wanted_again_stays():
     three = with_spec(CLUSTER, replicas=3)
     seen = running(3, found=record(N0, N0, N2))

@@ -40,7 +40,8 @@ def plan_default_tablespace(
         return (_change(cluster, log, VersionedRecord(wished, found.version), "made able to fail over"),)
     staying = staying_nodes(cluster)
     free = [node for node in staying if node not in record.replicas and _answers(seen, node)]
-    wanted = len(free) + sum(node not in leaving for node in record.replicas)
+    # one at least: with no node that stays and serves, none of those that leave gives its copy up
+    wanted = max(1, len(free) + sum(node not in leaving for node in record.replicas))
     copies = {node: copy_on(seen, node, DEFAULT_TABLESPACE) for node in {record.leader, *record.replicas}}
     match next_replica(Copies(record, wanted, frozenset(leaving), copies, free)):
         case AddReplica(node):

@@ -78,7 +78,8 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
             leave = {**shrink.leave, node: "it is restarted with its new template"}
             return plan_leaders(cluster, seen, log, _why_no_ledger_can_open(cluster, seen.bookkeeper), leave)
         case Wait():
-            return Plan((), restart, 3)
+            # what it waits for may be a node that leaves, which goes only once HerdDB's own tablespace has left it
+            return Plan(plan_default_tablespace(cluster, seen, log, shrink.leaving), restart, 3)
         case None:
             records = [found.record for found in seen.records.values()] if not isinstance(seen.records, Unknown) else []
             changes: tuple[Action, ...] = (
