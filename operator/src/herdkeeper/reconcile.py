@@ -49,6 +49,7 @@ from herdkeeper.observe.zookeeper import observe_zookeeper
 from herdkeeper.plan import deletion
 from herdkeeper.plan.action import Plan, SetFinalizer, Wait
 from herdkeeper.plan.bookkeeper import plan_bookkeeper
+from herdkeeper.plan.checkpoint_removal import plan_removal
 from herdkeeper.plan.herddb import plan_herddb
 from herdkeeper.plan.job import plan_audit, plan_checkpoint
 from herdkeeper.plan.schedule import plan_schedule
@@ -87,7 +88,10 @@ class Key:
 
 
 def disturbs_with(key: Key) -> Hashable:
-    """What is equal for resources of one stack, of which only one may be disturbed at a time: each then sees what the others did."""
+    """What is equal for resources of one stack, of which only one may be disturbed at a time: each then sees what the others did. So do
+    the Checkpoints of a namespace: none begins to write where another one has just begun to remove."""
+    if key.kind == Checkpoint.KIND:
+        return (key.kind, key.namespace)
     return key.namespace if key.kind in (ZooKeeperCluster.KIND, BookKeeperCluster.KIND, HerdDBCluster.KIND) else key
 
 
@@ -159,6 +163,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             lambda checkpoint, seen: validation.checkpoint_refusals(checkpoint, seen.tablespace),
             partial(_with_image, plan_checkpoint, settings.spark_image),
             summarize_checkpoint,
+            lambda checkpoint, seen, _: plan_removal(checkpoint, seen, settings.spark_image),
         ),
         ScheduledCheckpoint.KIND: Steps(
             observe_schedule,

@@ -7,7 +7,18 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from herdkeeper.api.job import Destination, JobStatus, SparkJob
-from herdkeeper.api.resource import AGE_COLUMN, NAME_RULES, STATUS_COLUMN, Model, PrinterColumn, Reference, Resource, Rule, least_memory
+from herdkeeper.api.resource import (
+    AGE_COLUMN,
+    NAME_RULES,
+    STATUS_COLUMN,
+    DeletionPolicy,
+    Model,
+    PrinterColumn,
+    Reference,
+    Resource,
+    Rule,
+    least_memory,
+)
 
 
 class Lsn(Model):
@@ -18,7 +29,7 @@ class Lsn(Model):
 
 
 class CheckpointSpec(Model):
-    """What shall be checkpointed. Immutable."""
+    """What shall be checkpointed. Immutable, but for what becomes of it in the end."""
 
     tablespace_ref: Reference = Field(description="The Tablespace.")
     at: Lsn | None = Field(None, description="The LSN; the last confirmed one when absent.")
@@ -29,6 +40,10 @@ class CheckpointSpec(Model):
         "Reread: re-read only, e.g. when there is no follower.",
     )
     job: SparkJob = Field(SparkJob(), description="How the Spark job runs.")
+    deletion_policy: DeletionPolicy = Field(
+        "Retain",
+        description="Delete: when this resource is deleted, its manifest and its files at the destination go, once nobody else needs them.",
+    )
 
 
 class TableStatus(Model):
@@ -50,6 +65,12 @@ class CheckpointStatus(JobStatus):
     verified: str | None = Field(None, description="How it was verified.")
 
 
+_UNCHANGED = " && ".join(
+    f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
+    for field in ("tablespaceRef", "at", "destination", "verify", "job")
+)
+
+
 class Checkpoint(Resource):
     """A checkpoint."""
 
@@ -66,7 +87,7 @@ class Checkpoint(Resource):
         AGE_COLUMN,
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(rule="self == oldSelf", message="spec can't change: the job may have read it already; create a new Checkpoint"),
+        Rule(rule=_UNCHANGED, message="spec can't change: the job may have read it already; create a new Checkpoint"),
         least_memory("job.resources.memory", 1024),
         least_memory("job.executors.memory", 256),
         *NAME_RULES,
@@ -74,3 +95,18 @@ class Checkpoint(Resource):
 
     spec: CheckpointSpec
     status: CheckpointStatus | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its run has ended, as its status tells."""
+        return self.status is not None and self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def claim(self) -> str:
+        """The volume claim that is its destination."""
+        return self.spec.destination.persistent_volume_claim.claim_name
+
+    @property
+    def manifest(self) -> str | None:
+        """Path of its manifest at the destination, as far as its status tells."""
+        return self.status.manifest if self.status is not None else None

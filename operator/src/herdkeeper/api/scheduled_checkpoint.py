@@ -27,8 +27,8 @@ class ScheduledCheckpointSpec(Schedule):
 
     retention: Retention = Field(
         Retention(),
-        description="Which Checkpoints are kept. Another one is deleted, the resource: its files stay at the destination, as always when a "
-        "Checkpoint is deleted.",
+        description="Which Checkpoints are kept. Another one is deleted; its files at the destination go with it if "
+        "`template.deletionPolicy` is Delete.",
     )
     template: CheckpointSpec = Field(description="The spec of each Checkpoint. A change holds for those made afterwards.")
 

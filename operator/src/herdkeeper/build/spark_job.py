@@ -1,6 +1,7 @@
 """Checkpoint, ReplicationAudit and a Tablespace's bootstrap -> the Job whose pod is the Spark driver, and what executors as pods need.
+The Job that removes a Checkpoint's files is of the same kind, without Spark.
 
-The arguments are those of the cli modules in herdkeeper_jobs.{checkpoint,audit,restore}, as are exit codes: 2 configuration, 42 invariant.
+The arguments are those of the cli modules in herdkeeper_jobs.{checkpoint,audit,restore} (and its removal_cli), as are exit codes: 2 configuration, 42 invariant.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
 from herdkeeper.api.job import SparkJob
+from herdkeeper.api.resource import Compute
 from herdkeeper.build import pod
 from herdkeeper.build.pod import Json
 from herdkeeper.domain import names
@@ -17,6 +19,8 @@ from herdkeeper.domain.validation import MIB, bytes_of
 
 DESTINATION = "/checkpoints"
 """Where the destination's claim is mounted."""
+REMOVAL_RESOURCES = Compute(cpu="100m", memory="512Mi")
+"""Of a Job that lists and deletes files: Python with the modules that know a checkpoint's layout."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +98,19 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
     return _objects(_Run(checkpoint, names.CHECKPOINT_COMPONENT, default_image, command, claim, spec.job))
 
 
+def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: str) -> Json:
+    """The Job that removes a Checkpoint's files. `manifest` is its path on the claim; None when the run told of none."""
+    command = (
+        "herdkeeper_jobs.checkpoint.removal_cli",
+        *("--destination", DESTINATION),
+        *(("--manifest", manifest) if manifest else ()),
+    )
+    spec = SparkJob(image=checkpoint.spec.job.image, resources=REMOVAL_RESOURCES, deadline_seconds=checkpoint.spec.job.deadline_seconds)
+    claim = checkpoint.spec.destination.persistent_volume_claim.claim_name
+    run = _Run(checkpoint, names.REMOVAL_COMPONENT, default_image, command, claim, spec)
+    return _job(run, ())
+
+
 def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str) -> tuple[Json, ...]:
     """The ReplicationAudit's Job, preceded by its rights when it has executors."""
     spec = audit.spec
@@ -130,7 +147,7 @@ def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: 
 
 
 def _objects(run: _Run) -> tuple[Json, ...]:
-    return (*(_access(run) if run.spec.executors.instances else ()), _job(run))
+    return (*(_access(run) if run.spec.executors.instances else ()), _job(run, _spark_arguments(run)))
 
 
 def _spark_arguments(run: _Run) -> tuple[str, ...]:
@@ -152,14 +169,14 @@ def _spark_arguments(run: _Run) -> tuple[str, ...]:
     )
 
 
-def _job(run: _Run) -> Json:
+def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
     # The run keeps its id over the Job's retries, so that a retry of a finished run finds its result.
     run_id = run.owner.metadata.uid or run.owner.metadata.name
     readonly = {"readOnly": True} if run.reads_only else {}
     container = {
         "name": "driver",
         "image": run.image,
-        "args": ["python3", "-m", *run.command, "--run-id", run_id, *_spark_arguments(run)],
+        "args": ["python3", "-m", *run.command, "--run-id", run_id, *spark_arguments],
         "env": [
             pod.field("POD_IP", "status.podIP"),
             pod.field("POD_NAME", "metadata.name"),

@@ -69,6 +69,7 @@ HERDDB_COMPONENT = "herddb"
 CHECKPOINT_COMPONENT = "checkpoint"
 AUDIT_COMPONENT = "audit"
 RESTORE_COMPONENT = "restore"
+REMOVAL_COMPONENT = "removal"
 
 ZOOKEEPER_MOST_MEMBERS = 7
 ZOOKEEPER_CLIENT_PORT = 2181
@@ -424,6 +425,11 @@ class JobNames:
 def checkpoint_names(key: ObjectKey) -> JobNames:
     """The names of a Checkpoint's objects."""
     return JobNames(key, CHECKPOINT_COMPONENT)
+
+
+def removal_names(key: ObjectKey) -> JobNames:
+    """The names of the objects that remove a Checkpoint's files."""
+    return JobNames(key, REMOVAL_COMPONENT)
 
 
 def restore_names(key: ObjectKey) -> JobNames:

@@ -40,6 +40,7 @@ class Reason(StrEnum):
     BOOKIE_RETIRED = "BookieRetired"
     DELETING = "Deleting"
     DATA_DELETED = "DataDeleted"
+    DATA_KEPT = "DataKept"
     DRAINING = "Draining"
     DRAIN_TAKEN_BACK = "DrainTakenBack"
     RETIRING = "Retiring"
@@ -91,6 +92,7 @@ class Reason(StrEnum):
     ACTION_FAILED = "ActionFailed"
     FAILED = "Failed"
     RESTORE_FAILED = "RestoreFailed"
+    REMOVAL_FAILED = "RemovalFailed"
     LAST_RUN_FAILED = "LastRunFailed"
     CHECKPOINT_OVERDUE = "CheckpointOverdue"
     DELETION_GIVEN_UP = "DeletionGivenUp"
@@ -116,6 +118,7 @@ _NEED_A_PERSON = frozenset(
         Reason.METADATA_LOST,
         Reason.FAILED,
         Reason.RESTORE_FAILED,
+        Reason.REMOVAL_FAILED,
         Reason.LAST_RUN_FAILED,
         Reason.CHECKPOINT_OVERDUE,
         Reason.DELETION_GIVEN_UP,

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
+from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
+from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.observe.checkpoint_removal import observe_removal, observe_work
 from herdkeeper.observe.kubernetes import JOBS
 from herdkeeper.observe.world import World
 
@@ -12,7 +17,18 @@ from herdkeeper.observe.world import World
 def observe_checkpoint(checkpoint: Checkpoint, world: World) -> JobObserved:
     """The Job's objects, the Tablespace, its database and its bookies."""
     namespace = checkpoint.metadata.namespace
-    objects = world.kubernetes.owned(checkpoint.KIND, ObjectKey(namespace, checkpoint.metadata.name), JOBS)
+    key = ObjectKey(namespace, checkpoint.metadata.name)
+    objects = world.kubernetes.owned(checkpoint.KIND, key, JOBS)
+    if checkpoint.metadata.deletion_timestamp is not None:
+        return JobObserved(objects, work=observe_work(namespace, world), removal=observe_removal(checkpoint, world))
+    starts = not checkpoint.is_over and objects.get("Job", names.checkpoint_names(key).job) is None
+    work = observe_work(namespace, world) if starts else ()
+    return replace(_referred(checkpoint, objects, world), work=work)
+
+
+def _referred(checkpoint: Checkpoint, objects: Objects, world: World) -> JobObserved:
+    """What a Checkpoint refers to, as far as it is there."""
+    namespace = checkpoint.metadata.namespace
     tablespace = world.kubernetes.readable(Tablespace, ObjectKey(namespace, checkpoint.spec.tablespace_ref.name))
     if tablespace is None:
         return JobObserved(objects)

@@ -109,6 +109,15 @@ class KubernetesReader:
                 items[(kind, document["metadata"]["name"])] = {**document, "apiVersion": api_version, "kind": kind}
         return Objects(items)
 
+    def made_for(self, owner_kind: str, namespace: str, kinds: tuple[tuple[str, str], ...]) -> tuple[Json, ...]:
+        """All objects of these kinds in a namespace that carry the labels of any owner of this kind."""
+        chosen = f"{names.OWNER_KIND_LABEL}={owner_kind}"
+        return tuple(
+            {**document, "apiVersion": api_version, "kind": kind}
+            for api_version, kind in kinds
+            for document in self._list(api_version, kind, namespace, chosen)
+        )
+
     def secret(self, key: ObjectKey) -> dict[str, str] | None:
         """The decoded values of a Secret, None when there is none."""
         document = self.document("v1", "Secret", key)

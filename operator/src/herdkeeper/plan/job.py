@@ -18,8 +18,12 @@ from herdkeeper.plan.intent import settle
 def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) -> Plan:
     """Make the Job unless it is there, or ended before. One that ended is never run again: the resource is the record of one run."""
     name = names.checkpoint_names(_key(checkpoint)).job
-    if _is_over(checkpoint) or seen.objects.get("Job", name) is not None:
+    if checkpoint.is_over or seen.objects.get("Job", name) is not None:
         return Plan()
+    if removing := sorted({work.owner for work in seen.work if work.component == names.REMOVAL_COMPONENT and work.at(checkpoint.claim)}):
+        # This run might find the manifest that is about to go, and take it for its own result.
+        message = f"files of the Checkpoint {', '.join(removing)} are being removed from the same volume {checkpoint.claim}"
+        return Plan.waiting(Reason.WAITING_FOR_OTHERS, message)
     log = log_store(seen.bookkeeper)
     if seen.tablespace is None or seen.herddb is None or log is None:
         return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {checkpoint.spec.tablespace_ref.name} is not there yet")
@@ -43,7 +47,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
 def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> Plan:
     """Make the Job unless it is there, or ended before. An unhealthy cluster is audited all the same: that is when it is needed."""
     name = names.audit_names(_key(audit)).job
-    if _is_over(audit) or seen.objects.get("Job", name) is not None:
+    if (audit.status is not None and audit.status.phase in ("Succeeded", "Failed")) or seen.objects.get("Job", name) is not None:
         return Plan()
     log = log_store(seen.bookkeeper)
     if seen.bookkeeper is None or log is None or not (seen.bookkeeper.status and seen.bookkeeper.status.instance_id):
@@ -63,10 +67,6 @@ def _address_of(role: str, tablespace: Tablespace, herddb: HerdDBCluster) -> str
 
 def _once(manifests: tuple[Json, ...], seen: JobObserved) -> Plan:
     return Plan(settle(manifests, seen.objects))
-
-
-def _is_over(resource: Checkpoint | ReplicationAudit) -> bool:
-    return resource.status is not None and resource.status.phase in ("Succeeded", "Failed")
 
 
 def _key(resource: Checkpoint | ReplicationAudit | HerdDBCluster) -> ObjectKey:

@@ -6,9 +6,10 @@ that note is somebody else's. A Job that failed is made again once a person has 
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 
-from herdkeeper.api import Tablespace
+from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.build.spark_job import RestoreSource, build_restore
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
@@ -30,6 +31,15 @@ class RestoreFiles:
     manifest: str
 
 
+def comes_too_late(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
+    """Whether a Tablespace names a Checkpoint that was already being deleted with its files. A removal waits for those that came before,
+    and both sides ask here."""
+    deleted = checkpoint.metadata.deletion_timestamp
+    if deleted is None or checkpoint.spec.deletion_policy == "Retain" or tablespace.restore is not None:
+        return False
+    return datetime.datetime.fromisoformat(tablespace.metadata.creation_timestamp) >= datetime.datetime.fromisoformat(deleted)
+
+
 def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles | Wait:
     """The checkpoint's files, or why they are not known. Those of a restore that has begun are remembered: its Checkpoint may be gone."""
     bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
@@ -43,12 +53,23 @@ def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles |
     checkpoint = seen.checkpoint
     if checkpoint is None:
         return Wait(Reason.WAITING_FOR_CHECKPOINT, f"{field}: there is no such Checkpoint yet; create it")
+    if (waiting := _not_usable(tablespace, checkpoint, field)) is not None:
+        return waiting
     status = checkpoint.status
-    if status is not None and status.phase == "Failed":
-        return Wait(Reason.INVALID_SPEC, f"{field}: that Checkpoint failed; delete this Tablespace and create one from another Checkpoint")
     if status is None or status.phase != "Succeeded" or not status.manifest:
         return Wait(Reason.WAITING_FOR_CHECKPOINT, f"{field}: that Checkpoint has not succeeded yet")
-    return RestoreFiles(checkpoint.spec.destination.persistent_volume_claim.claim_name, status.manifest)
+    return RestoreFiles(checkpoint.claim, status.manifest)
+
+
+def _not_usable(tablespace: Tablespace, checkpoint: Checkpoint, field: str) -> Wait | None:
+    """Why nothing will ever be made from a Checkpoint; None when that may be."""
+    if comes_too_late(tablespace, checkpoint):
+        why = "is being deleted with its files"
+    elif checkpoint.status is not None and checkpoint.status.phase == "Failed":
+        why = "failed"
+    else:
+        return None
+    return Wait(Reason.INVALID_SPEC, f"{field}: that Checkpoint {why}; delete this Tablespace and create one from another Checkpoint")
 
 
 def before_creation(tablespace: Tablespace, seen: TablespaceObserved) -> Plan | None:

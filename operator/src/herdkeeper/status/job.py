@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from herdkeeper.api import Checkpoint, ReplicationAudit
@@ -11,7 +11,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, SummaryError
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.objects import Json, Objects, job_ended, pod_trouble
+from herdkeeper.domain.observed.objects import Json, Objects, driver_said, job_ended, pod_trouble, pods_of_job
 from herdkeeper.domain.reason import Reason
 from herdkeeper.status.summary import Health, Summary
 
@@ -27,9 +27,14 @@ class Run:
 
 
 def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
-    """The phase, and of an ended run its LSN, rows and bytes."""
+    """The phase, and of an ended run its LSN, rows and bytes. What is known of one that is being deleted stays, though its Job has gone."""
     job = names.checkpoint_names(ObjectKey(checkpoint.metadata.namespace, checkpoint.metadata.name)).job
-    return _summarize(checkpoint, seen, job, lambda said: checkpoint_fields(CheckpointSummary.from_json(said)))
+    deleting = checkpoint.metadata.deletion_timestamp is not None
+    if deleting and checkpoint.status is not None and seen.objects.get("Job", job) is None:
+        summary = _kept(checkpoint)
+    else:
+        summary = _summarize(checkpoint, seen, job, lambda said: checkpoint_fields(CheckpointSummary.from_json(said)))
+    return replace(summary, health=Health("False", Reason.DELETING, "its files are being removed")) if deleting else summary
 
 
 def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
@@ -104,11 +109,7 @@ def observe_run(objects: Objects, job_name: str) -> Run:
     job = objects.get("Job", job_name)
     if job is None:
         return Run("Pending", "the job has not started yet", None, {"phase": "Pending"})
-    pods = sorted(
-        (pod for pod in objects.of_kind("Pod") if _driver_of(pod, job_name)), key=lambda pod: str(pod["metadata"]["creationTimestamp"])
-    )
-    terminated = [state for pod in pods if (state := _terminated(pod)) is not None]
-    said = next((str(state["message"]) for state in reversed(terminated) if state.get("message")), None)
+    pods, said = pods_of_job(objects, job_name), driver_said(objects, job_name)
     fields: dict[str, Any] = {"job": job_name, "startedAt": job.get("status", {}).get("startTime")}
     match job_ended(job):
         case "Complete":
@@ -120,18 +121,6 @@ def observe_run(objects: Objects, job_name: str) -> Run:
         return Run("Running", "the job runs", said, {**fields, "phase": "Running"})
     trouble = pod_trouble(pods[-1]) if pods else "no pod yet"
     return Run("Pending", f"the job's pod waits: {trouble}", said, {**fields, "phase": "Pending"})
-
-
-def _driver_of(pod: Json, job_name: str) -> bool:
-    return (pod["metadata"].get("labels") or {}).get("batch.kubernetes.io/job-name") == job_name
-
-
-def _terminated(pod: Json) -> Json | None:
-    for container in pod.get("status", {}).get("containerStatuses") or []:
-        if container["name"] == "driver":
-            ended = container.get("state", {}).get("terminated")
-            return dict(ended) if ended else None
-    return None
 
 
 def _failure(job: Json, said: str | None) -> str:
@@ -158,9 +147,9 @@ def _summary(run: Run, fields: dict[str, Any]) -> Summary:
 
 
 def _kept(resource: Checkpoint | ReplicationAudit) -> Summary:
-    """The result of a run that ended: it stays, whatever became of its Job."""
+    """What is known of a run: it stays, whatever became of its Job."""
     if resource.status is None:
-        raise ValueError("a run that ended has a status")
+        raise ValueError("nothing is known of a run without a status")
     fields = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True)
     message = str(fields.pop("message", ""))
     for name in ("conditions", "observedGeneration", "plan"):

@@ -5,14 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
+from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork, RemovalObserved
 from herdkeeper.domain.observed.objects import Objects
 
 
 @dataclass(frozen=True)
 class JobObserved:
-    """The Job, its pods, and what the references lead to; None where nothing is. A Checkpoint refers to a Tablespace, an audit does not."""
+    """The Job, its pods, and what the references lead to; None where nothing is. A Checkpoint refers to a Tablespace, an audit does not.
+
+    Of a Checkpoint that has no Job yet, or is being deleted: `work` is what all Checkpoints of the namespace do. Of one that is being
+    deleted: `removal` is who may need its files.
+    """
 
     objects: Objects
     tablespace: Tablespace | None = None
     herddb: HerdDBCluster | None = None
     bookkeeper: BookKeeperCluster | None = None
+    work: tuple[CheckpointWork, ...] = ()
+    removal: RemovalObserved | None = None

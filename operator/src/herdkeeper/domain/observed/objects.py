@@ -72,6 +72,23 @@ def job_ended(job: Json) -> str | None:
     return None
 
 
+def pods_of_job(objects: Objects, job_name: str) -> tuple[Json, ...]:
+    """The pods that a Job started, the oldest first."""
+    found = (pod for pod in objects.of_kind("Pod") if (pod["metadata"].get("labels") or {}).get("batch.kubernetes.io/job-name") == job_name)
+    return tuple(sorted(found, key=lambda pod: str(pod["metadata"]["creationTimestamp"])))
+
+
+def driver_said(objects: Objects, job_name: str) -> str | None:
+    """The newest termination message of a Job's driver; None when none has left one."""
+    states = (
+        container.get("state", {}).get("terminated")
+        for pod in reversed(pods_of_job(objects, job_name))
+        for container in pod.get("status", {}).get("containerStatuses") or []
+        if container["name"] == "driver"
+    )
+    return next((str(state["message"]) for state in states if state and state.get("message")), None)
+
+
 def is_made_for(item: Json, owner_kind: str, owner_name: str) -> bool:
     """Whether an object carries the labels of what the operator makes for this resource; else it is a stranger's."""
     labels = item["metadata"].get("labels") or {}

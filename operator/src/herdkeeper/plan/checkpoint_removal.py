@@ -1,0 +1,153 @@
+"""What becomes of a Checkpoint's files when it is deleted under deletionPolicy Delete.
+
+A Job removes them, once the run has ended and nobody else needs them. Two Checkpoints between which nothing was written are of the same LSN
+and have one manifest: the last of them takes it along. Whoever can't be read may need the files, so nothing is removed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.build.spark_job import build_removal
+from herdkeeper.domain import names
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.checkpoint_removal import RemovalObserved
+from herdkeeper.domain.observed.job import JobObserved
+from herdkeeper.domain.observed.objects import Json, driver_said, job_ended
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import Delete, Plan, SetFinalizer
+from herdkeeper.plan.intent import settle
+from herdkeeper.plan.restore import comes_too_late
+
+
+def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) -> Plan:
+    """The next step of a deletion. ValueError when it was not looked at who may need the files."""
+    removal = seen.removal
+    if removal is None:
+        raise ValueError("a Checkpoint that is being deleted is observed with those that may need its files")
+    if removal.claim is None:
+        return _let_go(Reason.DATA_DELETED, f"there is nothing to remove: the volume claim {checkpoint.claim} is gone")
+    job = seen.objects.get("Job", names.removal_names(_key(checkpoint)).job)
+    if job is not None:
+        return _follow(job, checkpoint, seen)
+    if ending := _ending(checkpoint, seen):
+        return ending
+    if checkpoint.status is None or checkpoint.status.job is None:
+        return _let_go(Reason.DATA_DELETED, "there is nothing to remove: no job of it was ever started")
+    if removal.claim["metadata"].get("deletionTimestamp"):
+        return Plan.waiting(Reason.DELETING, f"the volume claim {checkpoint.claim} is being deleted, and everything on it")
+    # Without a manifest only files of this very run go, which nobody else knows.
+    if checkpoint.manifest is not None and (needed := _needed(checkpoint, seen, removal)):
+        return needed
+    made = settle((build_removal(checkpoint, checkpoint.manifest, spark_image),), seen.objects)
+    return Plan(made, Plan.waiting(Reason.DELETING, "a job removes its files").wait)
+
+
+def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
+    name = job["metadata"]["name"]
+    if not any(reference["uid"] == checkpoint.metadata.uid for reference in job["metadata"].get("ownerReferences") or []):
+        return Plan.waiting(Reason.DELETING, f"the Job {name} is of an earlier Checkpoint of this name, and about to go", 2)
+    said = driver_said(seen.objects, name)
+    match job_ended(job):
+        case "Complete":
+            return _let_go(Reason.DATA_DELETED, said or "its files are removed, as deletionPolicy Delete says")
+        case "Failed":
+            why = said or next((entry.get("message") for entry in job["status"]["conditions"] if entry["type"] == "Failed"), None)
+            message = f"its files could not be removed: {why}. Mend that and delete the Job {name}, which makes another one, or set "
+            return Plan.waiting(Reason.REMOVAL_FAILED, f"{message}spec.deletionPolicy to Retain, which leaves what is left of them")
+        case _:
+            return Plan.waiting(Reason.DELETING, f"the Job {name} removes its files")
+
+
+def _ending(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
+    """What is done while its own run is not over; None when it is."""
+    job = seen.objects.get("Job", names.checkpoint_names(_key(checkpoint)).job)
+    if job is not None and job_ended(job) is not None:
+        # Its manifest must be known before those that share it are looked for.
+        noted = Plan.waiting(Reason.DELETING, "its job has ended: what became of it is noted first", 0.2)
+        return None if checkpoint.is_over else noted
+    waiting = Plan.waiting(Reason.DELETING, "its job is being stopped", 2)
+    if job is not None and not job["metadata"].get("deletionTimestamp"):
+        metadata = job["metadata"]
+        return Plan((Delete(job["apiVersion"], "Job", metadata["name"], metadata["uid"], Reason.DELETING),), waiting.wait, 2)
+    mine = (work for work in seen.work if work.owner == checkpoint.metadata.name)
+    return waiting if job is not None or any(not work.ended for work in mine) else None
+
+
+def _needed(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved) -> Plan | None:
+    """Who needs the checkpoint, and so what is done instead of removing it; None when nobody does."""
+    if isinstance(removal.checkpoints, Unknown):
+        return _unreadable(removal.checkpoints)
+    if isinstance(removal.tablespaces, Unknown):
+        return _unreadable(removal.tablespaces)
+    others = [other for other in removal.checkpoints if other.claim == checkpoint.claim]
+    return _needed_by_checkpoints(checkpoint, seen, others) or _needed_by_tablespaces(checkpoint, removal.tablespaces, others)
+
+
+def _needed_by_checkpoints(checkpoint: Checkpoint, seen: JobObserved, others: list[Checkpoint]) -> Plan | None:
+    if silent := [other for other in others if _may_share(other, checkpoint)]:
+        why = f"{_listed(silent)} succeeded without telling of which manifest, so whether it is this one is not known; delete it first"
+        return Plan.waiting(Reason.UNREADABLE, why)
+    if writing := _writing(checkpoint, seen, others):
+        message = f"these runs write to the same volume, and may find the same manifest: {', '.join(writing)}"
+        return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
+    living = [other for other in others if other.metadata.deletion_timestamp is None]
+    if sharing := [other for other in living if other.manifest == checkpoint.manifest]:
+        return _let_go(Reason.DATA_KEPT, f"its files stay: {_listed(sharing)} has the same manifest {checkpoint.manifest}")
+    return None
+
+
+def _needed_by_tablespaces(checkpoint: Checkpoint, tablespaces: tuple[Tablespace, ...], others: list[Checkpoint]) -> Plan | None:
+    same = [checkpoint, *(other for other in others if other.manifest == checkpoint.manifest)]
+    if reading := [tablespace for tablespace in tablespaces if any(_reads(tablespace, one) for one in same)]:
+        message = f"{_listed(reading)} is being made from it: wait until it is Ready, or delete it"
+        return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
+    return None
+
+
+def _unreadable(unknown: Unknown) -> Plan:
+    return Plan.waiting(Reason.UNREADABLE, f"{unknown.why}, so whether it needs these files is not known; mend or delete it")
+
+
+def _may_share(other: Checkpoint, checkpoint: Checkpoint) -> bool:
+    """Whether another one has a manifest of the same tablespace of which it does not tell."""
+    if other.status is None or other.metadata.deletion_timestamp is not None:
+        return False
+    silent = other.status.phase == "Succeeded" and other.manifest is None
+    return silent and other.spec.tablespace_ref == checkpoint.spec.tablespace_ref
+
+
+def _writing(checkpoint: Checkpoint, seen: JobObserved, others: list[Checkpoint]) -> list[str]:
+    """Other Checkpoints whose run is not over, or not yet known to be."""
+    over = {other.metadata.name for other in others if other.is_over}
+    runs = [work for work in seen.work if work.component == names.CHECKPOINT_COMPONENT and work.claim == checkpoint.claim]
+    found = {work.owner for work in runs if not work.ended or work.owner not in over}
+    return [f"{Checkpoint.KIND} {name}" for name in sorted(found - {checkpoint.metadata.name})]
+
+
+def _reads(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
+    """Whether a Tablespace is, or will be, made from this checkpoint. One that is being deleted needs it no more."""
+    bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
+    if bootstrap is None or not tablespace.is_restoring or tablespace.metadata.deletion_timestamp is not None:
+        return False
+    if begun is not None and begun.claim_name and begun.manifest:
+        return (begun.claim_name, begun.manifest) == (checkpoint.claim, checkpoint.manifest)
+    if bootstrap.files is not None:
+        files = bootstrap.files
+        return (files.persistent_volume_claim.claim_name, files.manifest) == (checkpoint.claim, checkpoint.manifest)
+    named = bootstrap.checkpoint is not None and bootstrap.checkpoint.name == checkpoint.metadata.name
+    return named and not comes_too_late(tablespace, checkpoint)
+
+
+def _let_go(reason: Reason, message: str) -> Plan:
+    return Plan((SetFinalizer(False, reason, message),))
+
+
+def _listed(resources: Iterable[Checkpoint | Tablespace]) -> str:
+    return ", ".join(f"{resource.KIND} {resource.metadata.name}" for resource in resources)
+
+
+def _key(checkpoint: Checkpoint) -> ObjectKey:
+    return ObjectKey(checkpoint.metadata.namespace, checkpoint.metadata.name)

@@ -1,0 +1,164 @@
+"""A deleted Checkpoint takes its files along only when nobody else needs them, and what can't be read may need them."""
+
+from __future__ import annotations
+
+import pytest
+from situations import live, objects, quickstart, with_metadata, with_spec, with_status
+from test_plan_job import CHECKPOINT as EXAMPLE
+from test_plan_job import SEEN
+
+from herdkeeper.api.job import ClaimDestination
+from herdkeeper.api.resource import Reference
+from herdkeeper.api.tablespace import Bootstrap, CheckpointFiles, RestoreStatus
+from herdkeeper.build.spark_job import build_removal
+from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork, RemovalObserved
+from herdkeeper.domain.observed.job import JobObserved
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import Apply, Delete, SetFinalizer
+from herdkeeper.plan.checkpoint_removal import plan_removal
+from herdkeeper.plan.job import plan_checkpoint
+
+MANIFEST = f"i/u/manifests/{1:020d}-{2:020d}.json"
+OTHER_MANIFEST = f"i/u/manifests/{1:020d}-{3:020d}.json"
+BEFORE, DELETED, LATER = (f"2026-01-01T00:00:0{second}Z" for second in (1, 2, 3))
+DECLARED = with_metadata(with_spec(EXAMPLE, deletion_policy="Delete"), uid="mine")
+GOING = with_metadata(
+    with_status(DECLARED, phase="Succeeded", job="flights-1-checkpoint", manifest=MANIFEST, verified="re-read"), deletion_timestamp=DELETED
+)
+CLAIM = GOING.claim
+THERE = {"metadata": {"name": CLAIM}}
+
+
+def other(name="other", deleted=None, claim=CLAIM, **status):
+    spec = {"persistent_volume_claim": ClaimDestination(claim_name=claim)}
+    moved = with_spec(DECLARED, destination=DECLARED.spec.destination.model_copy(update=spec))
+    return with_metadata(with_status(moved, **status), name=name, uid=name, deletion_timestamp=deleted)
+
+
+def tablespace(created=BEFORE, status=None, **bootstrap):
+    made = with_spec(quickstart("Tablespace"), bootstrap=Bootstrap(**bootstrap))
+    made = with_metadata(made, name="restored", creation_timestamp=created)
+    return made if status is None else with_status(made, restore=RestoreStatus(**status))
+
+
+def seen(*parts, claim=THERE, checkpoints=(), tablespaces=(), work=()):
+    return JobObserved(objects(*parts), work=tuple(work), removal=RemovalObserved(claim, checkpoints, tablespaces))
+
+
+def work(owner, component="checkpoint", claim=CLAIM, ended=False):
+    return CheckpointWork(owner, component, claim, ended)
+
+
+def done(plan):
+    """What a plan does, and why it waits."""
+    kinds = [
+        action.manifest["metadata"]["name"] if isinstance(action, Apply) else action.reason if isinstance(action, SetFinalizer) else "stop"
+        for action in plan.actions
+        if isinstance(action, Apply | SetFinalizer | Delete)
+    ]
+    return kinds[0] if kinds else plan.wait.reason
+
+
+BY_NAME = {"checkpoint": Reference(name="flights-1")}
+FILES = {"files": CheckpointFiles(persistent_volume_claim=ClaimDestination(claim_name=CLAIM), manifest=MANIFEST)}
+REMOVES = "flights-1-removal"
+
+
+@pytest.mark.parametrize(
+    ("situation", "expected"),
+    [
+        (seen(), REMOVES),
+        (seen(claim=None), Reason.DATA_DELETED),
+        (seen(claim={"metadata": {"deletionTimestamp": DELETED}}), Reason.DELETING),
+        (seen(checkpoints=Unknown("a Checkpoint can't be read")), Reason.UNREADABLE),
+        (seen(tablespaces=Unknown("a Tablespace can't be read")), Reason.UNREADABLE),
+        (seen(checkpoints=(other(phase="Succeeded", manifest=MANIFEST),)), Reason.DATA_KEPT),
+        (seen(checkpoints=(other(phase="Succeeded", manifest=MANIFEST, deleted=DELETED),)), REMOVES),
+        (seen(checkpoints=(other(phase="Succeeded", manifest=MANIFEST, claim="elsewhere"),)), REMOVES),
+        (seen(checkpoints=(other(phase="Succeeded", manifest=OTHER_MANIFEST),)), REMOVES),
+        (seen(checkpoints=(other(phase="Succeeded"),)), Reason.UNREADABLE),
+        (seen(checkpoints=(other(phase="Failed"),)), REMOVES),
+        (seen(checkpoints=(other(phase="Running"),), work=[work("other")]), Reason.WAITING_FOR_DEPENDENTS),
+        (seen(checkpoints=(other(phase="Running"),), work=[work("other", ended=True)]), Reason.WAITING_FOR_DEPENDENTS),
+        (seen(checkpoints=(other(phase="Failed"),), work=[work("other")]), Reason.WAITING_FOR_DEPENDENTS),
+        (seen(work=[work("gone-already")]), Reason.WAITING_FOR_DEPENDENTS),
+        (seen(checkpoints=(other(phase="Failed"),), work=[work("other", ended=True)]), REMOVES),
+        (seen(checkpoints=(other(phase="Pending"),)), REMOVES),
+        (seen(work=[work("other", claim="elsewhere")]), REMOVES),
+        (seen(work=[work("other", component="removal")]), REMOVES),
+        (seen(work=[work("flights-1")]), Reason.DELETING),
+        (seen(tablespaces=(tablespace(**BY_NAME),)), Reason.WAITING_FOR_DEPENDENTS),
+        (seen(tablespaces=(tablespace(created=LATER, **BY_NAME),)), REMOVES),
+        (seen(tablespaces=(tablespace(**FILES),)), Reason.WAITING_FOR_DEPENDENTS),
+        (
+            seen(tablespaces=(tablespace(LATER, {"phase": "Running", "claim_name": CLAIM, "manifest": MANIFEST}, **BY_NAME),)),
+            Reason.WAITING_FOR_DEPENDENTS,
+        ),
+        (seen(tablespaces=(tablespace(BEFORE, {"phase": "Failed"}, **BY_NAME),)), Reason.WAITING_FOR_DEPENDENTS),
+        (seen(tablespaces=(tablespace(BEFORE, {"phase": "Succeeded"}, **BY_NAME),)), REMOVES),
+        (seen(tablespaces=(tablespace(checkpoint=Reference(name="another")),)), REMOVES),
+        (
+            seen(
+                checkpoints=(other("twin", phase="Succeeded", manifest=MANIFEST, deleted=DELETED),),
+                tablespaces=(tablespace(checkpoint=Reference(name="twin")),),
+            ),
+            Reason.WAITING_FOR_DEPENDENTS,
+        ),
+    ],
+)
+def test_files_go_when_nobody_needs_them_and_else_it_is_said_who_does(situation, expected):
+    assert done(plan_removal(GOING, situation, "spark:1")) == expected
+
+
+def job(name, ended=None):
+    made = live([build_removal(GOING, MANIFEST, "spark:1")])[("Job", REMOVES)]
+    metadata = {**made["metadata"], "name": name}
+    conditions = [{"type": ended, "status": "True", "message": "it ended", "lastTransitionTime": DELETED}] if ended else []
+    return {("Job", name): {**made, "metadata": metadata, "status": {"conditions": conditions}}}
+
+
+@pytest.mark.parametrize(
+    ("ended", "expected"), [(None, Reason.DELETING), ("Complete", Reason.DATA_DELETED), ("Failed", Reason.REMOVAL_FAILED)]
+)
+def test_the_resource_goes_once_its_files_have_and_a_failure_tells_how_to_go_on(ended, expected):
+    plan = plan_removal(GOING, seen(job(REMOVES, ended)), "spark:1")
+    assert done(plan) == expected
+    if expected is Reason.REMOVAL_FAILED:
+        assert "it ended. Mend that and delete the Job flights-1-removal" in plan.wait.message
+        assert "spec.deletionPolicy to Retain" in plan.wait.message
+
+
+def test_a_job_of_an_earlier_checkpoint_of_this_name_says_nothing_about_this_one():
+    again = with_metadata(GOING, uid="another")
+    assert plan_removal(again, seen(job(REMOVES, "Complete")), "spark:1").actions == ()
+
+
+def test_a_run_is_stopped_before_what_it_left_is_removed_and_one_that_ended_is_noted_first():
+    running = with_metadata(with_status(DECLARED, phase="Running", job="flights-1-checkpoint"), deletion_timestamp=DELETED)
+    assert done(plan_removal(running, seen(job("flights-1-checkpoint")), "spark:1")) == "stop"
+    assert plan_removal(running, seen(job("flights-1-checkpoint", "Complete")), "spark:1").actions == ()
+    made = plan_removal(running, seen(checkpoints=(other(phase="Succeeded"),)), "spark:1").actions[0]
+    assert isinstance(made, Apply)
+    assert "--manifest" not in made.manifest["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_a_checkpoint_that_never_began_has_nothing_to_remove():
+    waiting = with_metadata(with_status(DECLARED, phase="Pending"), deletion_timestamp=DELETED)
+    assert done(plan_removal(waiting, seen(), "spark:1")) is Reason.DATA_DELETED
+
+
+def test_the_job_names_the_run_and_its_manifest_and_starts_no_spark():
+    made = plan_removal(GOING, seen(), "spark:1").actions[0]
+    assert isinstance(made, Apply)
+    container = made.manifest["spec"]["template"]["spec"]["containers"][0]
+    assert container["args"] == [
+        *("python3", "-m", "herdkeeper_jobs.checkpoint.removal_cli", "--destination", "/checkpoints"),
+        *("--manifest", MANIFEST, "--run-id", "mine"),
+    ]
+
+
+@pytest.mark.parametrize(("at_work", "starts"), [([], True), ([work("old", "removal")], False), ([work("old", "removal", "else")], True)])
+def test_no_run_begins_while_files_are_removed_from_its_volume(at_work, starts):
+    plan = plan_checkpoint(DECLARED, JobObserved(SEEN.objects, SEEN.tablespace, SEEN.herddb, SEEN.bookkeeper, tuple(at_work)), "spark:1")
+    assert bool(plan.actions) == starts

@@ -1,0 +1,150 @@
+"""Takes a checkpoint away: its manifest first, then the files that no other manifest names.
+
+The manifest is what makes a checkpoint exist, so it goes first, and by a rename: under its new name (`.<manifest>.removed-by-<run>`) no
+reader finds it, and a retry still finds in it which files were the checkpoint's. It is deleted last. So whoever is killed here leaves a
+whole checkpoint or none, and a retry completes what was begun.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from herdkeeper_jobs.checkpoint.data_files import sync_folder
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
+from herdkeeper_jobs.checkpoint.manifest import Manifest, manifest_path, read_manifest
+from herdkeeper_jobs.checkpoint.reading import manifests
+
+MANIFEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*/manifests/[0-9]{20}-[0-9]{20}\.json")
+"""A manifest's path below the destination: INSTANCEID, tablespace uuid, `manifests`, LSN."""
+RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+"""A run's id, which names a folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What was removed, in files and bytes; `existed`: whether there was a manifest, or what an earlier attempt left of one. `kept` are
+    the run's files that a manifest names, which stay."""
+
+    existed: bool
+    files: int
+    bytes: int
+    kept: int
+
+
+def remove_checkpoint(destination: Path, run_id: str, manifest: str | None) -> Removed:
+    """Removes the checkpoint that a run made or found, and what its attempts left behind. What is missing already is no fault.
+
+    Args:
+        destination: the folder that all checkpoints lie in.
+        run_id: the run whose checkpoint goes.
+        manifest: its manifest's path below `destination`; None when the run made none that is known: then manifests stay.
+
+    Raises:
+        CheckpointRefused: the run's id or the manifest's path is none.
+        InvariantViolated: a manifest can't be read, or leads out of its folder. Nothing was removed then.
+    """
+    if RUN_ID.fullmatch(run_id) is None:
+        raise CheckpointRefused(f"--run-id is {run_id!r}: it names a folder, take letters, digits, '.', '_' and '-'")
+    if manifest is None:
+        leftovers = [_sweep(folder, {run_id}, _named(folder)) for folder in _folders_of(destination, run_id)]
+        return Removed(False, *(sum(column) for column in zip(*leftovers, strict=True))) if leftovers else Removed(False, 0, 0, 0)
+    if MANIFEST.fullmatch(manifest) is None:
+        raise CheckpointRefused(f"--manifest is {manifest!r}: give <INSTANCEID>/<tablespace uuid>/manifests/<ledger>-<entry>.json")
+    return _remove(destination / manifest, run_id)
+
+
+def _remove(path: Path, run_id: str) -> Removed:
+    folder = path.parent.parent
+    for part in (folder.parent, folder, path.parent, path, folder / "data"):
+        _require_no_link(part)
+    tombstone = path.with_name(f".{path.name}.removed-by-{run_id}")
+    # What is there beside the remains of this very removal is another checkpoint, made since.
+    current = next((found for found in (tombstone, path) if found.exists()), None)
+    if current is None:
+        return Removed(False, *_sweep(folder, {run_id}, _named(folder)))
+    gone = _own_manifest(current, path)
+    files = [_file_of(folder, name) for table in gone.tables for name in (file.path for file in table.files)]
+    others = _named(folder, without=current)
+    if current != tombstone:
+        path.rename(tombstone)
+        sync_folder(path.parent)
+    removed = _delete([file for file in files if file not in others])
+    swept = _sweep(folder, {run_id, gone.run_id}, others)
+    tombstone.unlink(missing_ok=True)
+    sync_folder(path.parent)
+    return Removed(True, removed[0] + swept[0], removed[1] + swept[1], swept[2])
+
+
+def _own_manifest(current: Path, path: Path) -> Manifest:
+    manifest = read_manifest(current)
+    folder = path.parent.parent
+    identity = manifest.identity
+    if (identity.instance_id, identity.tablespace_uuid) != (folder.parent.name, folder.name):
+        raise InvariantViolated(f"{current} says that it belongs to {identity.instance_id}/{identity.tablespace_uuid}")
+    if manifest_path(folder, manifest.lsn.lsn) != path:
+        raise InvariantViolated(f"{current} says that it is of {manifest.lsn.lsn}")
+    if RUN_ID.fullmatch(manifest.run_id) is None:
+        raise InvariantViolated(f"{current} names the run {manifest.run_id!r}, which is no folder's name")
+    return manifest
+
+
+def _folders_of(destination: Path, run_id: str) -> list[Path]:
+    """The tablespaces' folders in which a run left files."""
+    return sorted(run.parent.parent for run in destination.glob(f"*/*/data/{run_id}"))
+
+
+def _named(folder: Path, without: Path | None = None) -> set[Path]:
+    """The files that the manifests of a tablespace name. InvariantViolated when one can't be read: it may name any."""
+    found = [path for path in manifests(folder.parent.parent, folder.parent.name, folder.name) if path != without]
+    return {_file_of(folder, file.path) for path in found for table in read_manifest(path).tables for file in table.files}
+
+
+def _file_of(folder: Path, name: str) -> Path:
+    """A file that a manifest names. InvariantViolated for one that is not in a run's folder, or is reached through a link."""
+    parts = PurePosixPath(name).parts
+    if parts[:1] != ("data",) or len(parts) < 3 or any(part in ("..", ".") for part in parts):
+        raise InvariantViolated(f"a manifest of {folder} names {name!r}, which is not in one of its runs' folders")
+    for count in range(1, len(parts) + 1):
+        _require_no_link(folder.joinpath(*parts[:count]))
+    return folder.joinpath(*parts)
+
+
+def _require_no_link(path: Path) -> None:
+    if path.is_symlink():
+        raise InvariantViolated(f"{path} is a symbolic link: what it leads to is not the checkpoint's; remove the link")
+
+
+def _sweep(folder: Path, run_ids: Iterable[str], named: set[Path]) -> tuple[int, int, int]:
+    """Deletes what runs that are over left in their folders and no manifest names. Files, bytes, and files that are named and stay."""
+    files, size, kept = 0, 0, 0
+    for run_id in sorted(run_ids):
+        run = folder / "data" / run_id
+        for part in (folder.parent, folder, folder / "data", run):
+            _require_no_link(part)
+        for place, folders, found in os.walk(run, topdown=False):
+            paths = [Path(place) / name for name in sorted(found)]
+            count, freed = _delete([path for path in paths if path not in named])
+            files, size, kept = files + count, size + freed, kept + sum(path in named for path in paths)
+            for path in (*(Path(place) / name for name in folders), Path(place)):
+                # One with files of a checkpoint stays, and so does a link, which nobody follows.
+                with contextlib.suppress(OSError):
+                    path.rmdir()
+    return files, size, kept
+
+
+def _delete(paths: list[Path]) -> tuple[int, int]:
+    """Deletes files; how many were there, and their bytes."""
+    count, size = 0, 0
+    for path in paths:
+        try:
+            length = path.lstat().st_size
+            path.unlink()
+        except FileNotFoundError:
+            continue
+        count, size = count + 1, size + length
+    return count, size

@@ -1,0 +1,65 @@
+"""`python -m herdkeeper_jobs.checkpoint.removal_cli`: removes a checkpoint's manifest, then the files that no other manifest names.
+
+Exit codes: 0 removed, or there was nothing left to remove; 2 the arguments are refused; 3 worth a retry; 42 a manifest can't be read or
+leads out of its folder, and nothing was removed. One sentence goes to the container's termination message and to standard output.
+Only for a checkpoint that nobody writes, restores or refers to: the operator sees to that, who calls it by hand has to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from herdkeeper.domain.job_summary import JobOutcome
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
+from herdkeeper_jobs.checkpoint.removal import Removed, remove_checkpoint
+from herdkeeper_jobs.termination_message import write_termination_message
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Removes and returns the exit code."""
+    parsed = _parser().parse_args(arguments)
+    outcome, sentence = _attempt(parsed)
+    write_termination_message(sentence[:1000], os.environ)
+    return outcome.exit_code
+
+
+def _attempt(parsed: argparse.Namespace) -> tuple[JobOutcome, str]:
+    destination = Path(parsed.destination)
+    if not destination.is_dir():
+        return JobOutcome.CONFIGURATION_REFUSED, f"--destination is {str(destination)!r}: no such folder; mount the volume there"
+    try:
+        removed = remove_checkpoint(destination, parsed.run_id, parsed.manifest or None)
+    except CheckpointRefused as error:
+        return JobOutcome.CONFIGURATION_REFUSED, str(error)
+    except InvariantViolated as error:
+        return JobOutcome.INVARIANT_VIOLATED, str(error)
+    except OSError as error:
+        return JobOutcome.RETRYABLE, f"{type(error).__name__}: {error}"
+    return JobOutcome.SUCCEEDED if removed.existed or removed.files else JobOutcome.ALREADY_DONE, _sentence(removed)
+
+
+def _sentence(removed: Removed) -> str:
+    kept = f"; {removed.kept} files of this run stay, since a manifest names them" if removed.kept else ""
+    if not removed.existed and not removed.files:
+        return f"nothing was left to remove{kept}"
+    return f"{removed.files} files with {removed.bytes} bytes are removed{kept}"
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="herdkeeper_jobs.checkpoint.removal_cli", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--destination", required=True, help="folder with checkpoints")
+    parser.add_argument("--run-id", required=True, help="run whose checkpoint goes")
+    parser.add_argument(
+        "--manifest", default="", metavar="PATH", help="below the destination; without it only what the run left without a manifest goes"
+    )
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
