@@ -1,7 +1,8 @@
 """Checkpoint, ReplicationAudit and a Tablespace's bootstrap -> the Job whose pod is the Spark driver, and what executors as pods need.
 The Job that removes a Checkpoint's files is of the same kind, without Spark.
 
-The arguments are those of the cli modules in herdkeeper_jobs.{checkpoint,audit,restore} (and its removal_cli), as are exit codes: 2 configuration, 42 invariant.
+The arguments are those of the cli modules in herdkeeper_jobs.{checkpoint,audit,restore} (and its removal_cli), as are exit codes: 2
+configuration, 42 invariant.
 """
 
 from __future__ import annotations

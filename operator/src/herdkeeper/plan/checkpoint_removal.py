@@ -32,11 +32,14 @@ def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) ->
     job = seen.objects.get("Job", names.removal_names(_key(checkpoint)).job)
     if job is not None:
         return _follow(job, checkpoint, seen)
-    if ending := _ending(checkpoint, seen):
-        return ending
+    return _ending(checkpoint, seen) or _begin(checkpoint, seen, removal, spark_image)
+
+
+def _begin(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved, spark_image: str) -> Plan:
+    """Its run has ended, and no Job has been made yet."""
     if checkpoint.status is None or checkpoint.status.job is None:
         return _let_go(Reason.DATA_DELETED, "there is nothing to remove: no job of it was ever started")
-    if removal.claim["metadata"].get("deletionTimestamp"):
+    if removal.claim is not None and removal.claim["metadata"].get("deletionTimestamp"):
         return Plan.waiting(Reason.DELETING, f"the volume claim {checkpoint.claim} is being deleted, and everything on it")
     # Without a manifest only files of this very run go, which nobody else knows.
     if checkpoint.manifest is not None and (needed := _needed(checkpoint, seen, removal)):

@@ -22,7 +22,7 @@ class RemovalObserved:
 
 @dataclass(frozen=True)
 class CheckpointWork:
-    """A Job of a Checkpoint, or a pod of one. `component` is `checkpoint` or `removal`; `ended` is whether its process is known to be over."""
+    """A Job of a Checkpoint, or a pod of one. `component` is `checkpoint` or `removal`; `ended`: its process is known to be over."""
 
     owner: str
     component: str
