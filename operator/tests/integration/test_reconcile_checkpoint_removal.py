@@ -1,0 +1,76 @@
+"""A deleted Checkpoint and its files on a real API server: a Job when nobody needs them, and the resource goes once it has ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kubernetes.dynamic import DynamicClient
+from stage import Stage
+
+MANIFEST = f"i/u/manifests/{1:020d}-{2:020d}.json"
+SPEC = {
+    "tablespaceRef": {"name": "flights"},
+    "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}},
+    "deletionPolicy": "Delete",
+}
+CLAIM: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "PersistentVolumeClaim",
+    "metadata": {"name": "checkpoints"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}},
+}
+
+
+@pytest.fixture
+def stage(dynamic: DynamicClient, namespace: str) -> Stage:
+    found = Stage(dynamic, namespace)
+    found.of("PersistentVolumeClaim").create(body=CLAIM, namespace=namespace)
+    return found
+
+
+def made(stage: Stage, name: str, **spec: Any) -> None:
+    """A Checkpoint that succeeded; its Job is gone by now."""
+    stage.declare("Checkpoint", name, {**SPEC, **spec})
+    stage.settle("Checkpoint", name)
+    stage.set_status("Checkpoint", name, {"phase": "Succeeded", "job": f"{name}-checkpoint", "manifest": MANIFEST, "verified": "re-read"})
+
+
+def reasons(stage: Stage, name: str) -> set[str]:
+    return {str(event["reason"]) for event in stage.events(name)}
+
+
+def test_the_last_checkpoint_of_a_manifest_takes_the_files_along_and_waits_for_its_job(stage: Stage) -> None:
+    made(stage, "first")
+    made(stage, "second")
+    stage.delete("Checkpoint", "first")
+    stage.reconcile("Checkpoint", "first")
+    assert stage.live("Checkpoint", "first") is None
+    assert "DataKept" in reasons(stage, "first")
+    assert stage.live("Job", "first-removal") is None
+
+    stage.delete("Checkpoint", "second")
+    stage.reconcile("Checkpoint", "second")
+    stage.reconcile("Checkpoint", "second")
+    job = stage.found("Job", "second-removal")
+    assert MANIFEST in job["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert stage.condition("Checkpoint", "second") == ("False", "Deleting")
+    assert stage.found("Checkpoint", "second")["status"]["manifest"] == MANIFEST
+
+    failed = {"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "the volume was full"}
+    target = {**failed, "type": "FailureTarget"}
+    stage.set_status("Job", "second-removal", {"startTime": "2026-01-01T00:00:00Z", "conditions": [target, failed]})
+    stage.reconcile("Checkpoint", "second")
+    assert stage.condition("Checkpoint", "second") == ("False", "RemovalFailed")
+    stage.patch("Checkpoint", "second", {"spec": {"deletionPolicy": "Retain"}})
+    stage.reconcile("Checkpoint", "second")
+    assert stage.live("Checkpoint", "second") is None
+
+
+def test_without_its_volume_there_is_nothing_to_remove(stage: Stage) -> None:
+    made(stage, "only")
+    stage.delete("PersistentVolumeClaim", "checkpoints")
+    stage.delete("Checkpoint", "only")
+    stage.reconcile("Checkpoint", "only")
+    assert stage.live("Checkpoint", "only") is None
+    assert any("nothing to remove" in str(event["message"]) for event in stage.events("only"))
