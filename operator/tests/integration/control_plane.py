@@ -20,6 +20,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import yaml
@@ -30,6 +31,7 @@ REPOSITORY = Path(__file__).resolve().parents[3]
 BINARIES = ("etcd", "kube-apiserver")
 OPERATOR_USER = "system:serviceaccount:herdkeeper-system:herdkeeper"
 START_SECONDS = 120
+PORTS_OF_A_WORKER = 2_000  # the controller and seven workers end below 32,000; a worker draws some hundreds
 
 
 @dataclass(frozen=True)
@@ -114,25 +116,35 @@ def running(folder: Path) -> Iterator[ControlPlane]:
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Ports that nobody listens on; all are held until the last is known, so that they differ.
+    """Ports that nobody listens on, each given once.
 
-    Drawn from below those that the kernel gives to clients: one of these could be taken before a server listens on it.
+    Each process of pytest draws from a share of its own: a server that another test restarts lets its port go for a moment, and
+    must find it free again. All shares lie below the ports that the kernel gives to clients, for the same reason.
     """
-    holders: dict[int, socket.socket] = {}
-    try:
-        while len(holders) < count:
-            port = secrets.choice(range(15000, 32000))
-            holder = socket.socket()
-            try:
-                holder.bind(("127.0.0.1", port))
-            except OSError:
-                holder.close()
-                continue
-            holders[port] = holder
-        return tuple(holders)
-    finally:
-        for holder in holders.values():
-            holder.close()
+    given: list[int] = []
+    while len(given) < count:
+        port = secrets.choice(tuple(_undrawn()))
+        _undrawn().remove(port)
+        if not _is_taken(port):
+            given.append(port)
+    return tuple(given)
+
+
+def _is_taken(port: int) -> bool:
+    with socket.socket() as holder:
+        try:
+            holder.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False
+
+
+@cache
+def _undrawn() -> set[int]:
+    """What is left of this process's share. pytest-xdist names its workers gw0, gw1 and so on; who starts them has no name."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    first = 15_000 + PORTS_OF_A_WORKER * (0 if worker is None else 1 + int(worker.removeprefix("gw")))
+    return set(range(first, first + PORTS_OF_A_WORKER))
 
 
 def _write_identities(folder: Path, api_port: int) -> None:
