@@ -48,7 +48,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         root_parent=_exists(world, log, named.herd_root.rpartition("/")[0]),
         root=_exists(world, log, named.herd_root),
         credentials=read_credentials(cluster, world),
-        nodes=read_running_nodes(cluster, objects, world),
+        nodes=_read_running_nodes(cluster, objects, silent_seconds, world),
         records=records,
         registered=_registered(world, log, named.herd_root),
         tablespaces=tablespaces,
@@ -106,9 +106,11 @@ def _read_all(named: HerdDBNames, nodes: Sequence[str], world: World) -> dict[st
         return dict(zip(nodes, readers.map(lambda url: read_node(world, url), urls), strict=True))
 
 
-def read_running_nodes(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, NodeView | Unknown]:
+def _read_running_nodes(
+    cluster: HerdDBCluster, objects: Objects, silent_seconds: Mapping[str, float], world: World
+) -> dict[str, NodeView | Unknown]:
     """The same of each node whose process has not ended as far as Kubernetes knows: a leader that is about to stop still serves."""
-    silent = [node for node, seconds in _silent_seconds(cluster, objects, world).items() if seconds >= SILENT_SECONDS]
+    silent = [node for node, seconds in silent_seconds.items() if seconds >= SILENT_SECONDS]
     running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
     asked = [node for node in running if node not in silent]
     return {**_read_all(names_of(cluster), asked, world), **{node: Unknown("its process gives no sign of life") for node in silent}}

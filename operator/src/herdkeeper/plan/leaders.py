@@ -12,6 +12,7 @@ from herdkeeper.api import HerdDBCluster, Tablespace
 from herdkeeper.api.tablespace import Failover
 from herdkeeper.build.log_store import LogStore
 from herdkeeper.domain import names
+from herdkeeper.domain.left_alone import left_alone_by
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.herddb import HerdDBObserved
 from herdkeeper.domain.observed.objects import running_since, why_gone, why_leaving
@@ -59,9 +60,7 @@ def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, no
 def resource_of(seen: HerdDBObserved, name: str) -> Tablespace | None:
     """The resource that declares a tablespace; None when there is none, or it shall be left alone."""
     first = declaring(seen, name)
-    stops = (names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION)
-    idle = first is not None and any(first.metadata.annotations.get(each) == "true" for each in stops)
-    return None if idle else first
+    return None if first is not None and left_alone_by(first.metadata) else first
 
 
 def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord, leave: Mapping[str, str]) -> dict[str, Node]:

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.domain import names
+from herdkeeper.domain.left_alone import left_alone_by
 from herdkeeper.domain.observed.herddb import HerdDBObserved
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
@@ -161,9 +162,8 @@ def _unmovable(seen: HerdDBObserved, record: TablespaceRecord, going: tuple[str,
     tablespace, has = declaring(seen, record.name), f"{' and '.join(held)} has a copy"
     if tablespace is None:
         return f"no Tablespace declares {record.name}, of which {has}: declare it, or drop it"
-    for stops in (names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION):
-        if tablespace.metadata.annotations.get(stops) == "true":
-            return f"the Tablespace {tablespace.metadata.name}, of which {has}, is left alone: remove its annotation {stops}"
+    if stops := left_alone_by(tablespace.metadata):
+        return f"the Tablespace {tablespace.metadata.name}, of which {has}, is left alone: remove its annotation {stops}"
     return None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.build.log_store import log_store
-from herdkeeper.domain import names
+from herdkeeper.domain.left_alone import left_alone_by
 from herdkeeper.domain.observed.herddb import HerdDBObserved
 from herdkeeper.domain.observed.objects import pod_trouble
 from herdkeeper.domain.reason import Reason
@@ -21,10 +21,9 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
     log = log_store(seen.bookkeeper)
     reference = cluster.spec.credentials_secret_ref
     tablespaces = {entry.name for view in seen.nodes.values() if not isinstance(view, Unknown) for entry in view}
-    idle = any(cluster.metadata.annotations.get(each) == "true" for each in (names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION))
     fields = {
         "nodes": len(present_nodes(cluster, seen.objects)),
-        "leavingNodes": list(scale_down(cluster, seen).leaving) if not idle else [],
+        "leavingNodes": [] if left_alone_by(cluster.metadata) else list(scale_down(cluster, seen).leaving),
         "readyNodes": len(ready),
         "herdRoot": named.herd_root,
         "sqlAddress": named.sql_address,

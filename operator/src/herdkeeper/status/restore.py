@@ -7,6 +7,7 @@ from typing import Any, assert_never
 from herdkeeper.api import Tablespace
 from herdkeeper.domain import names
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary, SummaryError
+from herdkeeper.domain.left_alone import left_alone_by
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.tablespace import RestoreProgress, TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent
@@ -94,7 +95,7 @@ def _run(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Run, Restore
 
 def _is_due(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
     """Whether the tablespace is created next: not while nothing is changed, there is another one, or the checkpoint is not known."""
-    if any(tablespace.metadata.annotations.get(name) == "true" for name in (names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION)):
+    if left_alone_by(tablespace.metadata):
         return False
     return isinstance(seen.record, RecordAbsent) and isinstance(files_of(tablespace, seen), RestoreFiles)
 
