@@ -114,8 +114,10 @@ def hang(bench: Bench, writer: WriterProcess) -> None:
     """SIGSTOP of the leader's JVM, until another node leads."""
     leader = bench.leader()
     bench.signal("STOP", leader)
-    writer.acknowledges(ROWS)
-    bench.signal("CONT", leader)
+    try:
+        writer.acknowledges(ROWS)
+    finally:
+        bench.signal("CONT", leader)
 
 
 def lose_machine(bench: Bench, writer: WriterProcess) -> None:

@@ -9,14 +9,13 @@ import pyarrow.parquet as pq
 from xxhash import xxh3_128_hexdigest
 
 from herdkeeper.formats.herddb_record import Stored, encode_row
-from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition, encode_table
+from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition
 from herdkeeper.formats.row_digest import digest_of_rows
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
+from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable
 from herdkeeper_jobs.checkpoint.manifest import (
     Identity,
     Manifest,
-    ManifestColumn,
-    ManifestFile,
     ManifestIndex,
     ManifestTable,
     Position,
@@ -24,6 +23,7 @@ from herdkeeper_jobs.checkpoint.manifest import (
     commit_manifest,
     tablespace_folder,
 )
+from herdkeeper_jobs.checkpoint.run import manifest_table
 
 IDENTITY = Identity(instance_id="i-1", tablespace_uuid="ts-1", tablespace="demo", ledgers_root="/l", herd_root="/h")
 PARENT = TableDefinition(
@@ -82,32 +82,18 @@ def write_checkpoint(
 
 def _table(folder: Path, table: TableDefinition, rows: list[dict[str, Stored]], highest: int | None) -> ManifestTable:
     half = len(rows) // 2
-    digest = digest_of_rows([encode_row(table, row) for row in rows])
-    return ManifestTable(
-        name=table.name,
-        uuid=table.uuid,
-        columns=tuple(
-            ManifestColumn(name=column.name, type=column.type.name, serial_position=column.serial_position, nullable=column.nullable)
-            for column in table.columns
-        ),
-        primary_key=table.primary_key,
-        auto_increment=table.auto_increment,
-        highest_auto_increment=highest,
-        rows=digest.rows,
-        digest=digest.hex,
-        files=tuple(_file(folder, table, part, number) for number, part in enumerate((rows[:half], rows[half:])) if part),
-        definition=encode_table(table).hex(),
-    )
+    files = tuple(_file(folder, table, part, number) for number, part in enumerate((rows[:half], rows[half:])) if part)
+    return manifest_table(table, WrittenTable(digest_of_rows([encode_row(table, row) for row in rows]), files), highest)
 
 
-def _file(folder: Path, table: TableDefinition, rows: list[dict[str, Stored]], number: int) -> ManifestFile:
+def _file(folder: Path, table: TableDefinition, rows: list[dict[str, Stored]], number: int) -> DataFile:
     path = folder / f"data/run/{table.name}/p-{number}.parquet"
     path.parent.mkdir(parents=True, exist_ok=True)
     schema = arrow_schema(table)
     columns = [pa.array([row.get(field.name) for row in rows], _plain(field.type)).cast(field.type) for field in schema]
     pq.write_table(pa.Table.from_arrays(columns, schema=schema), path, row_group_size=50)
     data = path.read_bytes()
-    return ManifestFile(path=str(path.relative_to(folder)), rows=len(rows), size=len(data), hash=xxh3_128_hexdigest(data))
+    return DataFile(str(path.relative_to(folder)), len(rows), len(data), xxh3_128_hexdigest(data))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

@@ -312,7 +312,7 @@ def _taken_sql_name(tablespace: Tablespace, others: Iterable[Tablespace]) -> Ite
 
 
 def _older(one: ObjectMeta, other: ObjectMeta) -> bool:
-    return (one.creation_timestamp, one.name, one.uid) < (other.creation_timestamp, other.name, other.uid)
+    return (one.creation_timestamp, one.name) < (other.creation_timestamp, other.name)
 
 
 def _replicas_beyond_nodes(tablespace: Tablespace, herddb: HerdDBCluster | None) -> Iterator[Refusal]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -139,6 +140,20 @@ def parsed(kind: type[ResourceType], document: Json) -> ResourceType | Unreadabl
         if all(problem["loc"][:1] == ("status",) for problem in error.errors()):
             return kind.model_validate({**document, "status": None})
         return Unreadable(document, error)
+
+
+def parsed_wholly(kind: type[ResourceType], documents: Iterable[Json]) -> tuple[ResourceType, ...] | Unknown:
+    """The models of all documents, for who must know about each; Unknown when one's spec or status can't be read."""
+    found: list[ResourceType] = []
+    for document in documents:
+        resource, what = parsed(kind, document), f"{kind.KIND} {document['metadata']['name']}"
+        if isinstance(resource, Unreadable):
+            problem = resource.error.errors()[0]
+            return Unknown(f"the {what} can't be read: {'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}")
+        if getattr(resource, "status", None) is None and document.get("status"):  # of another version: what became of it is not known
+            return Unknown(f"the status of the {what} can't be read")
+        found.append(resource)
+    return tuple(found)
 
 
 def _plain(found: Any) -> Json:

@@ -159,7 +159,7 @@ def _manifest(identity: Identity, target: Target, run_id: str, folded: _Folded, 
         run_id=run_id,
         entries_read=folded.extent.entries,
         tables=tuple(
-            _manifest_table(table, written, folded.highest_keys.get(table.uuid))
+            manifest_table(table, written, folded.highest_keys.get(table.uuid))
             for table, written in zip(timeline.tables, folded.written, strict=True)
         ),
         indexes=tuple(
@@ -182,7 +182,8 @@ def _manifest(identity: Identity, target: Target, run_id: str, folded: _Folded, 
     )
 
 
-def _manifest_table(table: TableDefinition, written: WrittenTable, highest_key: int | None) -> ManifestTable:
+def manifest_table(table: TableDefinition, written: WrittenTable, highest_key: int | None) -> ManifestTable:
+    """What the manifest says of a table that was written; `highest_key`: the highest auto-increment key, None when there is none."""
     return ManifestTable(
         name=table.name,
         uuid=table.uuid,
