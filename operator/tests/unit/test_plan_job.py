@@ -76,13 +76,11 @@ def test_an_audit_runs_also_on_a_cluster_that_is_not_ready_since_that_is_when_it
     assert arguments(plan_audit(AUDIT, replace(SEEN, bookkeeper=unready), "spark:1"))
 
 
-@pytest.mark.parametrize(("repair", "expected"), [(None, False), ("Report", False), ("Repair", True)])
+@pytest.mark.parametrize(("repair", "expected"), [(None, None), ("Report", None), ("DryRun", "dry-run"), ("Repair", "repair")])
 def test_an_audit_writes_only_where_the_resource_says_so(repair, expected):
     audit = AUDIT if repair is None else AUDIT.model_copy(update={"spec": AUDIT.spec.model_copy(update={"repair": repair})})
     given = arguments(plan_audit(audit, SEEN, "spark:1"))
-    assert ("--repair" in given) is expected
-    if expected:
-        assert given[given.index("--repair") + 1] == "repair"
+    assert (given[given.index("--repair") + 1] if "--repair" in given else None) == expected
 
 
 def test_an_audits_status_tells_what_became_of_each_finding():
@@ -90,16 +88,29 @@ def test_an_audits_status_tells_what_became_of_each_finding():
         FindingKind.MISSING, Severity.CRITICAL, 3, 5, 6, "b1", 0, 3, 0, repair=RepairOutcome.REFUSED, repair_detail="no good replica"
     )
     summary = AuditSummary("r", JobOutcome.SUCCEEDED, copies_repaired=4, not_repaired=1, findings=(refused,))
-    fields = audit_fields(AuditSummary.from_json(summary.to_json()))
+    fields = audit_fields(AuditSummary.from_json(summary.to_json()), "Repair")
     assert (fields["replicasRepaired"], fields["findingsNotRepaired"]) == (4, 1)
     assert (fields["findings"][0]["repair"], fields["findings"][0]["repairDetail"]) == ("Refused", "no good replica")
 
 
 def test_the_status_of_an_audit_that_only_reports_says_nothing_about_repairs():
     missing = Finding(FindingKind.MISSING, Severity.CRITICAL, 3, 5, 6, "b1", 0, 3, 0)
-    fields = audit_fields(AuditSummary("r", JobOutcome.SUCCEEDED, findings=(missing,)))
-    assert not {"replicasRepaired", "findingsNotRepaired"} & fields.keys()
+    fields = audit_fields(AuditSummary("r", JobOutcome.SUCCEEDED, findings=(missing,)), "Report")
+    assert not {"replicasRepaired", "replicasRepairable", "findingsNotRepaired"} & fields.keys()
     assert "repair" not in fields["findings"][0]
+
+
+def test_the_status_of_a_dry_run_tells_what_a_repair_would_do_and_not_that_anything_was_repaired():
+    would = Finding(FindingKind.MISSING, Severity.UNDER_REPLICATED, 3, 5, 6, "b1", 0, 3, 2, repair=RepairOutcome.WOULD_REPAIR)
+    summary = AuditSummary("r", JobOutcome.SUCCEEDED, copies_repairable=2, not_repaired=1, findings=(would,))
+    fields = audit_fields(AuditSummary.from_json(summary.to_json()), "DryRun")
+    assert (fields["replicasRepairable"], fields["findingsNotRepaired"]) == (2, 1)
+    assert "replicasRepaired" not in fields
+    assert fields["findings"][0]["repair"] == "WouldRepair"
+
+
+def test_a_repair_that_ended_early_does_not_claim_that_nothing_was_repaired():
+    assert "replicasRepaired" not in audit_fields(AuditSummary("r", JobOutcome.RETRYABLE, "ZooKeeper went away"), "Repair")
 
 
 def test_the_result_of_a_run_stays_when_its_job_and_pods_are_gone():

@@ -188,6 +188,7 @@ def test_a_dry_run_takes_no_lock_and_writes_nothing() -> None:
         result = repaired(catalog, [missing(5, 5)], replace(SETTINGS, dry_run=True))
     assert [finding.repair for finding in result.findings] == [RepairOutcome.WOULD_REPAIR]
     assert (writes(bookies), catalog.client.data, result.copies_repaired) == ([], {}, 0)
+    assert (result.copies_repairable, result.findings[0].repair_detail) == (1, "1 entries would be written, 0 were whole already")
 
 
 def test_an_entry_without_a_good_replica_is_refused_with_what_each_bookie_said_and_its_neighbours_are_repaired() -> None:
@@ -350,6 +351,20 @@ def test_the_summary_of_a_repair_says_first_what_is_not_repaired() -> None:
     assert result.summary.message.endswith("; 1 copies repaired")
     rows = findings_to_table("run-1", result.findings).to_pylist()
     assert sorted(row["repair"] for row in rows) == ["Refused", "Refused", "Refused", "Repaired"]
+
+
+def test_a_dry_run_tells_first_what_a_repair_could_not_mend_and_then_how_much_it_would_write() -> None:
+    bookies = bookies_with(10)
+    del bookies[1].entries[1, 5]
+    for bookie in bookies:
+        del bookie.entries[1, 8]
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(10))
+        result = cli.repaired(cast("LedgerCatalog", catalog), audited(catalog), arguments("dry-run"))
+    assert (result.summary.copies_repaired, result.summary.copies_repairable, result.summary.not_repaired) == (0, 1, 3)
+    assert "; NOT REPAIRABLE: 3 findings, the first in ledger 1 on bookie b0: entry 8: no good replica" in result.summary.message
+    assert result.summary.message.endswith("; a repair would write 1 copies")
+    assert writes(bookies) == []
 
 
 def test_a_bookie_refuses_an_ordinary_add_to_a_fenced_ledger_which_is_why_recoverys_is_used() -> None:

@@ -21,6 +21,7 @@ from herdkeeper.api.resource import (
 )
 
 LedgerId = Annotated[int, Field(ge=0)]
+RepairMode = Literal["Report", "DryRun", "Repair"]
 
 
 class ReplicationAuditSpec(Model):
@@ -34,9 +35,10 @@ class ReplicationAuditSpec(Model):
     bytes_per_second_per_bookie: Quantity | None = Field(
         None, description="Most bytes per second read from one bookie; unlimited when absent."
     )
-    repair: Literal["Report", "Repair"] = Field(
+    repair: RepairMode = Field(
         "Report",
-        description="Report: nothing is written. Repair: missing and damaged entries of closed ledgers are written again from a replica "
+        description="Report: findings are told. DryRun: and what Repair would do about each, as the replicas are now; nothing is written. "
+        "Repair: missing and damaged entries of closed ledgers are written again from a replica "
         "whose digest was verified, under BookKeeper's replication lock, and read back.",
     )
     destination: Destination | None = Field(None, description="Where the findings go as Parquet; the status has a summary in any case.")
@@ -52,8 +54,8 @@ class FindingStatus(Model):
     first_entry: int | None = Field(None, description="First entry; absent where a whole ledger is meant.")
     last_entry: int | None = Field(None, description="Last entry.")
     bookie_id: str | None = Field(None, description="Bookie; absent where a ledger's metadata is meant.")
-    repair: str | None = Field(None, description="With repair: Repair, what became of it: Repaired, Refused or Failed.")
-    repair_detail: str | None = Field(None, description="Why it was refused, or failed.")
+    repair: str | None = Field(None, description="What became of it: Repaired, Refused or Failed; after a dry run WouldRepair or Refused.")
+    repair_detail: str | None = Field(None, description="How many entries were, or would be, written; or why it was refused, or failed.")
 
 
 class ReplicationAuditStatus(JobStatus):
@@ -66,7 +68,12 @@ class ReplicationAuditStatus(JobStatus):
     findings_total: int | None = Field(None, description="Findings in all.")
     findings: tuple[FindingStatus, ...] = Field((), description="The first findings.")
     replicas_repaired: int | None = Field(None, description="Replicas of entries that were written again and read back.")
-    findings_not_repaired: int | None = Field(None, description="Findings that were to be repaired and are not.")
+    replicas_repairable: int | None = Field(
+        None, description="After a dry run: replicas of entries that Repair would write, from a replica that was verified just now."
+    )
+    findings_not_repaired: int | None = Field(
+        None, description="Findings about entries that Repair left, or after a dry run would leave, as they are."
+    )
 
 
 class ReplicationAudit(Resource):

@@ -8,9 +8,11 @@ configuration, 42 invariant.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
 from herdkeeper.api.job import SparkJob
+from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.api.resource import Compute
 from herdkeeper.build import pod
 from herdkeeper.build.pod import Json
@@ -122,11 +124,23 @@ def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str
         *("--ledgers-root", source.ledgers_root),
         *(("--ledgers", ",".join(map(str, spec.ledgers))) if spec.ledgers else ()),
         *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
-        *(("--repair", "repair") if spec.repair == "Repair" else ()),
+        *_repair_arguments(spec.repair),
         *(("--output", DESTINATION) if spec.destination else ()),
     )
     claim = spec.destination.persistent_volume_claim.claim_name if spec.destination else None
     return _objects(_Run(audit, names.AUDIT_COMPONENT, default_image, command, claim, spec.job))
+
+
+def _repair_arguments(mode: RepairMode) -> tuple[str, ...]:
+    match mode:
+        case "Report":
+            return ()
+        case "DryRun":
+            return ("--repair", "dry-run")
+        case "Repair":
+            return ("--repair", "repair")
+        case _:
+            assert_never(mode)
 
 
 def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: str) -> tuple[Json, ...]:

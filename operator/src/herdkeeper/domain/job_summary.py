@@ -146,7 +146,9 @@ class AuditSummary:
     copies_repaired: int = 0
     """Copies that were written from a verified replica and read back."""
     not_repaired: int = 0
-    """Findings that were to be repaired and are not."""
+    """Findings that were to be repaired and are not; after a dry run those that a repair would leave."""
+    copies_repairable: int = 0
+    """After a dry run: copies that a repair would write."""
     findings: tuple[Finding, ...] = ()
     findings_omitted: int = 0
     """How many findings did not fit into the message."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit
+from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.domain import names
-from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, SummaryError
+from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, JobOutcome, SummaryError
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
 from herdkeeper.domain.observed.objects import Json, Objects, driver_said, job_ended, pod_trouble, pods_of_job
@@ -40,7 +41,7 @@ def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
 def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
     """The phase, and of an ended run what was audited and found."""
     job = names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
-    return _summarize(audit, seen, job, lambda said: audit_fields(AuditSummary.from_json(said)))
+    return _summarize(audit, seen, job, lambda said: audit_fields(AuditSummary.from_json(said), audit.spec.repair))
 
 
 def _summarize(resource: Checkpoint | ReplicationAudit, seen: JobObserved, job: str, fields_of: Callable[[str], dict[str, Any]]) -> Summary:
@@ -72,8 +73,8 @@ def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
     }
 
 
-def audit_fields(summary: AuditSummary) -> dict[str, Any]:
-    """Status fields out of the driver's summary."""
+def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
+    """Status fields out of the driver's summary; `repair` is what the audit was told."""
     findings = [
         {
             "kind": finding.kind.value,
@@ -94,14 +95,25 @@ def audit_fields(summary: AuditSummary) -> dict[str, Any]:
         "replicas": summary.copies_verified,
         "bytes": summary.bytes_read,
         "durationSeconds": round(summary.duration_seconds, 1),
-        **({"replicasRepaired": summary.copies_repaired, "findingsNotRepaired": summary.not_repaired} if _told_to_repair(summary) else {}),
+        **_repair_fields(summary, repair),
         "findingsTotal": len(findings) + summary.findings_omitted,
         "findings": [{key: value for key, value in finding.items() if value is not None} for finding in findings] or None,
     }
 
 
-def _told_to_repair(summary: AuditSummary) -> bool:
-    return bool(summary.copies_repaired or summary.not_repaired) or any(finding.repair for finding in summary.findings)
+def _repair_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, int]:
+    """Nothing of a run that ended early: what it had repaired by then it didn't tell."""
+    if summary.outcome is not JobOutcome.SUCCEEDED:
+        return {}
+    match repair:
+        case "Report":
+            return {}
+        case "DryRun":
+            return {"replicasRepairable": summary.copies_repairable, "findingsNotRepaired": summary.not_repaired}
+        case "Repair":
+            return {"replicasRepaired": summary.copies_repaired, "findingsNotRepaired": summary.not_repaired}
+        case _:
+            assert_never(repair)
 
 
 def observe_run(objects: Objects, job_name: str) -> Run:

@@ -119,22 +119,25 @@ def repaired(catalog: LedgerCatalog, result: AuditResult, arguments: AuditArgume
     done = repair(catalog, result.findings, settings)
     summary = replace(
         result.summary,
-        message=f"{result.summary.message}{_repair_sentence(done)}",
+        message=f"{result.summary.message}{_repair_sentence(done, settings.dry_run)}",
         copies_repaired=done.copies_repaired,
+        copies_repairable=done.copies_repairable,
         not_repaired=len(done.not_repaired),
         findings=done.findings,
     )
     return AuditResult(summary, done.findings)
 
 
-def _repair_sentence(done: RepairResult) -> str:
+def _repair_sentence(done: RepairResult, dry_run: bool) -> str:
     """What a person must know first stands first: what is not repaired, and why."""
     failed = done.not_repaired
-    sentence = f"; {done.copies_repaired} copies repaired" if done.copies_repaired else ""
+    sentence = f"; a repair would write {done.copies_repairable} copies" if dry_run else ""
+    sentence = f"; {done.copies_repaired} copies repaired" if done.copies_repaired else sentence
     if failed:
         first = failed[0]
         where = f"ledger {first.ledger_id} on bookie {first.bookie_id}"
-        return f"; NOT REPAIRED: {len(failed)} findings, the first in {where}: {first.repair_detail}{sentence}"
+        loudly = "NOT REPAIRABLE" if dry_run else "NOT REPAIRED"
+        return f"; {loudly}: {len(failed)} findings, the first in {where}: {first.repair_detail}{sentence}"
     return sentence
 
 

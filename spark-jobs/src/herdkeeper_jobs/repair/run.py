@@ -43,6 +43,8 @@ class RepairResult:
 
     findings: tuple[Finding, ...]
     copies_repaired: int
+    copies_repairable: int = 0
+    """After a dry run: copies that would have been written."""
 
     @property
     def not_repaired(self) -> tuple[Finding, ...]:
@@ -67,13 +69,14 @@ def repair(catalog: LedgerCatalog, findings: Sequence[Finding], settings: Repair
                 outcomes[index] = done.finding
                 copies += done.copies
                 _tell(done.finding)
-    return RepairResult(tuple(outcomes), copies)
+    return RepairResult(tuple(outcomes), 0, copies) if settings.dry_run else RepairResult(tuple(outcomes), copies)
 
 
 @dataclass(frozen=True, slots=True)
 class _Done:
     finding: Finding
     copies: int = 0
+    """Copies that were written; in a dry run, that would have been."""
 
 
 def _tell(finding: Finding) -> None:
@@ -118,6 +121,11 @@ class _Attempt:
     lock: ReplicationLock | None
     bookies: Bookies
 
+    @property
+    def written(self) -> str:
+        """What is said of entries that are not whole and have a good replica."""
+        return "would be written" if self.lock is None else "were written"
+
     def require_unchanged(self) -> None:
         """Raises LockLostError when the lock, or the metadata that was read under it, may not hold any more."""
         if self.lock is None:
@@ -152,12 +160,10 @@ def _repair_finding(attempt: _Attempt, finding: Finding) -> _Done:
     except (LockLostError, NotRepairedError, NoGoodReplicaError) as error:
         return _ended(finding, RepairOutcome.FAILED, str(error), progress.copies)
     if refused:
-        return _ended(finding, RepairOutcome.REFUSED, _several(refused, progress), progress.copies)
-    if attempt.lock is None:
-        return _ended(finding, RepairOutcome.WOULD_REPAIR, "every entry has a verified replica")
-    return _ended(
-        finding, RepairOutcome.REPAIRED, f"{progress.copies} entries written, {progress.whole} were whole already", progress.copies
-    )
+        return _ended(finding, RepairOutcome.REFUSED, _several(refused, progress, attempt.written), progress.copies)
+    outcome = RepairOutcome.WOULD_REPAIR if attempt.lock is None else RepairOutcome.REPAIRED
+    detail = f"{progress.copies} entries {attempt.written}, {progress.whole} were whole already"
+    return _ended(finding, outcome, detail, progress.copies)
 
 
 def _batches(finding: Finding, metadata: LedgerMetadata) -> Iterator[tuple[int, ...]]:
@@ -182,7 +188,9 @@ def _repair_batch(attempt: _Attempt, replicas: Replicas, what: tuple[str, tuple[
             continue
         if whole:
             progress.whole += 1
-        elif attempt.lock is not None:
+        elif attempt.lock is None:
+            progress.copies += 1
+        else:
             attempt.lock.require_session()
             write(attempt.bookies, replicas, bookie_id, source)
             written.append(source)
@@ -191,7 +199,7 @@ def _repair_batch(attempt: _Attempt, replicas: Replicas, what: tuple[str, tuple[
     return refused
 
 
-def _several(refused: list[str], progress: _Progress) -> str:
+def _several(refused: list[str], progress: _Progress, written: str) -> str:
     more = f"; and {len(refused) - 1} more entries" if len(refused) > 1 else ""
-    done = f"; {progress.copies} others were written" if progress.copies else ""
+    done = f"; {progress.copies} others {written}" if progress.copies else ""
     return f"{refused[0]}{more}{done}"
