@@ -30,6 +30,7 @@ from herdkeeper.api import (
 from herdkeeper.api.resource import ObjectMeta, Resource
 from herdkeeper.domain import names, validation
 from herdkeeper.domain.conditions import READY, condition
+from herdkeeper.domain.left_alone import left_alone_by
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved
 from herdkeeper.domain.observed.dependents import NOBODY
@@ -50,7 +51,7 @@ from herdkeeper.plan import deletion
 from herdkeeper.plan.action import Plan, SetFinalizer, Wait
 from herdkeeper.plan.bookkeeper import plan_bookkeeper
 from herdkeeper.plan.checkpoint_removal import plan_removal
-from herdkeeper.plan.herddb import plan_herddb
+from herdkeeper.plan.herddb import plan_herddb, plan_refused_herddb
 from herdkeeper.plan.job import plan_audit, plan_checkpoint
 from herdkeeper.plan.schedule import plan_schedule
 from herdkeeper.plan.tablespace import plan_tablespace
@@ -73,6 +74,9 @@ AGAIN_AFTER_ACTIONS_SECONDS = 2.0
 
 SHOWN_AGAIN_SECONDS = 15.0
 """How often a plan that is shown instead of executed is made anew."""
+
+
+NOTHING = Plan()
 
 
 @dataclass(frozen=True)
@@ -116,7 +120,7 @@ class Result:
 class Steps:
     """How one kind is reconciled. Each function takes the resource and what was seen of it; `plan_deletion` also the seconds that it has
     waited for a silent backend, and is None for kinds without data of their own. `see_ledgers` adds to what
-    was seen what a plan needs rarely."""
+    was seen what a plan needs rarely. `plan_refused` is what goes on although the resource is refused; None when nothing does."""
 
     observe: Callable[[Any, World], Any]
     refusals: Callable[[Any, Any], tuple[Refusal, ...]]
@@ -124,6 +128,7 @@ class Steps:
     summarize: Callable[[Any, Any], Summary]
     plan_deletion: Callable[[Any, Any, float], Plan] | None = None
     see_ledgers: Callable[[Any, Any, World], Any] | None = None
+    plan_refused: Callable[[Any, Any], Plan] | None = None
 
 
 def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
@@ -150,6 +155,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             plan_herddb,
             summarize_herddb,
             deletion.plan_herddb_deletion,
+            plan_refused=plan_refused_herddb,
         ),
         Tablespace.KIND: Steps(
             observe_tablespace,
@@ -204,7 +210,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
         return _gone(_key(resource))  # Kubernetes takes the rest; what has no owner stays
     seen = steps.observe(resource, hands.world)
     if not deleting and (refusals := steps.refusals(resource, seen)):
-        return _refuse(resource, refusals, hands)
+        return _refuse(resource, refusals, hands, _plan_refused(resource, seen, steps))
     plan = _plan(resource, seen, steps)
     if plan.needs_ledgers and steps.see_ledgers is not None:
         seen = steps.see_ledgers(resource, seen, hands.world)
@@ -248,6 +254,13 @@ def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
     return plan
 
 
+def _plan_refused(resource: Resource, seen: Any, steps: Steps) -> Plan:
+    """A refusal stops what was asked for, not what keeps the running servers serving; who wants that stopped too says so."""
+    if steps.plan_refused is None or left_alone_by(resource.metadata) is not None:
+        return Plan()
+    return steps.plan_refused(resource, seen)
+
+
 def _shown(plan: Plan) -> Plan:
     """A plan of which nothing is executed; what it depends on may change without an event."""
     message = f"the annotation {names.PLAN_ANNOTATION} stops every change; status.plan says what would be done; remove it to go on"
@@ -265,10 +278,11 @@ def _key(resource: Resource) -> Key:
     return Key(resource.KIND, resource.metadata.namespace, resource.metadata.name)
 
 
-def _refuse(resource: Resource, refusals: tuple[Refusal, ...], hands: Hands) -> Result:
-    """Nothing is changed while a resource says what it must not say."""
-    _write_status(resource, refused_status(resource, refusals, _now()), hands)
-    return Result(Outcome.REFUSED)
+def _refuse(resource: Resource, refusals: tuple[Refusal, ...], hands: Hands, plan: Plan = NOTHING) -> Result:
+    """Nothing is changed while a resource says what it must not say, except by a plan of what does not follow from it."""
+    failed = execute(resource, plan, hands)
+    _write_status(resource, refused_status(resource, refusals, plan, failed, _now()), hands)
+    return Result(Outcome.REFUSED if failed is None else Outcome.FAILED, _look_again(plan))
 
 
 def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> None:

@@ -109,6 +109,23 @@ def test_the_leadership_of_a_deleted_pod_is_moved_by_one_reconcile(stage: Stage)
     assert f"led by {NODES[1]}, since {NODES[0]} can't lead any more (its pod is gone)" in told
 
 
+def test_a_leader_is_replaced_though_its_database_is_refused_unless_somebody_wants_it_left_alone(stage: Stage) -> None:
+    stage.patch("BookKeeperCluster", "bk", {"spec": {"bookies": 2}})
+    stage.patch(HERDDB, "db", {"spec": {"replicas": 3}, "metadata": {"annotations": {names.PAUSED_ANNOTATION: "true"}}})
+    ask(stage, NODES[1])
+    assert stage.reconcile(HERDDB, "db").outcome is Outcome.REFUSED
+    stage.delete("Pod", NODES[0])
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[0]
+
+    stage.patch(HERDDB, "db", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: None}}})
+    assert stage.reconcile(HERDDB, "db").outcome is Outcome.REFUSED
+    assert (leader(stage), followed(stage), woken(stage)) == (NODES[1], NODES[1], [NODES[1]])
+    assert stage.found("StatefulSet", "db-herddb")["spec"]["replicas"] == 2
+    assert names.SWITCHOVER_ANNOTATION in stage.found(TABLESPACE, "flights")["metadata"]["annotations"]
+    assert stage.condition(HERDDB, "db") == ("False", "InvalidSpec")
+
+
 def test_a_leader_is_left_while_its_pod_still_stops(stage: Stage) -> None:
     stage.patch("Pod", NODES[0], {"metadata": {"finalizers": ["herdkeeper.io/still-stopping"]}})
     stage.delete("Pod", NODES[0])

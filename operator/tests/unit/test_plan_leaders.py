@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from situations import live, objects, pods, quickstart, with_metadata, with_spec, with_status
+from situations import bookkeeper_serving, live, objects, pods, quickstart, with_metadata, with_spec, with_status
 from test_plan_herddb import CLUSTER, CREDENTIALS, LOG, PODS, SETTLED
 
 from herdkeeper.build.herddb import build_herddb
@@ -17,7 +17,7 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import NotListening, Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.action import AnswerRequest, Apply, ChangeTablespaceRecord, Request, WakeNodes
-from herdkeeper.plan.herddb import plan_herddb
+from herdkeeper.plan.herddb import plan_herddb, plan_refused_herddb
 
 LEADER = NodeTablespace("flights", "a-uuid", "leader", True, (7, 9), None, (7, 0), True)
 RECORD = TablespaceRecord("a-uuid", "flights", PODS[0], (PODS[0], PODS[1]), 1, 10_000)
@@ -128,6 +128,13 @@ def test_a_tablespace_that_is_left_alone_is_failed_over_as_patiently_as_it_decla
     assert any(isinstance(each, ChangeTablespaceRecord) for each in plan_herddb(CLUSTER, seen).actions) is moved
 
 
+def with_deletion(seen, pod):
+    """The same, with a pod that is being deleted."""
+    item = seen.objects.get("Pod", pod)
+    deleted = {**item, "metadata": {**item["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    return replace(seen, objects=objects(seen.objects.items, {("Pod", pod): deleted}))
+
+
 def followed(plan):
     """Names and selected pods of the Services that are applied."""
     manifests = [action.manifest for action in plan.actions if isinstance(action, Apply)]
@@ -186,3 +193,49 @@ def test_the_service_is_the_database_s_to_keep_and_goes_with_the_tablespace():
     metadata = build_leader_service(TABLESPACE, PODS[0])["metadata"]
     assert metadata["labels"][names.OWNER_NAME_LABEL] == CLUSTER.metadata.name
     assert [(each["kind"], each["name"]) for each in metadata["ownerReferences"]] == [("Tablespace", "flights")]
+
+
+FOLLOWING_MOVED = ("flights-leader", PODS[1])
+HANGS = replace(
+    CALM,
+    nodes={**CALM.nodes, PODS[0]: Unknown("silence")},
+    silent_seconds={PODS[0]: 20.0},
+    heartbeats={"flights": {PODS[0]: 1980.0, PODS[1]: 2000.0}},
+)
+STOPPING = with_deletion(CALM, PODS[0])
+PREFERRING = with_spec(TABLESPACE, preferred_leader=PODS[1], failback="WhenHealthy")
+
+
+@pytest.mark.parametrize(
+    ("situation", "seen", "done", "followers"),
+    [
+        ("all is well", CALM, [], []),
+        ("the leader's process has ended", LOST, [ChangeTablespaceRecord, WakeNodes, Apply], [FOLLOWING_MOVED]),
+        ("the leader hangs", HANGS, [ChangeTablespaceRecord, WakeNodes, Apply], [FOLLOWING_MOVED]),
+        ("the leader's pod is being deleted", STOPPING, [ChangeTablespaceRecord, WakeNodes, Apply], [FOLLOWING_MOVED]),
+        (
+            "HerdDB has moved the leader by itself",
+            replace(CALM, records={"flights": VersionedRecord(replace(RECORD, leader=PODS[1]), 5, 1999.0)}),
+            [Apply],
+            [FOLLOWING_MOVED],
+        ),
+        ("somebody asks for another leader", asking(PODS[1]), [], []),
+        ("another leader is preferred", replace(CALM, tablespaces=(PREFERRING,)), [], []),
+        ("records can't be read", replace(LOST, records=Unknown("silence")), [], []),
+        ("the BookKeeperCluster is not there", replace(LOST, bookkeeper=None), [], []),
+        ("objects differ from what is declared", replace(CALM, root_parent=False, objects=objects(pods(PODS), FOLLOWING)), [], []),
+    ],
+)
+def test_a_refused_database_replaces_lost_leaders_and_nothing_else(situation, seen, done, followers):
+    plan = plan_refused_herddb(CLUSTER, seen)
+    assert [type(action) for action in plan.actions] == done, situation
+    assert followed(plan) == followers, situation
+
+
+def test_a_refused_database_moves_no_leader_to_where_no_ledger_can_be_opened():
+    few = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "ready_bookies": 2})
+    plan = plan_refused_herddb(CLUSTER, replace(LOST, bookkeeper=few))
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.NO_LEADER
+    assert "2 writable bookies of the 3" in plan.wait.message

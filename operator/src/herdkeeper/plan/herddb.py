@@ -17,7 +17,7 @@ from herdkeeper.plan.action import Action, AddToSecret, Create, Delete, EnsureZn
 from herdkeeper.plan.default_tablespace import plan_default_tablespace
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.leader_services import leader_services
-from herdkeeper.plan.leaders import plan_leaders
+from herdkeeper.plan.leaders import Terms, plan_leaders
 from herdkeeper.plan.restart import Relieve, next_restart
 from herdkeeper.plan.rolling import Gate, roll
 from herdkeeper.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
@@ -32,9 +32,18 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     if log is None:
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has no bookies yet")
     shrink = scale_down(cluster, seen)
-    leaders = plan_leaders(cluster, seen, log, _why_no_ledger_can_open(cluster, seen.bookkeeper), shrink.leave)
+    leaders = plan_leaders(cluster, seen, log, Terms(_why_no_ledger_can_open(cluster, seen.bookkeeper), shrink.leave))
     # Nothing else comes between a leader that is lost and the next one.
     return shrink.told(leaders if leaders.actions else _plan_objects(cluster, seen, log, leaders, shrink))
+
+
+def plan_refused_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
+    """What goes on while what the resource says is refused: a leader that is lost is replaced and its Service follows, of nodes that run as
+    they were told before. Nothing of this follows from what is refused."""
+    log = log_store(seen.bookkeeper)
+    if log is None:
+        return Plan()
+    return plan_leaders(cluster, seen, log, Terms(_why_no_ledger_can_open(cluster, seen.bookkeeper), only_lost=True))
 
 
 def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan, shrink: ScaleDown) -> Plan:
@@ -76,7 +85,7 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
             return Plan((restart,), look_again_seconds=2)
         case Relieve(node):
             leave = {**shrink.leave, node: "it is restarted with its new template"}
-            return plan_leaders(cluster, seen, log, _why_no_ledger_can_open(cluster, seen.bookkeeper), leave)
+            return plan_leaders(cluster, seen, log, Terms(_why_no_ledger_can_open(cluster, seen.bookkeeper), leave))
         case Wait():
             # what it waits for may be a node that leaves, which goes only once HerdDB's own tablespace has left it
             return Plan(plan_default_tablespace(cluster, seen, log, shrink.leaving), restart, 3)

@@ -6,7 +6,7 @@ Only the cluster's own key moves leaders; a Tablespace asks, by its annotation o
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from herdkeeper.api import HerdDBCluster, Tablespace
 from herdkeeper.api.tablespace import Failover
@@ -28,11 +28,19 @@ from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refu
 SOON_SECONDS = 1.0
 
 
-def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, no_writing: str | None, leave: Mapping[str, str]) -> Plan:
-    """The moves that are due, the Services that follow them, the answers to requests, and why a leader that should be left is not.
-
-    `no_writing` is why no new leader could write now; `leave` are the nodes that shall lead nothing, each with the reason.
+@dataclass(frozen=True)
+class Terms:
+    """On what terms leaders are moved. `no_writing` is why no new leader could write now; `leave` are the nodes that shall lead nothing,
+    each with the reason. `only_lost`: nobody's wish counts, only leaders that have ended, hang or are about to end are replaced.
     """
+
+    no_writing: str | None
+    leave: Mapping[str, str] = field(default_factory=dict)
+    only_lost: bool = False
+
+
+def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, terms: Terms) -> Plan:
+    """The moves that are due, the Services that follow them, the answers to requests, and why a leader that should be left is not."""
     if isinstance(seen.records, Unknown):
         return Plan()
     moves: list[Action] = []
@@ -41,9 +49,10 @@ def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, no
     blocked: list[str] = []
     settled = True
     for name, found in sorted(seen.records.items()):
-        decision = decide(_situation(cluster, seen, found, no_writing, leave))
+        asking = None if terms.only_lost else resource_of(seen, name)
+        decision = decide(_situation(cluster, seen, found, asking, terms))
         moves += _actions(cluster, found, decision, log)
-        answers += _answer(resource_of(seen, name), decision)
+        answers += _answer(asking, decision)
         led.append(replace(found.record, leader=decision.to) if isinstance(decision, Move) else found.record)
         settled = settled and not (isinstance(decision, Keep) and not decision.settled)
         if isinstance(decision, Blocked):
@@ -85,16 +94,17 @@ def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRec
 
 
 def _situation(
-    cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, no_writing: str | None, leave: Mapping[str, str]
+    cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, tablespace: Tablespace | None, terms: Terms
 ) -> Situation:
-    tablespace, declared = resource_of(seen, found.record.name), declaring(seen, found.record.name)
+    """`tablespace` is the resource whose wishes count; None when nobody's do."""
+    declared = declaring(seen, found.record.name)
     spec = tablespace.spec if tablespace is not None else None
     # how patient to be is no change: it holds for one that is left alone, too
     failover = declared.spec.failover if declared is not None else Failover()
     return Situation(
         record=found.record,
-        nodes=nodes_of(cluster, seen, found.record, leave),
-        no_writing=no_writing,
+        nodes=nodes_of(cluster, seen, found.record, terms.leave),
+        no_writing=terms.no_writing,
         changed_at=found.changed_at,
         now=seen.now,
         requested=tablespace.metadata.annotations.get(names.SWITCHOVER_ANNOTATION) if tablespace is not None else None,

@@ -76,9 +76,12 @@ def _shortened(sentences: tuple[str, ...]) -> list[str]:
     return [sentence[:1000] for sentence in sentences[:MOST_SENTENCES]] + more
 
 
-def refused_status(resource: Resource, refusals: tuple[Refusal, ...], now: str) -> dict[str, Any]:
-    """The status of a resource that must not be acted upon. What was known of it before stays."""
-    message = ". ".join(refusal.sentence for refusal in refusals)
+def refused_status(resource: Resource, refusals: tuple[Refusal, ...], plan: Plan, failed: Failed | None, now: str) -> dict[str, Any]:
+    """The status of a resource whose spec must not be acted upon. What was known of it before stays. `plan` is what goes on all the same:
+    what that waits for, or could not do, is told after the refusals."""
+    waiting = (plan.wait.message,) if plan.wait is not None else ()
+    trouble = (f"{failed.message}; it is tried again",) if failed is not None else ()
+    message = ". ".join((*(refusal.sentence for refusal in refusals), *waiting, *trouble))
     kept = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True) if resource.status is not None else {}
     refused = Health("False", Reason.INVALID_SPEC, message)
     conditions = [_condition(resource, kind, refused, now) for kind in (READY, PROGRESSING)]
