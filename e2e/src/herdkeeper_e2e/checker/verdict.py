@@ -1,0 +1,68 @@
+"""All checks of a run, and what they say. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from herdkeeper_e2e.checker.contents import Contents
+from herdkeeper_e2e.checker.operation import Fault, Operation, Outcome
+from herdkeeper_e2e.checker.register_check import check_reads, check_registers
+from herdkeeper_e2e.checker.set_check import check_set, check_succession
+from herdkeeper_e2e.checker.violation import Violation
+
+MOST_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was tried and what is broken; empty `violations`: the database kept its promises."""
+
+    counts: tuple[tuple[str, Outcome, int], ...]
+    """(kind of operation, outcome, how many), in the order of their names."""
+    faults: tuple[str, ...]
+    """What the nemesis did, in order."""
+    violations: tuple[Violation, ...]
+
+    def acknowledged(self, kind: str, client: str = "") -> int:
+        """How many operations of a kind (add, write, read) succeeded."""
+        return sum(number for name, outcome, number in self.counts if outcome is Outcome.OK and name == f"{client} {kind}".strip())
+
+    def text(self) -> str:
+        """Some lines for a person."""
+        lines = [f"{number:>8} {name:<12} {outcome.value}" for name, outcome, number in self.counts]
+        lines += [f"{len(self.faults)} faults: {', '.join(self.faults) or 'none'}"]
+        lines += [str(violation) for violation in self.violations[:MOST_SHOWN]]
+        lines += [
+            f"{len(self.violations)} violations" if self.violations else "no violation: nothing acknowledged is lost, nothing is torn"
+        ]
+        return "\n".join(lines)
+
+
+def judge(operations: Sequence[Operation], contents: Sequence[Contents]) -> Verdict:
+    """Judges a history by what each node that led at the end had in its tables.
+
+    Args:
+        operations: of all clients and of the nemesis, in the order of their begin.
+        contents: at least one complete read, each begun after all operations had ended.
+
+    Raises:
+        ValueError: no contents: a history alone does not tell what is lost.
+    """
+    if not contents:
+        raise ValueError("there are no contents of the tables to judge by: read them at the end of the run")
+    faults = tuple(operation.content.name for operation in operations if isinstance(operation.content, Fault))
+    counted = Counter((_kind(operation), operation.outcome) for operation in operations if not isinstance(operation.content, Fault))
+    violations = check_reads(operations)
+    for found in contents:
+        violations += [*check_set(operations, found), *check_registers(operations, found)]
+    for earlier, later in pairwise(contents):
+        violations += check_succession(earlier, later)
+    return Verdict(tuple((kind, outcome, number) for (kind, outcome), number in sorted(counted.items())), faults, tuple(violations))
+
+
+def _kind(operation: Operation) -> str:
+    client = operation.process.partition("-")[0]
+    return f"{client} {type(operation.content).__name__.lower()}"
