@@ -29,7 +29,7 @@ from herdkeeper.api import (
 )
 from herdkeeper.api.resource import ObjectMeta, Resource
 from herdkeeper.domain import names, validation
-from herdkeeper.domain.conditions import READY, condition
+from herdkeeper.domain.conditions import READY, REPLICAS_VERIFIED, condition
 from herdkeeper.domain.left_alone import left_alone_by
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved
@@ -300,6 +300,22 @@ def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> N
         kind = "Warning" if Reason(ready["reason"]).needs_person else "Normal"
         hands.writer.event(resource, ready["reason"], ready["message"], kind)
         logger.info("ready changed", status=ready["status"], reason=ready["reason"], message=ready["message"])
+    _tell_of_verdicts(resource, status, hands)
+
+
+def _tell_of_verdicts(resource: Resource, status: dict[str, Any], hands: Hands) -> None:
+    """That a replica differs, and that none does any more. That one is not compared yet is no news."""
+    was, verified = condition(resource, REPLICAS_VERIFIED), _entry(status, REPLICAS_VERIFIED)
+    before = was.status if was is not None else None
+    if verified is None or verified["status"] == before or "False" not in (before, verified["status"]):
+        return
+    kind = "Warning" if verified["status"] == "False" else "Normal"
+    hands.writer.event(resource, verified["reason"], verified["message"], kind)
+    logger.warning("replicas compared", status=verified["status"], reason=verified["reason"], message=verified["message"])
+
+
+def _entry(status: dict[str, Any], kind: str) -> dict[str, Any] | None:
+    return next((entry for entry in status["conditions"] if entry["type"] == kind), None)
 
 
 def _comparable(status: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, JobOutcome, RestoreSummary, SummaryError, TableSummary
+from herdkeeper.domain.job_summary import (
+    AuditSummary,
+    CheckpointSummary,
+    FollowerComparison,
+    JobOutcome,
+    RestoreSummary,
+    SummaryError,
+    TableSummary,
+)
 
 
 def finding(number: int) -> Finding:
@@ -37,6 +45,28 @@ def test_a_checkpoint_summary_reads_back_as_it_was_written() -> None:
         "run-1", JobOutcome.ALREADY_DONE, ledger_id=4, entry_id=99, rows=5, tables=(TableSummary("t", 5, 900, "ab"),)
     )
     assert CheckpointSummary.from_json(summary.to_json()) == summary
+
+
+COMPARISON = FollowerComparison("db-herddb-1.nodes:9845", "a-uuid", 4, 99)
+
+
+def test_a_checkpoint_summary_tells_of_a_follower_that_is_equal_and_of_one_that_is_not() -> None:
+    for comparison in (COMPARISON, replace(COMPARISON, different_tables=("airports", "flights"), different_tables_total=2)):
+        summary = CheckpointSummary("run-1", JobOutcome.INVARIANT_VIOLATED, comparison=comparison)
+        assert CheckpointSummary.from_json(summary.to_json()) == summary
+
+
+def test_that_a_follower_differs_is_told_however_many_tables_differ() -> None:
+    names = tuple(f"table_{number:060}" for number in range(300))
+    comparison = replace(COMPARISON, different_tables=names, different_tables_total=300)
+    tables = (TableSummary("t", 5, 900, "ab"),)
+    read = CheckpointSummary.from_json(
+        CheckpointSummary("r", JobOutcome.INVARIANT_VIOLATED, comparison=comparison, tables=tables).to_json()
+    )
+    assert read.comparison is not None
+    told = read.comparison.different_tables
+    assert 10 < len(told) < 300
+    assert (told, read.comparison.different_tables_total, read.tables) == (names[: len(told)], 300, ())
 
 
 def test_a_restore_summary_reads_back_as_it_was_written_with_its_message_cut() -> None:

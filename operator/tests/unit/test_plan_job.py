@@ -8,15 +8,16 @@ import pytest
 import yaml
 from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready, with_status
 
+from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
-from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
+from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
 from herdkeeper.domain.observed.job import JobObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.plan.action import Apply
 from herdkeeper.plan.job import plan_audit, plan_checkpoint
 from herdkeeper.schema.defaulting import stored
-from herdkeeper.status.job import audit_fields, summarize_checkpoint
+from herdkeeper.status.job import audit_fields, checkpoint_fields, summarize_checkpoint
 
 CHECKPOINT, AUDIT = (
     next(stored(document, "demo") for document in yaml.safe_load_all((EXAMPLES / file).read_text()) if document["kind"] == kind)
@@ -43,6 +44,45 @@ def test_a_checkpoint_learns_the_position_from_the_leader_and_is_compared_with_t
     given = arguments(plan_checkpoint(CHECKPOINT, SEEN, "spark:1"))
     hosts = [f"{node}.db-herddb-nodes.demo.svc:9845" for node in ("db-herddb-0", "db-herddb-1")]
     assert [given[given.index(option) + 1] for option in ("--leader-http", "--verify-against")] == hosts
+
+
+def follower(node: str, verdict: str = "NotChecked", ledger_id: int | None = None) -> ReplicaStatus:
+    lsn = Lsn(ledger_id=ledger_id, entry_id=1) if ledger_id is not None else None
+    return ReplicaStatus(node=node, role="follower", verdict=verdict, verified_lsn=lsn)
+
+
+@pytest.mark.parametrize(
+    ("followers", "turn"),
+    [
+        ((follower("n1", "Equal", 9), follower("n2", "Equal", 8)), "n2"),
+        ((follower("n1", "Equal", 9), follower("n2")), "n2"),
+        ((follower("n1"), follower("n2")), "n1"),
+        ((follower("n1", "Different", 7), follower("n2", "Equal", 8)), "n2"),
+        ((follower("n1", "Different", 7),), "n1"),
+        ((ReplicaStatus(node="n1", role="booting"), follower("n2", "Equal", 8)), "n2"),
+    ],
+    ids=["longest ago", "never", "by name", "others than one that differs", "but that one when it is alone", "only who follows"],
+)
+def test_followers_are_compared_in_turn(followers, turn):
+    seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], *followers)))
+    given = arguments(plan_checkpoint(CHECKPOINT, seen, "spark:1"))
+    assert given[given.index("--verify-against") + 1] == f"{turn}.db-herddb-nodes.demo.svc:9845"
+
+
+def test_a_checkpoints_status_tells_what_it_found_out_about_the_follower():
+    found = FollowerComparison("db-herddb-1.db-herddb-nodes.demo.svc:9845", "a-uuid", 4, 99, ("flights",), 1)
+    different = checkpoint_fields(CheckpointSummary("r", JobOutcome.INVARIANT_VIOLATED, comparison=found))["comparison"]
+    assert ComparisonStatus.model_validate(different) == ComparisonStatus(
+        node="db-herddb-1",
+        tablespace_uuid="a-uuid",
+        lsn=Lsn(ledger_id=4, entry_id=99),
+        result="Different",
+        different_tables=("flights",),
+        different_tables_total=1,
+    )
+    equal = replace(found, different_tables=(), different_tables_total=0)
+    assert checkpoint_fields(CheckpointSummary("r", JobOutcome.SUCCEEDED, comparison=equal))["comparison"]["result"] == "Equal"
+    assert checkpoint_fields(CheckpointSummary("r", JobOutcome.SUCCEEDED))["comparison"] is None
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])

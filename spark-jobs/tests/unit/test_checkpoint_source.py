@@ -14,14 +14,14 @@ from typing import Any, ClassVar
 import pytest
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 
-from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
+from herdkeeper.domain.job_summary import CheckpointSummary, FollowerComparison, JobOutcome
 from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
 from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError
 from herdkeeper_jobs.checkpoint import cli, log_source
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
 from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, log_position
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -200,3 +200,19 @@ def test_bad_arguments_end_with_2_and_a_summary_that_names_them(
     summary = CheckpointSummary.from_json(message.read_text())
     assert summary.outcome is JobOutcome.CONFIGURATION_REFUSED
     assert words in summary.message
+
+
+def test_a_follower_that_differs_ends_the_run_with_42_and_a_summary_that_names_node_and_tables(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = FollowerComparison("db-herddb-1.nodes:9845", "a-uuid", 5, 7, ("t",), 1)
+
+    def differs(*_: object) -> CheckpointSummary:
+        raise FollowerDiffers("table 't' at 5,7: other rows", found)
+
+    monkeypatch.setattr(cli, "_checkpoint", differs)
+    message = tmp_path / "message"
+    monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(message))
+    assert cli.main([*ARGUMENTS, "--destination", str(tmp_path), "--run-id", "r"]) == 42
+    summary = CheckpointSummary.from_json(message.read_text())
+    assert (summary.outcome, summary.comparison) == (JobOutcome.INVARIANT_VIOLATED, found)

@@ -53,6 +53,17 @@ class TableStatus(Model):
     rows: int = Field(description="Rows.")
 
 
+class ComparisonStatus(Model):
+    """A follower that was compared with the log."""
+
+    node: str = Field(description="The SQL node.")
+    tablespace_uuid: str = Field(description="Identity of the tablespace inside HerdDB.")
+    lsn: Lsn = Field(description="Where both were compared.")
+    result: Literal["Equal", "Different"] = Field(description="Equal: each table had the rows that the log says. Different: some had not.")
+    different_tables: tuple[str, ...] | None = Field(None, description="The tables with other rows, as far as they could be told.")
+    different_tables_total: int | None = Field(None, description="How many there are.")
+
+
 class CheckpointStatus(JobStatus):
     """What became of it."""
 
@@ -63,6 +74,7 @@ class CheckpointStatus(JobStatus):
     bytes: int | None = Field(None, description="Bytes written.")
     open_transactions: int | None = Field(None, description="Transactions that were open at the LSN; their changes are not in it.")
     verified: str | None = Field(None, description="How it was verified.")
+    comparison: ComparisonStatus | None = Field(None, description="What it found out about a follower, also when it failed for that.")
 
 
 _UNCHANGED = " && ".join(

@@ -103,8 +103,13 @@ class ReplicaStatus(Model):
 
     node: str = Field(description="The SQL node.")
     role: str = Field(description="leader, follower, booting, failed or unknown.")
-    ledger_id: int | None = Field(None, description="Ledger of the last applied entry.")
-    entry_id: int | None = Field(None, description="Last applied entry.")
+    verdict: Literal["Equal", "Different", "NotChecked"] | None = Field(
+        None, description="Whether its rows were those that the log says, when a Checkpoint compared them last."
+    )
+    verified_lsn: Lsn | None = Field(None, description="Where it was compared.")
+    verified_at: str | None = Field(None, description="When.", json_schema_extra={"format": "date-time"})
+    verified_by: str | None = Field(None, description="The Checkpoint that compared it.")
+    different_tables: tuple[str, ...] | None = Field(None, description="The tables with other rows than the log says.")
 
 
 class RestoreStatus(Model):
@@ -160,6 +165,7 @@ class Tablespace(Resource):
         READY_COLUMN,
         PrinterColumn(name="Leader", type="string", json_path=".status.leader"),
         PrinterColumn(name="Replicas", type="integer", json_path=".status.readyReplicas"),
+        PrinterColumn(name="Verified", type="string", json_path='.status.conditions[?(@.type=="ReplicasVerified")].status', priority=1),
         PrinterColumn(name="Connection", type="string", json_path=".status.connectionSecret", priority=1),
         STATUS_COLUMN,
         AGE_COLUMN,

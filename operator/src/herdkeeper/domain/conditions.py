@@ -8,6 +8,8 @@ READY = "Ready"
 PROGRESSING = "Progressing"
 CURRENT = "Current"
 """Of a ScheduledCheckpoint: False while its newest verified checkpoint is older than two periods of the schedule."""
+REPLICAS_VERIFIED = "ReplicasVerified"
+"""Of a Tablespace: True when each follower was equal to the log when it was compared last, False when a replica was not."""
 CONFIG_KNOWN = "ConfigKnown"
 """False while lines of spec.config have no effect; not there otherwise."""
 

@@ -67,6 +67,23 @@ class TableSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class FollowerComparison:
+    """What the comparison of a follower's tables with the fold of the log found, at the LSN (`ledger_id`, `entry_id`)."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    follower: str
+    """host:port of the node's HTTP endpoint, as the job was given it."""
+    tablespace_uuid: str
+    ledger_id: int
+    entry_id: int
+    different_tables: tuple[str, ...] = ()
+    """Tables of which the follower has other rows, by name; empty for a follower that is equal to the log."""
+    different_tables_total: int = 0
+    """How many there are, those included that did not fit into the message."""
+
+
+@dataclass(frozen=True, slots=True)
 class CheckpointSummary:
     """The result of one run of the checkpoint job. `ledger_id` and `entry_id` are the LSN; None when the run ended before it was known."""
 
@@ -89,6 +106,8 @@ class CheckpointSummary:
     """Transactions that were open at the LSN."""
     verified: str = ""
     """How the written files were verified."""
+    comparison: FollowerComparison | None = None
+    """What this run found out about a follower, whether it succeeded or failed; None when it compared none."""
     rows: int = 0
     bytes: int = 0
     duration_seconds: float = 0.0
@@ -97,13 +116,17 @@ class CheckpointSummary:
     """How many tables did not fit into the message."""
 
     def to_json(self) -> str:
-        """At most 4096 bytes of JSON; `rows`, `bytes` and `entries_read` stay exact whatever was dropped."""
+        """At most 4096 bytes of JSON; all counts stay exact whatever was dropped. Names of tables that differ go last."""
         short = replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS])
+        comparison, tables = self.comparison, len(self.tables)
+        different = comparison.different_tables if comparison is not None else ()
 
         def keep(count: int) -> CheckpointSummary:
-            return replace(short, tables=short.tables[:count], tables_omitted=self.tables_omitted + len(self.tables) - count)
+            kept = max(0, count - len(different))
+            told = replace(comparison, different_tables=different[:count]) if comparison is not None else None
+            return replace(short, tables=short.tables[:kept], tables_omitted=self.tables_omitted + tables - kept, comparison=told)
 
-        return _longest_that_fits(_CHECKPOINT, keep, len(self.tables))
+        return _longest_that_fits(_CHECKPOINT, keep, len(different) + tables)
 
     @staticmethod
     def from_json(text: str) -> CheckpointSummary:

@@ -363,6 +363,11 @@ class HerdDBNames:
         """Host name of a node by its pod's name."""
         return f"{pod}.{self.nodes_service}.{self.key.namespace}.svc"
 
+    @staticmethod
+    def node_at(address: str) -> str:
+        """The node whose host name, with or without a port, this is."""
+        return address.partition(".")[0]
+
     @property
     def sql_address(self) -> str:
         """host:port of any ready node inside the cluster."""

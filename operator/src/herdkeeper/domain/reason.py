@@ -13,6 +13,7 @@ class Reason(StrEnum):
     SETTLED = "Settled"
     SUCCEEDED = "Succeeded"
     SCHEDULED = "Scheduled"
+    VERIFIED = "Verified"
     TIME_MISSED = "TimeMissed"
 
     # acting
@@ -78,6 +79,8 @@ class Reason(StrEnum):
     NODES_NOT_READY = "NodesNotReady"
     REPLICAS_NOT_READY = "ReplicasNotReady"
     NO_LEADER = "NoLeader"
+    NOT_VERIFIED = "NotVerified"
+    REPLICA_DIFFERS = "ReplicaDiffers"
     MEMBERSHIP_CHANGING = "MembershipChanging"
 
     # needs a person

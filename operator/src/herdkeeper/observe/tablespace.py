@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey, TablespaceNames
@@ -59,8 +59,14 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         taken=taken,
         credentials=credentials if isinstance(credentials, UserCredentials) else None,
         places=_places(pods, world) if _is_chosen(tablespace, herddb, metadata.record) else {},
+        checkpoints=_checkpoints(tablespace, world),
     )
     return see_restore(tablespace, seen, world)
+
+
+def _checkpoints(tablespace: Tablespace, world: World) -> tuple[Checkpoint, ...]:
+    found = world.kubernetes.resources(Checkpoint, tablespace.metadata.namespace)
+    return tuple(checkpoint for checkpoint in found if checkpoint.spec.tablespace_ref.name == tablespace.metadata.name)
 
 
 def _is_chosen(tablespace: Tablespace, herddb: HerdDBCluster, record: VersionedRecord | RecordAbsent | Unknown) -> bool:

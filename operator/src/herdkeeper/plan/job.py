@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from herdkeeper.api import Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
+from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.build.log_store import log_store
 from herdkeeper.build.spark_job import AuditSource, CheckpointSource, build_audit, build_checkpoint
 from herdkeeper.domain import names
@@ -11,6 +12,7 @@ from herdkeeper.domain.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
 from herdkeeper.domain.observed.objects import Json
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.replica_verdict import replicas_of
 from herdkeeper.plan.action import Plan
 from herdkeeper.plan.intent import settle
 
@@ -30,7 +32,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
     if not is_ready_resource(seen.tablespace):
         why = why_not_ready(seen.tablespace)
         return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {seen.tablespace.metadata.name} is not Ready ({why})")
-    follower = _address_of("follower", seen.tablespace, seen.herddb)
+    follower = _address(_next_compared(seen.tablespace), seen.herddb)
     if checkpoint.spec.verify == "Follower" and follower is None:
         return Plan.waiting(Reason.WAITING_FOR_FOLLOWER, f"the Tablespace {seen.tablespace.metadata.name} has no settled follower now")
     source = CheckpointSource(
@@ -38,7 +40,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
         ledgers_root=log.ledgers_root,
         herd_root=names.herd_root(_key(seen.herddb)),
         tablespace=seen.tablespace.sql_name,
-        leader=_address_of("leader", seen.tablespace, seen.herddb),
+        leader=_address(_leader(seen.tablespace), seen.herddb),
         follower=follower,
     )
     return _once(build_checkpoint(checkpoint, source, spark_image), seen)
@@ -57,12 +59,26 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
     return _once(build_audit(audit, AuditSource(log.zookeeper_address, log.ledgers_root), spark_image), seen)
 
 
-def _address_of(role: str, tablespace: Tablespace, herddb: HerdDBCluster) -> str | None:
-    """host:port of the node program of the first copy in a role, None when none is known."""
-    replicas = tablespace.status.replicas if tablespace.status is not None else ()
-    node = next((replica.node for replica in replicas if replica.role == role), None)
-    named = HerdDBNames(_key(herddb))
-    return None if node is None else f"{node}.{named.nodes_service}.{herddb.metadata.namespace}.svc:{HERDDB_HTTP_PORT}"
+def _leader(tablespace: Tablespace) -> str | None:
+    return next((replica.node for replica in replicas_of(tablespace) if replica.role == "leader"), None)
+
+
+def _next_compared(tablespace: Tablespace) -> str | None:
+    """The follower whose turn it is: one that was never compared with the log, then the one that was longest ago. One that is known to
+    differ comes last, since it would fail this Checkpoint, too.
+    """
+
+    def order(replica: ReplicaStatus) -> tuple[bool, tuple[int, int], str]:
+        lsn = replica.verified_lsn
+        return replica.verdict == "Different", (lsn.ledger_id, lsn.entry_id) if lsn is not None else (-1, -1), replica.node
+
+    followers = (replica for replica in replicas_of(tablespace) if replica.role == "follower")
+    return next((replica.node for replica in sorted(followers, key=order)), None)
+
+
+def _address(node: str | None, herddb: HerdDBCluster) -> str | None:
+    """host:port of the node program of a SQL node."""
+    return None if node is None else f"{HerdDBNames(_key(herddb)).host_of(node)}:{HERDDB_HTTP_PORT}"
 
 
 def _once(manifests: tuple[Json, ...], seen: JobObserved) -> Plan:

@@ -9,8 +9,8 @@ from typing import Any, Literal, assert_never
 from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.domain import names
-from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, JobOutcome, SummaryError
-from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome, SummaryError
+from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
 from herdkeeper.domain.observed.objects import Json, Objects, driver_said, job_ended, pod_trouble, pods_of_job
 from herdkeeper.domain.reason import Reason
@@ -69,7 +69,19 @@ def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
         "bytes": summary.bytes,
         "openTransactions": summary.open_transactions,
         "verified": summary.verified or None,
+        "comparison": _comparison(summary.comparison) if summary.comparison is not None else None,
         "durationSeconds": round(summary.duration_seconds, 1),
+    }
+
+
+def _comparison(found: FollowerComparison) -> dict[str, Any]:
+    different = found.different_tables_total > 0
+    return {
+        "node": HerdDBNames.node_at(found.follower),
+        "tablespaceUuid": found.tablespace_uuid,
+        "lsn": {"ledgerId": found.ledger_id, "entryId": found.entry_id},
+        "result": "Different" if different else "Equal",
+        **({"differentTables": list(found.different_tables), "differentTablesTotal": found.different_tables_total} if different else {}),
     }
 
 

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
@@ -107,7 +107,13 @@ def _request(parsed: argparse.Namespace) -> CheckpointRequest:
 
 def _failed(parsed: argparse.Namespace, outcome: JobOutcome, error: Exception) -> CheckpointSummary:
     _log.error("failed", outcome=outcome.value, error=str(error), kind=type(error).__name__)
-    return CheckpointSummary(run_id=parsed.run_id, outcome=outcome, message=essence(str(error)), tablespace=parsed.tablespace)
+    return CheckpointSummary(
+        run_id=parsed.run_id,
+        outcome=outcome,
+        message=essence(str(error)),
+        tablespace=parsed.tablespace,
+        comparison=error.comparison if isinstance(error, FollowerDiffers) else None,
+    )
 
 
 if __name__ == "__main__":

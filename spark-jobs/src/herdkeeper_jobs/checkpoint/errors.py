@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from herdkeeper.domain.job_summary import FollowerComparison
+
 
 class CheckpointRefused(ValueError):  # noqa: N818 - a refusal is an answer, not a fault of the program
     """The request can't be fulfilled as it is; trying again is useless. Exit code 2."""
@@ -13,6 +15,14 @@ class CheckpointRetryable(RuntimeError):  # noqa: N818 - as above
 
 class InvariantViolated(RuntimeError):  # noqa: N818 - as above
     """The log, a follower or a written file contradicts another one. Exit code 42: never retry, look at it."""
+
+
+class FollowerDiffers(InvariantViolated):
+    """A follower has other rows than the fold of the log at the same LSN. `comparison` names it and the tables."""
+
+    def __init__(self, message: str, comparison: FollowerComparison) -> None:
+        super().__init__(message)
+        self.comparison = comparison
 
 
 class LogTruncatedError(RuntimeError):

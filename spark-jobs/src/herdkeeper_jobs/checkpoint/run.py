@@ -15,11 +15,11 @@ import structlog
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome, TableSummary
+from herdkeeper.domain.job_summary import CheckpointSummary, FollowerComparison, JobOutcome, TableSummary
 from herdkeeper.formats.herddb_table import TableDefinition, encode_table
-from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import PartitionSpec, read_partition
+from herdkeeper_jobs.checkpoint.comparison import compare
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable, sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
@@ -37,7 +37,6 @@ from herdkeeper_jobs.checkpoint.manifest import (
     commit_manifest,
     tablespace_folder,
 )
-from herdkeeper_jobs.checkpoint.node_http import FollowerDigest
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
 from herdkeeper_jobs.wal.decode import LOG_COLUMNS, decode_batches
 from herdkeeper_jobs.wal.fold import LogExtent, highest_auto_increments, last_changes, log_extent, log_timeline, place_changes
@@ -89,13 +88,15 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     folded = _fold(start(), log, target.lsn, (folder, request.run_id))
     sync_folders(folder, request.run_id, request.destination)
     verify_files(zip(folded.timeline.tables, folded.written, strict=True), folder)
-    verified = _compare(folded, target.follower)
+    ours = {table.name: written.digest for table, written in zip(folded.timeline.tables, folded.written, strict=True)}
+    comparison = compare(ours, target.follower, identity.tablespace_uuid) if target.follower is not None else None
+    verified = _verification(comparison)
     _log.info("verified", how=verified.how, by=verified.by)
     committed = commit_manifest(_manifest(identity, target, request.run_id, folded, verified), folder)
     if committed.existed and committed.manifest.run_id != request.run_id:
         # This run's files belong to no manifest. Those of an earlier attempt of the same run may be the committed ones.
         shutil.rmtree(folder / "data" / request.run_id, ignore_errors=True)
-    return _summary(committed, request, time.monotonic() - started)
+    return _summary(committed, request, comparison, time.monotonic() - started)
 
 
 def read_log(spark: SparkSession, partitions: tuple[PartitionSpec, ...]) -> DataFrame:
@@ -130,23 +131,10 @@ def _fold(spark: SparkSession, log: LogSource, lsn: Lsn, where: tuple[Path, str]
         entries.unpersist()
 
 
-def _compare(folded: _Folded, follower: FollowerDigest | None) -> Verification:
-    """Compares with the follower's tables, if there are any to compare with."""
-    if follower is None:
+def _verification(comparison: FollowerComparison | None) -> Verification:
+    if comparison is None:
         return Verification(how="Reread", by="the checkpoint job")
-    ours = {table.name: written.digest for table, written in zip(folded.timeline.tables, folded.written, strict=True)}
-    for table in sorted(ours.keys() | follower.tables.keys()):
-        mine, theirs = ours.get(table), follower.tables.get(table)
-        if mine != theirs:
-            raise InvariantViolated(
-                f"table {table!r} at {follower.lsn}: the fold of the log has {_describe(mine)}, the follower {follower.node} has "
-                f"{_describe(theirs)}"
-            )
-    return Verification(how="Follower", by=follower.node)
-
-
-def _describe(digest: RowDigest | None) -> str:
-    return "no such table" if digest is None else f"{digest.rows} rows with digest {digest.hex}"
+    return Verification(how="Follower", by=comparison.follower)
 
 
 def _manifest(identity: Identity, target: Target, run_id: str, folded: _Folded, verified: Verification) -> Manifest:
@@ -211,7 +199,9 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _summary(committed: CommittedManifest, request: CheckpointRequest, seconds: float) -> CheckpointSummary:
+def _summary(
+    committed: CommittedManifest, request: CheckpointRequest, comparison: FollowerComparison | None, seconds: float
+) -> CheckpointSummary:
     manifest = committed.manifest
     by = f"compared with follower {manifest.verified.by}" if manifest.verified.how == "Follower" else "files re-read"
     done = "existed already" if committed.existed else "written"
@@ -228,6 +218,7 @@ def _summary(committed: CommittedManifest, request: CheckpointRequest, seconds: 
         entries_read=manifest.entries_read,
         open_transactions=len(manifest.open_transactions),
         verified=by,
+        comparison=comparison,
         rows=sum(table.rows for table in manifest.tables),
         bytes=sum(table.bytes for table in manifest.tables),
         duration_seconds=round(seconds, 3),

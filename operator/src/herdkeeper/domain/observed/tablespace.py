@@ -30,7 +30,7 @@ class TablespaceObserved:
     tablespaces that it leads. `objects` has its connection Secret and its leader's Service, `taken` names what others made under the names
     of its objects (`Service flights-leader`), `credentials` are those of the database, None while they can't be read. While it is made from
     a checkpoint, `objects` has the Job too, `checkpoint` is the resource that it names, and `progress` what SQL says of the load.
-    `places` tells where SQL nodes run; it is only looked at while copies are added or taken away.
+    `checkpoints` are those that refer to it. `places` tells where SQL nodes run; it is only looked at while copies are added or taken away.
     """
 
     herddb: HerdDBCluster | None
@@ -48,3 +48,4 @@ class TablespaceObserved:
     checkpoint: Checkpoint | None = None
     progress: RestoreProgress | Unknown | None = None
     places: Mapping[str, Place] = field(default_factory=dict)
+    checkpoints: tuple[Checkpoint, ...] = ()

@@ -1,0 +1,75 @@
+"""A follower that a Checkpoint found different from the log, on the real API server."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+from kubernetes.dynamic import DynamicClient
+from stage import ZOOKEEPER_ADDRESS, Stage, nothing_written
+
+from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace, tablespace_path
+
+HERDDB, TABLESPACE, CHECKPOINT = "HerdDBCluster", "Tablespace", "Checkpoint"
+NODES = ("db-herddb-0", "db-herddb-1")
+RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 10_000)
+SPEC = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}}}
+
+
+@pytest.fixture
+def stage(dynamic: DynamicClient, namespace: str) -> Stage:
+    """A HerdDBCluster db of two serving nodes, and a Tablespace flights that the first one leads."""
+    made = Stage(dynamic, namespace)
+    made.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3})
+    ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "serves", "observedGeneration": 1}
+    status = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{namespace}/bk/ledgers", "readyBookies": 3}
+    made.set_status("BookKeeperCluster", "bk", {**status, "conditions": [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}]})
+    made.declare(HERDDB, "db", {"bookKeeperRef": {"name": "bk"}, "replicas": 2})
+    made.settle(HERDDB, "db")
+    for number in range(2):
+        made.serve("db-herddb", number)
+    made.ensemble.put(tablespace_path(named(made).herd_root, "flights"), encode_tablespace(RECORD))
+    made.nodes.herddb_holds(named(made), "flights", "a-uuid", ("leader", "follower"))
+    made.nodes.tokens.add(base64.b64decode(made.found("Secret", "db-herddb-credentials")["data"]["token"]).decode())
+    made.declare(TABLESPACE, "flights", {"herdDBRef": {"name": "db"}})
+    made.settle(HERDDB, "db")
+    made.settle(TABLESPACE, "flights")
+    return made
+
+
+def named(stage: Stage) -> HerdDBNames:
+    return HerdDBNames(ObjectKey(stage.namespace, "db"))
+
+
+def compared(stage: Stage, name: str, entry: int, *different_tables: str) -> None:
+    """A Checkpoint ended, and had compared the second node's copy."""
+    stage.declare(CHECKPOINT, name, SPEC)
+    comparison: dict[str, Any] = {"node": NODES[1], "tablespaceUuid": "a-uuid", "lsn": {"ledgerId": 7, "entryId": entry}}
+    comparison |= {"result": "Different", "differentTables": list(different_tables)} if different_tables else {"result": "Equal"}
+    phase = "Failed" if different_tables else "Succeeded"
+    stage.set_status(CHECKPOINT, name, {"phase": phase, "completedAt": "2026-01-01T00:00:00Z", "comparison": comparison})
+
+
+def verdicts(stage: Stage) -> dict[str, str]:
+    return {replica["node"]: replica["verdict"] for replica in stage.found(TABLESPACE, "flights")["status"]["replicas"]}
+
+
+def test_what_a_checkpoint_found_out_is_the_replicas_verdict_also_when_the_checkpoint_is_gone(stage: Stage) -> None:
+    assert stage.condition(TABLESPACE, "flights", "ReplicasVerified") == ("Unknown", "NotVerified")
+    compared(stage, "first", 9)
+    stage.settle(TABLESPACE, "flights")
+    assert stage.condition(TABLESPACE, "flights", "ReplicasVerified") == ("True", "Verified")
+    assert verdicts(stage) == {NODES[0]: "NotChecked", NODES[1]: "Equal"}
+    stage.delete(CHECKPOINT, "first")
+    with nothing_written(stage):
+        stage.reconcile(TABLESPACE, "flights")
+
+    compared(stage, "second", 12, "airports")
+    stage.reconcile(TABLESPACE, "flights")
+    assert verdicts(stage)[NODES[1]] == "Different"
+    assert stage.condition(TABLESPACE, "flights", "ReplicasVerified") == ("False", "ReplicaDiffers")
+    (told,) = [event for event in stage.events("flights") if event["reason"] == "ReplicaDiffers"]
+    assert told["type"] == "Warning"
+    assert told["message"] == f"{NODES[1]} had other rows than the log at LSN 7,12 (Checkpoint second) in airports"

@@ -1,0 +1,168 @@
+"""What Checkpoints found out about a replica stays known, and says whether a tablespace's replicas are verified."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import yaml
+from situations import EXAMPLES, quickstart, ready, with_metadata, with_status
+
+from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
+from herdkeeper.api.tablespace import ReplicaStatus
+from herdkeeper.domain.conditions import REPLICAS_VERIFIED
+from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.observed.tablespace import TablespaceObserved
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.replica_verdict import Verdict, newest_verdicts
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.schema.defaulting import stored
+from herdkeeper.status.tablespace import summarize_tablespace
+
+TABLESPACE = quickstart("Tablespace")
+CHECKPOINT = next(
+    stored(document, "demo")
+    for document in yaml.safe_load_all((EXAMPLES / "checkpoint.yaml").read_text())
+    if document["kind"] == "Checkpoint"
+)
+LEADER, FIRST, SECOND = (f"db-herddb-{number}" for number in range(3))
+AT = "2026-01-01T00:00:00Z"
+
+
+def checkpoint(name: str, entry: int, *tables: str, node: str = FIRST, uuid: str = "a-uuid"):
+    """One that compared `node`, and found these tables different."""
+    found = ComparisonStatus(
+        node=node,
+        tablespace_uuid=uuid,
+        lsn=Lsn(ledger_id=4, entry_id=entry),
+        result="Different" if tables else "Equal",
+        different_tables=tables,
+    )
+    return with_status(with_metadata(CHECKPOINT, name=name), phase="Failed" if tables else "Succeeded", completed_at=AT, comparison=found)
+
+
+def remembered(entry: int, *tables: str, node: str = FIRST) -> ReplicaStatus:
+    return ReplicaStatus(
+        node=node,
+        role="follower",
+        verdict="Different" if tables else "Equal",
+        verified_lsn=Lsn(ledger_id=4, entry_id=entry),
+        verified_at=AT,
+        verified_by="earlier",
+        different_tables=tables,
+    )
+
+
+EQUAL, DIFFERENT = Verdict(FIRST, (4, 9), True, (), AT, "c"), Verdict(FIRST, (4, 9), False, ("flights",), AT, "c")
+
+
+@pytest.mark.parametrize(
+    ("before", "checkpoints", "expected"),
+    [
+        ((), (), None),
+        ((), (CHECKPOINT,), None),
+        ((), (checkpoint("c", 9),), EQUAL),
+        ((), (checkpoint("c", 9, "flights"),), DIFFERENT),
+        ((), (checkpoint("c", 9, uuid="another"),), None),
+        ((remembered(9),), (), replace(EQUAL, checkpoint="earlier")),
+        ((remembered(8, "flights"),), (checkpoint("c", 9),), EQUAL),
+        ((remembered(10),), (checkpoint("c", 9, "flights"),), replace(EQUAL, lsn=(4, 10), checkpoint="earlier")),
+        ((), (checkpoint("b", 9), checkpoint("c", 9, "flights"), checkpoint("d", 9)), DIFFERENT),
+        ((ReplicaStatus(node=FIRST, role="follower", verdict="NotChecked"),), (), None),
+    ],
+    ids=[
+        "nothing is known",
+        "a Checkpoint that has not ended",
+        "equal",
+        "different",
+        "of a tablespace that had the name before",
+        "its Checkpoint was deleted",
+        "equal again",
+        "different once, equal since",
+        "at the same LSN, different counts",
+        "not checked",
+    ],
+)
+def test_the_newest_verdict_counts(before, checkpoints, expected):
+    assert newest_verdicts("a-uuid", before, checkpoints).get(FIRST) == expected
+
+
+def copy(role: str) -> NodeTablespace:
+    return NodeTablespace("flights", "a-uuid", role, True, (4, 20), None)
+
+
+RECORD = TablespaceRecord("a-uuid", "flights", LEADER, (LEADER, FIRST, SECOND), 1, 10_000)
+SEEN = TablespaceObserved(
+    herddb=ready(quickstart("HerdDBCluster")),
+    zookeeper_address="zk-0:2181",
+    ledgers_root="/demo/bk/ledgers",
+    record=VersionedRecord(RECORD, 4),
+    log_left=True,
+    system_leader=LEADER,
+    leaderships={},
+    nodes={LEADER: (copy("leader"),), FIRST: (copy("follower"),), SECOND: (copy("follower"),)},
+)
+BOTH_EQUAL = (checkpoint("a", 9), checkpoint("b", 12, node=SECOND))
+
+
+@pytest.mark.parametrize(
+    ("checkpoints", "status", "reason", "message"),
+    [
+        (
+            BOTH_EQUAL,
+            "True",
+            Reason.VERIFIED,
+            "db-herddb-1 was equal to the log at LSN 4,9 (Checkpoint a); db-herddb-2 was equal to the log at LSN 4,12 (Checkpoint b)",
+        ),
+        (
+            BOTH_EQUAL[:1],
+            "Unknown",
+            Reason.NOT_VERIFIED,
+            "db-herddb-2: not compared with the log yet; a Checkpoint with verify: Follower compares one of them",
+        ),
+        (
+            (*BOTH_EQUAL, checkpoint("c", 15, "airports", "flights")),
+            "False",
+            Reason.REPLICA_DIFFERS,
+            "db-herddb-1 had other rows than the log at LSN 4,15 (Checkpoint c) in airports, flights",
+        ),
+    ],
+    ids=["all equal", "one was not compared", "one differs"],
+)
+def test_replicas_are_verified_once_each_follower_was_equal(checkpoints, status, reason, message):
+    health = summarize_tablespace(TABLESPACE, replace(SEEN, checkpoints=checkpoints)).conditions[REPLICAS_VERIFIED]
+    assert (health.status, health.reason, health.message) == (status, reason, message)
+
+
+def test_without_a_follower_nothing_can_be_verified():
+    alone = replace(SEEN, record=VersionedRecord(replace(RECORD, replicas=(LEADER,)), 4))
+    assert summarize_tablespace(TABLESPACE, alone).conditions[REPLICAS_VERIFIED].reason is Reason.NOT_VERIFIED
+
+
+def test_each_replica_has_its_verdict_in_the_status():
+    fields = summarize_tablespace(TABLESPACE, replace(SEEN, checkpoints=(checkpoint("c", 9, "flights"),))).fields
+    assert fields["replicas"] == [
+        {"node": LEADER, "role": "leader", "verdict": "NotChecked"},
+        {
+            "node": FIRST,
+            "role": "follower",
+            "verdict": "Different",
+            "verifiedLsn": {"ledgerId": 4, "entryId": 9},
+            "verifiedAt": AT,
+            "verifiedBy": "c",
+            "differentTables": ["flights"],
+        },
+        {"node": SECOND, "role": "follower", "verdict": "NotChecked"},
+    ]
+
+
+def test_verdicts_are_kept_while_the_list_of_replicas_cant_be_read():
+    """A Checkpoint that was deleted tells nobody again."""
+    known = with_status(TABLESPACE, uuid="a-uuid", replicas=(remembered(9, "flights"),))
+    summary = summarize_tablespace(known, replace(SEEN, record=Unknown("ZooKeeper did not answer")))
+    assert [(copy["verdict"], copy["role"]) for copy in summary.fields["replicas"]] == [("Different", "unknown")]
+    assert summary.conditions[REPLICAS_VERIFIED].status == "Unknown"
+    again = with_status(TABLESPACE, uuid="a-uuid", replicas=tuple(map(ReplicaStatus.model_validate, summary.fields["replicas"])))
+    assert summarize_tablespace(again, SEEN).conditions[REPLICAS_VERIFIED].reason is Reason.REPLICA_DIFFERS
