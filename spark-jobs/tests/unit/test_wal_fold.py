@@ -15,6 +15,7 @@ from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType, encode_l
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, decode_table, encode_table
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
 from herdkeeper_jobs.wal.fold import highest_auto_increments, last_changes, log_extent, log_timeline, place_changes
+from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.timeline import Begins, ControlEntry, LogInconsistentError, OpenTransaction, Timeline, Touch, walk
 
@@ -23,8 +24,10 @@ Tables = dict[str, dict[bytes, bytes]]
 """Per uuid, key to value."""
 
 
-def table(name: str, uuid: str, *, auto_increment: bool = False) -> TableDefinition:
-    columns = (Column("k", ColumnType.LONG, 0, nullable=False), Column("v", ColumnType.STRING, 1))
+COLUMNS = (Column("k", ColumnType.LONG, 0, nullable=False), Column("v", ColumnType.STRING, 1))
+
+
+def table(name: str, uuid: str, *, auto_increment: bool = False, columns: tuple[Column, ...] = COLUMNS) -> TableDefinition:
     return TableDefinition("demo", name, uuid, columns, ("k",), auto_increment, 1)
 
 
@@ -147,16 +150,16 @@ def replayed(log: Log) -> Tables:
     return replay.committed()
 
 
-def timeline_of(log: Log) -> Timeline:
+def timeline_of(log: Log, start: StartingPoint | None = None) -> Timeline:
     control = [
         ControlEntry(lsn, item.type, item.transaction_id, item.table, item.value) for lsn, item in log if not item.type.changes_a_row
     ]
-    begins = Begins.of(control)
+    begins = Begins.of([item for item in control if start is None or item.lsn > start.at], start)
     first: dict[tuple[int, str, Lsn], Lsn] = {}
     for lsn, item in log:
         if item.type.changes_a_row and item.transaction_id > 0 and (begin := begins.of_change(lsn, item.transaction_id)) is not None:
             first.setdefault((item.transaction_id, item.table, begin), lsn)
-    return walk(control, [Touch(*life, lsn) for life, lsn in first.items()])
+    return walk(control, [Touch(*life, lsn) for life, lsn in first.items()], start)
 
 
 def folded(log: Log) -> Tables:

@@ -6,7 +6,7 @@ place by itself, so that the changes can be spread by key; of the changes of a k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, functions
 
 from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
 from herdkeeper.formats.herddb_table import ColumnType
+from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.timeline import Begins, ControlEntry, Placement, Timeline, Touch, walk
 
@@ -65,8 +66,11 @@ def log_extent(log: DataFrame) -> LogExtent:
     return LogExtent(row["entries"], row["last"])
 
 
-def log_timeline(log: DataFrame) -> Timeline:
-    """The timeline of a decoded log (columns `decode.LOG_COLUMNS`). Raises what `timeline.walk` raises."""
+def log_timeline(log: DataFrame, start: StartingPoint | None = None) -> Timeline:
+    """The timeline of a decoded log (columns `decode.LOG_COLUMNS`), which goes on from `start`, or begins with nothing.
+
+    Raises what `timeline.walk` raises.
+    """
     rows = (
         log.where(~functions.col("type").isin(_NOT_CONTROL))
         .select("ledger_id", "entry_id", "type", "transaction_id", "table_name", "row_value")
@@ -75,9 +79,10 @@ def log_timeline(log: DataFrame) -> Timeline:
     entries = sorted(
         ControlEntry(Lsn(row[0], row[1]), LogEntryType(row[2]), row[3], row[4], bytes(row[5]))
         for row in rows  # one per transaction boundary and definition
+        if start is None or Lsn(row[0], row[1]) > start.at
     )
     truncated = sorted({entry.table for entry in entries if entry.type is LogEntryType.TRUNCATE})
-    return walk(entries, _touches(log, truncated, Begins.of(entries)) if truncated else ())
+    return walk(entries, _touches(log, truncated, Begins.of(entries, start)) if truncated else (), start)
 
 
 def _touches(log: DataFrame, tables: list[str], begins: Begins) -> list[Touch]:
@@ -156,6 +161,25 @@ def _placed(batches: Iterable[pa.RecordBatch], place: Callable[[Lsn, int, str], 
         yield pa.RecordBatch.from_arrays(columns, schema=_PLACED_SCHEMA)
 
 
+def with_base(placed: DataFrame, base: DataFrame, at: Lsn) -> DataFrame:
+    """Placed changes, and the rows of a base checkpoint at an LSN (table_index, row_key, row_value) as changes that were applied there.
+
+    What is placed of a log that was walked from there applies later, so each change wins over the base's row.
+    """
+    nothing_between = functions.lit(-1).cast("long")
+    rows = base.select(
+        "table_index",
+        "row_key",
+        "row_value",
+        functions.lit(col=False).alias("deleted"),
+        functions.lit(at.ledger_id).cast("long").alias("applied_ledger"),
+        functions.lit(at.entry_id).cast("long").alias("applied_entry"),
+        nothing_between.alias("ledger_id"),
+        nothing_between.alias("entry_id"),
+    )
+    return placed.unionByName(rows)
+
+
 def last_changes(placed: DataFrame, partitions: int) -> DataFrame:
     """The rows that are left: table_index, row_key, row_value, partitioned by table and key.
 
@@ -171,14 +195,15 @@ def last_changes(placed: DataFrame, partitions: int) -> DataFrame:
     )
 
 
-def highest_auto_increments(placed: DataFrame, timeline: Timeline) -> dict[str, int]:
+def highest_auto_increments(placed: DataFrame, timeline: Timeline, base: Mapping[str, int] | None = None) -> dict[str, int]:
     """Per uuid of a table with auto-increment, the highest key that any applied change named: a deleted top row counts too.
 
-    A restore needs it, or ids would be given twice.
+    A restore needs it, or ids would be given twice. `base` has the highest keys at the start of the timeline.
     """
     wanted = {position: table for position, table in enumerate(timeline.tables) if table.auto_increment}
     if not wanted:
         return {}
+    known = {uuid: key for uuid, key in (base or {}).items() if timeline.place_of_base(uuid) in wanted}
     sizes = {position: 8 if table.key_columns[0].type is ColumnType.LONG else 4 for position, table in wanted.items()}
     # As unsigned text the highest key of positive numbers is the highest number; negative ones are told apart by their first bit.
     keys = functions.hex("row_key")
@@ -188,8 +213,9 @@ def highest_auto_increments(placed: DataFrame, timeline: Timeline) -> dict[str, 
         .agg(functions.max(keys).alias("highest"))
         .collect()
     )
-    return {
+    found = {
         wanted[row["table_index"]].uuid: int.from_bytes(bytes.fromhex(row["highest"]), "big")
         for row in rows
         if len(row["highest"]) == 2 * sizes[row["table_index"]]
     }
+    return {uuid: max(keys_[uuid] for keys_ in (known, found) if uuid in keys_) for uuid in known.keys() | found.keys()}

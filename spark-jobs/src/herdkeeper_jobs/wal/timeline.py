@@ -14,6 +14,9 @@ change, in any order and on any machine, whether it is part of the state at the 
 - TRUNCATE takes effect unless an open transaction touches the table: it is logged before it is checked, and refused then. The leader goes
   by its row locks, which the log doesn't show; every logged change of a row held one. Locks of reads are not in the log.
 
+A walk begins with nothing, or with a StartingPoint: then control entries up to there are in its state and left out, and of the row changes
+up to there only those of transactions that were open count.
+
 Source: TableSpaceManager.apply, TableManager.apply and Transaction of HerdDB 0.29.0.
 """
 
@@ -27,11 +30,12 @@ from typing import NamedTuple, assert_never
 from herdkeeper.formats.herddb_index import IndexDefinition, decode_index
 from herdkeeper.formats.herddb_log_entry import LogEntryType
 from herdkeeper.formats.herddb_table import TableDefinition, decode_table
+from herdkeeper_jobs.wal.log_state import LogState, StartingPoint, StateIndex, StateTable, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
 class LogInconsistentError(RuntimeError):
-    """The log can't be replayed from nothing: an entry refers to something that no earlier entry made."""
+    """The log can't be replayed from where it begins: an entry refers to something that no earlier entry made."""
 
 
 class ControlEntry(NamedTuple):
@@ -63,9 +67,11 @@ class Begins:
     """Ascending."""
 
     @staticmethod
-    def of(entries: Iterable[ControlEntry]) -> Begins:
-        """The BEGINs among control entries, which must come in log order."""
+    def of(entries: Iterable[ControlEntry], start: StartingPoint | None = None) -> Begins:
+        """Those that were open at the start, and the BEGINs among the control entries behind it, which must come in log order."""
         found: dict[int, list[Lsn]] = {}
+        if start is not None:
+            found = {transaction.transaction_id: [transaction.begin] for transaction in start.state.transactions}
         for entry in entries:
             if entry.type is LogEntryType.BEGIN:
                 found.setdefault(entry.transaction_id, []).append(entry.lsn)
@@ -135,6 +141,14 @@ class Timeline:
     """Per uuid, the index in `tables`."""
     made: Mapping[str, tuple[int, Lsn]]
     """Per uuid of a table that a transaction made, its id and its COMMIT: what others commit before that passes the table over."""
+    state: LogState
+    """What the walk left at its end, for one that goes on from there."""
+    start: StartingPoint | None = None
+    """Where the walk began; None for the log's beginning."""
+
+    def place_of_base(self, uuid: str) -> int | None:
+        """Index in `tables` of a table whose rows are known at the start; None when it was dropped or truncated since."""
+        return None if uuid in self.truncated else self.positions.get(uuid)
 
     def place(self, lsn: Lsn, transaction_id: int, table: str) -> Placement | None:
         """Where a row change applies, None when it is not part of the state at the end.
@@ -142,6 +156,8 @@ class Timeline:
         Raises:
             LogInconsistentError: its transaction was never begun, or outside of one its table does not exist.
         """
+        if self.start is not None and not self.start.needs(lsn, transaction_id):
+            return None
         if transaction_id <= 0:
             applied: Lsn | None = lsn
             uuid = self._meaning(table, bisect_right(self._changes(table), lsn))
@@ -179,21 +195,24 @@ class Timeline:
         return span.end if span.committed else None
 
 
-def walk(entries: Iterable[ControlEntry], touches: Iterable[Touch] = ()) -> Timeline:
+def walk(entries: Iterable[ControlEntry], touches: Iterable[Touch] = (), start: StartingPoint | None = None) -> Timeline:
     """The timeline of control entries, which must come in log order. `touches` are needed when there are TRUNCATEs.
+
+    Without a `start` the log begins with nothing. With one the entries up to there are passed over.
 
     Raises:
         LogInconsistentError: an entry refers to a transaction, a table or an index that no earlier one made.
         MalformedDataError: a definition that can't be decoded.
     """
-    walker = _Walker(tuple(touches))
+    walker = _Walker(tuple(touches), start)
     for entry in entries:
-        walker.apply(entry)
+        if start is None or entry.lsn > start.at:
+            walker.apply(entry)
     return walker.timeline()
 
 
 class _Walker:
-    def __init__(self, touches: tuple[Touch, ...]) -> None:
+    def __init__(self, touches: tuple[Touch, ...], start: StartingPoint | None) -> None:
         self._touches = {(touch.transaction_id, touch.begin, touch.table): touch.first for touch in touches}
         self._open: dict[int, _Transaction] = {}
         self._spans: dict[int, list[_Span]] = {}
@@ -205,6 +224,49 @@ class _Walker:
         self._truncated: dict[str, Lsn] = {}
         self._indexes: dict[str, tuple[IndexDefinition, str]] = {}
         self._uncommitted_indexes: set[str] = set()
+        self._altered: set[str] = set()
+        self._start = start
+        if start is not None:
+            self._begin(start)
+
+    def _begin(self, start: StartingPoint) -> None:
+        for table in start.state.tables:
+            uuid = table.definition.uuid
+            self._tables[uuid] = table.definition
+            self._name(table.definition.name, uuid, start.at)
+            if table.maker is not None:
+                self._uncommitted[uuid] = table.maker
+            if table.altered:
+                self._altered.add(uuid)
+        for index in start.state.indexes:
+            self._indexes[index.definition.name] = (index.definition, index.table_uuid)
+            if not index.committed:
+                self._uncommitted_indexes.add(index.definition.name)
+        for one in start.state.transactions:
+            self._open[one.transaction_id] = _Transaction(
+                one.transaction_id,
+                one.begin,
+                set(one.new_tables),
+                set(one.dropped_tables),
+                list(one.new_indexes),
+                list(one.dropped_indexes),
+            )
+
+    def _state(self) -> LogState:
+        tables = [StateTable(table, self._uncommitted.get(uuid), uuid in self._altered) for uuid, table in self._tables.items()]
+        indexes = [StateIndex(index, uuid, name not in self._uncommitted_indexes) for name, (index, uuid) in sorted(self._indexes.items())]
+        transactions = [
+            StateTransaction(
+                one.id,
+                one.begin,
+                tuple(sorted(one.new_tables)),
+                tuple(sorted(one.dropped_tables)),
+                tuple(one.new_indexes),
+                tuple(one.dropped_indexes),
+            )
+            for one in sorted(self._open.values(), key=lambda one: one.begin)
+        ]
+        return LogState(tuple(sorted(tables, key=lambda table: table.definition.name)), tuple(indexes), tuple(transactions))
 
     def apply(self, entry: ControlEntry) -> None:
         match entry.type:
@@ -241,6 +303,8 @@ class _Walker:
             dict(self._truncated),
             {table.uuid: position for position, table in enumerate(live)},
             dict(self._made),
+            self._state(),
+            self._start,
         )
 
     def _transaction(self, entry: ControlEntry) -> _Transaction:
@@ -299,6 +363,8 @@ class _Walker:
         if before is None:
             raise LogInconsistentError(f"entry {lsn} alters table {table.name!r} ({table.uuid}), which does not exist there")
         self._tables[table.uuid] = table
+        if before.columns != table.columns:
+            self._altered.add(table.uuid)
         if before.name != table.name:
             self._name(before.name, None, lsn)
             self._name(table.name, table.uuid, lsn)

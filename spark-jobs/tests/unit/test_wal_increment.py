@@ -1,0 +1,191 @@
+"""A fold that goes on from a checkpoint against the fold of the whole log."""
+
+from __future__ import annotations
+
+import pickle
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from test_wal_fold import Log, Replay, Tables, create, entry, folded, in_one_ledger, insert, log_frame, logs, table, timeline_of
+
+from herdkeeper.formats.herddb_index import IndexDefinition, encode_index
+from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
+from herdkeeper.formats.herddb_table import encode_table
+from herdkeeper_jobs.wal.fold import highest_auto_increments, last_changes, log_timeline, place_changes, with_base
+from herdkeeper_jobs.wal.log_state import LogState, StartingPoint
+from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.timeline import LogInconsistentError, Timeline
+
+_BEFORE_EVERYTHING = Lsn(0, -1)
+
+
+@st.composite
+def logs_with_indexes(draw: st.DrawFn) -> Log:
+    """Logs of the fold's own test, with indexes that are made and dropped between its entries."""
+    replay = Replay()
+    found: list[tuple[int, LogEntry]] = []
+    for lsn, item in draw(logs()):
+        replay.apply(item)
+        found.append((lsn.ledger_id, item))
+        transaction = draw(st.sampled_from([0, *sorted(replay.open)]))
+        name = draw(st.sampled_from([*replay.visible(transaction), None]))
+        if name is not None and draw(st.booleans()):
+            index = IndexDefinition("demo", f"i{draw(st.integers(0, 2))}", f"iu{len(found)}", name, "brin", (("v", 0, 1),))
+            made = entry(LogEntryType.CREATE_INDEX, transaction, name, value=encode_index(index))
+            dropped = entry(LogEntryType.DROP_INDEX, transaction, value=index.name.encode())
+            found.append((lsn.ledger_id, draw(st.sampled_from([made, dropped]))))
+    counts: dict[int, int] = {}
+    log: Log = []
+    for ledger, item in found:
+        log.append((Lsn(ledger, counts.get(ledger, 0)), item))
+        counts[ledger] = counts.get(ledger, 0) + 1
+    return log
+
+
+def starting_point(log: Log) -> StartingPoint:
+    """What a checkpoint at the end of a log knows besides its rows. A log's beginning is one, too."""
+    return StartingPoint(log[-1][0], timeline_of(log).state) if log else StartingPoint(_BEFORE_EVERYTHING)
+
+
+def folded_on(base: Tables, start: StartingPoint, log: Log) -> tuple[Tables, Timeline]:
+    """The fold of a base and of the part of the log that is read again with it."""
+    part = [(lsn, item) for lsn, item in log if lsn >= start.restart]
+    timeline = timeline_of(part, start)
+    tables: Tables = {live.uuid: {} for live in timeline.tables}
+    for uuid, rows in base.items():
+        if timeline.place_of_base(uuid) is not None:
+            tables[uuid] = dict(rows)
+    changes = []
+    for lsn, item in part:
+        if item.type.changes_a_row and (placement := timeline.place(lsn, item.transaction_id, item.table)) is not None:
+            changes.append((placement.applied, lsn, placement.table, item))
+    for _, _, position, item in sorted(changes, key=lambda change: change[:2]):
+        rows = tables[timeline.tables[position].uuid]
+        if item.type is LogEntryType.DELETE:
+            rows.pop(item.key, None)
+        else:
+            rows[item.key] = item.value
+    return tables, timeline
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(logs_with_indexes())
+def test_going_on_from_any_position_gives_what_the_whole_log_gives(log: Log) -> None:
+    whole, tables = timeline_of(log), folded(log)
+    for cut in range(len(log) + 1):
+        start: StartingPoint = pickle.loads(pickle.dumps(starting_point(log[:cut])))
+        on_tables, on = folded_on(folded(log[:cut]), start, log)
+        assert on_tables == tables
+        assert (on.tables, on.indexes, on.open_transactions, on.state) == (
+            whole.tables,
+            whole.indexes,
+            whole.open_transactions,
+            whole.state,
+        )
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(logs(), st.data())
+def test_a_chain_of_checkpoints_gives_what_the_whole_log_gives(log: Log, data: st.DataObject) -> None:
+    cuts = sorted(data.draw(st.sets(st.integers(0, len(log)), max_size=5)))
+    base, start = folded([]), starting_point([])
+    for cut in [*cuts, len(log)]:
+        base, timeline = folded_on(base, start, log[:cut])
+        start = StartingPoint(log[cut - 1][0], timeline.state) if cut else start
+    assert base == folded(log)
+
+
+def test_what_an_open_transaction_changed_before_the_checkpoint_counts_once_it_commits() -> None:
+    before = in_one_ledger(
+        create("t", "u"),
+        insert("t", b"k", b"committed"),
+        entry(LogEntryType.BEGIN, 1),
+        insert("t", b"k", b"of 1", 1),
+        create("made", "m", 1),
+        entry(LogEntryType.DROP_TABLE, 1, "t"),
+        insert("t", b"later", b"outside"),
+    )
+    start = starting_point(before)
+    assert start.restart == Lsn(1, 2)
+    commit = [*before, (Lsn(3, 0), entry(LogEntryType.COMMIT, 1))]
+    rollback = [*before, (Lsn(3, 0), entry(LogEntryType.ROLLBACK, 1))]
+    assert folded_on(folded(before), start, commit)[0] == {"m": {}}
+    assert folded_on(folded(before), start, rollback)[0] == {"u": {b"k": b"committed", b"later": b"outside"}}
+
+
+def test_without_open_transactions_nothing_before_the_checkpoint_is_read() -> None:
+    before = in_one_ledger(create("t", "u"), entry(LogEntryType.BEGIN, 1), insert("t", b"k", b"v", 1), entry(LogEntryType.COMMIT, 1))
+    start = starting_point(before)
+    assert start.restart == Lsn(1, 3)
+    assert not any(start.needs(lsn, item.transaction_id) for lsn, item in before)
+    assert start.needs(Lsn(1, 4), 0)
+
+
+def test_a_truncate_empties_the_base_unless_an_open_transaction_had_touched_the_table_before_the_checkpoint() -> None:
+    rows = [create("t", "u"), insert("t", b"a", b"1")]
+    truncate = (Lsn(2, 0), entry(LogEntryType.TRUNCATE, 0, "t"))
+    idle = in_one_ledger(*rows, entry(LogEntryType.BEGIN, 1))
+    touched = in_one_ledger(*rows, entry(LogEntryType.BEGIN, 1), insert("t", b"b", b"2", 1))
+    assert folded_on(folded(idle), starting_point(idle), [*idle, truncate])[0] == {"u": {}}
+    assert folded_on(folded(touched), starting_point(touched), [*touched, truncate])[0] == {"u": {b"a": b"1"}}
+
+
+def test_a_change_of_columns_is_remembered_and_a_new_name_is_none() -> None:
+    renamed = [*in_one_ledger(create("t", "u")), (Lsn(1, 1), entry(LogEntryType.ALTER_TABLE, value=encode_table(table("s", "u"))))]
+    altered = encode_table(table("s", "u", columns=(*table("s", "u").columns[:1],)))
+    changed = [*renamed, (Lsn(1, 2), entry(LogEntryType.ALTER_TABLE, value=altered))]
+    later = [*changed, (Lsn(2, 0), create("other", "o"))]
+    assert [table.altered for table in timeline_of(renamed).state.tables] == [False]
+    on = folded_on(folded(changed), starting_point(changed), later)[1]
+    assert {table.definition.name: table.altered for table in on.state.tables} == {"s": True, "other": False}
+
+
+def test_a_log_that_does_not_follow_on_the_checkpoint_is_inconsistent() -> None:
+    before = in_one_ledger(create("t", "u"))
+    log = [*before, (Lsn(2, 0), insert("never made", b"k", b"v"))]
+    with pytest.raises(LogInconsistentError, match="entry 2,0 changes a row of table 'never made'"):
+        folded_on(folded(before), starting_point(before), log)
+
+
+@settings(max_examples=2, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
+@given(log=logs())
+def test_spark_goes_on_to_the_same_tables(spark: SparkSession, log: Log) -> None:
+    start = starting_point(log[: len(log) // 2])
+    timeline = log_timeline(log_frame(spark, [(lsn, item) for lsn, item in log if lsn >= start.restart]), start)
+    assert timeline == timeline_of([(lsn, item) for lsn, item in log if lsn >= start.restart], start)
+    known = [
+        (position, key, value)
+        for uuid, rows in folded(log[: len(log) // 2]).items()
+        if (position := timeline.place_of_base(uuid)) is not None
+        for key, value in rows.items()
+    ]
+    positions = pa.array([position for position, _, _ in known], pa.int32())
+    keys, values = pa.array([key for _, key, _ in known], pa.binary()), pa.array([value for *_, value in known], pa.binary())
+    base = spark.createDataFrame(pa.table({"table_index": positions, "row_key": keys, "row_value": values}))
+    placed = with_base(place_changes(log_frame(spark, log), timeline), base, start.at)
+    tables: Tables = {live.uuid: {} for live in timeline.tables}
+    for row in last_changes(placed, 2).collect():
+        tables[timeline.tables[row["table_index"]].uuid][bytes(row["row_key"])] = bytes(row["row_value"])
+    assert tables == folded(log)
+
+
+def test_the_highest_key_of_the_base_counts_unless_its_table_was_emptied(spark: SparkSession) -> None:
+    keys = [number.to_bytes(8, "big", signed=True) for number in (5, 300)]
+    definition = entry(LogEntryType.CREATE_TABLE, 0, "t", value=encode_table(table("t", "u", auto_increment=True)))
+    before = in_one_ledger(definition, insert("t", keys[0], b"v"))
+    start = StartingPoint(before[-1][0], timeline_of(before).state)
+    on = [(Lsn(2, 0), insert("t", keys[1], b"v"))]
+    emptied = [(Lsn(2, 0), entry(LogEntryType.TRUNCATE, 0, "t")), (Lsn(2, 1), insert("t", keys[0], b"v"))]
+    found = []
+    for log in (on, emptied):
+        frame = log_frame(spark, log)
+        timeline = log_timeline(frame, start)
+        found.append([highest_auto_increments(place_changes(frame, timeline), timeline, {"u": known}) for known in (7, 1000)])
+    assert found == [[{"u": 300}, {"u": 1000}], [{"u": 5}, {"u": 5}]]
+
+
+def test_a_log_that_begins_with_nothing_leaves_its_whole_state() -> None:
+    assert timeline_of([]).state == LogState()
