@@ -8,8 +8,10 @@ import pytest
 import yaml
 from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready, with_status
 
+from herdkeeper.api.bookkeeper_cluster import BookieStatus
 from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.tablespace import ReplicaStatus
+from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
 from herdkeeper.domain.observed.job import JobObserved
@@ -121,6 +123,29 @@ def test_an_audit_writes_only_where_the_resource_says_so(repair, expected):
     audit = AUDIT if repair is None else AUDIT.model_copy(update={"spec": AUDIT.spec.model_copy(update={"repair": repair})})
     given = arguments(plan_audit(audit, SEEN, "spark:1"))
     assert (given[given.index("--repair") + 1] if "--repair" in given else None) == expected
+
+
+def test_a_light_audit_is_told_so_and_a_deep_one_is_the_default():
+    light = AUDIT.model_copy(update={"spec": AUDIT.spec.model_copy(update={"depth": "Light"})})
+    assert "--depth" not in arguments(plan_audit(AUDIT, SEEN, "spark:1"))
+    given = arguments(plan_audit(light, SEEN, "spark:1"))
+    assert given[given.index("--depth") + 1] == "light"
+
+
+def test_an_audit_is_told_in_which_racks_bookies_stand_that_new_copies_can_be_on():
+    where = (("b0", "Writable", "a"), ("b1", "Away", "b"), ("b2", "Lost", "c"), ("b3", "Starting", None))
+    bookies = tuple(BookieStatus(number=n, bookie_id=name, state=state, rack=rack) for n, (name, state, rack) in enumerate(where))
+    placed = bookkeeper_serving().model_copy(update={"status": bookkeeper_serving().status.model_copy(update={"bookies": bookies})})
+    given = arguments(plan_audit(AUDIT, replace(SEEN, bookkeeper=placed), "spark:1"))
+    assert given[given.index("--racks") + 1] == "b0=a,b1=b"
+    assert given[given.index("--min-racks") + 1] == "2"
+
+
+def test_the_status_of_a_light_audit_tells_how_much_was_not_read():
+    summary = AuditSummary("r", JobOutcome.SUCCEEDED, copies_verified=24, copies_unread=2976, depth=AuditDepth.LIGHT)
+    fields = audit_fields(AuditSummary.from_json(summary.to_json()), "Report")
+    assert (fields["replicas"], fields["replicasUnread"]) == (24, 2976)
+    assert "replicasUnread" not in audit_fields(replace(summary, depth=AuditDepth.DEEP), "Report")
 
 
 def test_an_audits_status_tells_what_became_of_each_finding():

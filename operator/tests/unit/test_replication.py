@@ -44,6 +44,7 @@ def test_counting_gives_what_walking_gives(spread: Striping, entries: EntryRange
     walked = [entry_id for entry_id in range(entries.first, entries.last + 1) if position in spread.write_set(entry_id)]
     assert list(spread.entries_at(position, entries)) == walked
     assert spread.count_at(position, entries) == len(walked)
+    assert [spread.nth_at(position, entries, index) for index in range(len(walked))] == walked
 
 
 @given(STRIPINGS, RANGES)

@@ -77,6 +77,8 @@ def test_ledgers_that_make_no_sense_are_refused_by_the_part(text: str) -> None:
         (["--ledgers-root", "ledgers"], "--ledgers-root: 'ledgers' is no absolute path"),
         (["--bytes-per-second-per-bookie", "0"], "--bytes-per-second-per-bookie: 0.0 is not above 0"),
         (["--master", "yarn"], "--master is 'yarn': give local[N]"),
+        (["--racks", "b0=a,b1"], "--racks: 'b1' names no bookie and rack"),
+        (["--min-racks", "0"], "--min-racks: 0 is below 1"),
         (["--timeout-seconds", "-1"], "--timeout-seconds: -1.0 is not above 0"),
     ],
 )

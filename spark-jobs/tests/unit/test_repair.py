@@ -19,7 +19,7 @@ from herdkeeper.formats.bookkeeper_protocol import ReadCode
 from herdkeeper_jobs.audit import cli
 from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.holding import Holding
-from herdkeeper_jobs.audit.job import AuditResult, LedgerFilter, audit
+from herdkeeper_jobs.audit.job import AuditRequest, AuditResult, audit
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
 from herdkeeper_jobs.audit.schema import findings_to_table
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, VersionedMetadata
@@ -111,7 +111,7 @@ def audited(catalog: PlayedCatalog) -> AuditResult:
     def run(tasks: Sequence[AuditTask]) -> list[Holding]:
         return [holding for task in tasks for holding in check_copies(task)]
 
-    return audit(cast("LedgerCatalog", catalog), LedgerFilter(), AuditBudget(2, timeout_seconds=2.0), run)
+    return audit(cast("LedgerCatalog", catalog), AuditRequest(), AuditBudget(2, timeout_seconds=2.0), run)
 
 
 def repaired(catalog: PlayedCatalog, findings: Sequence[Finding], settings: RepairSettings = SETTINGS) -> RepairResult:
@@ -331,7 +331,7 @@ def test_findings_that_name_no_entries_of_a_bookie_are_returned_as_they_are() ->
 
 
 def arguments(how: str) -> cli.AuditArguments:
-    return cli.AuditArguments("z:1", "/l", "run-1", LedgerFilter(), float("inf"), 2.0, how, None, SparkSettings())
+    return cli.AuditArguments("z:1", "/l", "run-1", AuditRequest(), float("inf"), 2.0, how, None, SparkSettings())
 
 
 def test_the_summary_of_a_repair_says_first_what_is_not_repaired() -> None:

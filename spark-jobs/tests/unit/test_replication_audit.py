@@ -9,20 +9,23 @@ from typing import cast
 import pytest
 from played_bookie import PlayedBookie, ledger, nowhere, packed, served
 
+from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.replication import EntryRange
+from herdkeeper.domain.replication import EntryRange, striping
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, LedgerState
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
 from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.holding import Holding
-from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, LedgerFilter, audit
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
+from herdkeeper_jobs.audit.job import AuditRequest, AuditResult, InvariantViolatedError, LedgerFilter, audit
+from herdkeeper_jobs.audit.placement import RackMap, findings_of_placement
+from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, AuditTask
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 
 NAMES = ("b0", "b1", "b2")
 Read = VersionedMetadata | UndecodableMetadata
 BUDGET = AuditBudget(cores=2, timeout_seconds=2.0)
+EVERYTHING = AuditRequest()
 
 
 @dataclass
@@ -52,9 +55,9 @@ def run_here(tasks: Sequence[AuditTask]) -> list[Holding]:
 
 
 def audited(
-    catalog: PlayedCatalog, run: Callable[[Sequence[AuditTask]], list[Holding]] = run_here, only: LedgerFilter | None = None
+    catalog: PlayedCatalog, run: Callable[[Sequence[AuditTask]], list[Holding]] = run_here, request: AuditRequest = EVERYTHING
 ) -> AuditResult:
-    return audit(cast("LedgerCatalog", catalog), only or LedgerFilter(), BUDGET, run)
+    return audit(cast("LedgerCatalog", catalog), request, BUDGET, run)
 
 
 def full(*ledgers: tuple[int, int]) -> dict[tuple[int, int], bytes]:
@@ -192,7 +195,7 @@ def test_only_the_ledgers_of_the_filter_are_audited() -> None:
     bookies = [PlayedBookie(full((1, 9), (2, 9), (3, 9))) for _ in NAMES]
     with served(*bookies) as addresses:
         catalog = PlayedCatalog(addresses, versioned(*(ledger(number, 9, NAMES) for number in (1, 2, 3))))
-        result = audited(catalog, only=LedgerFilter((EntryRange(2, 3),)))
+        result = audited(catalog, request=AuditRequest(LedgerFilter((EntryRange(2, 3),))))
     assert result.summary.ledgers == 2
     assert {request[1] for bookie in bookies for request in bookie.requests} == {2, 3}
 
@@ -210,3 +213,103 @@ def test_a_ledger_that_closed_meanwhile_is_still_judged_up_to_what_was_confirmed
     with served(*bookies) as addresses:
         result = audited(PlayedCatalog(addresses, versioned(ledger(1, None, NAMES)), later={1: now}))
     assert [short(finding) for finding in result.findings] == [(FindingKind.MISSING, Severity.UNDER_REPLICATED, 1, 10, 10, "b2")]
+
+
+LIGHT = AuditRequest(depth=AuditDepth.LIGHT, seed="run-1")
+
+
+@pytest.mark.parametrize("quorums", [(3, 2), (2, 2)], ids=["E=Wq", "striped"])
+def test_a_light_audit_reads_the_ends_of_each_share_and_some_entries_between_others_in_each_run(quorums: tuple[int, int]) -> None:
+    bookies = [PlayedBookie(full((1, 999))) for _ in NAMES]
+    catalog = versioned(ledger(1, 999, NAMES, quorums))
+    with served(*bookies) as addresses:
+        summary = audited(PlayedCatalog(addresses, catalog), request=LIGHT).summary
+        read = [{entry_id for _, _, entry_id in bookie.requests} for bookie in bookies]
+        for bookie in bookies:
+            bookie.requests.clear()
+        again = audited(PlayedCatalog(addresses, catalog), request=LIGHT).summary
+        repeated = [{entry_id for _, _, entry_id in bookie.requests} for bookie in bookies]
+        audited(PlayedCatalog(addresses, catalog), request=replace(LIGHT, seed="run-2"))
+    copies = 1000 * quorums[0]
+    assert (summary.copies_expected, summary.copies_verified, summary.copies_unread) == (copies, 24, copies - 24)
+    assert (again, repeated) == (summary, read)
+    spread = striping(ledger(1, 999, NAMES, quorums))
+    for position, entries in enumerate(read):
+        own = list(spread.entries_at(position, EntryRange(0, 999)))
+        assert {own[0], own[-1]} < entries <= set(own)
+        # one of each sixth, so that no large gap goes unseen
+        assert all(any(low <= entry_id < low + 180 for entry_id in entries) for low in range(0, 990, 165))
+    assert [{entry_id for _, _, entry_id in bookie.requests} for bookie in bookies] != read
+    assert f"light: 24 of {copies} copies verified, {copies - 24} not read: nothing found" in summary.message
+
+
+def test_where_one_of_the_sample_is_missing_a_light_audit_names_exactly_what_is_and_counts_the_other_copies() -> None:
+    bookies = [PlayedBookie(full((1, 999), (2, 999))) for _ in NAMES]
+    for entry_id in range(300, 700):
+        del bookies[1].entries[1, entry_id]
+    del bookies[2].entries[1, 305]
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 999, NAMES), ledger(2, 999, NAMES))), request=LIGHT)
+    found = [(finding.severity, finding.bookie_id, finding.first_entry_id, finding.last_entry_id) for finding in result.findings]
+    assert found == [
+        (Severity.CRITICAL, "b1", 305, 305),
+        (Severity.CRITICAL, "b2", 305, 305),
+        (Severity.UNDER_REPLICATED, "b1", 300, 304),
+        (Severity.UNDER_REPLICATED, "b1", 306, 699),
+    ]
+    summary = result.summary
+    assert summary.copies_expected == 6000 == summary.copies_verified + summary.copies_unread + 401
+
+
+def test_a_bookie_that_does_not_know_a_ledger_is_asked_a_few_times_and_not_for_each_entry() -> None:
+    bookies = [PlayedBookie(full((1, 499))) for _ in NAMES]
+    bookies[1].entries.clear()
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 499, NAMES))), request=LIGHT)
+    assert [short(finding) for finding in result.findings] == [(FindingKind.MISSING, Severity.UNDER_REPLICATED, 1, 0, 499, "b1")]
+    assert len(bookies[1].requests) <= 20
+
+
+def test_a_missing_entry_outside_of_the_sample_is_what_only_a_deep_audit_sees() -> None:
+    bookies = [PlayedBookie(full((1, 999))) for _ in NAMES]
+    with served(*bookies) as addresses:
+        catalog = PlayedCatalog(addresses, versioned(ledger(1, 999, NAMES)))
+        audited(catalog, request=LIGHT)
+        unread = next(entry_id for entry_id in range(1, 999) if all(request[2] != entry_id for request in bookies[1].requests))
+        del bookies[1].entries[1, unread]
+        assert audited(catalog, request=LIGHT).findings == ()
+        assert [finding.first_entry_id for finding in audited(catalog).findings] == [unread]
+
+
+RACKS = RackMap({"b0": "east", "b1": "east", "b2": "east", "b3": "west"}, 2)
+
+
+@pytest.mark.parametrize(
+    ("bookies", "quorums", "racks", "expected"),
+    [
+        (("b0", "b1", "b2"), (3, 2), RACKS, True),
+        (("b0", "b1", "b3"), (3, 2), RACKS, False),
+        (("b0", "b1", "b3"), (2, 2), RACKS, True),  # entries 0, 3, … are on b0 and b1 alone
+        (("b0", "b1", "b2"), (3, 2), replace(RACKS, wanted=1), False),
+        (("b0", "b1", "b2"), (3, 2), RackMap({"b0": "east", "b1": "east", "b2": "east"}, 2), False),
+        (("b0", "b1", "b9"), (3, 2), RACKS, False),
+        (("b0",), (1, 1), RACKS, False),
+    ],
+    ids=["one rack", "two racks", "striped", "one is enough", "there is only one", "unknown rack", "one copy"],
+)
+def test_copies_in_fewer_racks_than_the_cluster_wants_and_has_are_at_risk(
+    bookies: tuple[str, ...], quorums: tuple[int, int], racks: RackMap, expected: bool
+) -> None:
+    found = list(findings_of_placement(AuditedLedger(ledger(1, 9, bookies, quorums), 0, 9), racks))
+    assert [short(finding) for finding in found] == ([(FindingKind.TOO_FEW_RACKS, Severity.AT_RISK, 1, 0, 9, None)] if expected else [])
+
+
+def test_an_audit_of_either_depth_tells_of_placement_after_reading_the_metadata_again() -> None:
+    bookies = [PlayedBookie(full((1, 9), (2, 9))) for _ in range(4)]
+    with served(*bookies) as addresses:
+        catalog = PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES), ledger(2, 9, ("b0", "b1", "b3"))))
+        for request in (replace(LIGHT, racks=RACKS), AuditRequest(racks=RACKS)):
+            result = audited(catalog, request=request)
+            assert [(finding.kind, finding.ledger_id) for finding in result.findings] == [(FindingKind.TOO_FEW_RACKS, 1)]
+            assert result.summary.at_risk == 1
+    assert "bookies b0, b1, b2: all copies of an entry in east; wanted: 2 racks" in result.findings[0].detail

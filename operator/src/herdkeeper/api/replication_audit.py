@@ -28,8 +28,11 @@ class ReplicationAuditSpec(Model):
     """What shall be audited. Immutable."""
 
     book_keeper_ref: Reference = Field(description="The BookKeeperCluster.")
-    depth: Literal["Deep"] = Field(
-        "Deep", description="Deep: every entry is read from every bookie that should hold it, and its digest is verified."
+    depth: Literal["Light", "Deep"] = Field(
+        "Deep",
+        description="Deep: every entry is read from every bookie that should hold it, and its digest is verified. Light: of each bookie's "
+        "share of a ledger only the ends and a few entries between them, others in each run; all of the share where one of these is not "
+        "good. Both look at metadata and placement.",
     )
     ledgers: tuple[LedgerId, ...] = Field((), max_length=1000, description="Only these ledgers; all of the cluster when empty.")
     bytes_per_second_per_bookie: Quantity | None = Field(
@@ -46,14 +49,14 @@ class ReplicationAuditSpec(Model):
 
 
 class FindingStatus(Model):
-    """A run of entries of one ledger that one bookie should hold and does not, or holds damaged."""
+    """A run of entries of one ledger that one bookie should hold and does not, or holds damaged, or whose copies are in too few racks."""
 
     kind: str = Field(description="What is wrong, e.g. Missing or CorruptDigest.")
     severity: str = Field(description="How bad it is.")
     ledger_id: int | None = Field(None, description="Ledger; absent where a whole bookie is meant.")
     first_entry: int | None = Field(None, description="First entry; absent where a whole ledger is meant.")
     last_entry: int | None = Field(None, description="Last entry.")
-    bookie_id: str | None = Field(None, description="Bookie; absent where a ledger's metadata is meant.")
+    bookie_id: str | None = Field(None, description="Bookie; absent where a ledger's metadata or placement is meant.")
     repair: str | None = Field(None, description="What became of it: Repaired, Refused or Failed; after a dry run WouldRepair or Refused.")
     repair_detail: str | None = Field(None, description="How many entries were, or would be, written; or why it was refused, or failed.")
 
@@ -64,6 +67,7 @@ class ReplicationAuditStatus(JobStatus):
     ledgers: int | None = Field(None, description="Ledgers audited.")
     entries: int | None = Field(None, description="Entries audited.")
     replicas: int | None = Field(None, description="Replicas of entries that were read and verified.")
+    replicas_unread: int | None = Field(None, description="Of a light audit: replicas that were not read, since a sample of them is good.")
     bytes: int | None = Field(None, description="Bytes read.")
     findings_total: int | None = Field(None, description="Findings in all.")
     findings: tuple[FindingStatus, ...] = Field((), description="The first findings.")

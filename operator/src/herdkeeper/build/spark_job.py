@@ -7,7 +7,8 @@ configuration, 42 invariant.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
@@ -40,10 +41,12 @@ class CheckpointSource:
 
 @dataclass(frozen=True)
 class AuditSource:
-    """What a ReplicationAudit's reference resolves to."""
+    """What a ReplicationAudit's reference resolves to: the cluster, its bookies' racks by id, and in how many each entry shall be."""
 
     zookeeper_address: str
     ledgers_root: str
+    rack_of: Mapping[str, str] = field(default_factory=dict)
+    min_racks: int = 1
 
 
 @dataclass(frozen=True)
@@ -122,6 +125,8 @@ def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str
         "herdkeeper_jobs.audit.cli",
         *("--zookeeper", source.zookeeper_address),
         *("--ledgers-root", source.ledgers_root),
+        *(("--depth", "light") if spec.depth == "Light" else ()),
+        *_placement_arguments(source),
         *(("--ledgers", ",".join(map(str, spec.ledgers))) if spec.ledgers else ()),
         *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
         *_repair_arguments(spec.repair),
@@ -129,6 +134,13 @@ def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str
     )
     claim = spec.destination.persistent_volume_claim.claim_name if spec.destination else None
     return _objects(_Run(audit, names.AUDIT_COMPONENT, default_image, command, claim, spec.job))
+
+
+def _placement_arguments(source: AuditSource) -> tuple[str, ...]:
+    if not source.rack_of:
+        return ()
+    racks = ",".join(f"{bookie_id}={rack}" for bookie_id, rack in sorted(source.rack_of.items()))
+    return ("--racks", racks, "--min-racks", str(source.min_racks))
 
 
 def _repair_arguments(mode: RepairMode) -> tuple[str, ...]:

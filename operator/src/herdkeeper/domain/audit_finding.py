@@ -23,6 +23,8 @@ class FindingKind(StrEnum):
     """The bookie answered with an error for these entries (an I/O error, for example): their copies are unknown."""
     LEDGER_UNREADABLE = "LedgerUnreadable"
     """The ledger's metadata could not be decoded, or what is confirmed of an open ledger could not be learned."""
+    TOO_FEW_RACKS = "TooFewRacks"
+    """The copies of an entry are spread over fewer racks than the cluster wants, and has."""
 
 
 class Severity(StrEnum):
@@ -32,6 +34,8 @@ class Severity(StrEnum):
     """Fewer good copies than the ack quorum: what was acknowledged is one or more failures closer to loss than promised."""
     UNDER_REPLICATED = "UnderReplicated"
     """At least the ack quorum, fewer than the write quorum, on a closed ledger: legitimate after a crash, and repairable."""
+    AT_RISK = "AtRisk"
+    """Nothing is missing, but one rack's loss would take more copies than it should."""
     PENDING = "Pending"
     """The same on an open ledger: the writer may still be sending the last copies."""
     UNKNOWN = "Unknown"
@@ -55,8 +59,8 @@ class RepairOutcome(StrEnum):
 class Finding:
     """Entries `first_entry_id`..`last_entry_id` (both inclusive) of one segment of a ledger, on one bookie.
 
-    A finding about a whole bookie has no ledger, one about a whole ledger has no bookie. `expected_copies` is the write quorum,
-    `actual_copies` the number of good copies over all bookies; None where it could not be counted.
+    A finding about a whole bookie has no ledger, one about a whole ledger or about where a segment's copies stand has no bookie.
+    `expected_copies` is the write quorum, `actual_copies` the number of good copies over all bookies; None where it could not be counted.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")

@@ -15,6 +15,7 @@ from typing import ClassVar, TypeVar, assert_never
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
+from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding
 
 MAX_TERMINATION_MESSAGE_BYTES = 4096
@@ -156,6 +157,9 @@ class AuditSummary:
     """Copies that should exist: each entry counted once per bookie that should hold it."""
     copies_verified: int = 0
     """Copies that were read and whose digest matched."""
+    copies_unread: int = 0
+    """Copies that a light audit had no reason to read: a sample of their neighbours on the same bookie is good."""
+    depth: AuditDepth = AuditDepth.DEEP
     copies_unknown: int = 0
     """Copies that could not be looked at, since a bookie did not answer or answered with an error."""
     bytes_read: int = 0
@@ -164,6 +168,7 @@ class AuditSummary:
     critical: int = 0
     """Findings of each severity, the omitted ones included."""
     under_replicated: int = 0
+    at_risk: int = 0
     pending: int = 0
     unknown: int = 0
     copies_repaired: int = 0

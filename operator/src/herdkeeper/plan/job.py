@@ -16,6 +16,9 @@ from herdkeeper.domain.replica_verdict import replicas_of
 from herdkeeper.plan.action import Plan
 from herdkeeper.plan.intent import settle
 
+_GONE = ("Stopped", "Lost")
+"""Bookies whose racks no new copy can be in."""
+
 
 def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) -> Plan:
     """Make the Job unless it is there, or ended before. One that ended is never run again: the resource is the record of one run."""
@@ -56,7 +59,9 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
         return Plan.waiting(
             Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {audit.spec.book_keeper_ref.name} is not there, or has no metadata yet"
         )
-    return _once(build_audit(audit, AuditSource(log.zookeeper_address, log.ledgers_root), spark_image), seen)
+    racks = {bookie.bookie_id: bookie.rack for bookie in seen.bookkeeper.status.bookies if bookie.rack and bookie.state not in _GONE}
+    source = AuditSource(log.zookeeper_address, log.ledgers_root, racks, log.placement.min_racks)
+    return _once(build_audit(audit, source, spark_image), seen)
 
 
 def _leader(tablespace: Tablespace) -> str | None:

@@ -9,7 +9,8 @@ from typing import Any, Literal, assert_never
 from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.domain import names
-from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome, SummaryError
+from herdkeeper.domain.audit_depth import AuditDepth
+from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, SummaryError
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
 from herdkeeper.domain.observed.objects import Json, Objects, driver_said, job_ended, pod_trouble, pods_of_job
@@ -105,6 +106,7 @@ def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
         "ledgers": summary.ledgers,
         "entries": summary.entries,
         "replicas": summary.copies_verified,
+        **({"replicasUnread": summary.copies_unread} if summary.depth is AuditDepth.LIGHT else {}),
         "bytes": summary.bytes_read,
         "durationSeconds": round(summary.duration_seconds, 1),
         **_repair_fields(summary, repair),
@@ -115,7 +117,7 @@ def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
 
 def _repair_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, int]:
     """Nothing of a run that ended early: what it had repaired by then it didn't tell."""
-    if summary.outcome is not JobOutcome.SUCCEEDED:
+    if summary.outcome.exit_code:
         return {}
     match repair:
         case "Report":

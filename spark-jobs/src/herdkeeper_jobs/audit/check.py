@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import assert_never
 
 from herdkeeper.domain.replication import EntryRange
 from herdkeeper.formats.bookkeeper_entry import DigestMismatchError
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
 from herdkeeper_jobs.audit.holding import CopyState, Holding
-from herdkeeper_jobs.audit.plan import AuditTask, HoldingCheck, restricted
+from herdkeeper_jobs.audit.plan import AuditTask, HoldingCheck, Reading, restricted
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
 
@@ -38,13 +39,39 @@ def _check_over(connection: BookieConnection, task: AuditTask) -> Iterator[Holdi
             continue
         run = _RunOfEqualStates(check)
         try:
-            for answer in _answers(connection, check):
-                yield from run.add(answer)
+            if settled := _settled_by_a_few(connection, check):
+                yield from settled
+            else:
+                for answer in _answers(connection, check):
+                    yield from run.add(answer)
         except BookieUnreachableError as error:
             broken = error
         yield from run.finish()
         if broken is not None:
             yield from _unreachable(check, run.next_entry_id, broken)
+
+
+def _settled_by_a_few(connection: BookieConnection, check: HoldingCheck) -> list[Holding]:
+    """All copies of the check, when reading a few of them tells enough; nothing when all are to be read."""
+    asked: tuple[int, ...]
+    match check.reading:
+        case Reading.EVERY_COPY:
+            return []
+        case Reading.SUSPECTS:
+            asked = (check.striping.nth_at(check.position, check.entries, 0),)
+        case Reading.SAMPLE:
+            asked = check.sample
+        case _:
+            assert_never(check.reading)
+    answers = list(connection.read_entries(check.ledger_id, asked))
+    if all(answer.code is ReadCode.NO_LEDGER for answer in answers):
+        return [_holding(check, CopyState.MISSING, check.entries, (check.copies, 0, ReadCode.NO_LEDGER.name))]
+    if check.reading is Reading.SUSPECTS or any(_judge(check, answer)[0] is not CopyState.VERIFIED for answer in answers):
+        return []
+    return [
+        _holding(check, CopyState.VERIFIED, check.entries, (len(answers), sum(len(answer.data) for answer in answers), "")),
+        _holding(check, CopyState.UNREAD, check.entries, (check.copies - len(answers), 0, "")),
+    ]
 
 
 def _answers(connection: BookieConnection, check: HoldingCheck) -> Iterator[EntryAnswer]:

@@ -22,11 +22,13 @@ from pyarrow import parquet
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper.domain.replication import EntryRange
 from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.holding import Holding
-from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, LedgerFilter, audit
+from herdkeeper_jobs.audit.job import AuditRequest, AuditResult, InvariantViolatedError, LedgerFilter, audit
+from herdkeeper_jobs.audit.placement import RackMap
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
 from herdkeeper_jobs.audit.schema import HOLDINGS, findings_to_table, holdings_from_table, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
@@ -52,7 +54,7 @@ class AuditArguments:
     zookeeper: str
     ledgers_root: str
     run_id: str
-    ledgers: LedgerFilter
+    request: AuditRequest
     bytes_per_second_per_bookie: float
     timeout_seconds: float
     repair: str
@@ -89,13 +91,26 @@ def parse_ledgers(text: str) -> LedgerFilter:
     return LedgerFilter(tuple(ranges))
 
 
+def parse_racks(text: str, wanted: int) -> RackMap | None:
+    """`id=rack,id=rack`; None for an empty text. Raises ArgumentError naming the part that is wrong."""
+    if wanted < 1:
+        raise ArgumentError(f"--min-racks: {wanted} is below 1")
+    rack_of: dict[str, str] = {}
+    for part in filter(None, text.split(",")):
+        bookie_id, equals, rack = part.partition("=")
+        if not (bookie_id and equals and rack):
+            raise ArgumentError(f"--racks: {part!r} names no bookie and rack; write them like bookie-0=zone-a,bookie-1=zone-b")
+        rack_of[bookie_id] = rack
+    return RackMap(rack_of, wanted) if rack_of else None
+
+
 def _run(arguments: AuditArguments) -> AuditSummary:
     budget = AuditBudget(arguments.spark.cores, arguments.bytes_per_second_per_bookie, arguments.timeout_seconds)
     # ZooKeeper first: it is the quicker one to say that something is wrong.
     with open_catalog(arguments.zookeeper, arguments.ledgers_root) as catalog:
         spark = start_spark("herdkeeper-audit", arguments.spark)
         try:
-            result = audit(catalog, arguments.ledgers, budget, lambda tasks: run_on_spark(spark, tasks))
+            result = audit(catalog, arguments.request, budget, lambda tasks: run_on_spark(spark, tasks))
         finally:
             spark.stop()
         result = repaired(catalog, result, arguments)
@@ -191,6 +206,18 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--zookeeper", required=True, metavar="HOSTS", help="h1:2181,h2:2181")
     parser.add_argument("--ledgers-root", required=True, metavar="PATH", help="root of the cluster in ZooKeeper: /namespace/name/ledgers")
     parser.add_argument("--run-id", required=True, metavar="ID", help="name of this run, in the summary and in the findings")
+    parser.add_argument(
+        "--depth",
+        choices=[depth.value.lower() for depth in AuditDepth],
+        default="deep",
+        help="read a sample of each bookie's share of a ledger, or every copy (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--racks", default="", metavar="MAP", help="where bookies stand: id=rack,id=rack (default: placement is not judged)"
+    )
+    parser.add_argument(
+        "--min-racks", type=int, default=2, metavar="N", help="racks that the copies of each entry shall be in (default: %(default)s)"
+    )
     parser.add_argument("--ledgers", default="", metavar="IDS", help="ids and ranges, like 1,2,5-9 (default: all)")
     parser.add_argument(
         "--bytes-per-second-per-bookie", type=float, metavar="N", help="upper limit of what is read from a bookie (default: none)"
@@ -221,7 +248,12 @@ def _validated(parsed: argparse.Namespace) -> AuditArguments:
         zookeeper=parsed.zookeeper,
         ledgers_root=parsed.ledgers_root,
         run_id=parsed.run_id,
-        ledgers=parse_ledgers(parsed.ledgers),
+        request=AuditRequest(
+            ledgers=parse_ledgers(parsed.ledgers),
+            depth=AuditDepth(parsed.depth.capitalize()),
+            seed=parsed.run_id,
+            racks=parse_racks(parsed.racks, parsed.min_racks),
+        ),
         bytes_per_second_per_bookie=float("inf") if rate is None else rate,
         timeout_seconds=parsed.timeout_seconds,
         repair=parsed.repair,

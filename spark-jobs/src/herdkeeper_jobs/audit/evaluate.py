@@ -22,7 +22,7 @@ _KINDS = {
     CopyState.FAILED: FindingKind.READ_FAILED,
 }
 _LEAVES_IT_OPEN = (CopyState.FAILED, CopyState.UNREACHABLE)
-_URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.PENDING, Severity.UNKNOWN)
+_URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.AT_RISK, Severity.PENDING, Severity.UNKNOWN)
 
 
 def findings_of_ledger(metadata: LedgerMetadata, holdings: Iterable[Holding]) -> tuple[Finding, ...]:
@@ -33,7 +33,7 @@ def findings_of_ledger(metadata: LedgerMetadata, holdings: Iterable[Holding]) ->
     """
     by_segment: dict[int, list[Holding]] = {}
     for holding in holdings:
-        if holding.state is not CopyState.VERIFIED:
+        if holding.state.is_suspect:
             by_segment.setdefault(holding.segment, []).append(holding)
     return tuple(finding for _, bad in sorted(by_segment.items()) for finding in _findings_of_segment(metadata, bad))
 

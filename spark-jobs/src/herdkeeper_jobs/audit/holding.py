@@ -11,6 +11,8 @@ class CopyState(StrEnum):
 
     VERIFIED = "Verified"
     """Read, and its digest matches."""
+    UNREAD = "Unread"
+    """Not asked for: a sample of its neighbours in the same share was read and is good."""
     MISSING = "Missing"
     """The bookie answered that it does not hold it."""
     CORRUPT = "Corrupt"
@@ -19,6 +21,11 @@ class CopyState(StrEnum):
     """The bookie answered with an error that leaves it open."""
     UNREACHABLE = "Unreachable"
     """The bookie did not answer."""
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it is to be looked at again, and reported if it stays so."""
+        return self not in (CopyState.VERIFIED, CopyState.UNREAD)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,13 +14,25 @@ from typing import assert_never
 
 import structlog
 
+from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper.domain.replication import EntryRange
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies, findings_of_ledger
 from herdkeeper_jobs.audit.holding import CopyState, Holding
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, AuditTask, HoldingCheck, holding_checks, plan_tasks, restricted
+from herdkeeper_jobs.audit.placement import RackMap, findings_of_placement
+from herdkeeper_jobs.audit.plan import (
+    AuditBudget,
+    AuditedLedger,
+    AuditTask,
+    HoldingCheck,
+    Reading,
+    holding_checks,
+    plan_tasks,
+    restricted,
+    sampled,
+)
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
 
@@ -47,6 +59,18 @@ class LedgerFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class AuditRequest:
+    """What is to be audited, and how closely."""
+
+    ledgers: LedgerFilter = LedgerFilter()
+    depth: AuditDepth = AuditDepth.DEEP
+    seed: str = ""
+    """Of the samples of a light audit; the run's id, so that each run reads others and a retry the same."""
+    racks: RackMap | None = None
+    """None: where copies stand is not judged."""
+
+
+@dataclass(frozen=True, slots=True)
 class AuditResult:
     """What an audit found; `summary` holds the counts, `findings` all of them, most urgent first."""
 
@@ -62,21 +86,43 @@ class _Snapshot:
     unreadable: tuple[Finding, ...]
 
 
-def audit(catalog: LedgerCatalog, ledgers: LedgerFilter, budget: AuditBudget, run_tasks: TaskRunner) -> AuditResult:
-    """Audits the ledgers that the filter admits. The summary's run id and duration are left to the caller.
+def audit(catalog: LedgerCatalog, request: AuditRequest, budget: AuditBudget, run_tasks: TaskRunner) -> AuditResult:
+    """Audits the ledgers that the request's filter admits. The summary's run id and duration are left to the caller.
 
     Raises MetadataUnavailableError when ZooKeeper is gone, InvariantViolatedError when copies were lost on the way.
     """
     addresses = catalog.bookie_addresses()
-    snapshot = _read_snapshot(catalog, [ledger_id for ledger_id in catalog.ledger_ids() if ledgers.admits(ledger_id)], addresses, budget)
-    checks = [check for ledger in snapshot.ledgers for check in holding_checks(ledger)]
+    admitted = [ledger_id for ledger_id in catalog.ledger_ids() if request.ledgers.admits(ledger_id)]
+    snapshot = _read_snapshot(catalog, admitted, addresses, budget)
+    checks = [_of_depth(check, request) for ledger in snapshot.ledgers for check in holding_checks(ledger)]
     _log.info("planned", ledgers=len(snapshot.ledgers), copies=sum(check.copies for check in checks), bookies=sorted(addresses))
     holdings = _look(checks, addresses, budget, run_tasks)
     second = _second_look(catalog, snapshot, holdings, (budget, run_tasks))
     findings = [finding for ledger in second.ledgers for finding in findings_of_ledger(ledger.metadata, second.of_ledger(ledger))]
-    all_findings = by_urgency([*snapshot.unreadable, *findings, *findings_of_bookies(second.holdings)])
+    misplaced = _misplaced(catalog, second.ledgers, request.racks)
+    all_findings = by_urgency([*snapshot.unreadable, *findings, *misplaced, *findings_of_bookies(second.holdings)])
     bytes_read = sum(holding.bytes_read for holding in holdings) + second.bytes_read_again
-    return AuditResult(_summarize(catalog, second, all_findings, bytes_read), all_findings)
+    summary = replace(_summarize(second, all_findings), depth=request.depth, instance_id=catalog.instance_id, bytes_read=bytes_read)
+    return AuditResult(replace(summary, message=_sentence(summary)), all_findings)
+
+
+def _of_depth(check: HoldingCheck, request: AuditRequest) -> HoldingCheck:
+    match request.depth:
+        case AuditDepth.LIGHT:
+            return sampled(check, request.seed)
+        case AuditDepth.DEEP:
+            return check
+        case _:
+            assert_never(request.depth)
+
+
+def _misplaced(catalog: LedgerCatalog, ledgers: Iterable[AuditedLedger], racks: RackMap | None) -> list[Finding]:
+    """Judged again by fresh metadata: a ledger may have moved, or be gone."""
+    if racks is None:
+        return []
+    suspects = {ledger.metadata.ledger_id: ledger for ledger in ledgers if any(findings_of_placement(ledger, racks))}
+    again = (_fresh(suspects[_id_of(read)], read) for read in catalog.read_many(sorted(suspects)))
+    return [finding for ledger in again if ledger is not None for finding in findings_of_placement(ledger, racks)]
 
 
 def _read_snapshot(
@@ -144,29 +190,38 @@ def _second_look(catalog: LedgerCatalog, snapshot: _Snapshot, first: list[Holdin
     budget, run_tasks = how
     suspects: dict[int, list[Holding]] = {}
     for holding in first:
-        if holding.state is not CopyState.VERIFIED:
+        if holding.state.is_suspect:
             suspects.setdefault(holding.ledger_id, []).append(holding)
     if not suspects:
         return _SecondLook(snapshot.ledgers, tuple(first), 0, {})
     _log.info("second look", ledgers=len(suspects), copies=sum(holding.copies for own in suspects.values() for holding in own))
     before = {ledger.metadata.ledger_id: ledger for ledger in snapshot.ledgers}
+    sampled_only = {holding.ledger_id for holding in first if holding.state is CopyState.UNREAD}
     fresh = {ledger_id: _fresh(before[ledger_id], catalog.read_ledger_metadata(ledger_id)) for ledger_id in suspects}
     checks = [
         check
         for ledger_id, ledger in fresh.items()
         if ledger is not None
-        for check in _checks_of_suspects(before[ledger_id], ledger, suspects[ledger_id])
+        for check in _checks_of_suspects(before[ledger_id], ledger, suspects[ledger_id], ledger_id in sampled_only)
     ]
     again = _look(checks, catalog.bookie_addresses(), budget, run_tasks)
     gone = {ledger_id for ledger_id, ledger in fresh.items() if ledger is None}
-    kept = [holding for holding in first if holding.state is CopyState.VERIFIED and holding.ledger_id not in gone]
+    kept = [holding for holding in first if not holding.state.is_suspect and holding.ledger_id not in gone]
     bad: dict[int, list[Holding]] = {}
     for holding in again:
-        if holding.state is not CopyState.VERIFIED:
+        if holding.state.is_suspect:
             bad.setdefault(holding.ledger_id, []).append(holding)
     ledgers = tuple(fresh.get(ledger.metadata.ledger_id, ledger) for ledger in snapshot.ledgers)
     still_there = tuple(ledger for ledger in ledgers if ledger is not None)
     return _SecondLook(still_there, (*kept, *again), sum(holding.bytes_read for holding in again), bad)
+
+
+def _id_of(read: VersionedMetadata | UndecodableMetadata) -> int:
+    return read.metadata.ledger_id if isinstance(read, VersionedMetadata) else read.ledger_id
+
+
+def _as_suspect(check: HoldingCheck) -> HoldingCheck:
+    return replace(check, reading=Reading.SUSPECTS, sample=())
 
 
 def _fresh(before: AuditedLedger, now: VersionedMetadata | UndecodableMetadata | None) -> AuditedLedger | None:
@@ -183,16 +238,18 @@ def _fresh(before: AuditedLedger, now: VersionedMetadata | UndecodableMetadata |
             assert_never(now)
 
 
-def _checks_of_suspects(before: AuditedLedger, now: AuditedLedger, suspects: Iterable[Holding]) -> list[HoldingCheck]:
-    """The same copies again if the metadata is the same; after a change the same entries on all bookies that should hold them now."""
+def _checks_of_suspects(before: AuditedLedger, now: AuditedLedger, suspects: Iterable[Holding], others_unread: bool) -> list[HoldingCheck]:
+    """The same copies again if the metadata is the same; after a change, and where a light audit has not read how many other copies are
+    good, the same entries on all bookies that should hold them now.
+    """
     checks = holding_checks(now)
-    if before.znode_version == now.znode_version:
+    if before.znode_version == now.znode_version and not others_unread:
         own = {(check.segment, check.position): check for check in checks}
         parts = [restricted(own[holding.segment, holding.position], EntryRange(holding.first, holding.last)) for holding in suspects]
     else:
         ranges = _union([EntryRange(holding.first, holding.last) for holding in suspects])
         parts = [restricted(check, entries) for check in checks for entries in ranges]
-    return [part for part in parts if part is not None]
+    return [_as_suspect(part) for part in parts if part is not None]
 
 
 def _union(ranges: Iterable[EntryRange]) -> list[EntryRange]:
@@ -206,33 +263,41 @@ def _union(ranges: Iterable[EntryRange]) -> list[EntryRange]:
     return joined
 
 
-def _summarize(catalog: LedgerCatalog, second: _SecondLook, findings: tuple[Finding, ...], bytes_read: int) -> AuditSummary:
+def _summarize(second: _SecondLook, findings: tuple[Finding, ...]) -> AuditSummary:
     copies = dict.fromkeys(CopyState, 0)
     for holding in second.holdings:
         copies[holding.state] += holding.copies
+    expected = sum(copies.values())
+    if copies[CopyState.UNREAD]:
+        # The second look has read some of what the first one had no reason to.
+        expected = sum(check.copies for ledger in second.ledgers for check in holding_checks(ledger))
+        certain = expected - sum(count for state, count in copies.items() if state.is_suspect)
+        copies[CopyState.VERIFIED] = min(copies[CopyState.VERIFIED], certain)
+        copies[CopyState.UNREAD] = certain - copies[CopyState.VERIFIED]
     severities = [finding.severity for finding in findings]
-    summary = AuditSummary(
+    return AuditSummary(
         run_id="",
         outcome=JobOutcome.SUCCEEDED,
-        instance_id=catalog.instance_id,
         ledgers=len(second.ledgers),
         open_ledgers=sum(1 for ledger in second.ledgers if not ledger.metadata.closed),
         entries=sum(ledger.last_entry_id + 1 for ledger in second.ledgers),
-        copies_expected=sum(copies.values()),
+        copies_expected=expected,
         copies_verified=copies[CopyState.VERIFIED],
+        copies_unread=copies[CopyState.UNREAD],
         copies_unknown=copies[CopyState.FAILED] + copies[CopyState.UNREACHABLE],
-        bytes_read=bytes_read,
         critical=severities.count(Severity.CRITICAL),
         under_replicated=severities.count(Severity.UNDER_REPLICATED),
+        at_risk=severities.count(Severity.AT_RISK),
         pending=severities.count(Severity.PENDING),
         unknown=severities.count(Severity.UNKNOWN),
         findings=findings,
     )
-    return replace(summary, message=_sentence(summary))
 
 
 def _sentence(summary: AuditSummary) -> str:
     found = f"{len(summary.findings)} findings" if summary.findings else "nothing found"
     unknown = f", {summary.copies_unknown} unknown" if summary.copies_unknown else ""
     copies = f"{summary.copies_verified} of {summary.copies_expected} copies verified{unknown}"
+    if summary.depth is AuditDepth.LIGHT:
+        copies = f"light: {copies}, {summary.copies_unread} not read"
     return f"{summary.ledgers} ledgers, {summary.entries} entries, {copies}: {found}"

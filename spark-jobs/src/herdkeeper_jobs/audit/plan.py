@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
+from random import Random
 
 from herdkeeper.domain.replication import EntryRange, Striping, segment_ranges, striping
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
@@ -18,6 +20,18 @@ _LEAST_TASK_BYTES = 4 * 1024 * 1024
 _ASSUMED_ENTRY_BYTES = 1024
 """For open ledgers, whose length the metadata doesn't know."""
 _ENTRY_OVERHEAD_BYTES = 64
+_SAMPLE = 8
+"""Entries of a bookie's share of a segment that a light audit reads: its ends, where what was lost on the way is missing, and six more."""
+
+
+class Reading(Enum):
+    """Which of a check's copies are read."""
+
+    EVERY_COPY = "EveryCopy"
+    SAMPLE = "Sample"
+    """Those of `HoldingCheck.sample`; every copy when one of these is not good."""
+    SUSPECTS = "Suspects"
+    """Every copy, but the first one alone at first: a bookie that doesn't know the ledger has none of its entries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +57,8 @@ class HoldingCheck:
     digest: EntryDigest
     entry_bytes: int
     """Estimated size of an entry on the wire."""
+    reading: Reading = Reading.EVERY_COPY
+    sample: tuple[int, ...] = ()
 
     @property
     def copies(self) -> int:
@@ -52,7 +68,7 @@ class HoldingCheck:
     @property
     def estimated_bytes(self) -> int:
         """What reading them all will transfer, roughly."""
-        return self.copies * self.entry_bytes
+        return (len(self.sample) if self.reading is Reading.SAMPLE else self.copies) * self.entry_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +114,28 @@ def holding_checks(ledger: AuditedLedger) -> tuple[HoldingCheck, ...]:
     return tuple(check for check in checks if check.copies > 0)
 
 
+def sampled(check: HoldingCheck, seed: str) -> HoldingCheck:
+    """The check with a sample instead of all its copies: its ends and, by chance, one of each of equal parts between them.
+
+    The same seed gives the same sample. A share that is no larger than a sample is read in full.
+    """
+    if check.copies <= _SAMPLE:
+        return check
+    chance = Random(f"{seed}/{check.ledger_id}/{check.segment}/{check.position}")  # noqa: S311 - nothing secret
+    parts = _SAMPLE - 2
+    inner = check.copies - 2
+    indexes = [0, *(chance.randint(1 + inner * part // parts, inner * (part + 1) // parts) for part in range(parts)), check.copies - 1]
+    entries = tuple(check.striping.nth_at(check.position, check.entries, index) for index in indexes)
+    return replace(check, reading=Reading.SAMPLE, sample=entries)
+
+
 def restricted(check: HoldingCheck, entries: EntryRange) -> HoldingCheck | None:
-    """The part of a check within `entries`; None when nothing is left."""
+    """The part of a check within `entries`, without its sample; None when nothing is left."""
     first, last = max(check.entries.first, entries.first), min(check.entries.last, entries.last)
     if first > last:
         return None
-    part = replace(check, entries=EntryRange(first, last))
+    reading = Reading.EVERY_COPY if check.reading is Reading.SAMPLE else check.reading
+    part = replace(check, entries=EntryRange(first, last), reading=reading, sample=())
     return part if part.copies > 0 else None
 
 
@@ -147,8 +179,8 @@ def _cut(checks: Sequence[HoldingCheck], share: int) -> list[list[HoldingCheck]]
 
 
 def _split(check: HoldingCheck, room: int) -> tuple[HoldingCheck, HoldingCheck | None]:
-    """A first part of about `room` bytes with at least one copy, and what is left."""
-    if check.estimated_bytes <= room:
+    """A first part of about `room` bytes with at least one copy, and what is left. A sample is never cut."""
+    if check.estimated_bytes <= room or check.reading is Reading.SAMPLE:
         return check, None
     turns = max(1, room // (check.entry_bytes * check.striping.write_quorum))
     middle = check.entries.first + turns * check.striping.ensemble_size - 1
