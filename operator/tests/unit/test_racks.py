@@ -10,7 +10,7 @@ import pytest
 from situations import objects, quickstart, with_spec
 
 from herdkeeper.build.racks import SCRIPT, build_racks, placement_lines
-from herdkeeper.domain.observed.bookkeeper import Node
+from herdkeeper.domain.observed.node import Node
 from herdkeeper.domain.racks import Rack, format_racks, parse_racks, placement_of, racks_of
 from herdkeeper.domain.unknown import Unknown
 
@@ -20,7 +20,7 @@ HOSTS = [f"bk-bookie-{number}-0.bk-bookie.demo.svc" for number in range(3)]
 
 def zoned(name: str, zone: str | None = "zone-a", region: str | None = "north") -> Node:
     labels = {"topology.kubernetes.io/zone": zone, "topology.kubernetes.io/region": region, "example.org/row": "row-7"}
-    return Node(name, {key: value for key, value in labels.items() if value}, ready=True)
+    return Node(name, {key: value for key, value in labels.items() if value})
 
 
 def bookie(number: int, node: str | None):

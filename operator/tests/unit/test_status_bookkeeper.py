@@ -9,7 +9,7 @@ from situations import live, objects, pods, with_status
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, PODS, STORE, TOKENS, claims, settled
 
 from herdkeeper.build.bookkeeper import build_autorecovery
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, MetadataAbsent, Naming, Node
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, MetadataAbsent, Naming
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.status.bookkeeper import summarize_bookkeeper
@@ -68,19 +68,6 @@ def test_the_instance_id_is_remembered_when_the_metadata_is_gone_or_can_t_be_rea
     before = with_status(CLUSTER, instance_id="an-instance")
     for metadata in (Unknown("silence"), MetadataAbsent()):
         assert summary(metadata, cluster=before).fields["instanceId"] == "an-instance"
-
-
-def on_node(**pod):
-    found = pods(["bk-bookie-0-0"], conditions=[])
-    found[("Pod", "bk-bookie-0-0")] |= {"spec": {"nodeName": "worker-3"}, **pod}
-    return found
-
-
-@pytest.mark.parametrize(("ready", "told"), [(False, "node.kubernetes.io/out-of-service=lost:NoExecute"), (True, "starting")])
-def test_a_pod_that_hangs_on_a_silent_node_is_told_with_what_a_person_may_do(ready, told):
-    seen = BookKeeperObserved(objects(settled(), *claims(0, 1, 2, 3), pods(PODS), on_node()), STORE, WITHOUT_FIRST, TOKENS)
-    found = summarize_bookkeeper(CLUSTER, replace(seen, nodes={"worker-3": Node("worker-3", {}, ready)}))
-    assert told in found.health.message
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,8 @@ CURRENT = "Current"
 """Of a ScheduledCheckpoint: False while its newest verified checkpoint is older than two periods of the schedule."""
 REPLICAS_VERIFIED = "ReplicasVerified"
 """Of a Tablespace: True when each follower was equal to the log when it was compared last, False when a replica was not."""
+NODES_REACHABLE = "NodesReachable"
+"""False while a pod hangs on a node that is down; not there otherwise."""
 CONFIG_KNOWN = "ConfigKnown"
 """False while lines of spec.config have no effect; not there otherwise."""
 

@@ -14,9 +14,8 @@ from enum import StrEnum
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.domain import names
 from herdkeeper.domain.names import BookKeeperNames
-from herdkeeper.domain.observed.bookkeeper import Node
+from herdkeeper.domain.observed.node import Node, Nodes
 from herdkeeper.domain.observed.objects import Objects
-from herdkeeper.domain.unknown import Unknown
 
 REGION_LABEL = "topology.kubernetes.io/region"
 NO_REGION = "-"
@@ -48,7 +47,7 @@ class Placement:
     config_map: str
 
 
-def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Mapping[str, Node | Unknown | None]) -> dict[str, Rack]:
+def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict[str, Rack]:
     """Host -> rack of every bookie that has one, sorted by host.
 
     A bookie whose node can't be told now (its pod is away, the node is gone or could not be read) keeps the rack that the map has.

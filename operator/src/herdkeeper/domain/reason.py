@@ -81,6 +81,7 @@ class Reason(StrEnum):
     NO_LEADER = "NoLeader"
     NOT_VERIFIED = "NotVerified"
     REPLICA_DIFFERS = "ReplicaDiffers"
+    NODE_SILENT = "NodeSilent"
     MEMBERSHIP_CHANGING = "MembershipChanging"
 
     # needs a person
@@ -90,6 +91,7 @@ class Reason(StrEnum):
     CLAIM_LOST = "ClaimLost"
     CLAIM_OF_ANOTHER = "ClaimOfAnotherEnsemble"
     QUORUM_LOST = "QuorumLost"
+    NODE_LOST = "NodeLost"
     DATA_LOST = "DataLost"
     METADATA_LOST = "MetadataLost"
     ACTION_FAILED = "ActionFailed"

@@ -22,10 +22,10 @@ from herdkeeper.domain.observed.bookkeeper import (
     Metadata,
     MetadataAbsent,
     MetadataStore,
-    Node,
     RecoveryDelay,
     StoreMissing,
 )
+from herdkeeper.domain.observed.node import Nodes
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -44,6 +44,7 @@ from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.kubernetes import JOBS, SHARED, WORKLOADS
 from herdkeeper.observe.ledgers import scan_ledgers
+from herdkeeper.observe.nodes import nodes_of
 from herdkeeper.observe.world import World
 
 READ_ONLY_CHILD = "readonly"
@@ -92,11 +93,9 @@ def _expandable(cluster: BookKeeperCluster, objects: Objects, world: World) -> d
     return {name: world.kubernetes.expandable(name) for name in sorted(classes - {None})}
 
 
-def _nodes(objects: Objects, world: World) -> dict[str, Node | Unknown | None]:
-    """The nodes of the bookies' pods. Each is asked for by name: a list of all nodes is long, and most are not ours."""
-    bookies = [pod for pod in objects.of_kind("Pod") if names.BOOKIE_LABEL in (pod["metadata"].get("labels") or {})]
-    wanted = {name for pod in bookies if (name := pod.get("spec", {}).get("nodeName"))}
-    return {name: world.kubernetes.node(name) for name in sorted(wanted)}
+def _nodes(objects: Objects, world: World) -> Nodes:
+    """The nodes of the bookies' pods."""
+    return nodes_of((pod for pod in objects.of_kind("Pod") if names.BOOKIE_LABEL in (pod["metadata"].get("labels") or {})), world)
 
 
 def _scan(

@@ -24,6 +24,7 @@ from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.kubernetes import SECRETS, SHARED, WORKLOADS
+from herdkeeper.observe.nodes import nodes_of_doubted
 from herdkeeper.observe.world import World
 
 BOOKIES = (WORKLOADS[0], ("v1", "Pod"))
@@ -60,6 +61,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         bookies=world.kubernetes.owned(BookKeeperCluster.KIND, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name), BOOKIES),
         silent_seconds=silent_seconds,
         heartbeats=_heartbeats(world, log, records, silent_seconds, named.herd_root),
+        machines=nodes_of_doubted(objects, present_nodes(cluster, objects), world),
     )
 
 

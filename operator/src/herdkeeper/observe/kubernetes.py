@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from herdkeeper.api.resource import API_VERSION, Resource
 from herdkeeper.domain import names
+from herdkeeper.domain.lost_node import OUT_OF_SERVICE_TAINT
 from herdkeeper.domain.names import ObjectKey
-from herdkeeper.domain.observed.bookkeeper import Node
+from herdkeeper.domain.observed.node import Node, NodeDown
 from herdkeeper.domain.observed.objects import Json, Objects, is_ready
 from herdkeeper.domain.unknown import Unknown
 
@@ -90,7 +91,7 @@ class KubernetesReader:
             found = _plain(self._client.resources.get(api_version="v1", kind="Node").get(name=name, _request_timeout=ANSWER_SECONDS))
         except ApiException as error:
             return None if error.status == 404 else Unknown(f"the node {name} can't be read: {error.reason}")
-        return Node(name, found["metadata"].get("labels") or {}, is_ready(found))
+        return Node(name, found["metadata"].get("labels") or {}, _node_down(found))
 
     def expandable(self, storage_class: str) -> bool | Unknown:
         """Whether a StorageClass says that its volumes can grow."""
@@ -154,6 +155,18 @@ def parsed_wholly(kind: type[ResourceType], documents: Iterable[Json]) -> tuple[
             return Unknown(f"the status of the {what} can't be read")
         found.append(resource)
     return tuple(found)
+
+
+def _node_down(node: Json) -> NodeDown | None:
+    """Of a node whose condition Ready is not True: `Unknown` is what Kubernetes writes when its kubelet is silent."""
+    if is_ready(node):
+        return None
+    conditions = {entry["type"]: entry for entry in node.get("status", {}).get("conditions") or []}
+    ready = conditions.get("Ready") or {}
+    why = "does not report" if ready.get("status") != "False" else f"is not ready ({ready.get('reason', 'NotReady')})"
+    taints = {taint["key"] for taint in node.get("spec", {}).get("taints") or []}
+    since = ready.get("lastTransitionTime") or node["metadata"]["creationTimestamp"]
+    return NodeDown(why, str(since), OUT_OF_SERVICE_TAINT in taints)
 
 
 def _plain(found: Any) -> Json:

@@ -9,8 +9,8 @@ from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablesp
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey, TablespaceNames
-from herdkeeper.domain.observed.bookkeeper import Node
 from herdkeeper.domain.observed.herddb import UserCredentials
+from herdkeeper.domain.observed.node import Node
 from herdkeeper.domain.observed.objects import Objects, is_made_for
 from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
@@ -21,6 +21,7 @@ from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_p
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.herddb import read_credentials, read_nodes
+from herdkeeper.observe.nodes import nodes_of
 from herdkeeper.observe.restore import see_restore
 from herdkeeper.observe.world import World
 
@@ -80,7 +81,7 @@ def _is_chosen(tablespace: Tablespace, herddb: HerdDBCluster, record: VersionedR
 def _places(pods: Objects, world: World) -> dict[str, Place]:
     """By pod."""
     machines = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods.of_kind("Pod")}
-    found = {machine: world.kubernetes.node(machine) for machine in sorted({machine for machine in machines.values() if machine})}
+    found = nodes_of(pods.of_kind("Pod"), world)
     zones = {machine: node.labels.get(names.ZONE_LABEL) for machine, node in found.items() if isinstance(node, Node)}
     return {pod: Place(machine, zones.get(machine)) for pod, machine in machines.items()}
 

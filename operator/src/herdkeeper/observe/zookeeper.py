@@ -18,6 +18,7 @@ from herdkeeper.formats.zookeeper_membership import CONFIG_PATH, Membership, dec
 from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.kubernetes import SECRETS, SHARED, WORKLOADS
+from herdkeeper.observe.nodes import nodes_of_doubted
 from herdkeeper.observe.world import World
 
 STUCK = frozenset(reason.value for reason in Reason if reason.needs_person) | {Reason.WAITING_FOR_ZOOKEEPER, Reason.UNREADABLE}
@@ -50,6 +51,7 @@ def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObser
         fresh_password=secrets.token_urlsafe(32),
         disturbance=_disturbance(cluster, world),
         dependents=observe_dependents(cluster, BookKeeperCluster, world),
+        machines=nodes_of_doubted(objects, map(named.pod, range(names.ZOOKEEPER_MOST_MEMBERS)), world),
     )
 
 

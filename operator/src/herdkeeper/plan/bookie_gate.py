@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.build.bookkeeper import BookieIdentity
+from herdkeeper.domain.lost_node import trouble_of
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
-from herdkeeper.domain.observed.objects import pod_trouble
 from herdkeeper.domain.racks import Rack
 from herdkeeper.domain.unknown import Unknown
 
@@ -57,7 +57,7 @@ def others_trouble(stack: Stack, but: int | None) -> str | None:
     named, objects = stack.named, stack.seen.objects
     for number in stack.numbers:
         if number != but and not objects.pod_ready(named.pod(number)):
-            return f"{named.pod(number)} is not Ready ({pod_trouble(objects.get('Pod', named.pod(number)))})"
+            return f"{named.pod(number)} is not Ready ({trouble_of(objects.get('Pod', named.pod(number)), stack.seen.nodes)})"
         if number != but and not objects.rolled_out(named.stateful_set(number)):
             return f"{named.stateful_set(number)} is still being rolled out"
     return None

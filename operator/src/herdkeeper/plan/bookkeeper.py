@@ -11,6 +11,7 @@ from herdkeeper.build.racks import build_racks
 from herdkeeper.domain import names
 from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_numbers
 from herdkeeper.domain.lost_bookie import lost_bookie
+from herdkeeper.domain.lost_node import unreachable
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
 from herdkeeper.domain.observed.objects import Json, Objects, annotation
@@ -136,7 +137,7 @@ def _rolled(identities: list[BookieIdentity], stack: Stack, source: DrainSource)
         if change is not None and not change.new and objects.pod_ready(pod) and stack.seen.scan is None:
             steps.append(NeedsLedgers())
         closed_by = "another bookie was changed just now" if _restarts(steps) else why_not_restart(identity, stack)
-        step = roll(manifest, objects, [pod], Gate(closed_by))
+        step = roll(manifest, objects, [pod], Gate(closed_by, unreachable(objects, [pod], stack.seen.nodes)))
         if step is not None:
             steps.append(step)
     return steps

@@ -8,6 +8,7 @@ from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.build.herddb import build_herddb, build_herddb_secret, token_data, users_data
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain.conditions import is_ready_resource
+from herdkeeper.domain.lost_node import unreachable
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token
 from herdkeeper.domain.observed.objects import Json
@@ -79,7 +80,8 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
     """What the nodes themselves need once their objects are as intended."""
     named = _names(cluster)
     pods = [named.pod(number) for number in range(shrink.nodes)]
-    restart = next_restart(named.stateful_set, seen, pods, Gate(_why_not_disturb(seen)))
+    gate = Gate(_why_not_disturb(seen), unreachable(seen.objects, pods, seen.machines))
+    restart = next_restart(named.stateful_set, seen, pods, gate)
     match restart:
         case Delete():
             return Plan((restart,), look_again_seconds=2)

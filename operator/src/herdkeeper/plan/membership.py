@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.build.zookeeper import server_of
+from herdkeeper.domain.lost_node import trouble_of
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
-from herdkeeper.domain.observed.objects import pod_trouble
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -54,7 +54,7 @@ def why_not_in_step(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, members:
     named = _names(cluster)
     for number in members:
         if not seen.objects.pod_ready(named.pod(number)):
-            return f"{named.pod(number)} does not serve ({pod_trouble(seen.objects.get('Pod', named.pod(number)))})"
+            return f"{named.pod(number)} does not serve ({trouble_of(seen.objects.get('Pod', named.pod(number)), seen.machines)})"
         mode = seen.modes.get(number)
         if mode is None or isinstance(mode, Unknown):
             return f"{named.pod(number)} does not say what it is ({mode.why if mode is not None else 'it was not asked'})"

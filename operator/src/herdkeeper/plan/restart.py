@@ -31,7 +31,7 @@ def next_restart(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str], g
     if not stale:
         return None
     for name, pod in stale.items():
-        if not is_ready(pod) and not pod["metadata"].get("deletionTimestamp"):
+        if not is_ready(pod) and not pod["metadata"].get("deletionTimestamp") and name not in gate.unreachable:
             return _delete(pod, name)  # one that does not serve can't be disturbed, and would never be mended otherwise
     if why := gate.closed_by or _unsettled(seen, pods):
         return Wait(Reason.WAITING_FOR_OTHERS, f"the next SQL node is restarted once nothing else is disturbed: {why}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from herdkeeper.domain.observed.objects import Json, Objects
 from herdkeeper.domain.reason import Reason
@@ -13,9 +13,11 @@ from herdkeeper.plan.intent import unsettled
 
 @dataclass(frozen=True)
 class Gate:
-    """`closed_by` is why nothing of the stack may be disturbed now, None when it may."""
+    """`closed_by` is why nothing of the stack may be disturbed now, None when it may. `unreachable` are pods that hang on a node that is
+    down, with the reason to leave each alone: such a pod may serve, whatever Kubernetes thinks, and can't be mended anyway."""
 
     closed_by: str | None
+    unreachable: Mapping[str, str] = field(default_factory=dict)
 
 
 def roll(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -> Apply | Wait | None:
@@ -31,6 +33,8 @@ def roll(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -> A
     if apply is None or apply.new:
         return apply
     name = manifest["metadata"]["name"]
+    if hanging := [gate.unreachable[pod] for pod in pods if pod in gate.unreachable]:
+        return Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once its node is back, or the pod is gone: {hanging[0]}")
     if not all(objects.pod_ready(pod) for pod in pods) or gate.closed_by is None:
         return Apply(apply.manifest, new=False, reason=Reason.ROLLING)
     return Wait(Reason.WAITING_FOR_OTHERS, f"{name} is changed once nothing else of the stack is disturbed: {gate.closed_by}")
@@ -70,9 +74,10 @@ def restart(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -
         return ()
     if (wait := _kept_alive(manifest, objects, outdated)) is not None:
         return wait
-    idle = [pod for pod in outdated if not objects.pod_ready(pod)]
-    if not idle and gate.closed_by is not None:
-        return Wait(Reason.WAITING_FOR_OTHERS, f"{outdated[0]} is restarted once nothing else of the stack is disturbed: {gate.closed_by}")
+    idle = [pod for pod in outdated if not objects.pod_ready(pod) and pod not in gate.unreachable]
+    closed_by = gate.closed_by or next((gate.unreachable[pod] for pod in outdated if pod in gate.unreachable), None)
+    if not idle and closed_by is not None:
+        return Wait(Reason.WAITING_FOR_OTHERS, f"{outdated[0]} is restarted once nothing else of the stack is disturbed: {closed_by}")
     found = [objects.get("Pod", pod) for pod in (idle or outdated[:1])]
     return tuple(
         Delete("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["uid"], Reason.ROLLING)

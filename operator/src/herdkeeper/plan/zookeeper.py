@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.build.zookeeper import Ensemble, build_zookeeper, build_zookeeper_claim, build_zookeeper_secret, first_membership
 from herdkeeper.domain import names
+from herdkeeper.domain.lost_node import unreachable
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
 from herdkeeper.domain.observed.objects import Json, annotation
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
@@ -109,8 +110,9 @@ def _restarts(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, stateful_set: 
     named, leader, pods = _names(cluster), leader_of(seen), int(stateful_set["spec"]["replicas"])
     order = sorted(range(pods), key=lambda number: (number == leader, -number))
     voters = tuple(range(pods)) if isinstance(seen.membership, Unknown) else voters_of(seen.membership)
-    gate = Gate(why_not_in_step(cluster, seen, voters) or seen.disturbance)
-    return restart(stateful_set, seen.objects, [named.pod(number) for number in order], gate)
+    members = [named.pod(number) for number in order]
+    gate = Gate(why_not_in_step(cluster, seen, voters) or seen.disturbance, unreachable(seen.objects, members, seen.machines))
+    return restart(stateful_set, seen.objects, members, gate)
 
 
 def _when_settled(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, claims: Claims) -> tuple[Action, ...] | Wait:

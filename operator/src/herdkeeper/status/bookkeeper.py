@@ -12,9 +12,10 @@ from herdkeeper.domain import known_config, names
 from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_ids, bookie_numbers, next_number, scaled_to_zero
 from herdkeeper.domain.conditions import CONFIG_KNOWN
 from herdkeeper.domain.lost_bookie import lost_bookie
+from herdkeeper.domain.lost_node import trouble_of
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore, Node
-from herdkeeper.domain.observed.objects import Json, Objects, pod_trouble
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
+from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.racks import policy_for, racks_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -36,6 +37,7 @@ from herdkeeper.plan.drain import (
     open_ledgers,
 )
 from herdkeeper.plan.leaving_bookies import Drain, drains
+from herdkeeper.status.lost_node import nodes_reachable
 from herdkeeper.status.summary import Health, Summary
 
 WRITABLE, READ_ONLY, STARTING, AWAY, STOPPED, LOST = "Writable", "ReadOnly", "Starting", "Away", "Stopped", "Lost"
@@ -72,7 +74,19 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
         "bookies": bookies or None,
     }
     states = {bookie["number"]: bookie["state"] for bookie in bookies}
-    return Summary(_health(cluster, seen, numbers, serving, states), fields, _conditions(cluster))
+    hanging = nodes_reachable(seen.objects, map(named.pod, numbers.living), seen.nodes, _copied_meanwhile(cluster, metadata))
+    return Summary(_health(cluster, seen, numbers, serving, states), fields, {**_conditions(cluster), **hanging})
+
+
+def _copied_meanwhile(cluster: BookKeeperCluster, metadata: LedgersMetadata | None) -> str:
+    """What happens to the ledgers of bookies that are away."""
+    delay = cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds
+    if metadata is None:
+        return "Whether ledgers are copied can't be read."
+    if not cluster.spec.auto_recovery.enabled or not metadata.replication_enabled:
+        return "Nothing copies its ledgers, since autorecovery is off. Rolls and drains wait."
+    copied = f"{metadata.marks.ledgers} ledgers are marked for it" if metadata.under_replicated else f"it begins after {delay} s"
+    return f"Autorecovery copies its ledgers to other bookies meanwhile ({copied}). Rolls and drains wait."
 
 
 def _conditions(cluster: BookKeeperCluster) -> dict[str, Health]:
@@ -207,19 +221,7 @@ def _trouble(seen: BookKeeperObserved, name: str, state: str | None) -> str:
     if seen.objects.pod_ready(name):
         return "not registered as writable"
     pod = seen.objects.get("Pod", name)
-    return _on_silent_node(pod, seen) or pod_trouble(pod)
-
-
-def _on_silent_node(pod: Json | None, seen: BookKeeperObserved) -> str | None:
-    """A pod whose kubelet does not report keeps its volumes, and no other takes its place: only a person knows that the node is gone."""
-    node_name = (pod or {}).get("spec", {}).get("nodeName")
-    node = seen.nodes.get(node_name or "")
-    if not isinstance(node, Node) or node.ready:
-        return None
-    return (
-        f"its node {node_name} does not report; once the node is known to be off, "
-        f"`kubectl taint node {node_name} node.kubernetes.io/out-of-service=lost:NoExecute` lets another take its place"
-    )
+    return trouble_of(pod, seen.nodes)
 
 
 def _autorecovery_runs(cluster: BookKeeperCluster, objects: Objects) -> bool:

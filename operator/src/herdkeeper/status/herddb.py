@@ -5,13 +5,16 @@ from __future__ import annotations
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.build.log_store import log_store
 from herdkeeper.domain.left_alone import left_alone_by
+from herdkeeper.domain.lost_node import trouble_of
 from herdkeeper.domain.observed.herddb import HerdDBObserved
-from herdkeeper.domain.observed.objects import pod_trouble
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import names_of, present_nodes, staying_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.scale_down import scale_down
+from herdkeeper.status.lost_node import nodes_reachable
 from herdkeeper.status.summary import Health, Summary
+
+MEANWHILE = "Its leaderships go to followers on other nodes. Restarts wait."
 
 
 def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
@@ -31,7 +34,8 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
         "credentialsSecret": reference.name if reference else named.generated_secret,
         "tablespaces": sorted(tablespaces) or None,
     }
+    hanging = nodes_reachable(seen.objects, present_nodes(cluster, seen.objects), seen.machines, MEANWHILE)
     if len(ready) < len(pods):
-        shown = "; ".join(f"{pod}: {pod_trouble(seen.objects.get('Pod', pod))}" for pod in pods if pod not in ready)
-        return Summary(Health("False", Reason.NODES_NOT_READY, f"{len(ready)} of {len(pods)} SQL nodes serve ({shown})"), fields)
-    return Summary(Health("True", Reason.READY, f"{len(ready)} SQL nodes serve"), fields)
+        shown = "; ".join(f"{pod}: {trouble_of(seen.objects.get('Pod', pod), seen.machines)}" for pod in pods if pod not in ready)
+        return Summary(Health("False", Reason.NODES_NOT_READY, f"{len(ready)} of {len(pods)} SQL nodes serve ({shown})"), fields, hanging)
+    return Summary(Health("True", Reason.READY, f"{len(ready)} SQL nodes serve"), fields, hanging)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.domain import names
 from herdkeeper.domain.ensemble import address_of, majority
+from herdkeeper.domain.lost_node import trouble_of
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
-from herdkeeper.domain.observed.objects import annotation, pod_trouble
+from herdkeeper.domain.observed.objects import annotation
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.membership import leader_of, voters_of
 from herdkeeper.plan.zookeeper import last_read
+from herdkeeper.status.lost_node import nodes_reachable
 from herdkeeper.status.summary import Health, Summary
 
 
@@ -33,7 +35,9 @@ def summarize_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> S
     if health.status == "True" and not fields["founded"]:
         # who sees it Ready writes into it: from then on an empty member must not vote
         health = Health("False", Reason.STARTING, "all members serve; their volumes are being marked as founded")
-    return Summary(health, fields)
+    meanwhile = f"{len(ready)} of {len(members)} members serve. Restarts and changes of the membership wait."
+    pods = map(named.pod, range(names.ZOOKEEPER_MOST_MEMBERS))
+    return Summary(health, fields, nodes_reachable(seen.objects, pods, seen.machines, meanwhile))
 
 
 def _address(cluster: ZooKeeperCluster, voters: tuple[int, ...] | None) -> str:
@@ -104,7 +108,7 @@ def _way_out(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, voters: tuple[i
 
 def _troubles(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, away: list[int]) -> str:
     named = _names(cluster)
-    return "; ".join(f"{named.pod(number)}: {pod_trouble(seen.objects.get('Pod', named.pod(number)))}" for number in away)
+    return "; ".join(f"{named.pod(number)}: {trouble_of(seen.objects.get('Pod', named.pod(number)), seen.machines)}" for number in away)
 
 
 def _names(cluster: ZooKeeperCluster) -> ZooKeeperNames:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.domain.bookie_share import Share
 from herdkeeper.domain.observed.dependents import NOBODY, Dependents
+from herdkeeper.domain.observed.node import Nodes
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -103,22 +104,12 @@ Metadata = LedgersMetadata | MetadataAbsent | Unknown
 
 
 @dataclass(frozen=True)
-class Node:
-    """A node that a pod of the cluster runs on. `ready`: its kubelet reports to the API server."""
-
-    name: str
-    labels: Mapping[str, str]
-    ready: bool
-
-
-@dataclass(frozen=True)
 class BookKeeperObserved:
     """`fresh_tokens` are random, as many as bookies may be new: identities of claims that have yet to be made.
 
     `dependents` are the HerdDBClusters that refer to it. `nodes` are those that its bookies' pods run on, by
     name; None for one that is gone. `scan` is None while no step needs it. `now` is the time of the observation
-    (RFC 3339, UTC).
-    name; None for one that is gone. `expandable`: whether StorageClasses can grow their volumes, of those that claims need it of.
+    (RFC 3339, UTC). `expandable`: whether StorageClasses can grow their volumes, of those that claims need it of.
     """
 
     objects: Objects
@@ -126,7 +117,7 @@ class BookKeeperObserved:
     metadata: Metadata
     fresh_tokens: tuple[str, ...]
     dependents: Dependents = NOBODY
-    nodes: Mapping[str, Node | Unknown | None] = field(default_factory=dict)
+    nodes: Nodes = field(default_factory=dict)
     scan: LedgerScan | Unknown | None = None
     now: str = ""
     expandable: Mapping[str, bool | Unknown] = field(default_factory=dict)

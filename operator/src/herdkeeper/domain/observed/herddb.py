@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from herdkeeper.api import BookKeeperCluster, Tablespace
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.dependents import NOBODY, Dependents
+from herdkeeper.domain.observed.node import Nodes
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
@@ -66,6 +67,7 @@ class HerdDBObserved:
     has a Service. `dependents` are the Tablespaces that refer to it. `bookies` are the StatefulSets and pods of the BookKeeperCluster.
     `silent_seconds` tells of each node that was ever heard for how long it has said nothing. `heartbeats` are those of all replicas, in
     seconds since 1970 by ZooKeeper's clock, by tablespace and node; only of tablespaces whose leader is silent.
+    `machines` are the Kubernetes nodes of SQL nodes that are not Ready.
     """
 
     objects: Objects
@@ -85,6 +87,7 @@ class HerdDBObserved:
     bookies: Objects = field(default_factory=lambda: Objects({}))
     silent_seconds: Mapping[str, float] = field(default_factory=dict)
     heartbeats: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    machines: Nodes = field(default_factory=dict)
 
 
 def secret_token(objects: Objects, secret: str) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from herdkeeper.domain.observed.dependents import NOBODY, Dependents
+from herdkeeper.domain.observed.node import Nodes
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.zookeeper_membership import Membership
@@ -21,7 +22,7 @@ class ZooKeeperObserved:
     `address` is where clients reach it, `membership` the committed one. `password` may change it, by the Secret; None while there is none;
     `fresh_password` is random, for a Secret that must be made. `disturbance` is why the stack must not be disturbed further now, None when
     it may.
-    `dependents` are the BookKeeperClusters that refer to it.
+    `dependents` are the BookKeeperClusters that refer to it. `machines` are the Kubernetes nodes of members that are not Ready.
     """
 
     objects: Objects
@@ -33,6 +34,7 @@ class ZooKeeperObserved:
     fresh_password: str = field(default="", repr=False)
     disturbance: str | None = None
     dependents: Dependents = NOBODY
+    machines: Nodes = field(default_factory=dict)
 
     @property
     def voters(self) -> int | None:
