@@ -67,9 +67,11 @@ def test_a_pod_that_hangs_on_a_dead_node_is_told_and_left_to_kubernetes_while_ro
         stage.reconcile(KIND, "bk")
 
     before = stage.versions()
-    bookies.want(config={"rwRereplicateBackoffMs": "90000"}, drain=[0])
+    bookies.ledgers.put(7, (0, bookies.ids(1, 2, 3)), last_entry_id=9)
+    bookies.want(config={"rwRereplicateBackoffMs": "90000"}, bookies=3, drain=[0])
     stateful_sets = {key: version for key, version in before.items() if key[0] == "StatefulSet"}
     assert {key: version for key, version in stage.versions().items() if key in stateful_sets} == stateful_sets
+    assert "1 ledgers name bookies that are not registered" in bookies.drain_of(0)["message"]
     assert bookies.registered(0) == "rw"
     assert stage.live("Pod", pod) is not None
     assert bookies.claims() == {0, 1, 2, 3}

@@ -96,6 +96,7 @@ def test_a_drain_goes_step_by_step(situation, bookie, expected):
         (STOPPED, Unknown("ledgers were not scanned"), Reason.UNREADABLE, "scanned"),
         (SERVING, replace(HEALTHY, writable=3), Reason.TOO_FEW_BOOKIES, "until 4 stay"),
         (SERVING, replace(HEALTHY, under_replicated=True), Reason.UNDER_REPLICATED, "whole"),
+        (SERVING, replace(HEALTHY, lacking="3 ledgers name bk-9, which is not registered"), Reason.UNDER_REPLICATED, "bk-9"),
         (SERVING, replace(HEALTHY, autorecovery="no auditor is elected"), Reason.AUTORECOVERY_OFF, "no auditor"),
         (replace(MARKED, answers=False), HEALTHY, Reason.BOOKIE_DOWN, "not Ready"),
         (replace(READ_ONLY, rounds=(Round(1, JobState.RUNNING),)), HEALTHY, Reason.MOVING_LEDGERS, "2 ledgers"),
@@ -109,6 +110,7 @@ def test_a_drain_goes_step_by_step(situation, bookie, expected):
         (replace(STOPPED, pod_present=True), HEALTHY, Reason.POD_STOPPING, "stopping"),
         (replace(STOPPED, mode=Mode.READ_ONLY), HEALTHY, Reason.POD_STOPPING, "stopping"),
         (STOPPED, replace(HEALTHY, under_replicated=True), Reason.UNDER_REPLICATED, "whole"),
+        (STOPPED, replace(HEALTHY, lacking="3 ledgers name bk-9, which is not registered"), Reason.UNDER_REPLICATED, "bk-9"),
         (replace(STOPPED, retirement=JobState.RUNNING), HEALTHY, Reason.RETIRING, "bk-1"),
         (replace(STOPPED, retirement=JobState.FAILED), HEALTHY, Reason.DRAIN_FAILED, "delete the failed Job"),
         (replace(STOPPED, cookie=False, shares=(CLOSED,)), HEALTHY, Reason.DRAIN_FAILED, "volumes are kept"),
@@ -146,7 +148,13 @@ def situations():
     flags = (False, True)
     shares = ((), (CLOSED,), (WRITTEN,))
     rounds = ((), MOVED, *((Round(1, state),) for state in (JobState.ABSENT, JobState.RUNNING, JobState.FAILED)))
-    rests = (HEALTHY, replace(HEALTHY, under_replicated=True), replace(HEALTHY, autorecovery="off"), Unknown("unread"))
+    rests = (
+        HEALTHY,
+        replace(HEALTHY, under_replicated=True),
+        replace(HEALTHY, lacking="x"),
+        replace(HEALTHY, autorecovery="off"),
+        Unknown("unread"),
+    )
     for mode, held, begun, cookie, ours, pod, retirement, rest in product(Mode, shares, rounds, flags, flags, flags, JobState, rests):
         yield Leaving(1, "bk-1", mode, True, pod, pod, ours, held, begun, cookie, retirement, CLAIMS), rest
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
+from dataclasses import replace
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.domain.bookie_share import Share, share_of
@@ -22,6 +24,7 @@ def scan_ledgers(ensemble: Ensemble, root: str, bookies: Iterable[str], database
 
     Metadata that can't be read makes all of it Unknown: the ledger could name any of them.
     """
+    begun = time.monotonic()
     try:
         layout = ensemble.read(f"{root}/LAYOUT")
         if layout is None:
@@ -29,7 +32,8 @@ def scan_ledgers(ensemble: Ensemble, root: str, bookies: Iterable[str], database
         paths = _ledger_paths(ensemble, root, decode_layout(layout[0]))
         if len(paths) > MOST_LEDGERS:
             return Unknown(f"there are {len(paths)} ledgers; this version reads {MOST_LEDGERS} at most")
-        return _scan(root, paths, ensemble.read_many(paths), (tuple(bookies), databases))
+        scan = _scan(root, paths, ensemble.read_many(paths), (tuple(bookies), databases))
+        return replace(scan, seconds=time.monotonic() - begun)
     except (EnsembleError, MalformedDataError) as error:
         return Unknown(str(error))
 

@@ -21,6 +21,11 @@ class Wait:
     reason: Reason
     message: str
 
+    @property
+    def sentence(self) -> str:
+        """Both, for people."""
+        return f"{self.reason}: {self.message}"
+
 
 class Request(Enum):
     """What a user asks for once, by an annotation."""

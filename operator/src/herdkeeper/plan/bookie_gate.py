@@ -63,6 +63,15 @@ def others_trouble(stack: Stack, but: int | None) -> str | None:
     return None
 
 
+def lacking_copies(scan: LedgerScan, metadata: LedgersMetadata, but: frozenset[str] = frozenset()) -> str | None:
+    """Why ledgers lack copies, whether an auditor has marked them yet or not: they name bookies, except `but`, that are not registered."""
+    lost = sorted(set(scan.naming) - metadata.writable - metadata.read_only - but)
+    if not lost:
+        return None
+    ledgers = sum(scan.naming[bookie_id].closed + scan.naming[bookie_id].not_closed for bookie_id in lost)
+    return f"{ledgers} ledgers name bookies that are not registered ({', '.join(lost[:3])}), so they lack copies"
+
+
 def _autorecovery(stack: Stack) -> str | None:
     if not stack.metadata.replication_enabled:
         pod = stack.named.pod(min(stack.numbers, default=0))
@@ -79,11 +88,7 @@ def _ledgers(stack: Stack) -> str | None:
     scan = stack.seen.scan
     if scan is None or isinstance(scan, Unknown):
         return f"the ledgers could not be read: {scan.why if scan else 'they were not looked at'}"
-    lost = sorted(set(scan.naming) - stack.metadata.writable - stack.metadata.read_only)
-    if lost:
-        ledgers = sum(scan.naming[bookie_id].closed + scan.naming[bookie_id].not_closed for bookie_id in lost)
-        return f"{ledgers} ledgers name bookies that are not registered ({', '.join(lost[:3])}), so they lack copies"
-    return None
+    return lacking_copies(scan, stack.metadata)
 
 
 def _too_few(identity: BookieIdentity, stack: Stack) -> str | None:

@@ -22,7 +22,7 @@ from herdkeeper.plan.action import Apply, Create, Delete, FormatLedgersRoot, Pla
 from herdkeeper.plan.bookie_gate import Stack, others_trouble, restart_order, why_not_restart
 from herdkeeper.plan.drain import Leaving, Restart, Stop, later_steps
 from herdkeeper.plan.intent import settle, unsettled
-from herdkeeper.plan.leaving_bookies import Drain, actions_of, drains, taken_back
+from herdkeeper.plan.leaving_bookies import Drain, actions_of, drains, pause, taken_back
 from herdkeeper.plan.lost_bookie import NeedsLedgers, Step, retire
 from herdkeeper.plan.rolling import Gate, roll
 from herdkeeper.plan.volume_growth import grow_claims
@@ -85,16 +85,22 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
         steps += [drain.step] if isinstance(drain.step, Wait) else []
     waits = [step for step in steps if isinstance(step, Wait)]
     busy = waits or leaving or not _all_writable(identities, metadata)
-    # reading all ledgers is nothing to do each few seconds; events bring the key back sooner
-    seconds = LOOK_AGAIN_SECONDS if leaving or seen.scan is None else SCANNED_AGAIN_SECONDS
+    actions = tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers)))
     return Plan(
-        tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers))),
+        actions,
         waits[0] if waits else None,
-        seconds if busy else None,
+        _look_again(cluster, seen, leaving, acting=bool(actions)) if busy else None,
         later=tuple(step for drain in leaving if isinstance(drain.bookie, Leaving) for step in later_steps(drain.bookie)),
-        blockers=tuple(f"{wait.reason}: {wait.message}" for wait in waits),
+        blockers=tuple(wait.sentence for wait in waits),
         needs_ledgers=NeedsLedgers() in steps,
     )
+
+
+def _look_again(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...], *, acting: bool) -> float:
+    """Reading all ledgers is nothing to do each few seconds; events bring the key back sooner."""
+    if leaving:
+        return LOOK_AGAIN_SECONDS if acting else max(LOOK_AGAIN_SECONDS, pause(cluster, seen, leaving))
+    return LOOK_AGAIN_SECONDS if seen.scan is None else SCANNED_AGAIN_SECONDS
 
 
 def _identities(

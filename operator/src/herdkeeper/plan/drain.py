@@ -94,6 +94,8 @@ class Rest:
     under_replicated: bool
     autorecovery: str | None
     """Why nothing would notice a lost entry; None: autorecovery is on and an auditor is elected."""
+    lacking: str | None = None
+    """Why ledgers lack copies on bookies that stay, by their metadata: an auditor marks them later only."""
     also_leaving: tuple[str, ...] = ()
     """Other bookies that leave and are still writable: copies must not go there."""
 
@@ -219,6 +221,8 @@ def _unguarded(rest: Rest) -> Wait | None:
         return Wait(Reason.AUTORECOVERY_OFF, f"{rest.autorecovery}: nothing would notice a lost copy; the drain waits until it is back")
     if rest.under_replicated:
         return Wait(Reason.UNDER_REPLICATED, "ledgers are under-replicated already; the drain goes on when they are whole")
+    if rest.lacking is not None:
+        return Wait(Reason.UNDER_REPLICATED, f"{rest.lacking}; the drain goes on when they are whole")
     return None
 
 

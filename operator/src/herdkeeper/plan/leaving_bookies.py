@@ -20,6 +20,7 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import told_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, Annotate, Apply, CloseLedger, Create, Delete, SetBookieMode, Wait
+from herdkeeper.plan.bookie_gate import lacking_copies
 from herdkeeper.plan.drain import (
     Claim,
     CloseLedgers,
@@ -43,6 +44,10 @@ from herdkeeper.plan.drain import (
 from herdkeeper.plan.intent import with_intent
 
 CLAIM = "PersistentVolumeClaim"
+READING_SHARE = 0.05
+"""Of the time that a drain is blocked, what is spent reading the metadata of all ledgers."""
+LONGEST_PAUSE_SECONDS = 60.0
+UNREADABLE_PAUSE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -61,6 +66,17 @@ def drains(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: Ledge
     rest = _rest(cluster, seen, metadata, numbers)
     ordered = sorted(numbers.leaving, key=lambda number: _order(number, bookies[number]))
     return tuple(_drain(number, bookies, rest, turn) for turn, number in enumerate(ordered))
+
+
+def pause(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...]) -> float:
+    """Seconds for which the ledgers are not read again: 0 while a drain gets on, or is held up by something else than its status tells.
+    The longer the reading took, the longer it is left alone."""
+    told = {bookie.number: bookie.drain.message for bookie in (cluster.status.bookies if cluster.status else ()) if bookie.drain}
+    if not all(isinstance(drain.step, Wait) and told.get(drain.number) == drain.step.sentence for drain in leaving):
+        return 0.0
+    if not isinstance(seen.scan, LedgerScan):
+        return UNREADABLE_PAUSE_SECONDS
+    return min(seen.scan.seconds / READING_SHARE, LONGEST_PAUSE_SECONDS)
 
 
 def actions_of(  # noqa: C901, PLR0911 - one line a step
@@ -187,12 +203,16 @@ def _rest(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: Ledger
     if not isinstance(seen.scan, LedgerScan):
         return seen.scan or Unknown("ledgers were not scanned")
     named = _names(cluster)
-    staying = {bookie_id for number in numbers.staying for bookie_id in bookie_ids(named, seen.objects, metadata.cookies, number)}
+    staying, leaving = (
+        frozenset(bookie_id for number in group for bookie_id in bookie_ids(named, seen.objects, metadata.cookies, number))
+        for group in (numbers.staying, numbers.leaving)
+    )
     return Rest(
         writable=len((staying & metadata.writable) - metadata.read_only),
         largest_ensemble=seen.scan.largest_ensemble,
         under_replicated=metadata.under_replicated,
         autorecovery=_why_unguarded(cluster, metadata),
+        lacking=lacking_copies(seen.scan, metadata, but=leaving),
     )
 
 

@@ -46,7 +46,7 @@ class ScaleDown:
     def told(self, plan: Plan) -> Plan:
         """The plan, with what it waits for and what is to come."""
         soon = SOON_SECONDS if self.wait is not None else None
-        blockers = (f"{self.wait.reason}: {self.wait.message}",) if self.wait is not None else ()
+        blockers = (self.wait.sentence,) if self.wait is not None else ()
         return replace(
             plan,
             wait=plan.wait or self.wait,

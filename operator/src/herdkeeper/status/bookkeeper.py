@@ -146,8 +146,8 @@ def drain_fields(drain: Drain, seen: BookKeeperObserved, named: BookKeeperNames)
 def step_sentence(step: Step) -> str:  # noqa: C901, PLR0911 - one line a step
     """A step of a drain, for people."""
     match step:
-        case Wait(reason, message):
-            return f"{reason}: {message}"
+        case Wait():
+            return step.sentence
         case Mark() | MakeReadOnly():
             return "it becomes read-only"
         case Record(_, shares):

@@ -67,7 +67,7 @@ def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Fa
 def planned(plan: Plan) -> dict[str, Any]:
     """A plan that is shown instead of executed: the field `plan` of a status."""
     steps = (*(described(action)[1] for action in plan.actions), *plan.later)
-    blockers = tuple(dict.fromkeys((*((f"{plan.wait.reason}: {plan.wait.message}",) if plan.wait else ()), *plan.blockers)))
+    blockers = tuple(dict.fromkeys((*((plan.wait.sentence,) if plan.wait else ()), *plan.blockers)))
     return {"steps": _shortened(steps), "blockers": _shortened(blockers)}
 
 

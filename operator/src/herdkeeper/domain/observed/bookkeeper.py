@@ -89,7 +89,7 @@ class LedgerScan:
 
     `largest_ensemble` is E at its largest, over all ledgers and over what declared databases will ask for; `open_ensemble` the same without
     the closed ones. `shares` has, by id, what each leaving bookie holds; `naming` how many ledgers name each bookie that any of them names.
-    `databases` are the HerdDBClusters that refer to the cluster: their nodes write most of the ledgers.
+    `databases` are the HerdDBClusters that refer to the cluster: their nodes write most of the ledgers. `seconds`: how long reading took.
     """
 
     ledgers: int
@@ -98,6 +98,7 @@ class LedgerScan:
     shares: Mapping[str, tuple[Share, ...]]
     naming: Mapping[str, Naming]
     databases: tuple[HerdDBCluster, ...] = ()
+    seconds: float = 0.0
 
 
 Metadata = LedgersMetadata | MetadataAbsent | Unknown

@@ -1,0 +1,60 @@
+"""How long the ledgers are left alone while drains are held up: reading all of them is not free."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from situations import objects, pods, with_spec, with_status
+from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, JOBS_IMAGE, PODS, STORE, TOKENS, claims, settled
+
+from herdkeeper.api.bookkeeper_cluster import BookieStatus, DrainStatus
+from herdkeeper.domain.bookie_share import Place, Share
+from herdkeeper.domain.names import DRAINING_ANNOTATION
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, Naming
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.bookkeeper import plan_bookkeeper
+from herdkeeper.plan.leaving_bookies import drains
+
+LEAVING = IDENTITIES[3].bookie_id
+OPEN = Share(42, (Place(0, 1),), closed=False, written=True, tablespace="flights")
+SCAN = LedgerScan(7, 2, 2, {LEAVING: (OPEN,)}, {LEAVING: Naming(0, 1, 2)}, seconds=0.01)
+READ_ONLY = replace(HEALTHY, writable=HEALTHY.writable - {LEAVING}, read_only=frozenset({LEAVING}))
+SMALLER = with_spec(CLUSTER, bookies=3)
+
+
+def seen(metadata=READ_ONLY, scan=SCAN):
+    """Bookie 3 is read-only, and an open ledger holds it up."""
+    marked = objects(settled(), *claims(0, 1, 2, 3), pods(PODS))
+    marked.items["PersistentVolumeClaim", "bk-bookie-3-journal"]["metadata"]["annotations"][DRAINING_ANNOTATION] = "2026-01-01T00:00:00Z"
+    return BookKeeperObserved(marked, STORE, metadata, TOKENS, scan=scan)
+
+
+def told(observed, message=None):
+    """The cluster with what its status said of the drain when it was looked at before."""
+    (drain,) = drains(SMALLER, observed, observed.metadata)
+    text = drain.step.sentence if message is None else message
+    bookie = BookieStatus(number=3, bookie_id=LEAVING, state="ReadOnly", drain=DrainStatus(message=text))
+    return with_status(SMALLER, bookies=(bookie,), instance_id="an-instance")
+
+
+@pytest.mark.parametrize(
+    ("situation", "scan", "before", "seconds"),
+    [
+        ("reading takes no time", SCAN, None, 5.0),
+        ("reading takes a while", replace(SCAN, seconds=1.5), None, 30.0),
+        ("reading takes long", replace(SCAN, seconds=20.0), None, 60.0),
+        ("something else held it up before", replace(SCAN, seconds=20.0), "OpenLedgers: others", 5.0),
+        ("it can't be read", Unknown("there are 300000 ledgers"), None, 30.0),
+    ],
+)
+def test_a_drain_that_is_held_up_by_the_same_thing_is_looked_at_less_often(situation, scan, before, seconds):
+    observed = seen(scan=scan)
+    made = plan_bookkeeper(told(observed, before), observed, JOBS_IMAGE)
+    assert made.wait is not None
+    assert made.look_again_seconds == pytest.approx(seconds), situation
+
+
+def test_a_drain_that_gets_on_is_looked_at_soon():
+    observed = seen(metadata=HEALTHY, scan=replace(SCAN, seconds=20.0))
+    assert plan_bookkeeper(told(seen()), observed, JOBS_IMAGE).look_again_seconds == 5.0
