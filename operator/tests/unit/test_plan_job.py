@@ -9,7 +9,7 @@ import yaml
 from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready, with_status
 
 from herdkeeper.api.bookkeeper_cluster import BookieStatus
-from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
+from herdkeeper.api.checkpoint import ComparisonStatus, Lsn, Target
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
@@ -193,3 +193,24 @@ def test_a_job_whose_driver_said_nothing_is_still_told_of():
     summary = summarize_checkpoint(CHECKPOINT, replace(SEEN, objects=objects({("Job", "flights-1-checkpoint"): failed})))
     assert (summary.fields["phase"], summary.health.reason) == ("Failed", Reason.FAILED)
     assert "DeadlineExceeded" in summary.health.message
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ({"lsn": {"ledgerId": 12, "entryId": 340}}, "12,340"),
+        ({"timestamp": "2026-11-21T14:30:00+01:00"}, "2026-11-21T14:30:00+01:00"),
+    ],
+)
+def test_a_moment_of_the_past_is_handed_on_as_it_was_written_and_needs_no_leader(target, expected):
+    spec = CHECKPOINT.spec.model_copy(update={"target": Target.model_validate(target)})
+    given = arguments(plan_checkpoint(CHECKPOINT.model_copy(update={"spec": spec}), SEEN, "spark:1"))
+    assert given[given.index("--to") + 1] == expected
+    assert "--leader-http" not in given
+    assert given[given.index("--verify-against") + 1].startswith("db-herddb-1.")
+
+
+def test_the_status_tells_which_moment_a_checkpoint_holds():
+    said = CheckpointSummary("r", JobOutcome.SUCCEEDED, ledger_id=12, entry_id=340, lsn_timestamp="2026-11-21T13:29:59.912Z")
+    fields = checkpoint_fields(CheckpointSummary.from_json(said.to_json()))
+    assert (fields["lsn"], fields["lsnTimestamp"]) == ({"ledgerId": 12, "entryId": 340}, "2026-11-21T13:29:59.912Z")

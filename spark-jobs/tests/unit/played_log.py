@@ -36,6 +36,8 @@ class PlayedMetadata:
     ledgers: dict[int, LedgerMetadata] = field(default_factory=dict)
     active: list[int] = field(default_factory=list)
     first: int = -1
+    instance_id: str = "cluster-1"
+    root: str = "/bk/ledgers"
 
     @property
     def client(self) -> PlayedMetadata:

@@ -21,7 +21,7 @@ from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError
 from herdkeeper_jobs.checkpoint import cli, log_source
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, log_position
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -90,9 +90,9 @@ def test_ledgers_are_read_whole_but_the_last_one_up_to_the_lsn(monkeypatch: pyte
     ("catalog", "lsn", "error", "words"),
     [
         (PlayedCatalog(first=1), Lsn(5, 2), CheckpointRefused, "needs a base checkpoint"),
-        (PlayedCatalog(), Lsn(4, 0), CheckpointRefused, "ledger 4 is not in the log"),
-        (PlayedCatalog(), Lsn(3, 10), CheckpointRefused, "ends with entry 9"),
-        (PlayedCatalog(), Lsn(5, 5), CheckpointRetryable, "confirmed up to entry 4"),
+        (PlayedCatalog(), Lsn(4, 0), CheckpointRefused, "ledger 4 is not in the log of .demo., which has 2 ledgers from 3 to 5; take"),
+        (PlayedCatalog(), Lsn(3, 10), CheckpointRefused, "spec.target.lsn .--to. is 3,10: ledger 3 is closed and ends with entry 9; take"),
+        (PlayedCatalog(), Lsn(5, 5), NotConfirmedYet, "confirmed up to entry 4"),
         (PlayedCatalog({3: ledger(3, None), 5: ledger(5, None)}), Lsn(5, 2), CheckpointRetryable, "ledger 3 is followed by another"),
         (PlayedCatalog({5: ledger(5, None)}), Lsn(5, 2), InvariantViolated, "ledger 3 is in the log of 'demo', but BookKeeper"),
     ],
@@ -186,7 +186,7 @@ ARGUMENTS = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/h
     ("arguments", "words"),
     [
         (["--run-id", "../x"], "--run-id is '../x'"),
-        (["--run-id", "r", "--to", "yesterday"], "--to: 'yesterday' is no LSN"),
+        (["--run-id", "r", "--to", "yesterday"], "spec.target (--to): 'yesterday' is no moment"),
         (["--run-id", "r", "--master", "yarn"], "--master is 'yarn'"),
         (["--run-id", "r", "--destination", "/no/such/folder"], "--destination is '/no/such/folder'"),
     ],

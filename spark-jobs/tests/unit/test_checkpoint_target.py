@@ -8,7 +8,8 @@ import pytest
 
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper_jobs.checkpoint import target
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
+from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld
 from herdkeeper_jobs.checkpoint.target import TargetRequest, choose_target
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -20,6 +21,10 @@ class PlayedLog:
 
     end: Lsn = field(default_factory=lambda: Lsn(5, 10))
     tablespace: TablespaceRecord = field(default_factory=lambda: TablespaceRecord("u", "demo", "n0", ("n0",), 1, 0))
+
+    def ledgers_up_to(self, lsn: Lsn) -> None:
+        if lsn > (end := self.confirmed_end()):
+            raise NotConfirmedYet(f"{lsn}: confirmed up to {end}")
 
     def confirmed_end(self) -> Lsn:
         now = self.end
@@ -51,28 +56,28 @@ def follow(monkeypatch: pytest.MonkeyPatch, *answers: FollowerDigest | NotHeld) 
 
 
 def test_now_is_the_confirmed_end_when_no_node_is_named() -> None:
-    assert choose_target(PlayedLog(), TargetRequest()).lsn == Lsn(5, 10)  # type: ignore[arg-type]
+    assert choose_target(PlayedLog(), TargetRequest()).read_to == Lsn(5, 10)  # type: ignore[arg-type]
 
 
 def test_now_is_the_leaders_position_and_waits_until_it_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
     follow(monkeypatch)
     monkeypatch.setattr(target, "log_position", lambda address, tablespace: Lsn(5, 13))
     log = PlayedLog()
-    assert choose_target(log, TargetRequest(leader_http="n0:9845")).lsn == Lsn(5, 13)  # type: ignore[arg-type]
+    assert choose_target(log, TargetRequest(leader_http="n0:9845")).read_to == Lsn(5, 13)  # type: ignore[arg-type]
     assert log.end > Lsn(5, 13)
 
 
 def test_a_new_leader_that_has_not_written_yet_stands_at_the_end_of_the_ledgers_before(monkeypatch: pytest.MonkeyPatch) -> None:
     follow(monkeypatch)
     monkeypatch.setattr(target, "log_position", lambda address, tablespace: Lsn(6, -1))
-    assert choose_target(PlayedLog(), TargetRequest(leader_http="n0:9845")).lsn == Lsn(5, 10)  # type: ignore[arg-type]
+    assert choose_target(PlayedLog(), TargetRequest(leader_http="n0:9845")).read_to == Lsn(5, 10)  # type: ignore[arg-type]
 
 
 def test_a_follower_that_stands_at_the_lsn_is_held_there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     follower = follow(monkeypatch, HELD)
     chosen = choose_target(PlayedLog(), TargetRequest(verify_against="n1:9845"))  # type: ignore[arg-type]
     assert chosen.follower is not None
-    assert chosen.lsn == Lsn(5, 10)
+    assert (chosen.at, chosen.read_to) == (Lsn(5, 10), Lsn(5, 10))
     assert follower.asked == [Lsn(5, 10)]
 
 
@@ -80,13 +85,45 @@ def test_a_follower_that_runs_ahead_is_caught_ahead_of_where_it_is(monkeypatch: 
     follower = follow(monkeypatch, NotHeld("passed", Lsn(5, 12)), NotHeld("passed", Lsn(6, 3)), HELD)
     chosen = choose_target(PlayedLog(), TargetRequest(verify_against="n1:9845"))  # type: ignore[arg-type]
     assert follower.asked == [Lsn(5, 10), Lsn(5, 12), Lsn(6, 23)]
-    assert chosen.lsn == Lsn(6, 23)
+    assert (chosen.at, chosen.read_to) == (Lsn(6, 23), Lsn(6, 23))
 
 
-def test_an_lsn_that_the_follower_has_passed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    follow(monkeypatch, NotHeld("already at (5,12)", Lsn(5, 12)))
-    with pytest.raises(CheckpointRefused, match="take a later LSN"):
-        choose_target(PlayedLog(), TargetRequest(Lsn(5, 9), verify_against="n1:9845"))  # type: ignore[arg-type]
+def test_an_lsn_is_read_up_to_when_nothing_is_compared() -> None:
+    chosen = choose_target(PlayedLog(), TargetRequest(Lsn(5, 9)))  # type: ignore[arg-type]
+    assert (chosen.at, chosen.read_to, chosen.follower) == (Lsn(5, 9), Lsn(5, 9), None)
+
+
+def test_for_an_lsn_of_the_past_the_log_is_read_on_to_where_the_follower_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    follower = follow(monkeypatch, NotHeld("passed", Lsn(5, 12)), HELD)
+    chosen = choose_target(PlayedLog(), TargetRequest(Lsn(5, 3), verify_against="n1:9845"))  # type: ignore[arg-type]
+    assert follower.asked == [Lsn(5, 11), Lsn(5, 12)]  # the look whether the log has the LSN was the first
+    assert (chosen.at, chosen.read_to) == (Lsn(5, 3), Lsn(5, 12))
+
+
+def test_an_lsn_that_is_about_to_be_confirmed_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    follow(monkeypatch)
+    assert choose_target(PlayedLog(), TargetRequest(Lsn(5, 15))).read_to == Lsn(5, 15)  # type: ignore[arg-type]
+
+
+def test_an_lsn_beyond_the_end_is_refused_with_what_is_confirmed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(target, "_CONFIRM_SECONDS", 0.0)
+    with pytest.raises(CheckpointRefused, match=r"5,19: confirmed up to 5,1\d; take an LSN up to there, or none for now"):
+        choose_target(PlayedLog(), TargetRequest(Lsn(5, 19)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("verify_against", ["", "n1:9845"])
+def test_for_a_time_the_log_is_read_to_its_end_which_tells_where_the_time_was(verify_against: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    follow(monkeypatch, HELD)
+    chosen = choose_target(PlayedLog(), TargetRequest(Time(1000, "1970-01-01T00:00:01Z"), verify_against=verify_against))  # type: ignore[arg-type]
+    assert (chosen.at, chosen.read_to) == (Time(1000, "1970-01-01T00:00:01Z"), Lsn(5, 10))
+    assert (chosen.follower is not None) is bool(verify_against)
+
+
+def test_a_time_that_has_not_come_is_refused_by_name() -> None:
+    with pytest.raises(
+        CheckpointRefused, match=r"spec.target.timestamp .--to. is 9999-01-01T00:00:00Z: it is 2.* only; take a time that has"
+    ):
+        choose_target(PlayedLog(), TargetRequest(Time(253370764800000, "9999-01-01T00:00:00Z")))  # type: ignore[arg-type]
 
 
 def test_a_follower_that_does_not_come_is_worth_a_retry(monkeypatch: pytest.MonkeyPatch) -> None:

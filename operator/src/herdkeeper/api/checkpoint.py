@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -17,8 +17,20 @@ from herdkeeper.api.resource import (
     Reference,
     Resource,
     Rule,
+    formatted,
     least_memory,
 )
+
+Moment = Annotated[
+    str,
+    Field(
+        max_length=40,
+        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2})$",
+        json_schema_extra={"format": "date-time"},
+        examples=["2026-11-21T14:30:00Z"],
+    ),
+]
+"""A time with its offset (RFC 3339)."""
 
 
 class Lsn(Model):
@@ -28,15 +40,26 @@ class Lsn(Model):
     entry_id: int = Field(ge=0, description="Entry.")
 
 
+class Target(Model):
+    """A moment of the log. One of `lsn` and `timestamp`."""
+
+    lsn: Lsn | None = Field(None, description="Exactly the commits up to this position of the log.")
+    timestamp: Moment | None = Field(
+        None,
+        description="RFC 3339 with an offset, to the millisecond. The log up to the first entry that its leader stamped later, without it.",
+    )
+
+
 class CheckpointSpec(Model):
     """What shall be checkpointed. Immutable, but for what becomes of it in the end."""
 
     tablespace_ref: Reference = Field(description="The Tablespace.")
-    at: Lsn | None = Field(None, description="The LSN; the last confirmed one when absent.")
+    target: Target | None = Field(None, description="The moment that the checkpoint holds; now, the last confirmed entry, when absent.")
     destination: Destination = Field(description="Where Parquet files and the manifest go.")
     verify: Literal["Follower", "Reread"] = Field(
         "Follower",
-        description="Follower: compared with a follower's digest at the same LSN, and re-read. "
+        description="Follower: compared with a follower's digest at the same LSN, and re-read. For a target in the past the same log is "
+        "folded on to where a follower is, and compared there. "
         "Reread: re-read only, e.g. when there is no follower.",
     )
     job: SparkJob = Field(SparkJob(), description="How the Spark job runs.")
@@ -68,6 +91,9 @@ class CheckpointStatus(JobStatus):
     """What became of it."""
 
     lsn: Lsn | None = Field(None, description="The checkpoint holds exactly the commits up to here.")
+    lsn_timestamp: str | None = Field(
+        None, description="When the entry there was written, by its leader's clock.", json_schema_extra={"format": "date-time"}
+    )
     manifest: str | None = Field(None, description="Path of the manifest at the destination.")
     tables: tuple[TableStatus, ...] = Field((), description="Rows per table.")
     rows: int | None = Field(None, description="Rows in all.")
@@ -79,7 +105,7 @@ class CheckpointStatus(JobStatus):
 
 _UNCHANGED = " && ".join(
     f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
-    for field in ("tablespaceRef", "at", "destination", "verify", "job")
+    for field in ("tablespaceRef", "target", "destination", "verify", "job")
 )
 
 
@@ -94,12 +120,23 @@ class Checkpoint(Resource):
         PrinterColumn(name="Phase", type="string", json_path=".status.phase"),
         PrinterColumn(name="Ledger", type="integer", json_path=".status.lsn.ledgerId"),
         PrinterColumn(name="Entry", type="integer", json_path=".status.lsn.entryId"),
+        # not a date: kubectl would show its age
+        PrinterColumn(name="Moment", type="string", json_path=".status.lsnTimestamp", priority=1),
         PrinterColumn(name="Rows", type="integer", json_path=".status.rows"),
         STATUS_COLUMN,
         AGE_COLUMN,
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(rule=_UNCHANGED, message="spec can't change: the job may have read it already; create a new Checkpoint"),
+        Rule(
+            rule="!has(self.target) || has(self.target.lsn) != has(self.target.timestamp)",
+            message="spec.target names no moment, or two: set one of spec.target.lsn and spec.target.timestamp, or remove it for now",
+            message_expression=formatted(
+                "spec.target names %s: set one of spec.target.lsn and spec.target.timestamp, or remove it for now",
+                "has(self.target.lsn) ? 'two moments' : 'no moment'",
+            ),
+            field_path=".target",
+        ),
         least_memory("job.resources.memory", 1024),
         least_memory("job.executors.memory", 256),
         *NAME_RULES,

@@ -50,8 +50,8 @@ class ScheduledCheckpoint(Resource):
     COLUMNS: ClassVar[tuple[PrinterColumn, ...]] = SCHEDULE_COLUMNS
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(
-            rule="!has(self.template.at)",
-            message="spec.template.at would make the same checkpoint each time: remove it, or create a Checkpoint",
+            rule="!has(self.template.target)",
+            message="spec.template.target would make the same checkpoint each time: remove it, or create a Checkpoint",
             field_path=".template",
         ),
         least_memory("template.job.resources.memory", 1024),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
+from herdkeeper.api.checkpoint import Target
 from herdkeeper.api.job import SparkJob
 from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.api.resource import Compute
@@ -95,13 +96,24 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *("--ledgers-root", source.ledgers_root),
         *("--herd-root", source.herd_root),
         *("--tablespace", source.tablespace),
-        *("--to", "now" if spec.at is None else f"{spec.at.ledger_id},{spec.at.entry_id}"),
+        *("--to", _moment(spec.target)),
         *("--destination", DESTINATION),
-        *(("--leader-http", source.leader) if source.leader and spec.at is None else ()),
+        *(("--leader-http", source.leader) if source.leader and spec.target is None else ()),
         *verify,
     )
     claim = spec.destination.persistent_volume_claim.claim_name
     return _objects(_Run(checkpoint, names.CHECKPOINT_COMPONENT, default_image, command, claim, spec.job))
+
+
+def _moment(target: Target | None) -> str:
+    """As the program's `--to`. ValueError for a target that names nothing, which the API server refuses."""
+    if target is None:
+        return "now"
+    if target.timestamp is not None:
+        return target.timestamp
+    if target.lsn is not None:
+        return f"{target.lsn.ledger_id},{target.lsn.entry_id}"
+    raise ValueError("spec.target names no moment: set one of spec.target.lsn and spec.target.timestamp")
 
 
 def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: str) -> Json:

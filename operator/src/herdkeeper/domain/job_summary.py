@@ -100,6 +100,8 @@ class CheckpointSummary:
     tablespace_uuid: str = ""
     ledger_id: int | None = None
     entry_id: int | None = None
+    lsn_timestamp: str = ""
+    """When the entry there was written, by its leader's clock (RFC 3339)."""
     manifest: str = ""
     """Path of the manifest below the destination."""
     entries_read: int = 0

@@ -365,10 +365,10 @@ def _timetable_refusals(schedule: Schedule) -> Iterator[Refusal]:
 
 
 def _fixed_position(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> Iterator[Refusal]:
-    if isinstance(schedule, ScheduledCheckpoint) and (at := schedule.spec.template.at) is not None:
+    if isinstance(schedule, ScheduledCheckpoint) and (target := schedule.spec.template.target) is not None:
         yield Refusal(
-            "spec.template.at",
-            f"{at.ledger_id},{at.entry_id}",
+            "spec.template.target",
+            target.timestamp or (f"{target.lsn.ledger_id},{target.lsn.entry_id}" if target.lsn else "empty"),
             "the same checkpoint would be made each time",
             "remove it, or create a Checkpoint",
         )

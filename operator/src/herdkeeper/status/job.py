@@ -64,6 +64,7 @@ def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
     return {
         "message": summary.message,
         "lsn": {"ledgerId": summary.ledger_id, "entryId": summary.entry_id} if known else None,
+        "lsnTimestamp": summary.lsn_timestamp or None,
         "manifest": summary.manifest or None,
         "tables": [{"name": table.name, "rows": table.rows} for table in summary.tables] or None,
         "rows": summary.rows,

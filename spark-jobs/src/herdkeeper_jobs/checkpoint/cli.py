@@ -1,4 +1,4 @@
-"""`herdkeeper-checkpoint`: the tables of a tablespace at an LSN, into Parquet files and a manifest.
+"""`herdkeeper-checkpoint`: the tables of a tablespace at a moment, into Parquet files and a manifest.
 
 Exit codes: 0 done or already done, 2 refused (arguments, or a log without its beginning), 3 worth a retry, 42 an invariant is violated.
 A summary goes to the container's termination message and to standard output, whatever the end.
@@ -21,12 +21,12 @@ from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
+from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
 from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.termination_message import write_termination_message
-from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.timeline import LogInconsistentError
 
 _log = structlog.get_logger()
@@ -50,7 +50,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ledgers-root", required=True, help="BookKeeper's root in ZooKeeper, for example /ns/bk/ledgers")
     parser.add_argument("--herd-root", required=True, help="HerdDB's root in ZooKeeper, for example /ns/db/herd")
     parser.add_argument("--tablespace", required=True, help="name of the tablespace")
-    parser.add_argument("--to", default="now", help="now, or LEDGER,ENTRY (default: %(default)s)")
+    parser.add_argument("--to", default="now", help="now, LEDGER,ENTRY, or a time (RFC 3339) with its offset (default: %(default)s)")
     parser.add_argument("--destination", required=True, help="folder for checkpoints; with executors as pods all of them must mount it")
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
     parser.add_argument(
@@ -98,10 +98,10 @@ def _request(parsed: argparse.Namespace) -> CheckpointRequest:
     if not destination.is_dir():
         raise CheckpointRefused(f"--destination is {str(destination)!r}: no such folder; mount the volume there")
     try:
-        lsn = None if parsed.to == "now" else Lsn.parse(parsed.to)
+        moment = parse_moment(parsed.to)
     except ValueError as error:
-        raise CheckpointRefused(f"--to: {error}, or now") from error
-    target = TargetRequest(lsn, parsed.leader_http, parsed.verify_against)
+        raise CheckpointRefused(f"spec.target (--to): {error}") from error
+    target = TargetRequest(moment, parsed.leader_http, parsed.verify_against)
     return CheckpointRequest(parsed.herd_root, parsed.tablespace, target, destination, parsed.run_id)
 
 

@@ -13,6 +13,10 @@ class CheckpointRetryable(RuntimeError):  # noqa: N818 - as above
     """Something that is needed is not there now. Exit code 3."""
 
 
+class NotConfirmedYet(CheckpointRetryable):
+    """An LSN is behind what bookies know to be confirmed."""
+
+
 class InvariantViolated(RuntimeError):  # noqa: N818 - as above
     """The log, a follower or a written file contradicts another one. Exit code 42: never retry, look at it."""
 

@@ -13,7 +13,7 @@ from herdkeeper.formats.herddb_ledgers import LedgerList, decode_ledgers, ledger
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, tablespace_path
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, PartitionSpec, last_confirmed, plan_partitions
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError, NotConfirmedYet
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
@@ -45,7 +45,8 @@ class LogSource:
 
         Raises:
             CheckpointRefused: the log doesn't begin with its first ledger any more, or the LSN is not in it.
-            CheckpointRetryable: the LSN is not confirmed yet, or a ledger before it is still being closed.
+            NotConfirmedYet: the LSN is behind what is confirmed.
+            CheckpointRetryable: a ledger before it is still being closed.
         """
         ledgers = self._ledgers()
         if not ledgers.complete:
@@ -54,14 +55,22 @@ class LogSource:
                 f"first one was {ledgers.first}: older ones were dropped, so it needs a base checkpoint; not in this version"
             )
         if target.ledger_id not in ledgers.active:
-            raise CheckpointRefused(f"LSN {target}: ledger {target.ledger_id} is not in the log of {self.tablespace.name!r}")
+            raise CheckpointRefused(
+                f"spec.target.lsn (--to) is {target}: ledger {target.ledger_id} is not in the log of {self.tablespace.name!r}, which has "
+                f"{_listed(ledgers.active)}; take an LSN in one of these"
+            )
         metadata = self._metadata([ledger for ledger in ledgers.active if ledger <= target.ledger_id])
         read = [(ledger, self._last_entry(ledger)) for ledger in metadata[:-1]]
         confirmed = self._confirmed(metadata[-1])
         if target.entry_id > confirmed:
             if metadata[-1].closed:
-                raise CheckpointRefused(f"LSN {target}: ledger {target.ledger_id} is closed and ends with entry {confirmed}")
-            raise CheckpointRetryable(f"LSN {target} is not confirmed yet: ledger {target.ledger_id} is confirmed up to entry {confirmed}")
+                raise CheckpointRefused(
+                    f"spec.target.lsn (--to) is {target}: ledger {target.ledger_id} is closed and ends with entry {confirmed}; "
+                    "take one up to there"
+                )
+            raise NotConfirmedYet(
+                f"spec.target.lsn (--to) is {target}: ledger {target.ledger_id} is still written, and confirmed up to entry {confirmed}"
+            )
         return [*read, (metadata[-1], target.entry_id)]
 
     def readable_from(self, first: Lsn | None) -> list[tuple[LedgerMetadata, int]]:
@@ -113,6 +122,12 @@ class LogSource:
         if missing:
             raise InvariantViolated(f"ledger {missing[0]} is in the log of {self.tablespace.name!r}, but BookKeeper doesn't know it")
         return found
+
+
+def _listed(ledgers: Sequence[int]) -> str:
+    if not ledgers:
+        return "no ledgers"
+    return f"ledger {ledgers[0]}" if len(ledgers) == 1 else f"{len(ledgers)} ledgers from {ledgers[0]} to {ledgers[-1]}"
 
 
 def open_log(catalog: LedgerCatalog, herd_root: str, tablespace: str) -> LogSource:

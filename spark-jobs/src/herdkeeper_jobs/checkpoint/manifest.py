@@ -111,10 +111,12 @@ class ManifestTransaction(_Part):
 
 
 class Verification(_Part):
-    """How the checkpoint was verified, and by whom: `Reread` by the job itself, `Follower` by a follower's digest at the LSN as well."""
+    """How the checkpoint was verified, and by whom: `Reread` by the job itself, `Follower` by a follower's digest at the LSN as well,
+    `Beyond` by a follower's digest at the later LSN `at`, to which the same entries were folded on."""
 
     how: str
     by: str
+    at: Position | None = None
 
 
 class Manifest(_Part):

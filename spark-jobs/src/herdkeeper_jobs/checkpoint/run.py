@@ -1,14 +1,15 @@
-"""The Checkpoint job's table of contents: target -> log -> timeline -> fold -> files -> verify -> manifest."""
+"""The Checkpoint job's table of contents: target -> log -> cut -> timeline -> fold -> files -> verify -> manifest."""
 
 from __future__ import annotations
 
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
+from typing import assert_never
 
 import pyarrow as pa
 import structlog
@@ -17,11 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 from herdkeeper.domain.job_summary import CheckpointSummary, FollowerComparison, JobOutcome, TableSummary
 from herdkeeper.formats.herddb_table import TableDefinition, encode_table
+from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import PartitionSpec, read_partition
 from herdkeeper_jobs.checkpoint.comparison import compare
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable, sync_folders, verify_files, write_tables
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
 from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
 from herdkeeper_jobs.checkpoint.manifest import (
     CommittedManifest,
@@ -37,7 +39,10 @@ from herdkeeper_jobs.checkpoint.manifest import (
     commit_manifest,
     tablespace_folder,
 )
+from herdkeeper_jobs.checkpoint.moment import Time, stamp
+from herdkeeper_jobs.checkpoint.table_digests import table_digests
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
+from herdkeeper_jobs.wal.cut import cut_at_time, up_to
 from herdkeeper_jobs.wal.decode import LOG_COLUMNS, decode_batches
 from herdkeeper_jobs.wal.fold import LogExtent, highest_auto_increments, last_changes, log_extent, log_timeline, place_changes
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -58,13 +63,24 @@ class CheckpointRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Folded:
-    """What the fold gave: everything that a manifest is made of but who asked for it."""
+class _Cut:
+    """Where the log is cut. `left_out`: entries behind it that are stamped at or before the time that was asked for."""
 
+    lsn: Lsn
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    """What the fold gave: everything that a manifest is made of but who asked for it. `compared` are the tables at the end of what was
+    read, which is where a follower was held."""
+
+    cut: _Cut
     extent: LogExtent
     timeline: Timeline
     written: list[WrittenTable]
     highest_keys: dict[str, int]
+    compared: Mapping[str, RowDigest]
 
 
 def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, request: CheckpointRequest) -> CheckpointSummary:
@@ -76,7 +92,7 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     started = time.monotonic()
     log = open_log(catalog, request.herd_root, request.tablespace)
     target = choose_target(log, request.target)
-    _log.info("target", lsn=str(target.lsn), follower="" if target.follower is None else target.follower.node)
+    _log.info("target", at=str(target.at), read_to=str(target.read_to), follower="" if target.follower is None else target.follower.node)
     identity = Identity(
         instance_id=catalog.instance_id,
         tablespace_uuid=log.tablespace.uuid,
@@ -85,18 +101,17 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
         herd_root=log.herd_root,
     )
     folder = tablespace_folder(request.destination, identity)
-    folded = _fold(start(), log, target.lsn, (folder, request.run_id))
+    folded = _fold(start(), log, target, (folder, request.run_id))
     sync_folders(folder, request.run_id, request.destination)
     verify_files(zip(folded.timeline.tables, folded.written, strict=True), folder)
-    ours = {table.name: written.digest for table, written in zip(folded.timeline.tables, folded.written, strict=True)}
-    comparison = compare(ours, target.follower, identity.tablespace_uuid) if target.follower is not None else None
-    verified = _verification(comparison)
+    comparison = compare(folded.compared, target.follower, identity.tablespace_uuid) if target.follower is not None else None
+    verified = _verification(comparison, folded.cut.lsn)
     _log.info("verified", how=verified.how, by=verified.by)
-    committed = commit_manifest(_manifest(identity, target, request.run_id, folded, verified), folder)
+    committed = commit_manifest(_manifest(identity, request.run_id, folded, verified), folder)
     if committed.existed and committed.manifest.run_id != request.run_id:
         # This run's files belong to no manifest. Those of an earlier attempt of the same run may be the committed ones.
         shutil.rmtree(folder / "data" / request.run_id, ignore_errors=True)
-    return _summary(committed, request, comparison, time.monotonic() - started)
+    return _summary(committed, request, comparison, folded.cut.left_out, time.monotonic() - started)
 
 
 def read_log(spark: SparkSession, partitions: tuple[PartitionSpec, ...]) -> DataFrame:
@@ -110,39 +125,77 @@ def read_log(spark: SparkSession, partitions: tuple[PartitionSpec, ...]) -> Data
     return spark.range(0, len(partitions), 1, max(1, len(partitions))).mapInArrow(read, LOG_COLUMNS)
 
 
-def _fold(spark: SparkSession, log: LogSource, lsn: Lsn, where: tuple[Path, str]) -> _Folded:
+def _fold(spark: SparkSession, log: LogSource, target: Target, where: tuple[Path, str]) -> _Folded:
     cores = spark.sparkContext.defaultParallelism
-    ledgers = log.ledgers_up_to(lsn)
+    ledgers = log.ledgers_up_to(target.read_to)
     # On disk, so that bookies are read once: the timeline, the extent and the fold each go over the log.
     entries = read_log(spark, log.partitions(ledgers, 3 * cores)).persist(StorageLevel.DISK_ONLY)
     try:
         extent = log_extent(entries)
         expected = sum(last + 1 for _, last in ledgers)
         if extent.entries != expected:
-            raise InvariantViolated(f"the log up to {lsn} has {expected} entries, {extent.entries} were read")
+            raise InvariantViolated(f"the log up to {target.read_to} has {expected} entries, {extent.entries} were read")
         _log.info("log read", entries=extent.entries, ledgers=len(ledgers))
-        timeline = log_timeline(entries)
+        cut = _cut(entries, target)
+        reads_on = cut.lsn != target.read_to
+        prefix = up_to(entries, cut.lsn) if reads_on else entries
+        timeline = log_timeline(prefix)
         _log.info("control entries walked", tables=len(timeline.tables), open_transactions=len(timeline.open_transactions))
-        placed = place_changes(entries, timeline)
+        placed = place_changes(prefix, timeline)
         written = write_tables(last_changes(placed, 2 * cores), timeline.tables, *where)
         _log.info("tables written", rows=sum(table.digest.rows for table in written), files=sum(len(table.files) for table in written))
-        return _Folded(extent, timeline, written, highest_auto_increments(placed, timeline))
+        highest = highest_auto_increments(placed, timeline)
+        compared = {table.name: item.digest for table, item in zip(timeline.tables, written, strict=True)}
+        if reads_on and target.follower is not None:
+            compared = _digests_at_the_end(entries, 2 * cores)
+        return _Folded(cut, log_extent(prefix) if reads_on else extent, timeline, written, highest, compared)
     finally:
         entries.unpersist()
 
 
-def _verification(comparison: FollowerComparison | None) -> Verification:
+def _cut(entries: DataFrame, target: Target) -> _Cut:
+    """The LSN of the moment that was asked for."""
+    match target.at:
+        case Lsn():
+            return _Cut(target.at)
+        case Time(millis, text):
+            found = cut_at_time(entries, millis)
+        case _:
+            assert_never(target.at)
+    asked = f"spec.target.timestamp (--to) is {text}"
+    if found.later is None:
+        stamped = "" if found.last_millis is None else f", stamped {stamp(found.last_millis)}"
+        raise CheckpointRetryable(
+            f"{asked}: nothing is confirmed yet that was written later, the log is known up to {target.read_to}{stamped}; wait for the "
+            "next entry, or take an earlier time"
+        )
+    if found.lsn is None:
+        begin = "" if found.first_millis is None else f" at {stamp(found.first_millis)}"
+        raise CheckpointRefused(f"{asked}: the log begins after it, with {found.later}{begin}; take a later time")
+    _log.info("cut", lsn=str(found.lsn), before=str(found.later), left_out=found.left_out)
+    return _Cut(found.lsn, found.left_out)
+
+
+def _digests_at_the_end(entries: DataFrame, partitions: int) -> dict[str, RowDigest]:
+    timeline = log_timeline(entries)
+    return table_digests(last_changes(place_changes(entries, timeline), partitions), timeline.tables)
+
+
+def _verification(comparison: FollowerComparison | None, lsn: Lsn) -> Verification:
     if comparison is None:
         return Verification(how="Reread", by="the checkpoint job")
-    return Verification(how="Follower", by=comparison.follower)
+    at = Lsn(comparison.ledger_id, comparison.entry_id)
+    if at == lsn:
+        return Verification(how="Follower", by=comparison.follower)
+    return Verification(how="Beyond", by=comparison.follower, at=Position.of(at))
 
 
-def _manifest(identity: Identity, target: Target, run_id: str, folded: _Folded, verified: Verification) -> Manifest:
+def _manifest(identity: Identity, run_id: str, folded: _Folded, verified: Verification) -> Manifest:
     timeline = folded.timeline
     begins = [transaction.begin for transaction in timeline.open_transactions]
     return Manifest(
         identity=identity,
-        lsn=Position.of(target.lsn),
+        lsn=Position.of(folded.cut.lsn),
         lsn_timestamp_millis=folded.extent.last_timestamp_millis,
         run_id=run_id,
         entries_read=folded.extent.entries,
@@ -164,7 +217,7 @@ def _manifest(identity: Identity, target: Target, run_id: str, folded: _Folded, 
             ManifestTransaction(transaction_id=transaction.transaction_id, begin=Position.of(transaction.begin))
             for transaction in timeline.open_transactions
         ),
-        restart_lsn=Position.of(min(begins, default=target.lsn)),
+        restart_lsn=Position.of(min(begins, default=folded.cut.lsn)),
         verified=verified,
         versions=_versions(),
     )
@@ -199,21 +252,36 @@ def _versions() -> dict[str, str]:
     return versions
 
 
+def _verified(how: Verification) -> str:
+    """For people."""
+    match how.how:
+        case "Follower":
+            return f"compared with follower {how.by}"
+        case "Beyond" if how.at is not None:
+            return f"the same log, folded on to {how.at.lsn}, compared there with follower {how.by}"
+        case _:
+            return "files re-read"
+
+
 def _summary(
-    committed: CommittedManifest, request: CheckpointRequest, comparison: FollowerComparison | None, seconds: float
+    committed: CommittedManifest, request: CheckpointRequest, comparison: FollowerComparison | None, left_out: int, seconds: float
 ) -> CheckpointSummary:
     manifest = committed.manifest
-    by = f"compared with follower {manifest.verified.by}" if manifest.verified.how == "Follower" else "files re-read"
+    by = _verified(manifest.verified)
     done = "existed already" if committed.existed else "written"
+    stamped = "" if manifest.lsn_timestamp_millis is None else stamp(manifest.lsn_timestamp_millis)
+    skewed = f"; {left_out} entries behind it are stamped at or before the time, and left out" if left_out else ""
     return CheckpointSummary(
         run_id=request.run_id,
         outcome=JobOutcome.ALREADY_DONE if committed.existed else JobOutcome.SUCCEEDED,
-        message=f"checkpoint at {manifest.lsn.lsn} {done}; {by}; {len(manifest.open_transactions)} transactions open there",
+        message=f"checkpoint at {manifest.lsn.lsn}{f' ({stamped})' if stamped else ''} {done}; {by}; "
+        f"{len(manifest.open_transactions)} transactions open there{skewed}",
         instance_id=manifest.identity.instance_id,
         tablespace=manifest.identity.tablespace,
         tablespace_uuid=manifest.identity.tablespace_uuid,
         ledger_id=manifest.lsn.ledger_id,
         entry_id=manifest.lsn.entry_id,
+        lsn_timestamp=stamped,
         manifest=str(committed.path.relative_to(request.destination)),
         entries_read=manifest.entries_read,
         open_transactions=len(manifest.open_transactions),

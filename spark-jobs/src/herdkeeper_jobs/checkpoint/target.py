@@ -1,19 +1,22 @@
-"""Chooses the LSN of a checkpoint, and has a follower digested there when it shall be compared.
+"""Chooses up to where a log is read for a checkpoint, and has a follower digested there when it shall be compared.
 
 "Now" is the leader's log position at the request, when a node can be asked for it, else the last entry that bookies know to be confirmed.
 A LAC becomes known with the entry after it, so that position is waited for; the idle NOOP brings it at the latest.
 
 A follower can be held only at an LSN that it hasn't passed. It applies up to the LAC only, so on a quiet log it stands exactly there; on a
-busy one the request may come too late, and then it is repeated some entries ahead of where the follower was.
+busy one the request may come too late, and then it is repeated some entries ahead of where the follower was. So no follower can be held at
+a moment of the past: the log is read on to where one was held, and the same entries, folded to there, are compared with it.
 """
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import assert_never
 
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.log_source import LogSource
+from herdkeeper_jobs.checkpoint.moment import Time, stamp
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, log_position
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -26,56 +29,68 @@ _POLL_SECONDS = 0.2
 
 @dataclass(frozen=True, slots=True)
 class TargetRequest:
-    """What was asked for. `lsn` None means now; addresses are `host:port` of the node program's HTTP, empty for none."""
+    """What was asked for. `at` None means now; addresses are `host:port` of the node program's HTTP, empty for none."""
 
-    lsn: Lsn | None = None
+    at: Lsn | Time | None = None
     leader_http: str = ""
     verify_against: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The LSN, confirmed, and the follower's tables there if one was asked."""
+    """The moment; up to where the log is read, which is confirmed and not before an `at` that is an LSN; and the follower's tables at
+    `read_to`, if one was asked."""
 
-    lsn: Lsn
+    at: Lsn | Time
+    read_to: Lsn
     follower: FollowerDigest | None = None
 
 
 def choose_target(log: LogSource, request: TargetRequest) -> Target:
-    """The LSN to checkpoint.
+    """The moment to checkpoint, and up to where to read.
 
     Raises:
-        CheckpointRefused: the follower has passed the LSN that was asked for.
+        CheckpointRefused: the log does not have the LSN, or the time has not come yet.
         CheckpointRetryable: no LSN is confirmed, or the follower could not be held, in time.
     """
-    name = log.tablespace.name
-    if request.lsn is not None:
-        lsn = request.lsn
-    elif request.leader_http:
-        lsn = log_position(request.leader_http, name)
-        if lsn.entry_id < 0:  # a new leader that has not written yet: everything is in the ledgers before its own
-            lsn = log.confirmed_end()
-    else:
-        lsn = log.confirmed_end()
-    follower = _digest(name, request, lsn) if request.verify_against else None
+    match request.at:
+        case None:
+            end = _now(log, request.leader_http)
+        case Lsn():
+            _require_confirmed(log, request.at)
+            end = log.confirmed_end() if request.verify_against else request.at
+        case Time():
+            if request.at.millis > (now := int(time.time() * 1000)):
+                raise CheckpointRefused(
+                    f"spec.target.timestamp (--to) is {request.at.text}: it is {stamp(now)} only; take a time that has passed, or none "
+                    "for now"
+                )
+            end = log.confirmed_end()
+        case _:
+            assert_never(request.at)
+    follower = _digest(log.tablespace.name, request.verify_against, end) if request.verify_against else None
     if follower is not None:
-        lsn = follower.lsn
-    _wait_until_confirmed(log, lsn)
-    return Target(lsn, follower)
+        end = follower.lsn
+    _wait_until_confirmed(log, end)
+    return Target(end if request.at is None else request.at, end, follower)
 
 
-def _digest(tablespace: str, request: TargetRequest, lsn: Lsn) -> FollowerDigest:
+def _now(log: LogSource, leader_http: str) -> Lsn:
+    lsn = log_position(leader_http, log.tablespace.name) if leader_http else None
+    # the position of a new leader that has not written yet is before its first entry: everything is in the ledgers before its own
+    return log.confirmed_end() if lsn is None or lsn.entry_id < 0 else lsn
+
+
+def _digest(tablespace: str, address: str, lsn: Lsn) -> FollowerDigest:
     reason = ""
     for lead in _LEADS:
-        ahead = Lsn(lsn.ledger_id, lsn.entry_id + (lead if request.lsn is None else 0))
-        answer = follower_digest(request.verify_against, tablespace, ahead, _HOLD_SECONDS)
+        ahead = Lsn(lsn.ledger_id, lsn.entry_id + lead)
+        answer = follower_digest(address, tablespace, ahead, _HOLD_SECONDS)
         if isinstance(answer, FollowerDigest):
             return answer
         reason = answer.reason
         if not _passed(answer, ahead):
             raise CheckpointRetryable(f"the follower was not held at {ahead}: {reason}")
-        if request.lsn is not None:
-            raise CheckpointRefused(f"--to is {lsn}: {reason}; take a later LSN, or don't verify against a follower")
         assert answer.position is not None
         lsn = answer.position
     raise CheckpointRetryable(f"the follower passed every LSN before it could be held there: {reason}")
@@ -83,6 +98,19 @@ def _digest(tablespace: str, request: TargetRequest, lsn: Lsn) -> FollowerDigest
 
 def _passed(answer: NotHeld, lsn: Lsn) -> bool:
     return answer.position is not None and answer.position > lsn
+
+
+def _require_confirmed(log: LogSource, lsn: Lsn) -> None:
+    """That the log has an LSN that a user named. What is written is confirmed soon, so one that isn't does not exist."""
+    deadline = time.monotonic() + _CONFIRM_SECONDS
+    while True:
+        try:
+            log.ledgers_up_to(lsn)
+            return
+        except NotConfirmedYet as error:
+            if time.monotonic() > deadline:
+                raise CheckpointRefused(f"{error}; take an LSN up to there, or none for now") from error
+        time.sleep(_POLL_SECONDS)
 
 
 def _wait_until_confirmed(log: LogSource, lsn: Lsn) -> None:

@@ -1,0 +1,39 @@
+"""The digests of folded tables that are compared, and written nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from herdkeeper.formats.herddb_table import TableDefinition
+from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+
+_COLUMNS = "table_index int, rows long, digest string"
+_SCHEMA = pa.schema([("table_index", pa.int32()), ("rows", pa.int64()), ("digest", pa.string())])
+
+
+def table_digests(rows: DataFrame, tables: tuple[TableDefinition, ...]) -> dict[str, RowDigest]:
+    """Per name of a table, the digest of its rows among (table_index, row_key, row_value)."""
+    digests = {table.name: RowDigest() for table in tables}
+    for row in rows.mapInArrow(_digested, _COLUMNS).collect():
+        digests[tables[row["table_index"]].name] += RowDigest.parse(row["rows"], row["digest"])
+    return digests
+
+
+def _digested(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        grouped: dict[int, list[tuple[bytes, bytes]]] = {}
+        columns = (batch.column(name).to_pylist() for name in ("table_index", "row_key", "row_value"))
+        for position, key, value in zip(*columns, strict=True):
+            grouped.setdefault(position, []).append((key, value))
+        digests = {position: digest_of_rows(pairs) for position, pairs in grouped.items()}
+        yield pa.RecordBatch.from_arrays(
+            [
+                pa.array(list(digests), pa.int32()),
+                pa.array([digest.rows for digest in digests.values()], pa.int64()),
+                pa.array([digest.hex for digest in digests.values()], pa.string()),
+            ],
+            schema=_SCHEMA,
+        )

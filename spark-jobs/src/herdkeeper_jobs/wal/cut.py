@@ -1,0 +1,64 @@
+"""Where a decoded log is cut for a moment. DataFrame to DataFrame.
+
+At a time T a log is cut before its first entry that is stamped later than T. Stamps do not ascend strictly: they are taken before the
+append, by many threads, and by another clock after each change of the leader. So what follows the cut may be stamped at or before T as
+well; it is left out, since the tables were never as they would be with it and without what lies between. In return nothing that is stamped
+later than T is ever in it, and once one such entry is confirmed the cut never moves: the same T gives the same LSN for ever.
+
+All entries count, NOOPs too, and not commits alone: a leader stamps a NOOP every ten idle seconds, which tells of a quiet log that T has
+passed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, functions
+
+from herdkeeper_jobs.wal.lsn import Lsn
+
+
+@dataclass(frozen=True, slots=True)
+class TimeCut:
+    """What a log says of a time. With `later` None the time has not passed in it; else with `lsn` None it lies before the log."""
+
+    lsn: Lsn | None
+    """The last entry before `later`."""
+    later: Lsn | None
+    """The first entry that is stamped later."""
+    left_out: int
+    """Entries behind `later` that are stamped at or before the time."""
+    first_millis: int | None
+    """Stamp of the log's first entry; None for an empty log."""
+    last_millis: int | None
+
+
+def cut_at_time(log: DataFrame, millis: int) -> TimeCut:
+    """Cuts a decoded log (columns `decode.LOG_COLUMNS`) at a time, in milliseconds since the epoch."""
+    position = functions.struct("ledger_id", "entry_id")
+    is_later = functions.col("timestamp") > millis
+    found = log.agg(
+        functions.min(functions.when(is_later, position)).alias("later"),
+        functions.min_by("timestamp", position).alias("first"),
+        functions.max_by("timestamp", position).alias("last"),
+    ).first()
+    assert found is not None
+    if found["later"] is None:
+        return TimeCut(None, None, 0, found["first"], found["last"])
+    later = Lsn(*found["later"])
+    row = log.agg(
+        functions.max(functions.when(_is_before(later), position)).alias("before"),
+        functions.count(functions.when(~_is_before(later) & ~is_later, True)).alias("left_out"),
+    ).first()
+    assert row is not None
+    return TimeCut(None if row["before"] is None else Lsn(*row["before"]), later, row["left_out"], found["first"], found["last"])
+
+
+def up_to(log: DataFrame, lsn: Lsn) -> DataFrame:
+    """The entries of a decoded log up to an LSN."""
+    return log.where(_is_before(Lsn(lsn.ledger_id, lsn.entry_id + 1)))
+
+
+def _is_before(lsn: Lsn) -> Column:
+    ledger, entry = functions.col("ledger_id"), functions.col("entry_id")
+    return (ledger < lsn.ledger_id) | ((ledger == lsn.ledger_id) & (entry < lsn.entry_id))

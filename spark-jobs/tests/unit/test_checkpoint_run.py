@@ -1,0 +1,135 @@
+"""A checkpoint at a moment of the past, from bookies to the manifest: exactly the commits up to there, and proven by what came later."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from played_bookie import PlayedBookie, served
+from played_log import PlayedLog
+from pyspark.sql import SparkSession
+
+from herdkeeper.domain.job_summary import CheckpointSummary
+from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
+from herdkeeper.formats.herddb_record import encode_row
+from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
+from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper_jobs.checkpoint import target
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.checkpoint.moment import parse_moment
+from herdkeeper_jobs.checkpoint.node_http import FollowerDigest
+from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
+from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.wal.lsn import Lsn
+
+TABLE = TableDefinition("demo", "t", "u1", (Column("k", ColumnType.LONG, 0, nullable=False), Column("v", ColumnType.STRING, 1)), ("k",))
+CREATE = LogEntry(1_000, LogEntryType.CREATE_TABLE, 0, "t", b"", encode_table(TABLE))
+
+
+def put(millis: int, key: int, value: str, transaction: int = 0) -> LogEntry:
+    return LogEntry(millis, LogEntryType.INSERT, transaction, "t", *encode_row(TABLE, {"k": key, "v": value}))
+
+
+def mark(millis: int, kind: LogEntryType, transaction: int = -1) -> LogEntry:
+    return LogEntry(millis, kind, transaction, "t" if kind is LogEntryType.TRUNCATE else "")
+
+
+FIRST = [CREATE, put(2_000, 1, "a"), mark(2_100, LogEntryType.BEGIN, 7), put(2_200, 2, "late", 7), put(9_000, 3, "c")]
+SECOND = [
+    mark(4_000, LogEntryType.NOOP),  # the next leader's clock is five seconds behind
+    mark(4_100, LogEntryType.COMMIT, 7),
+    put(8_500, 1, "b"),
+    mark(8_600, LogEntryType.TRUNCATE, 0),
+    put(9_500, 9, "after the mistake"),
+    mark(9_900, LogEntryType.NOOP),  # not confirmed yet
+]
+
+
+@dataclass(frozen=True)
+class Job:
+    spark: SparkSession
+    log: PlayedLog
+    folder: Path
+
+    def run(self, moment: str, verify_against: str = "") -> CheckpointSummary:
+        request = TargetRequest(parse_moment(moment), verify_against=verify_against)
+        catalog: Any = self.log.metadata
+        return run_checkpoint(lambda: self.spark, catalog, CheckpointRequest("/db/herd", "demo", request, self.folder, "run-1"))
+
+    def rows(self, summary: CheckpointSummary) -> dict[int, str]:
+        loaded = open_manifest(self.folder / summary.manifest).load("t").to_pydict()
+        return dict(zip(loaded["k"], loaded["v"], strict=True))
+
+
+@pytest.fixture
+def job(spark: SparkSession, tmp_path: Path) -> Iterator[Job]:
+    bookies = [PlayedBookie() for _ in range(3)]
+    with served(*bookies) as addresses:
+        log = PlayedLog(bookies, addresses, tmp_path)
+        log.write(3, FIRST, closed=True)
+        log.write(5, SECOND, closed=False)
+        folder = tmp_path / "checkpoints"
+        folder.mkdir()
+        yield Job(spark, log, folder)
+
+
+def follower_has(monkeypatch: pytest.MonkeyPatch, rows: dict[int, str]) -> None:
+    """A follower that can be held where it is asked for, and has these rows of `t`."""
+    digest = digest_of_rows([encode_row(TABLE, {"k": key, "v": value}) for key, value in rows.items()])
+    held: dict[str, RowDigest] = {"t": digest}
+    monkeypatch.setattr(target, "follower_digest", lambda address, tablespace, lsn, timeout: FollowerDigest(lsn, held, address))
+
+
+def test_a_past_lsn_holds_what_was_committed_there_and_the_same_log_is_compared_with_a_follower_of_today(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower_has(monkeypatch, {9: "after the mistake"})
+    summary = job.run("3,4", verify_against="n1:9845")
+    assert job.rows(summary) == {1: "a", 3: "c"}
+    assert (Lsn(summary.ledger_id or 0, summary.entry_id or 0), summary.open_transactions) == (Lsn(3, 4), 1)
+    assert summary.verified == "the same log, folded on to 5,4, compared there with follower n1:9845"
+    assert summary.lsn_timestamp == "1970-01-01T00:00:09.000Z"
+    manifest = open_manifest(job.folder / summary.manifest).manifest
+    assert (manifest.restart_lsn.lsn, manifest.entries_read) == (Lsn(3, 2), 5)
+
+
+def test_a_log_that_a_follower_contradicts_makes_no_checkpoint_of_its_past(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    follower_has(monkeypatch, {9: "after the mistake", 10: "not in the log"})
+    with pytest.raises(InvariantViolated, match="table 't' at 5,4: the fold of the log has 1 rows"):
+        job.run("3,4", verify_against="n1:9845")
+    assert manifests(job.folder) == []
+
+
+def test_a_time_is_the_state_before_the_first_entry_that_is_stamped_later(job: Job) -> None:
+    """Before the mistake at 8.6 s, by a clock that was five seconds ahead until the leader changed."""
+    summary = job.run("1970-01-01T00:00:08.599Z")
+    assert (summary.ledger_id, summary.entry_id, job.rows(summary)) == (3, 3, {1: "a"})
+    assert "3 entries behind it are stamped at or before the time, and left out" in summary.message
+    assert summary.verified == "files re-read"
+
+
+@pytest.mark.parametrize(
+    ("moment", "error", "words"),
+    [
+        (
+            "1970-01-01T00:00:00.999Z",
+            CheckpointRefused,
+            r"spec.target.timestamp .--to. is 1970.*: the log begins after it, with 3,0 at 1970",
+        ),
+        ("1970-01-01T00:00:09.500Z", CheckpointRetryable, r"nothing is confirmed yet that was written later, the log is known up to 5,4"),
+    ],
+)
+def test_a_time_outside_of_the_log_names_the_field_and_what_the_log_has(job: Job, moment: str, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        job.run(moment)
+    assert manifests(job.folder) == []
+
+
+def test_a_moment_whose_log_was_dropped_is_refused(job: Job) -> None:
+    job.log.drop(3)
+    with pytest.raises(CheckpointRefused, match="older ones were dropped"):
+        job.run("1970-01-01T00:00:05Z")
