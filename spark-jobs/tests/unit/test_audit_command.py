@@ -10,13 +10,12 @@ import pytest
 from played_bookie import PlayedBookie, ledger, packed, served
 from pyspark.sql import SparkSession
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper.domain.replication import EntryRange
 from herdkeeper_jobs.audit import cli
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks
-from herdkeeper_jobs.audit.schema import findings_to_table, holdings_from_table, holdings_to_batch
+from herdkeeper_jobs.audit.schema import holdings_from_table, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import MetadataUnavailableError
 from herdkeeper_jobs.spark_session import (
     SparkConfigurationError,
@@ -48,12 +47,6 @@ def test_holdings_survive_the_table() -> None:
     holdings = [Holding(1, 0, "b", 2, state, 3, 9, 7, 100, "why") for state in CopyState]
     table = cli.pa.Table.from_batches([holdings_to_batch(holdings)])
     assert list(holdings_from_table(table)) == holdings
-
-
-def test_findings_become_rows_with_their_run() -> None:
-    finding = Finding(FindingKind.BOOKIE_UNREACHABLE, Severity.UNKNOWN, bookie_id="b")
-    (row,) = findings_to_table("run-1", [finding]).to_pylist()
-    assert (row["run_id"], row["kind"], row["severity"], row["ledger_id"]) == ("run-1", "BookieUnreachable", "Unknown", None)
 
 
 @pytest.mark.parametrize(

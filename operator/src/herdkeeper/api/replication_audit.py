@@ -44,7 +44,11 @@ class ReplicationAuditSpec(Model):
         "Repair: missing and damaged entries of closed ledgers are written again from a replica "
         "whose digest was verified, under BookKeeper's replication lock, and read back.",
     )
-    destination: Destination | None = Field(None, description="Where the findings go as Parquet; the status has a summary in any case.")
+    destination: Destination | None = Field(
+        None,
+        description="Where the run is added to the Parquet tables of the audits' history, all findings included; the status has a summary in any "
+        "case.",
+    )
     job: SparkJob = Field(SparkJob(), description="How the Spark job runs.")
 
 

@@ -14,11 +14,11 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
 import structlog
-from pyarrow import parquet
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -26,11 +26,12 @@ from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper.domain.replication import EntryRange
 from herdkeeper_jobs.audit.check import check_copies
+from herdkeeper_jobs.audit.history import AuditRun, commit_run, committed_run
 from herdkeeper_jobs.audit.holding import Holding
 from herdkeeper_jobs.audit.job import AuditRequest, AuditResult, InvariantViolatedError, LedgerFilter, audit
 from herdkeeper_jobs.audit.placement import RackMap
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
-from herdkeeper_jobs.audit.schema import HOLDINGS, findings_to_table, holdings_from_table, holdings_to_batch
+from herdkeeper_jobs.audit.schema import HOLDINGS, holdings_from_table, holdings_to_batch, rows_of
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import RepairResult, repair
@@ -67,14 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parsed = _parser().parse_args(arguments)
     started = time.monotonic()
     try:
-        summary = _run(_validated(parsed))
+        summary = _run(_validated(parsed), started)
     except (ArgumentError, SparkConfigurationError, ClusterNotFoundError) as error:
         summary = _failure(parsed.run_id, JobOutcome.CONFIGURATION_REFUSED, error)
     except (MetadataUnavailableError, PySparkException, OSError) as error:
         summary = _failure(parsed.run_id, JobOutcome.RETRYABLE, error)
     except InvariantViolatedError as error:
         summary = _failure(parsed.run_id, JobOutcome.INVARIANT_VIOLATED, error)
-    summary = replace(summary, duration_seconds=round(time.monotonic() - started, 1))
     write_termination_message(summary.to_json(), os.environ)
     return summary.outcome.exit_code
 
@@ -104,7 +104,9 @@ def parse_racks(text: str, wanted: int) -> RackMap | None:
     return RackMap(rack_of, wanted) if rack_of else None
 
 
-def _run(arguments: AuditArguments) -> AuditSummary:
+def _run(arguments: AuditArguments, started: float) -> AuditSummary:
+    if arguments.output is not None and (before := committed_run(arguments.output, arguments.run_id)) is not None:
+        return replace(before.summary, outcome=JobOutcome.ALREADY_DONE)
     budget = AuditBudget(arguments.spark.cores, arguments.bytes_per_second_per_bookie, arguments.timeout_seconds)
     # ZooKeeper first: it is the quicker one to say that something is wrong.
     with open_catalog(arguments.zookeeper, arguments.ledgers_root) as catalog:
@@ -114,11 +116,12 @@ def _run(arguments: AuditArguments) -> AuditSummary:
         finally:
             spark.stop()
         result = repaired(catalog, result, arguments)
-    if arguments.output is not None:
-        _write_findings(arguments.output, arguments.run_id, result)
-    for finding in result.findings:
-        _log.warning("finding", **{key: value for key, value in _plain(finding).items() if value is not None})
-    return replace(result.summary, run_id=arguments.run_id)
+    for row in rows_of(result.findings):
+        _log.warning("finding", **{key: value for key, value in row.items() if value is not None})
+    summary = replace(result.summary, run_id=arguments.run_id, duration_seconds=round(time.monotonic() - started, 1))
+    if arguments.output is None:
+        return summary
+    return commit_run(arguments.output, AuditRun(summary, result.bookies, datetime.now(UTC), arguments.ledgers_root)).summary
 
 
 def repaired(catalog: LedgerCatalog, result: AuditResult, arguments: AuditArguments) -> AuditResult:
@@ -140,7 +143,7 @@ def repaired(catalog: LedgerCatalog, result: AuditResult, arguments: AuditArgume
         not_repaired=len(done.not_repaired),
         findings=done.findings,
     )
-    return AuditResult(summary, done.findings)
+    return replace(result, summary=summary, findings=done.findings)
 
 
 def _repair_sentence(done: RepairResult, dry_run: bool) -> str:
@@ -180,20 +183,6 @@ def _in_batches(holdings: Iterable[Holding]) -> Iterator[pa.RecordBatch]:
         yield holdings_to_batch(rows)
 
 
-def _write_findings(output: Path, run_id: str, result: AuditResult) -> None:
-    """One file per run, under a temporary name until it is whole; a second run of the same id replaces it."""
-    directory = output / "audit_findings"
-    directory.mkdir(parents=True, exist_ok=True)
-    whole = directory / f"{run_id}.parquet"
-    partial = whole.with_suffix(".partial")
-    parquet.write_table(findings_to_table(run_id, result.findings), partial, compression="zstd")
-    partial.replace(whole)
-
-
-def _plain(finding: object) -> dict[str, object]:
-    return {name: getattr(finding, name) for name in finding.__slots__}  # type: ignore[attr-defined]
-
-
 def _failure(run_id: str, outcome: JobOutcome, error: Exception) -> AuditSummary:
     _log.error("failed", outcome=outcome.value, error=str(error), kind=type(error).__name__)
     return AuditSummary(run_id=run_id, outcome=outcome, message=f"{type(error).__name__}: {error}")
@@ -229,7 +218,12 @@ def _parser() -> argparse.ArgumentParser:
         default=_REPORT,
         help="report what is found; say what would be repaired; or repair it (default: %(default)s)",
     )
-    parser.add_argument("--output", type=Path, metavar="DIR", help="write the findings as Parquet below this directory")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="add the run to the tables audit_runs, audit_findings and audit_bookies in this directory",
+    )
     add_spark_arguments(parser)
     return parser
 

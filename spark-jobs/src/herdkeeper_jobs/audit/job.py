@@ -19,6 +19,7 @@ from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper.domain.replication import EntryRange
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper_jobs.audit.bookie_health import BookieHealth, health_of_bookies
 from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies, findings_of_ledger
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 from herdkeeper_jobs.audit.placement import RackMap, findings_of_placement
@@ -76,6 +77,7 @@ class AuditResult:
 
     summary: AuditSummary
     findings: tuple[Finding, ...]
+    bookies: tuple[BookieHealth, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,8 @@ def audit(catalog: LedgerCatalog, request: AuditRequest, budget: AuditBudget, ru
     all_findings = by_urgency([*snapshot.unreadable, *findings, *misplaced, *findings_of_bookies(second.holdings)])
     bytes_read = sum(holding.bytes_read for holding in holdings) + second.bytes_read_again
     summary = replace(_summarize(second, all_findings), depth=request.depth, instance_id=catalog.instance_id, bytes_read=bytes_read)
-    return AuditResult(replace(summary, message=_sentence(summary)), all_findings)
+    bookies = health_of_bookies(second.holdings, request.racks.rack_of if request.racks else {})
+    return AuditResult(replace(summary, message=_sentence(summary)), all_findings, bookies)
 
 
 def _of_depth(check: HoldingCheck, request: AuditRequest) -> HoldingCheck:

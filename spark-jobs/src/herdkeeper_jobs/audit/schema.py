@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
+from enum import Enum
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from herdkeeper.domain.audit_finding import Finding
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 
 HOLDINGS = StructType(
@@ -28,27 +29,59 @@ HOLDINGS = StructType(
 )
 """One row per run of copies in the same state (audit/holding.py)."""
 
-FINDINGS = StructType(
+FINDINGS_ARROW = pa.schema(
     [
-        StructField("run_id", StringType(), nullable=False),
-        StructField("kind", StringType(), nullable=False),
-        StructField("severity", StringType(), nullable=False),
-        StructField("ledger_id", LongType()),
-        StructField("first_entry_id", LongType()),
-        StructField("last_entry_id", LongType()),
-        StructField("bookie_id", StringType()),
-        StructField("segment", IntegerType()),
-        StructField("expected_copies", IntegerType()),
-        StructField("actual_copies", IntegerType()),
-        StructField("detail", StringType(), nullable=False),
-        StructField("repair", StringType()),
-        StructField("repair_detail", StringType(), nullable=False),
+        pa.field("run_id", pa.string(), nullable=False),
+        pa.field("attempt", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("severity", pa.string(), nullable=False),
+        pa.field("ledger_id", pa.int64()),
+        pa.field("first_entry_id", pa.int64()),
+        pa.field("last_entry_id", pa.int64()),
+        pa.field("bookie_id", pa.string()),
+        pa.field("segment", pa.int32()),
+        pa.field("expected_copies", pa.int32()),
+        pa.field("actual_copies", pa.int32()),
+        pa.field("detail", pa.string(), nullable=False),
+        pa.field("repair", pa.string()),
+        pa.field("repair_detail", pa.string(), nullable=False),
     ]
 )
 """One row per finding (herdkeeper/domain/audit_finding.py), with the run that found it."""
 
+BOOKIES_ARROW = pa.schema(
+    [
+        pa.field("run_id", pa.string(), nullable=False),
+        pa.field("attempt", pa.string(), nullable=False),
+        pa.field("bookie_id", pa.string(), nullable=False),
+        pa.field("rack", pa.string()),
+        *(pa.field(name, pa.int64(), nullable=False) for name in ("ledgers", "bytes_read", "copies_verified", "copies_unread")),
+        *(pa.field(name, pa.int64(), nullable=False) for name in ("copies_missing", "copies_damaged", "copies_unknown")),
+    ]
+)
+"""One row per bookie and run (audit/bookie_health.py)."""
+
+_COUNTS = (
+    *("ledgers", "open_ledgers", "entries", "copies_expected", "copies_verified", "copies_unread", "copies_unknown", "bytes_read"),
+    *("critical", "under_replicated", "at_risk", "pending", "unknown", "copies_repaired", "not_repaired", "copies_repairable"),
+)
+RUNS_ARROW = pa.schema(
+    [
+        pa.field("run_id", pa.string(), nullable=False),
+        pa.field("attempt", pa.string(), nullable=False),
+        pa.field("instance_id", pa.string(), nullable=False),
+        pa.field("ledgers_root", pa.string(), nullable=False),
+        pa.field("finished_at", pa.timestamp("us", "UTC"), nullable=False),
+        pa.field("duration_seconds", pa.float64(), nullable=False),
+        pa.field("depth", pa.string(), nullable=False),
+        pa.field("outcome", pa.string(), nullable=False),
+        pa.field("message", pa.string(), nullable=False),
+        *(pa.field(name, pa.int64(), nullable=False) for name in _COUNTS),
+    ]
+)
+"""One row per run: its AuditSummary (herdkeeper/domain/job_summary.py) without the findings."""
+
 _HOLDINGS_ARROW = to_arrow_schema(HOLDINGS)
-_FINDINGS_ARROW = to_arrow_schema(FINDINGS)
 
 
 def holdings_to_batch(holdings: Iterable[Holding]) -> pa.RecordBatch:
@@ -64,8 +97,10 @@ def holdings_from_table(table: pa.Table) -> Iterator[Holding]:
         yield Holding(**{**row, "state": CopyState(row["state"])})
 
 
-def findings_to_table(run_id: str, findings: Iterable[Finding]) -> pa.Table:
-    """Rows of FINDINGS."""
-    names = [field.name for field in fields(Finding)]
-    rows = [{"run_id": run_id, **{name: getattr(finding, name) for name in names}} for finding in findings]
-    return pa.Table.from_pylist(rows, schema=_FINDINGS_ARROW)
+def rows_of(items: Iterable[Any]) -> list[dict[str, Any]]:
+    """The fields of dataclasses, enums as their text."""
+    return [{field.name: _plain(getattr(item, field.name)) for field in fields(item)} for item in items]
+
+
+def _plain(value: Any) -> Any:
+    return value.value if isinstance(value, Enum) else value

@@ -1,0 +1,128 @@
+"""The history of audits at a destination: the tables audit_runs, audit_findings and audit_bookies, of Parquet files that are never changed.
+
+A run exists once its file is in audit_runs (written under another name, fsynced, linked, so that the second of two attempts leaves the
+first one's as it is). What it found lies in the other two tables by then, under the name of the attempt: an attempt that was broken off
+before it committed leaves files there that no run names, until the attempt that commits takes them away.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from herdkeeper.domain.audit_depth import AuditDepth
+from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
+from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
+from herdkeeper_jobs.audit.bookie_health import BookieHealth
+from herdkeeper_jobs.audit.schema import BOOKIES_ARROW, FINDINGS_ARROW, RUNS_ARROW, rows_of
+from herdkeeper_jobs.checkpoint.data_files import sync_folder
+
+RUNS, FINDINGS, BOOKIES = "audit_runs", "audit_findings", "audit_bookies"
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRun:
+    """One audit that is over."""
+
+    summary: AuditSummary
+    """With all findings."""
+    bookies: tuple[BookieHealth, ...]
+    finished_at: datetime
+    """With its time zone."""
+    ledgers_root: str
+
+
+def committed_run(destination: Path, run_id: str) -> AuditRun | None:
+    """The run, when it is in the tables."""
+    path = _run_file(destination, run_id)
+    return _read_run(destination, path) if path.exists() else None
+
+
+def commit_run(destination: Path, run: AuditRun) -> AuditRun:
+    """Adds the run to the tables; when another attempt has added it, that one's stays and is returned."""
+    run_id, attempt = run.summary.run_id, uuid.uuid4().hex
+    named = {"run_id": run_id, "attempt": attempt}
+    findings = pa.Table.from_pylist([named | row for row in rows_of(run.summary.findings)], schema=FINDINGS_ARROW)
+    bookies = pa.Table.from_pylist([named | row for row in rows_of(run.bookies)], schema=BOOKIES_ARROW)
+    (row,) = rows_of([run.summary])
+    row = {name: value for name, value in row.items() if name in RUNS_ARROW.names}
+    row |= named | {"finished_at": run.finished_at, "ledgers_root": run.ledgers_root}
+    for name, table in ((FINDINGS, findings), (BOOKIES, bookies)):
+        path = destination / name / f"{run_id}@{attempt}.parquet"
+        _written(path, table).rename(path)
+        sync_folder(path.parent)
+    path = _run_file(destination, run_id)
+    whole = _written(path, pa.Table.from_pylist([row], schema=RUNS_ARROW))
+    try:
+        os.link(whole, path)
+    except FileExistsError:
+        run = _read_run(destination, path)
+    finally:
+        whole.unlink()
+    sync_folder(path.parent)
+    _sweep(destination, path)
+    return run
+
+
+def read_history(destination: Path, instance_id: str, most: int) -> tuple[AuditRun, ...]:
+    """The newest runs, `most` of them, on the cluster of this instance id, oldest first."""
+    rows = [row for path in (destination / RUNS).glob("*.parquet") for row in parquet.read_table(path).to_pylist()]
+    own = sorted((row for row in rows if row["instance_id"] == instance_id), key=lambda row: (row["finished_at"], row["run_id"]))
+    return tuple(_with_findings(destination, row) for row in own[-most:])
+
+
+def _run_file(destination: Path, run_id: str) -> Path:
+    return destination / RUNS / f"{run_id}.parquet"
+
+
+def _written(path: Path, table: pa.Table) -> Path:
+    """The table in a file beside `path`, on the disk; readers of the folder don't take it for one of theirs."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    with partial.open("xb") as stream:
+        parquet.write_table(table, stream, compression="zstd")
+        stream.flush()
+        os.fsync(stream.fileno())
+    return partial
+
+
+def _sweep(destination: Path, run_file: Path) -> None:
+    """Takes away what attempts left that did not commit. They have ended: a Job starts the next one after the last one."""
+    (row,) = parquet.read_table(run_file).to_pylist()
+    for name in (FINDINGS, BOOKIES):
+        for path in (destination / name).glob(f"{row['run_id']}@*.parquet"):
+            if path.stem != f"{row['run_id']}@{row['attempt']}":
+                path.unlink(missing_ok=True)
+
+
+def _read_run(destination: Path, path: Path) -> AuditRun:
+    (row,) = parquet.read_table(path).to_pylist()
+    return _with_findings(destination, row)
+
+
+def _with_findings(destination: Path, row: dict[str, Any]) -> AuditRun:
+    name = f"{row['run_id']}@{row['attempt']}.parquet"
+    found = tuple(_finding(each) for each in parquet.read_table(destination / FINDINGS / name).to_pylist())
+    health = tuple(BookieHealth(**_known(BookieHealth, each)) for each in parquet.read_table(destination / BOOKIES / name).to_pylist())
+    summary = AuditSummary(**_known(AuditSummary, row) | {"outcome": JobOutcome(row["outcome"]), "depth": AuditDepth(row["depth"])})
+    return AuditRun(replace(summary, findings=found), health, row["finished_at"], row["ledgers_root"])
+
+
+def _finding(row: Mapping[str, Any]) -> Finding:
+    typed = {"kind": FindingKind(row["kind"]), "severity": Severity(row["severity"])}
+    repair = None if row["repair"] is None else RepairOutcome(row["repair"])
+    return Finding(**_known(Finding, row) | typed | {"repair": repair})
+
+
+def _known(kind: type[Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that the dataclass has."""
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in row.items() if name in names}
