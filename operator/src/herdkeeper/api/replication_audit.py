@@ -46,8 +46,8 @@ class ReplicationAuditSpec(Model):
     )
     destination: Destination | None = Field(
         None,
-        description="Where the run is added to the Parquet tables of the audits' history, all findings included; the status has a summary in any "
-        "case.",
+        description="Where the run is added to the Parquet tables of the audits' history, with all findings, and where its report is "
+        "written; the status has a summary in any case.",
     )
     job: SparkJob = Field(SparkJob(), description="How the Spark job runs.")
 
@@ -74,6 +74,7 @@ class ReplicationAuditStatus(JobStatus):
     replicas_unread: int | None = Field(None, description="Of a light audit: replicas that were not read, since a sample of them is good.")
     bytes: int | None = Field(None, description="Bytes read.")
     findings_total: int | None = Field(None, description="Findings in all.")
+    report: str | None = Field(None, description="Path of the report for people (HTML) at the destination.")
     findings: tuple[FindingStatus, ...] = Field((), description="The first findings.")
     replicas_repaired: int | None = Field(None, description="Replicas of entries that were written again and read back.")
     replicas_repairable: int | None = Field(

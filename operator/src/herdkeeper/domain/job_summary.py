@@ -179,6 +179,8 @@ class AuditSummary:
     """Findings that were to be repaired and are not; after a dry run those that a repair would leave."""
     copies_repairable: int = 0
     """After a dry run: copies that a repair would write."""
+    report: str = ""
+    """Path of the report for people below the destination."""
     findings: tuple[Finding, ...] = ()
     findings_omitted: int = 0
     """How many findings did not fit into the message."""

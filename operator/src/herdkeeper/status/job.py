@@ -111,6 +111,7 @@ def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
         "bytes": summary.bytes_read,
         "durationSeconds": round(summary.duration_seconds, 1),
         **_repair_fields(summary, repair),
+        "report": summary.report or None,
         "findingsTotal": len(findings) + summary.findings_omitted,
         "findings": [{key: value for key, value in finding.items() if value is not None} for finding in findings] or None,
     }

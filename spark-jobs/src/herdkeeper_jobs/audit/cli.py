@@ -26,11 +26,12 @@ from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper.domain.replication import EntryRange
 from herdkeeper_jobs.audit.check import check_copies
-from herdkeeper_jobs.audit.history import AuditRun, commit_run, committed_run
+from herdkeeper_jobs.audit.history import AuditRun, committed_run
 from herdkeeper_jobs.audit.holding import Holding
 from herdkeeper_jobs.audit.job import AuditRequest, AuditResult, InvariantViolatedError, LedgerFilter, audit
 from herdkeeper_jobs.audit.placement import RackMap
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
+from herdkeeper_jobs.audit.publish import publish
 from herdkeeper_jobs.audit.schema import HOLDINGS, holdings_from_table, holdings_to_batch, rows_of
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.repair.rewrite import RepairSettings
@@ -106,7 +107,7 @@ def parse_racks(text: str, wanted: int) -> RackMap | None:
 
 def _run(arguments: AuditArguments, started: float) -> AuditSummary:
     if arguments.output is not None and (before := committed_run(arguments.output, arguments.run_id)) is not None:
-        return replace(before.summary, outcome=JobOutcome.ALREADY_DONE)
+        return replace(publish(arguments.output, before), outcome=JobOutcome.ALREADY_DONE)
     budget = AuditBudget(arguments.spark.cores, arguments.bytes_per_second_per_bookie, arguments.timeout_seconds)
     # ZooKeeper first: it is the quicker one to say that something is wrong.
     with open_catalog(arguments.zookeeper, arguments.ledgers_root) as catalog:
@@ -121,7 +122,7 @@ def _run(arguments: AuditArguments, started: float) -> AuditSummary:
     summary = replace(result.summary, run_id=arguments.run_id, duration_seconds=round(time.monotonic() - started, 1))
     if arguments.output is None:
         return summary
-    return commit_run(arguments.output, AuditRun(summary, result.bookies, datetime.now(UTC), arguments.ledgers_root)).summary
+    return publish(arguments.output, AuditRun(summary, result.bookies, datetime.now(UTC), arguments.ledgers_root))
 
 
 def repaired(catalog: LedgerCatalog, result: AuditResult, arguments: AuditArguments) -> AuditResult:
@@ -222,7 +223,7 @@ def _parser() -> argparse.ArgumentParser:
         "--output",
         type=Path,
         metavar="DIR",
-        help="add the run to the tables audit_runs, audit_findings and audit_bookies in this directory",
+        help="add the run to the tables audit_runs, audit_findings and audit_bookies in this directory, and write its report beside them",
     )
     add_spark_arguments(parser)
     return parser

@@ -1,0 +1,120 @@
+"""The report of an audit: one file that needs nothing else, with every finding, and what a person should do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from herdkeeper.domain.audit_depth import AuditDepth
+from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
+from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
+from herdkeeper_jobs.audit.bookie_health import BookieHealth
+from herdkeeper_jobs.audit.history import AuditRun
+from herdkeeper_jobs.audit.publish import publish
+from herdkeeper_jobs.audit.report import MOST_RUNS, render_report, what_to_do
+
+WHEN = datetime(2026, 5, 4, 3, 2, 1, tzinfo=UTC)
+MISSING = Finding(FindingKind.MISSING, Severity.CRITICAL, 1377, 4500, 4512, "b2", 0, 3, 1, "NO_ENTRY")
+FINDINGS = (
+    MISSING,
+    Finding(FindingKind.CORRUPT_DIGEST, Severity.UNDER_REPLICATED, 1401, 77, 77, "b0", 1, 3, 2, "CRC32C digest is 1, <expected> & 2"),
+    Finding(FindingKind.TOO_FEW_RACKS, Severity.AT_RISK, 1290, 0, 202, segment=0, detail="bookies b0, b1: in zone-a"),
+    Finding(FindingKind.MISSING, Severity.PENDING, 1455, 330, 331, "b1", 0, 3, 2, "NO_ENTRY"),
+    Finding(FindingKind.READ_FAILED, Severity.UNKNOWN, 1456, 5, 6, "b1", 0, 3, 2, "IO_ERROR"),
+    Finding(FindingKind.BOOKIE_UNREACHABLE, Severity.UNKNOWN, bookie_id="b3", detail="23110 copies unknown"),
+    Finding(FindingKind.LEDGER_UNREADABLE, Severity.UNKNOWN, 9, detail="metadata of ledger 9: rubbish"),
+)
+LOADS = re.compile(r"""(?:https?:)?//|\bsrc=|\bhref=|url\(|@import|<script|<link|<iframe""", re.IGNORECASE)
+
+
+def run_of(*findings: Finding, days: int = 0, depth: AuditDepth = AuditDepth.DEEP) -> AuditRun:
+    bookies = tuple(BookieHealth(f"b{n}", "zone-a", 4, 90_000, 900, 0, n, 0, 0) for n in range(4))
+    summary = AuditSummary(f"run-{days}", JobOutcome.SUCCEEDED, "m", "i", 5, 1, 1200, 3606, 3600, findings=findings, depth=depth)
+    return AuditRun(replace(summary, bytes_read=360_000, duration_seconds=9), bookies, WHEN + timedelta(days=days), "/shop/orders/ledgers")
+
+
+class Balanced(HTMLParser):
+    """Counts what is open."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta",):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Opens nothing."""
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_report_loads_nothing_and_every_finding_is_in_it() -> None:
+    run = run_of(*FINDINGS)
+    html = render_report(run, [run_of(FINDINGS[0], days=-1), run])
+    assert LOADS.search(html) is None
+    for finding in FINDINGS:
+        words = (finding.kind.value, finding.severity.value, finding.bookie_id, finding.ledger_id, finding.first_entry_id, finding.detail)
+        (row,) = [
+            row
+            for row in re.findall(r"<tr>.*?</tr>", html)
+            if finding.kind.value in row and escape(finding.detail) in row and str(finding.ledger_id or "") in row
+        ]
+        assert all(escape(str(word)) in row for word in words if word is not None)
+    parser = Balanced()
+    parser.feed(html)
+    assert parser.open == []
+
+
+@pytest.mark.parametrize(
+    ("findings", "depth", "verdict"),
+    [
+        ((), AuditDepth.DEEP, "Every copy of every entry is good"),
+        ((), AuditDepth.LIGHT, "Every copy that was read is good"),
+        (FINDINGS[:2], AuditDepth.DEEP, "Findings: 1 critical, 1 under-replicated"),
+        ((replace(MISSING, repair=RepairOutcome.REPAIRED),), AuditDepth.DEEP, "1 finding repaired; the rest is good"),
+    ],
+)
+def test_the_verdict_stands_first(findings: tuple[Finding, ...], depth: AuditDepth, verdict: str) -> None:
+    run = run_of(*findings, depth=depth)
+    html = render_report(run, [run])
+    assert html.index(f"<h2>{verdict}</h2>") < html.index("<svg")
+    assert ("There is nothing to do." in html) is (not what_to_do(run))
+
+
+def test_each_kind_of_finding_has_a_step_and_what_a_repair_left_comes_first() -> None:
+    refused = replace(MISSING, repair=RepairOutcome.REFUSED, repair_detail="entry 4503: no good replica")
+    steps = what_to_do(run_of(refused, *FINDINGS[1:]))
+    assert steps[0].startswith("Not repairable, or not repaired: 1 finding")
+    assert len(steps) == 1 + len({finding.kind for finding in FINDINGS})
+    assert "Bring back b3" in " ".join(steps)
+    assert what_to_do(run_of(replace(MISSING, repair=RepairOutcome.REPAIRED))) == ()
+
+
+def test_a_ledger_and_a_bookie_are_shown_over_the_newest_runs_up_to_this_one() -> None:
+    runs = [run_of(*([MISSING] if days == 3 else []), days=days) for days in range(MOST_RUNS + 5)]
+    html = render_report(runs[-2], runs)
+    assert "ledger 1377, 2026-05-07: nothing found" not in html  # older than what is shown
+    html = render_report(runs[5], runs)
+    assert "ledger 1377, 2026-05-07: critical: fewer good copies than the ack quorum" in html
+    assert "ledger 1377, 2026-05-08: nothing found (Deep)" in html
+    assert "b2, 2026-05-04: 2 missing, 0 damaged of 902" in html
+    assert "2026-05-10" not in html
+
+
+def test_the_report_is_written_once_beside_the_tables(tmp_path: Path) -> None:
+    summary = publish(tmp_path, run_of(*FINDINGS))
+    assert summary.report == "audit_reports/run-0.html"
+    written = (tmp_path / summary.report).read_bytes()
+    publish(tmp_path, run_of(days=4, depth=AuditDepth.LIGHT))
+    assert publish(tmp_path, run_of()) == summary
+    assert (tmp_path / summary.report).read_bytes() == written
+    assert len(list((tmp_path / "audit_reports").iterdir())) == 2
