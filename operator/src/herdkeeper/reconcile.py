@@ -28,6 +28,7 @@ from herdkeeper.api import (
     ZooKeeperCluster,
 )
 from herdkeeper.api.resource import ObjectMeta, Resource
+from herdkeeper.audit_metrics import LAST_AUDITS
 from herdkeeper.domain import names, validation
 from herdkeeper.domain.conditions import READY, REPLICAS_VERIFIED, condition
 from herdkeeper.domain.left_alone import left_alone_by
@@ -216,6 +217,8 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
         seen = steps.see_ledgers(resource, seen, hands.world)
         plan = _plan(resource, seen, steps)
     summary = steps.summarize(resource, seen)
+    if isinstance(resource, ReplicationAudit) and seen.bookkeeper is not None:
+        LAST_AUDITS.show(resource, summary.fields)
     if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true" and not deleting:
         summary = replace(summary, fields={**summary.fields, "plan": planned(plan)})
         plan = _shown(plan)
@@ -271,6 +274,8 @@ def _gone(key: Key) -> Result:
     """A resource that is no more is not one that is not Ready."""
     with contextlib.suppress(KeyError):
         READY_GAUGE.remove(key.kind, key.namespace, key.name)
+    if key.kind == BookKeeperCluster.KIND:
+        LAST_AUDITS.forget(ObjectKey(key.namespace, key.name))
     return Result(Outcome.GONE)
 
 

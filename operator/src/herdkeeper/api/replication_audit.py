@@ -52,6 +52,16 @@ class ReplicationAuditSpec(Model):
     job: SparkJob = Field(SparkJob(), description="How the Spark job runs.")
 
 
+class SeverityCounts(Model):
+    """Findings by how urgent they are, also those that `findings` has no room for."""
+
+    critical: int = Field(0, description="Fewer good copies than the ack quorum.")
+    under_replicated: int = Field(0, description="Fewer than the write quorum, on a closed ledger.")
+    at_risk: int = Field(0, description="Copies in fewer racks than the cluster wants, and has.")
+    pending: int = Field(0, description="Fewer than the write quorum, on a ledger that is being written.")
+    unknown: int = Field(0, description="What could not be looked at.")
+
+
 class FindingStatus(Model):
     """A run of entries of one ledger that one bookie should hold and does not, or holds damaged, or whose copies are in too few racks."""
 
@@ -73,8 +83,10 @@ class ReplicationAuditStatus(JobStatus):
     replicas: int | None = Field(None, description="Replicas of entries that were read and verified.")
     replicas_unread: int | None = Field(None, description="Of a light audit: replicas that were not read, since a sample of them is good.")
     bytes: int | None = Field(None, description="Bytes read.")
+    replicas_unknown: int | None = Field(None, description="Replicas that could not be looked at.")
     findings_total: int | None = Field(None, description="Findings in all.")
     report: str | None = Field(None, description="Path of the report for people (HTML) at the destination.")
+    findings_by_severity: SeverityCounts | None = Field(None, description="Findings in all, by severity.")
     findings: tuple[FindingStatus, ...] = Field((), description="The first findings.")
     replicas_repaired: int | None = Field(None, description="Replicas of entries that were written again and read back.")
     replicas_repairable: int | None = Field(

@@ -112,7 +112,15 @@ def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
         "durationSeconds": round(summary.duration_seconds, 1),
         **_repair_fields(summary, repair),
         "report": summary.report or None,
+        "replicasUnknown": summary.copies_unknown,
         "findingsTotal": len(findings) + summary.findings_omitted,
+        "findingsBySeverity": {
+            "critical": summary.critical,
+            "underReplicated": summary.under_replicated,
+            "atRisk": summary.at_risk,
+            "pending": summary.pending,
+            "unknown": summary.unknown,
+        },
         "findings": [{key: value for key, value in finding.items() if value is not None} for finding in findings] or None,
     }
 

@@ -1,0 +1,83 @@
+"""The gauges of audits show the newest one of a whole cluster, for each depth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+from prometheus_client import REGISTRY
+from situations import EXAMPLES
+
+from herdkeeper.api import ReplicationAudit
+from herdkeeper.audit_metrics import LastAudits
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.schema.defaulting import stored
+
+AUDIT: ReplicationAudit = stored(yaml.safe_load((EXAMPLES / "audit.yaml").read_text()), "metered")
+CLUSTER = ObjectKey("metered", "bk")
+DEEP = {"namespace": "metered", "bookkeeper": "bk", "depth": "Deep"}
+
+
+@pytest.fixture
+def audits() -> Iterator[LastAudits]:
+    shown = LastAudits()
+    yield shown
+    shown.forget(CLUSTER)
+
+
+def audit(**spec: object) -> ReplicationAudit:
+    return AUDIT.model_copy(update={"spec": AUDIT.spec.model_copy(update=spec)})
+
+
+def ended(day: int, critical: int, **fields: object) -> dict[str, object]:
+    counts = {"critical": critical, "underReplicated": 0, "atRisk": 0, "pending": 0, "unknown": 0}
+    status = {"phase": "Succeeded", "completedAt": f"2026-05-{day:02}T04:00:00Z", "entries": 10 * day, "replicas": 30 * day}
+    return {**status, "findingsBySeverity": counts, **fields}
+
+
+def gauge(name: str, **labels: str) -> float | None:
+    return REGISTRY.get_sample_value(f"herdkeeper_audit_{name}", {**DEEP, **labels})
+
+
+def test_the_newest_audit_is_shown_in_whatever_order_the_resources_are_seen(audits: LastAudits) -> None:
+    for day, critical in ((3, 1), (9, 4), (5, 2)):
+        audits.show(AUDIT, ended(day, critical))
+    assert (gauge("findings", severity="Critical"), gauge("findings", severity="AtRisk")) == (4, 0)
+    assert (gauge("entries"), gauge("copies", state="verified")) == (90, 270)
+    assert gauge("last_complete_timestamp_seconds") == 1778299200
+
+
+def test_each_depth_has_its_own(audits: LastAudits) -> None:
+    audits.show(AUDIT, ended(3, 1))
+    audits.show(audit(depth="Light"), ended(4, 0, replicasUnread=1000))
+    assert (gauge("findings", severity="Critical"), gauge("findings", severity="Critical", depth="Light")) == (1, 0)
+    assert gauge("copies", state="unread", depth="Light") == 1000
+
+
+def test_an_audit_that_could_not_look_at_a_bookie_is_shown_but_not_complete(audits: LastAudits) -> None:
+    audits.show(AUDIT, ended(3, 0))
+    audits.show(AUDIT, ended(4, 2, replicasUnknown=7))
+    assert (gauge("findings", severity="Critical"), gauge("copies", state="unknown")) == (2, 7)
+    assert gauge("last_complete_timestamp_seconds") == 1777780800
+
+
+@pytest.mark.parametrize(
+    ("seen", "status"),
+    [
+        (AUDIT, {"phase": "Running"}),
+        (AUDIT, ended(3, 1, phase="Failed")),
+        (AUDIT, {key: value for key, value in ended(3, 1).items() if key != "findingsBySeverity"}),
+        (audit(ledgers=(7,)), ended(3, 1)),
+    ],
+    ids=["running", "failed", "of an earlier version", "chosen ledgers"],
+)
+def test_what_says_nothing_of_the_whole_cluster_is_not_shown(audits: LastAudits, seen: ReplicationAudit, status: dict[str, object]) -> None:
+    audits.show(seen, status)
+    assert gauge("entries") is None
+
+
+def test_a_cluster_that_is_no_more_has_no_gauges(audits: LastAudits) -> None:
+    audits.show(AUDIT, ended(3, 1))
+    audits.forget(CLUSTER)
+    assert [gauge("entries"), gauge("findings", severity="Critical"), gauge("last_complete_timestamp_seconds")] == [None] * 3
