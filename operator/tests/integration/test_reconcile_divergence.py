@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from kubernetes.dynamic import DynamicClient
 from stage import ZOOKEEPER_ADDRESS, Stage, nothing_written
 
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace, tablespace_path
+from herdkeeper.domain.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
+from herdkeeper.reconcile import Outcome
 
 HERDDB, TABLESPACE, CHECKPOINT = "HerdDBCluster", "Tablespace", "Checkpoint"
 NODES = ("db-herddb-0", "db-herddb-1")
 RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 10_000)
+MARK = f"set-aside.herdkeeper.io/{NODES[1]}"
 SPEC = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}}}
 
 
@@ -52,6 +55,12 @@ def compared(stage: Stage, name: str, entry: int, *different_tables: str) -> Non
     stage.set_status(CHECKPOINT, name, {"phase": phase, "completedAt": "2026-01-01T00:00:00Z", "comparison": comparison})
 
 
+def set_aside(stage: Stage) -> list[str]:
+    """The orders to move a copy aside that were done: node and path."""
+    parts = (url.removeprefix("http://").partition("/") for url in stage.nodes.orders if "/set-aside" in url)
+    return [f"{host.partition('.')[0]} /{path}" for host, _, path in parts]
+
+
 def verdicts(stage: Stage) -> dict[str, str]:
     return {replica["node"]: replica["verdict"] for replica in stage.found(TABLESPACE, "flights")["status"]["replicas"]}
 
@@ -73,3 +82,71 @@ def test_what_a_checkpoint_found_out_is_the_replicas_verdict_also_when_the_check
     (told,) = [event for event in stage.events("flights") if event["reason"] == "ReplicaDiffers"]
     assert told["type"] == "Warning"
     assert told["message"] == f"{NODES[1]} had other rows than the log at LSN 7,12 (Checkpoint second) in airports"
+
+
+def on_list(stage: Stage) -> tuple[str, ...]:
+    found = stage.ensemble.read(tablespace_path(named(stage).herd_root, "flights"))
+    assert found is not None
+    return decode_tablespace(found[0]).replicas
+
+
+def test_a_follower_that_differs_is_taken_off_moved_aside_made_anew_and_found_equal(stage: Stage) -> None:
+    compared(stage, "first", 12, "airports")
+    stage.reconcile(TABLESPACE, "flights")
+    assert on_list(stage) == NODES[:1]
+    stage.reconcile(TABLESPACE, "flights")  # its node still runs the copy
+    assert set_aside(stage) == []
+    assert on_list(stage) == NODES[:1]
+
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("leader",))
+    stage.nodes.documents[f"http://{named(stage).host(1)}:{HERDDB_HTTP_PORT}/tablespaces"] = []
+    stage.reconcile(TABLESPACE, "flights")
+    assert set_aside(stage) == [f"{NODES[1]} /tablespaces/flights/set-aside?uuid=a-uuid"]
+    assert stage.found(TABLESPACE, "flights")["metadata"]["annotations"][MARK] == "7,12"
+    stage.reconcile(TABLESPACE, "flights")
+    assert on_list(stage) == NODES
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("leader", "follower"))
+    stage.settle(TABLESPACE, "flights")
+    assert verdicts(stage) == {NODES[0]: "NotChecked", NODES[1]: "NotChecked"}
+    assert len(set_aside(stage)) == 1
+
+    compared(stage, "second", 15)
+    stage.settle(TABLESPACE, "flights")
+    assert verdicts(stage)[NODES[1]] == "Equal"
+    assert stage.condition(TABLESPACE, "flights", "ReplicasVerified") == ("True", "Verified")
+    assert stage.found(TABLESPACE, "flights")["metadata"]["annotations"][MARK] == "7,12 verified"
+    told = [event["reason"] for event in stage.events("flights")]
+    assert {"ReplicaDiffers", "ReplicaSetAside", "ReplicasChanged", "ReplicaRebuilt", "Verified"} <= set(told)
+
+
+def test_an_order_to_move_a_copy_aside_that_is_refused_is_repeated_before_the_node_gets_a_copy(stage: Stage) -> None:
+    compared(stage, "first", 12, "airports")
+    stage.reconcile(TABLESPACE, "flights")
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("leader",))
+    stage.nodes.documents[f"http://{named(stage).host(1)}:{HERDDB_HTTP_PORT}/tablespaces"] = []
+    tokens = set(stage.nodes.tokens)
+    stage.nodes.tokens.clear()
+    assert stage.reconcile(TABLESPACE, "flights").outcome is Outcome.FAILED
+    assert on_list(stage) == NODES[:1]
+    assert MARK not in stage.found(TABLESPACE, "flights")["metadata"].get("annotations", {})
+    stage.nodes.tokens |= tokens
+    stage.reconcile(TABLESPACE, "flights")
+    stage.reconcile(TABLESPACE, "flights")
+    assert on_list(stage) == NODES
+
+
+def test_a_leader_that_was_found_different_as_a_follower_is_relieved_and_then_made_anew(stage: Stage) -> None:
+    compared(stage, "first", 12, "airports")
+    path = tablespace_path(named(stage).herd_root, "flights")
+    stage.ensemble.put(path, encode_tablespace(replace(RECORD, leader=NODES[1])))  # HerdDB's own failover knows no verdicts
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("follower", "leader"))
+    stage.reconcile(TABLESPACE, "flights")
+    assert stage.condition(TABLESPACE, "flights", "ReplicasVerified") == ("False", "LeaderDiffers")
+    assert on_list(stage) == NODES
+    stage.reconcile(HERDDB, "db")
+    found = stage.ensemble.read(path)
+    assert found is not None
+    assert decode_tablespace(found[0]).leader == NODES[0]
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("leader", "follower"))
+    stage.reconcile(TABLESPACE, "flights")
+    assert on_list(stage) == NODES[:1]

@@ -33,6 +33,9 @@ BOOTING = Node(copy=replace(LEADER, role="booting", ready=False), running_since=
 UNHEARD = "neither the operator nor ZooKeeper hears of its process"
 HUNG = Node(copy=Unknown("silence"), silent_seconds=5.0, heartbeat=1994.0)
 BEATING = replace(WELL[B], silent_seconds=0.4, heartbeat=1997.0)
+OTHER_ROWS = "had other rows than the log"
+DIFFERING = follower(differs=OTHER_ROWS)
+WRONG = Node(copy=replace(LEADER, differs=OTHER_ROWS))
 DOUBTED = Keep(f"{A} does not answer (silence): whether it lives is for HerdDB's own failover to find out", settled=False)
 TABLE: list[tuple[str, Situation, Decision]] = [
     # the leader serves
@@ -66,6 +69,37 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "the operator hears it: a long checkpoint keeps the heartbeats back",
         situation(a=replace(WELL[A], silent_seconds=0.3, heartbeat=1900.0), b=BEATING),
         Keep(f"{A} leads"),
+    ),
+    # rows that the log does not have, as a Checkpoint found out
+    ("a follower differs: nothing is to be moved", situation(b=DIFFERING), Keep(f"{A} leads")),
+    ("a follower differs: another one takes over", situation(a=DEAD, b=DIFFERING), Move(C, f"{A} can't lead any more (its pod is gone)")),
+    (
+        "a follower differs and no other is there",
+        situation(a=DEAD, b=DIFFERING, c=DEAD),
+        Blocked(f"{A} can't lead any more (its pod is gone), and no other replica can: {B}: it {OTHER_ROWS}; {C}: its pod is gone"),
+    ),
+    ("a follower that differs is asked for", situation(b=DIFFERING, requested=B), Refused(f"{B} can't lead now: it {OTHER_ROWS}")),
+    (
+        "the leader differs",
+        situation(a=WRONG, b=follower(lsn=(7, 900), checkpoint=(7, 890))),
+        Move(B, f"{A} shall not lead any more (it {OTHER_ROWS})"),
+    ),
+    (
+        "the leader differs and the others can't lead",
+        situation(
+            a=Node(copy=replace(LEADER, differs=OTHER_ROWS, lsn=(7, 90_000))),
+            b=follower(recoverable=False),
+            c=follower(lsn=(7, 1), checkpoint=(7, 0)),
+        ),
+        Keep(
+            f"{A} leads on, though it {OTHER_ROWS}: no other replica can ({B}: the log no longer has what its disk lacks; "
+            f"{C}: it is 89999 entries behind)"
+        ),
+    ),
+    (
+        "the leader differs and nobody could write",
+        situation(a=WRONG, no_writing="2 bookies of 3"),
+        Keep(f"{A} leads on, though it {OTHER_ROWS}: 2 bookies of 3"),
     ),
     # the leader is gone
     ("its pod is gone", situation(a=DEAD), Move(B, f"{A} can't lead any more (its pod is gone)")),

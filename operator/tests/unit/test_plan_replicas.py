@@ -10,11 +10,12 @@ import pytest
 from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.replica_verdict import Verdict
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.action import Wait
 from herdkeeper.plan.leadership import FAR_BEHIND
-from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, next_replica
+from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, SetAside, next_replica
 
 LEADER = NodeTablespace("flights", "a-uuid", "leader", True, (7, 90_000), None, (7, 0), True)
 FOLLOWER = replace(LEADER, role="follower")
@@ -163,6 +164,116 @@ def test_a_new_copy_comes_to_where_none_is(situation, seen, node):
 def test_of_copies_that_are_too_many_one_goes_that_shares_its_zone():
     seen = replace(copies("n0", n0=LEADER, n1=FOLLOWER, n2=FOLLOWER), places=PLACES)
     assert next_replica(seen) == RemoveReplica("n1", "2 copies are declared")
+
+
+BAD = {node: Verdict(node, (7, 10), False, ("t",), None, "c") for node in ("n0", "n1", "n2", "n3")}
+AGAIN = {node: replace(verdict, made_anew=True) for node, verdict in BAD.items()}
+SAYS = "it had other rows than the log at LSN 7,10 (Checkpoint c) in t"
+DIFFERS = replace(FOLLOWER, differs=BAD["n1"].sentence)
+
+
+def differing(seen: Copies, *nodes: str, verdicts=BAD) -> Copies:
+    return replace(seen, different={node: verdicts[node] for node in nodes})
+
+
+@pytest.mark.parametrize(
+    ("situation", "seen", "expected"),
+    [
+        (
+            "nobody else can take a copy: it goes, the leader's stays",
+            differing(copies("n0", n0=LEADER, n1=DIFFERS), "n1"),
+            RemoveReplica("n1", SAYS, differs=True),
+        ),
+        ("another node can: first that one", differing(copies("n0", free=("n2",), n0=LEADER, n1=DIFFERS), "n1"), AddReplica("n2")),
+        (
+            "another node has got one, and needs not be settled: who differs could not lead",
+            differing(copies("n0", 3, n0=LEADER, n1=DIFFERS, n2=FOLLOWER), "n1"),
+            RemoveReplica("n1", SAYS, differs=True),
+        ),
+        (
+            "it has stopped anyway",
+            differing(copies("n0", n0=LEADER, n1=SILENT), "n1"),
+            RemoveReplica("n1", SAYS, differs=True),
+        ),
+        (
+            "it is off the list and its copy has stopped",
+            differing(copies("n0", n0=LEADER), "n1"),
+            Wait(
+                Reason.WAITING_FOR_HERDDB,
+                "no further SQL node answers that could hold a replica; what n1 still has of it differs, and is moved aside first, "
+                "once the node answers",
+            ),
+        ),
+        (
+            "two differ: one after the other",
+            differing(copies("n0", 3, n0=LEADER, n1=DIFFERS, n2=DIFFERS), "n1", "n2"),
+            RemoveReplica("n1", SAYS, differs=True),
+        ),
+        (
+            "the other one is on its way",
+            differing(copies("n0", 2, n0=LEADER, n1=BOOTING, n2=DIFFERS), "n2"),
+            Wait(Reason.REPLICA_DIFFERS, f"n2 stays on the list, though {SAYS}, until n1 is settled"),
+        ),
+        (
+            "the leader is silent",
+            differing(copies("n0", 1, n0=SILENT, n1=DIFFERS), "n1"),
+            Wait(Reason.REPLICA_DIFFERS, f"n1 stays on the list, though {SAYS}, until n0 leads with all rows (it does not lead yet)"),
+        ),
+        (
+            "the leader differs as well",
+            differing(copies("n0", 1, n0=replace(LEADER, differs="had other rows"), n1=DIFFERS), "n0", "n1"),
+            Wait(Reason.REPLICA_DIFFERS, f"n1 stays on the list, though {SAYS}, until n0 leads with all rows (it had other rows)"),
+        ),
+        (
+            "the leader alone differs",
+            differing(copies("n0", n0=replace(LEADER, differs="had other rows"), n1=FOLLOWER), "n0"),
+            Wait(Reason.LEADER_DIFFERS, f"n0 leads, though {SAYS}: until another replica can lead"),
+        ),
+        (
+            "the leader differs and nobody else is there: one more is made from the log",
+            differing(copies("n0", free=("n1",), n0=LEADER), "n0"),
+            AddReplica("n1"),
+        ),
+        (
+            "it was made anew before",
+            differing(copies("n0", n0=LEADER, n1=DIFFERS), "n1", verdicts=AGAIN),
+            Wait(Reason.REBUILT_IN_VAIN, f"n1 {SAYS.removeprefix('it ')}, after it was made anew"),
+        ),
+        (
+            "it was made anew before, and is one too many",
+            differing(copies("n0", n0=LEADER, n1=FOLLOWER, n2=DIFFERS), "n2", verdicts=AGAIN),
+            RemoveReplica("n2", "2 copies are declared"),
+        ),
+    ],
+)
+def test_a_copy_that_differs_is_made_anew(situation, seen, expected):
+    assert next_replica(seen) == expected, situation
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [(None, SetAside("n1", BAD["n1"])), (SILENT, None), (replace(DIFFERS, role="stopped", ready=False), None)],
+    ids=["it runs no copy any more", "it does not answer", "it still runs one"],
+)
+def test_what_a_node_off_the_list_has_is_moved_aside_once_it_is_known_not_to_run(said, expected):
+    seen = replace(differing(copies("n0", 1, n0=LEADER), "n1"), copies={"n0": LEADER, "n1": said})
+    assert next_replica(seen) == expected
+
+
+def test_no_situation_takes_a_copy_that_differs_away_unless_the_leader_leads_with_all_rows():
+    views = (LEADER, FOLLOWER, DIFFERS, BOOTING, SILENT, None)
+    removed = 0
+    for n0, n1, n2, leader, wanted, free in product(views, views, views, ("n0", "n1", "n2"), (1, 2, 3), ((), ("n3",))):
+        said = {"n0": n0, "n1": n1, "n2": n2}
+        seen = differing(copies(leader, wanted, free=free, **said), *(node for node, copy in said.items() if copy is DIFFERS))
+        step = next_replica(seen)
+        assert not isinstance(step, SetAside)
+        if isinstance(step, RemoveReplica) and step.differs:
+            removed += 1
+            assert step.node != leader
+            assert said[leader] is LEADER
+            assert said[step.node] is DIFFERS
+    assert removed > 0
 
 
 def test_no_situation_takes_away_a_leader_or_leaves_fewer_good_copies_than_declared():

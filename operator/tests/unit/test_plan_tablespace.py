@@ -6,8 +6,10 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from situations import live, objects, quickstart, ready, with_spec, with_status
+from situations import live, objects, quickstart, ready, with_metadata, with_spec, with_status
 
+from herdkeeper.api.checkpoint import Lsn
+from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.build.tablespace import build_connection_secret, build_leader_service
 from herdkeeper.domain.observed.herddb import NodeTablespace, UserCredentials
 from herdkeeper.domain.observed.place import Place
@@ -16,7 +18,7 @@ from herdkeeper.domain.observed.tablespace_record import RecordAbsent, Versioned
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import Apply, ChangeTablespaceRecord, CreateTablespace
+from herdkeeper.plan.action import Annotate, Apply, ChangeTablespaceRecord, CreateTablespace, SetCopyAside
 from herdkeeper.plan.tablespace import plan_tablespace as plan_with_image
 
 TABLESPACE = quickstart("Tablespace")
@@ -182,3 +184,61 @@ def test_a_service_that_is_not_there_yet_is_looked_for_and_left_to_the_database(
     without = objects({key: item for key, item in FOR_CLIENTS.items() if key[0] == "Secret"})
     plan = plan_tablespace(TABLESPACE, replace(SETTLED, objects=without))
     assert (plan.actions, plan.look_again_seconds) == ((), 5.0)
+
+
+COMPARED = ReplicaStatus(node=NODES[1], role="follower", verified_lsn=Lsn(ledger_id=4, entry_id=9), verified_by="c")
+DIFFERENT = COMPARED.model_copy(update={"verdict": "Different", "different_tables": ("t",)})
+SAYS = "it had other rows than the log at LSN 4,9 (Checkpoint c) in t"
+MARK = f"set-aside.herdkeeper.io/{NODES[1]}"
+
+
+def known(*replicas: ReplicaStatus, **annotations: str):
+    """The tablespace, with what its status and its annotations say of its replicas."""
+    return with_metadata(with_status(TABLESPACE, uuid="a-uuid", replicas=replicas), annotations=annotations)
+
+
+def test_a_copy_that_differs_is_taken_off_the_list():
+    (action,) = plan_tablespace(known(DIFFERENT), SETTLED).actions
+    assert isinstance(action, ChangeTablespaceRecord)
+    assert (action.record.replicas, action.version, action.reason) == (NODES[:1], 4, Reason.REPLICA_DIFFERS)
+    assert action.why == f"no replica on {NODES[1]} any more, since {SAYS}"
+
+
+OFF = replace(SETTLED, record=VersionedRecord(replace(RECORD, replicas=NODES[:1]), 5), nodes={**SETTLED.nodes, NODES[1]: ()})
+
+
+def test_off_the_list_it_is_moved_aside_and_that_is_marked_before_it_gets_a_copy_again():
+    order, mark = plan_tablespace(known(DIFFERENT), OFF).actions
+    assert order == SetCopyAside("db", NODES[1], "flights", "a-uuid", SAYS)
+    assert isinstance(mark, Annotate)
+    assert (mark.kind, mark.name, mark.uid, mark.annotations) == ("Tablespace", "flights", TABLESPACE.metadata.uid, {MARK: "4,9"})
+    (added,) = plan_tablespace(known(DIFFERENT, **{MARK: "4,9"}), OFF).actions
+    assert isinstance(added, ChangeTablespaceRecord)
+    assert added.record.replicas == NODES
+
+
+def test_nothing_is_moved_aside_nor_added_while_its_node_does_not_answer():
+    plan = plan_tablespace(known(DIFFERENT), replace(OFF, nodes={**OFF.nodes, NODES[1]: Unknown("silence")}))
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert "moved aside first, once the node answers" in plan.wait.message
+
+
+def test_the_verdict_on_a_node_that_has_left_the_database_holds_nothing_up():
+    gone = DIFFERENT.model_copy(update={"node": "db-herddb-7", "role": "removed"})
+    assert plan_tablespace(known(gone), SETTLED) == plan_tablespace(known(), SETTLED)
+
+
+def test_a_copy_that_was_made_anew_and_is_equal_is_marked_as_such_once():
+    equal = COMPARED.model_copy(update={"verdict": "Equal"})
+    (mark,) = plan_tablespace(known(equal, **{MARK: "4,7"}), SETTLED).actions
+    assert isinstance(mark, Annotate)
+    assert (mark.annotations, mark.reason) == ({MARK: "4,7 verified"}, Reason.REPLICA_REBUILT)
+    assert plan_tablespace(known(equal, **{MARK: "4,7 verified"}), SETTLED).actions == ()
+
+
+def test_a_copy_that_was_made_anew_and_differs_again_is_left_for_a_person():
+    plan = plan_tablespace(known(DIFFERENT, **{MARK: "4,7"}), SETTLED)
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.REBUILT_IN_VAIN

@@ -15,7 +15,7 @@ from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.replica_verdict import Verdict, newest_verdicts
+from herdkeeper.domain.replica_verdict import Verdict, newest_verdicts, verdicts_in_force
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.schema.defaulting import stored
@@ -89,6 +89,39 @@ def test_the_newest_verdict_counts(before, checkpoints, expected):
     assert newest_verdicts("a-uuid", before, checkpoints).get(FIRST) == expected
 
 
+@pytest.mark.parametrize(
+    ("mark", "found", "expected"),
+    [
+        (None, checkpoint("c", 9, "flights"), DIFFERENT),
+        ("4,9", checkpoint("c", 9, "flights"), None),
+        ("4,9", checkpoint("c", 10, "flights"), replace(DIFFERENT, lsn=(4, 10), made_anew=True)),
+        ("4,8 verified", checkpoint("c", 9, "flights"), DIFFERENT),
+        ("4,9", checkpoint("c", 8), replace(EQUAL, lsn=(4, 8))),
+        ("whatever", checkpoint("c", 9, "flights"), DIFFERENT),
+    ],
+    ids=[
+        "never moved aside",
+        "moved aside for this",
+        "different again",
+        "different again, but equal meanwhile",
+        "what was equal stays so",
+        "a mark that can't be read is none",
+    ],
+)
+def test_a_verdict_on_a_copy_that_was_moved_aside_counts_no_more(mark, found, expected):
+    annotations = {f"set-aside.herdkeeper.io/{FIRST}": mark} if mark else {}
+    tablespace = with_metadata(TABLESPACE, annotations=annotations)
+    assert verdicts_in_force(tablespace, "a-uuid", (found,)).get(FIRST) == expected
+
+
+def test_a_copy_that_differs_is_remembered_off_the_list_until_it_was_moved_aside():
+    off = replace(SEEN, record=VersionedRecord(replace(RECORD, replicas=(LEADER, SECOND)), 5), checkpoints=(checkpoint("c", 9, "flights"),))
+    fields = summarize_tablespace(TABLESPACE, off).fields
+    assert [(entry["node"], entry["role"], entry["verdict"]) for entry in fields["replicas"]][-1] == (FIRST, "removed", "Different")
+    moved = with_metadata(TABLESPACE, annotations={f"set-aside.herdkeeper.io/{FIRST}": "4,9"})
+    assert FIRST not in [entry["node"] for entry in summarize_tablespace(moved, off).fields["replicas"]]
+
+
 def copy(role: str) -> NodeTablespace:
     return NodeTablespace("flights", "a-uuid", role, True, (4, 20), None)
 
@@ -126,13 +159,28 @@ BOTH_EQUAL = (checkpoint("a", 9), checkpoint("b", 12, node=SECOND))
             (*BOTH_EQUAL, checkpoint("c", 15, "airports", "flights")),
             "False",
             Reason.REPLICA_DIFFERS,
-            "db-herddb-1 had other rows than the log at LSN 4,15 (Checkpoint c) in airports, flights",
+            "db-herddb-1 had other rows than the log at LSN 4,15 (Checkpoint c) in airports, flights; it can't lead, and is made anew",
+        ),
+        (
+            (checkpoint("c", 15, "flights", node=LEADER),),
+            "False",
+            Reason.LEADER_DIFFERS,
+            "db-herddb-0 had other rows than the log at LSN 4,15 (Checkpoint c) in flights; it leads until another replica can, which is "
+            "made from the log: raise spec.replicas where there is none",
+        ),
+        (
+            (checkpoint("c", 15, "flights", node=SECOND),),
+            "False",
+            Reason.REBUILT_IN_VAIN,
+            "db-herddb-2 had other rows than the log at LSN 4,15 (Checkpoint c) in flights; db-herddb-2 was made anew before: look into "
+            "it, then `kubectl annotate tablespace NAME set-aside.herdkeeper.io/db-herddb-2-` has it made anew once more",
         ),
     ],
-    ids=["all equal", "one was not compared", "one differs"],
+    ids=["all equal", "one was not compared", "one differs", "the leader differs", "one differs again"],
 )
 def test_replicas_are_verified_once_each_follower_was_equal(checkpoints, status, reason, message):
-    health = summarize_tablespace(TABLESPACE, replace(SEEN, checkpoints=checkpoints)).conditions[REPLICAS_VERIFIED]
+    before = with_metadata(TABLESPACE, annotations={f"set-aside.herdkeeper.io/{SECOND}": "4,7"})
+    health = summarize_tablespace(before, replace(SEEN, checkpoints=checkpoints)).conditions[REPLICAS_VERIFIED]
     assert (health.status, health.reason, health.message) == (status, reason, message)
 
 

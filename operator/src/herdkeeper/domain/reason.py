@@ -30,6 +30,8 @@ class Reason(StrEnum):
     TABLESPACE_CREATED = "TablespaceCreated"
     REPLICAS_CHANGED = "ReplicasChanged"
     LEADER_MOVED = "LeaderMoved"
+    REPLICA_SET_ASIDE = "ReplicaSetAside"
+    REPLICA_REBUILT = "ReplicaRebuilt"
     SWITCHOVER_ANSWERED = "SwitchoverAnswered"
     RUN_STARTED = "RunStarted"
     RUN_REQUEST_ANSWERED = "RunRequestAnswered"
@@ -82,6 +84,8 @@ class Reason(StrEnum):
     NOT_VERIFIED = "NotVerified"
     REPLICA_DIFFERS = "ReplicaDiffers"
     NODE_SILENT = "NodeSilent"
+    LEADER_DIFFERS = "LeaderDiffers"
+    REBUILT_IN_VAIN = "RebuiltInVain"
     MEMBERSHIP_CHANGING = "MembershipChanging"
 
     # needs a person

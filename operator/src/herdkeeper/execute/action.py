@@ -44,6 +44,7 @@ from herdkeeper.plan.action import (
     RemoveCookie,
     Resize,
     SetBookieMode,
+    SetCopyAside,
     SetFinalizer,
     SetRecoveryDelay,
     WakeNodes,
@@ -127,6 +128,8 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             sql_node.checkpoint_follower(namespace, action, hands.world, hands.orders)
         case CloseLedger():
             sql_node.close_ledger(namespace, action, hands.world, hands.orders)
+        case SetCopyAside():
+            sql_node.set_copy_aside(namespace, action, hands.world, hands.orders)
         case WakeNodes():
             sql_node.wake_nodes(namespace, action, hands.world, hands.orders)
         case AnswerRequest():

@@ -62,7 +62,7 @@ class KubernetesWriter:
     def annotate(self, namespace: str, action: Annotate) -> None:
         """Merge annotations, if the object still has this uid."""
         body = {"metadata": {"uid": action.uid, "annotations": action.annotations}}
-        path = self._path("v1", action.kind, ObjectKey(namespace, action.name))
+        path = self._path(action.api_version, action.kind, ObjectKey(namespace, action.name))
         self._request("patch", path, action.kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def add_to_secret(self, namespace: str, action: AddToSecret) -> None:

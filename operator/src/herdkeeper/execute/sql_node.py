@@ -17,10 +17,11 @@ from herdkeeper.execute.kubernetes import RefusedError
 from herdkeeper.metrics import WRITES
 from herdkeeper.observe.herddb import read_token
 from herdkeeper.observe.world import World
-from herdkeeper.plan.action import CheckpointFollower, CloseLedger, WakeNodes
+from herdkeeper.plan.action import CheckpointFollower, CloseLedger, SetCopyAside, WakeNodes
 
 WAKE_SECONDS = 1.0
 CHECKPOINT_SECONDS = 10.0
+SET_ASIDE_SECONDS = 20.0
 CLOSE_SECONDS = 20.0
 """The node itself gives up sooner."""
 
@@ -73,6 +74,16 @@ def checkpoint_follower(namespace: str, action: CheckpointFollower, world: World
     answer = order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=CHECKPOINT_SECONDS)
     if isinstance(answer, Unknown):
         logger.info("not checkpointed", node=action.node, tablespace=action.tablespace, why=answer.why)
+
+
+def set_copy_aside(namespace: str, action: SetCopyAside, world: World, orders: NodeOrders) -> None:
+    """See SetCopyAside. Raises RefusedError with what the node said. Done again, it finds nothing to move."""
+    path = f"/tablespaces/{action.tablespace}/set-aside?uuid={action.uuid}"
+    answer = order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=SET_ASIDE_SECONDS)
+    if isinstance(answer, Unknown):
+        raise RefusedError(answer.why)
+    logger.info("copy set aside", node=action.node, tablespace=action.tablespace, evidence=answer.get("evidence"), why=action.why)
+    WRITES.labels("post", "Evidence").inc()
 
 
 def close_ledger(namespace: str, action: CloseLedger, world: World, orders: NodeOrders) -> None:

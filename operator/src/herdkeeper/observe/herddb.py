@@ -16,6 +16,7 @@ from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved
 from herdkeeper.domain.observed.objects import Objects, why_gone
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
 from herdkeeper.domain.sql_nodes import names_of, present_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_node import nodes_path
@@ -49,7 +50,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         root_parent=_exists(world, log, named.herd_root.rpartition("/")[0]),
         root=_exists(world, log, named.herd_root),
         credentials=read_credentials(cluster, world),
-        nodes=_read_running_nodes(cluster, objects, silent_seconds, world),
+        nodes=_judged(_read_running_nodes(cluster, objects, silent_seconds, world), tablespaces),
         records=records,
         registered=_registered(world, log, named.herd_root),
         tablespaces=tablespaces,
@@ -116,6 +117,13 @@ def _read_running_nodes(
     running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
     asked = [node for node in running if node not in silent]
     return {**_read_all(names_of(cluster), asked, world), **{node: Unknown("its process gives no sign of life") for node in silent}}
+
+
+def _judged(nodes: dict[str, NodeView | Unknown], tablespaces: Sequence[Tablespace]) -> dict[str, NodeView | Unknown]:
+    for tablespace in tablespaces:
+        uuid = tablespace.status.uuid if tablespace.status is not None else None
+        nodes = judged(nodes, tablespace.sql_name, verdicts_in_force(tablespace, uuid) if uuid else {})
+    return nodes
 
 
 def _silent_seconds(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, float]:

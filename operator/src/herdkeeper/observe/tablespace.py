@@ -15,6 +15,7 @@ from herdkeeper.domain.observed.objects import Objects, is_made_for
 from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
+from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_ledgers import ledgers_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
@@ -46,6 +47,11 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
     objects, taken = _for_clients(tablespace, world)
     credentials = read_credentials(herddb, world)
     pods = world.kubernetes.owned(herddb.KIND, key, PODS)
+    checkpoints = _checkpoints(tablespace, world)
+    nodes = read_nodes(herddb, pods, world)
+    if isinstance(metadata.record, VersionedRecord):
+        record = metadata.record.record
+        nodes = judged(nodes, record.name, verdicts_in_force(tablespace, record.uuid, checkpoints))
     seen = TablespaceObserved(
         herddb=herddb,
         zookeeper_address=log.zookeeper_address,
@@ -54,13 +60,13 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         log_left=metadata.log_left,
         system_leader=metadata.leaders.get(SYSTEM_TABLESPACE),
         leaderships=Counter(metadata.leaders.values()),
-        nodes=read_nodes(herddb, pods, world),
+        nodes=nodes,
         others=others,
         objects=objects,
         taken=taken,
         credentials=credentials if isinstance(credentials, UserCredentials) else None,
         places=_places(pods, world) if _is_chosen(tablespace, herddb, metadata.record) else {},
-        checkpoints=_checkpoints(tablespace, world),
+        checkpoints=checkpoints,
     )
     return see_restore(tablespace, seen, world)
 

@@ -70,6 +70,7 @@ class Annotate:
     uid: str
     annotations: dict[str, str | None]
     reason: Reason
+    api_version: str = "v1"
 
 
 @dataclass(frozen=True)
@@ -212,6 +213,20 @@ class CheckpointFollower:
 
 
 @dataclass(frozen=True)
+class SetCopyAside:
+    """Have a SQL node that is no replica of a tablespace any more move what its disk has of it aside, so that its next copy is made anew.
+
+    The node keeps that as evidence, and refuses while it is a replica or still runs the copy. `why`: what is wrong with it.
+    """
+
+    herddb: str
+    node: str
+    tablespace: str
+    uuid: str
+    why: str
+
+
+@dataclass(frozen=True)
 class WakeNodes:
     """Have SQL nodes act on changed records at once. They notice by themselves too: one that does not answer is no error."""
 
@@ -289,6 +304,7 @@ Action = (
     | CreateTablespace
     | ChangeTablespaceRecord
     | CheckpointFollower
+    | SetCopyAside
     | WakeNodes
     | AnswerRequest
     | CloseLedger

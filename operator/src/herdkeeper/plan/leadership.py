@@ -7,7 +7,7 @@ could lose a row, but whether it helps: a leader is left only for a replica that
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.unknown import NotListening, Unknown
@@ -107,6 +107,8 @@ def decide(seen: Situation) -> Decision:
         return _switch_over(seen, seen.requested)
     if trouble := _why_not_leading(leader, seen.record):
         return Keep(f"{seen.record.leader} {trouble}: whether it lives is for HerdDB's own failover to find out", settled=False)
+    if isinstance(leader.copy, NodeTablespace) and leader.copy.differs is not None:
+        return _relieve(seen, f"it {leader.copy.differs}")
     return _fail_back(seen)
 
 
@@ -138,6 +140,8 @@ def _why_not_promotable(copy: NodeTablespace) -> str | None:
         return f"it is {copy.role}" if copy.role != "follower" else "it is not settled"
     if copy.failed_checks:
         return f"its rows of {', '.join(copy.failed_checks)} differ from the leader's"
+    if copy.differs is not None:
+        return f"it {copy.differs}"
     if copy.recoverable is None:
         return "it does not tell whether its disk and the log suffice"
     return None if copy.recoverable else "the log no longer has what its disk lacks"
@@ -195,6 +199,15 @@ def _leave(seen: Situation, why: str) -> Decision:
     return Move(best, leaves, _much_to_replay(seen.nodes[best]))
 
 
+def _relieve(seen: Situation, why: str) -> Decision:
+    """A leader that serves, with rows that the log does not have: left as soon as somebody can take over. Nobody has to be asked twice:
+    what changes that is told by an event."""
+    best = _best(replace(seen, record=replace(seen.record, replicas=tuple(n for n in seen.record.replicas if not _lags(seen, n)))))
+    if best is None or seen.no_writing is not None:
+        return Keep(f"{seen.record.leader} leads on, though {why}: {seen.no_writing or f'no other replica can ({_why_none(seen)})'}")
+    return Move(best, f"{seen.record.leader} shall not lead any more ({why})", _much_to_replay(seen.nodes[best]))
+
+
 def _switch_over(seen: Situation, target: str) -> Decision:
     if target == seen.record.leader:
         return Keep(f"{target} leads already")
@@ -241,7 +254,11 @@ def _why_not(seen: Situation, name: str) -> str | None:
 
 def _why_none(seen: Situation) -> str:
     others = [name for name in sorted(seen.record.replicas) if name != seen.record.leader]
-    return "; ".join(f"{name}: {_why_not(seen, name)}" for name in others) or "there is none"
+    return "; ".join(f"{name}: {_why_not(seen, name) or _behind(seen, name)}" for name in others) or "there is none"
+
+
+def _lags(seen: Situation, name: str) -> bool:
+    return name != seen.record.leader and name in seen.nodes and _behind(seen, name) is not None
 
 
 def _behind(seen: Situation, target: str) -> str | None:

@@ -2,6 +2,9 @@
 
 The log has every entry, so a copy is never the only place of a row; what is kept here is how fast somebody else can lead. So a copy is
 taken away only when the others are as many as declared, settled, and as good as the leader.
+
+A copy that differs from the log is the exception: nobody may lead with it, so it is worth nothing. It goes as soon as the leader's is all
+right, after another node has got one where there is such a node, and is made anew.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from dataclasses import dataclass, field
 from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.replica_verdict import Verdict
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.action import Wait
@@ -24,7 +28,7 @@ class Copies:
     shall keep its copy.
 
     `copies` is what the nodes of the list say of it (None: nothing), `free` the answering nodes that stay and have none, the least busy
-    first. `places` tells where nodes run.
+    first. `places` tells where nodes run. `different` are the verdicts of nodes, on the list or not any more, whose copies differ.
     """
 
     record: TablespaceRecord
@@ -34,6 +38,7 @@ class Copies:
     free: Sequence[str]
     preferred: str | None = None
     places: Mapping[str, Place] = field(default_factory=dict)
+    different: Mapping[str, Verdict] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -49,14 +54,73 @@ class RemoveReplica:
 
     node: str
     why: str
+    differs: bool = False
 
 
-def next_replica(seen: Copies) -> AddReplica | RemoveReplica | Wait | None:
+@dataclass(frozen=True)
+class SetAside:
+    """What `node` still has on its disk is moved aside: it differs, and the next copy would begin with it."""
+
+    node: str
+    verdict: Verdict
+
+
+Step = AddReplica | RemoveReplica | SetAside
+
+
+def next_replica(seen: Copies) -> Step | Wait | None:
     """What to change now; None when the list is as declared."""
+    suspects = _suspects(seen)
+    return _set_aside(seen) or _grow(seen, suspects) or _rebuild(seen, suspects) or _shrink(seen) or _in_vain(seen)
+
+
+def _suspects(seen: Copies) -> list[str]:
+    """The followers whose copies are to be made anew. One that was, and differs again, is left for a person to look at."""
+    on_list = (node for node in sorted(seen.record.replicas) if node != seen.record.leader and node in seen.different)
+    return [node for node in on_list if not seen.different[node].made_anew]
+
+
+def _set_aside(seen: Copies) -> SetAside | None:
+    """Of a node that is off the list, answers, and does not run the copy any more."""
+    off = (node for node in sorted(seen.different) if node not in {seen.record.leader, *seen.record.replicas})
+    node = next((node for node in off if node in seen.copies and seen.copies[node] is None), None)
+    return SetAside(node, seen.different[node]) if node is not None else None
+
+
+def _grow(seen: Copies, suspects: Sequence[str]) -> AddReplica | Wait | None:
+    kept = [node for node in seen.record.replicas if node not in seen.leaving and node not in suspects]
+    if len(kept) >= seen.wanted or (suspects and not seen.free):
+        return None
+    return _add(seen, kept)
+
+
+def _rebuild(seen: Copies, suspects: Sequence[str]) -> RemoveReplica | Wait | None:
+    """One after the other: while a copy is on its way, the next one stays."""
+    leader = seen.record.leader
+    if suspects:
+        node = suspects[0]
+        why = f"it {seen.different[node].sentence}"
+        others = [other for other in seen.record.replicas if other != leader and other not in seen.different]
+        if trouble := why_not_as_good(seen, leader):
+            return Wait(Reason.REPLICA_DIFFERS, f"{node} stays on the list, though {why}, until {leader} leads with all rows ({trouble})")
+        if unsettled := [other for other in others if not _settled(seen.copies.get(other))]:
+            return Wait(Reason.REPLICA_DIFFERS, f"{node} stays on the list, though {why}, until {', '.join(unsettled)} is settled")
+        return RemoveReplica(node, why, differs=True)
+    if leader in seen.different:
+        return Wait(Reason.LEADER_DIFFERS, f"{leader} leads, though it {seen.different[leader].sentence}: until another replica can lead")
+    return None
+
+
+def _in_vain(seen: Copies) -> Wait | None:
+    again = [node for node in sorted(seen.record.replicas) if node in seen.different]
+    shown = "; ".join(f"{node} {seen.different[node].sentence}, after it was made anew" for node in again)
+    return Wait(Reason.REBUILT_IN_VAIN, shown) if again else None
+
+
+def _shrink(seen: Copies) -> RemoveReplica | Wait | None:
+    """Those of nodes that leave, and those that are too many."""
     leaving = [node for node in seen.record.replicas if node in seen.leaving]
     kept = [node for node in seen.record.replicas if node not in leaving]
-    if len(kept) < seen.wanted:
-        return _add(seen, kept)
     if leaving:
         return _remove(seen, [node for node in leaving if node != seen.record.leader], kept, "it leaves")
     if len(kept) > seen.wanted:
@@ -68,7 +132,9 @@ def why_not_as_good(seen: Copies, node: str) -> str | None:
     """Why the copy of a node can't be relied on when another one goes; None when it leads, or could lead at once."""
     copy, record = seen.copies.get(node), seen.record
     if node == record.leader:
-        return None if isinstance(copy, NodeTablespace) and (copy.role, copy.ready) == ("leader", True) else "it does not lead yet"
+        if not isinstance(copy, NodeTablespace) or (copy.role, copy.ready) != ("leader", True):
+            return "it does not lead yet"
+        return f"it {copy.differs}" if copy.differs is not None else None
     leader = seen.copies.get(record.leader)
     return cannot_lead(Node(copy=copy), record) or behind(leader, copy)
 
@@ -79,7 +145,9 @@ def _add(seen: Copies, kept: Sequence[str]) -> AddReplica | Wait:
     if unsettled:
         return Wait(Reason.WAITING_FOR_FOLLOWER, f"the next replica is added once the copies on {', '.join(unsettled)} are settled")
     if not seen.free:
-        return Wait(Reason.WAITING_FOR_HERDDB, "no further SQL node answers that could hold a replica")
+        off = [node for node in sorted(seen.different) if node not in seen.record.replicas]
+        first = f"; what {' and '.join(off)} still has of it differs, and is moved aside first, once the node answers" if off else ""
+        return Wait(Reason.WAITING_FOR_HERDDB, f"no further SQL node answers that could hold a replica{first}")
     return AddReplica(min(seen.free, key=lambda node: _crowd(seen, node, kept)))
 
 

@@ -6,10 +6,12 @@ Replicas are changed in HerdDB's record by compare-and-set: ALTER TABLESPACE ans
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import assert_never
 
 from herdkeeper.api import Tablespace
+from herdkeeper.api.resource import API_VERSION
 from herdkeeper.build.tablespace import build_connection_secret
 from herdkeeper.domain import names
 from herdkeeper.domain.conditions import is_ready_resource, why_not_ready
@@ -18,12 +20,13 @@ from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.replica_verdict import Rebuilt, Verdict, rebuilt, verdicts_in_force
 from herdkeeper.domain.sql_nodes import staying_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
-from herdkeeper.plan.action import ChangeTablespaceRecord, CreateTablespace, Plan, Wait
+from herdkeeper.plan.action import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait
 from herdkeeper.plan.intent import settle
-from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, next_replica
+from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, SetAside, Step, next_replica
 from herdkeeper.plan.restore import before_creation, plan_restore, refuse_existing
 
 EXPECTED_REPLICAS = 1
@@ -81,14 +84,27 @@ def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRe
     wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=millis)
     if wished != record:
         return Plan((_change(seen, found, wished, "failover settings as declared"),), look_again_seconds=1)
-    step = next_replica(_copies(tablespace, seen, record))
+    verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints)
+    if proven := _proven(tablespace, verdicts):
+        return Plan(proven, look_again_seconds=1)
+    return _take(tablespace, seen, found, next_replica(_copies(tablespace, seen, record, verdicts)))
+
+
+def _take(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, step: Step | Wait | None) -> Plan:
+    """A step of the replica list as a plan."""
+    record = found.record
     match step:
         case AddReplica(node):
             grown = replace(record, replicas=(*record.replicas, node))
             return Plan((_change(seen, found, grown, f"replica on {node}"),), look_again_seconds=2)
-        case RemoveReplica(node, why):
+        case RemoveReplica(node, why, differs):
             fewer = replace(record, replicas=tuple(other for other in record.replicas if other != node))
-            return Plan((_change(seen, found, fewer, f"no replica on {node} any more, since {why}"),), look_again_seconds=2)
+            change = _change(seen, found, fewer, f"no replica on {node} any more, since {why}")
+            return Plan((replace(change, reason=Reason.REPLICA_DIFFERS) if differs else change,), look_again_seconds=2)
+        case SetAside(node, verdict):
+            order = SetCopyAside(tablespace.spec.herd_db_ref.name, node, record.name, record.uuid, f"it {verdict.sentence}")
+            mark = _mark(tablespace, node, Rebuilt(verdict.lsn), Reason.REPLICA_SET_ASIDE)
+            return Plan((order, mark), look_again_seconds=1)
         case Wait():
             return Plan((), step, 2)
         case None:
@@ -98,16 +114,38 @@ def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRe
             assert_never(step)
 
 
-def _copies(tablespace: Tablespace, seen: TablespaceObserved, record: TablespaceRecord) -> Copies:
+def _proven(tablespace: Tablespace, verdicts: Mapping[str, Verdict]) -> tuple[Annotate, ...]:
+    """That a copy which was made anew is equal: if it ever differs again, it is made anew again."""
+    marks = ((node, rebuilt(tablespace, node)) for node, verdict in sorted(verdicts.items()) if verdict.equal)
+    return tuple(
+        _mark(tablespace, node, replace(before, proven=True), Reason.REPLICA_REBUILT)
+        for node, before in marks
+        if before is not None and not before.proven and verdicts[node].lsn > before.lsn
+    )
+
+
+def _mark(tablespace: Tablespace, node: str, state: Rebuilt, reason: Reason) -> Annotate:
+    metadata, marks = tablespace.metadata, {f"{names.SET_ASIDE_PREFIX}{node}": state.text}
+    return Annotate(tablespace.KIND, metadata.name, metadata.uid, marks, reason, API_VERSION)
+
+
+def _copies(tablespace: Tablespace, seen: TablespaceObserved, record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Copies:
+    different = {node: verdict for node, verdict in verdicts.items() if not verdict.equal and _matters(seen, record, node)}
     return Copies(
         record,
         tablespace.spec.replicas,
         _leaving(seen),
-        {node: own_copy(seen, node, record.name) for node in {record.leader, *record.replicas}},
-        _by_work(seen, set(record.replicas)),
+        {node: own_copy(seen, node, record.name) for node in {record.leader, *record.replicas, *different}},
+        _by_work(seen, {*record.replicas, *different}),
         tablespace.spec.preferred_leader,
         seen.places,
+        different,
     )
+
+
+def _matters(seen: TablespaceObserved, record: TablespaceRecord, node: str) -> bool:
+    """Of a node that has left nothing can be moved aside before it comes back."""
+    return node in (record.leader, *record.replicas, *_staying(seen))
 
 
 def _staying(seen: TablespaceObserved) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from herdkeeper.plan.action import (
     RemoveCookie,
     Resize,
     SetBookieMode,
+    SetCopyAside,
     SetFinalizer,
     SetRecoveryDelay,
     WakeNodes,
@@ -140,7 +141,7 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return reason, f"{reason} {manifest['kind']} {manifest['metadata']['name']}"
         case Create(manifest, reason):
             return reason, f"Creating {manifest['kind']} {manifest['metadata']['name']}"
-        case Annotate(kind, name, _, annotations, reason):
+        case Annotate(kind, name, _, annotations, reason, _):
             shown = ", ".join(key if value is None else f"{key}={value}" for key, value in annotations.items())
             return reason, f"{'Unmarking' if None in annotations.values() else 'Marking'} {kind} {name} with {shown}"
         case AddToSecret(name, _, data):
@@ -171,6 +172,8 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return reason, f"Changing tablespace {record.name}: {why}"
         case CheckpointFollower(_, node, tablespace):
             return Reason.LEADER_MOVED, f"Having {node} write tablespace {tablespace} to its disk"
+        case SetCopyAside(_, node, tablespace, _, why):
+            return Reason.REPLICA_SET_ASIDE, f"Having {node} move what it has of tablespace {tablespace} aside, since {why}"
         case WakeNodes(_, nodes):
             return Reason.LEADER_MOVED, f"Having {' and '.join(nodes)} look at their tablespaces"
         case AnswerRequest(_, name, _, request, answer):

@@ -12,11 +12,12 @@ from herdkeeper.domain.names import ObjectKey, TablespaceNames
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.replica_verdict import Verdict, different, newest_verdicts, replicas_of
+from herdkeeper.domain.replica_verdict import Verdict, different, replicas_of, verdicts_in_force
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.restore import refuse_existing
 from herdkeeper.plan.tablespace import own_copy
+from herdkeeper.status.replicas_verified import replicas_verified
 from herdkeeper.status.restore import restore_fields, restore_health
 from herdkeeper.status.summary import Health, Summary
 
@@ -37,22 +38,31 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
         return Summary(Health("False", Reason.INVALID_SPEC, "another tablespace has its name"), fields)
     copies = [_copy(seen, node, record.name) for node in sorted(record.replicas)]
     settled = [copy for copy in copies if copy["ready"]]
-    verdicts = newest_verdicts(record.uuid, replicas_of(tablespace), seen.checkpoints)
+    verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints)
     fields |= {
         "uuid": before or record.uuid,
         "leader": record.leader,
-        "replicas": [{"node": copy["node"], "role": copy["role"], **_verdict(verdicts.get(copy["node"]))} for copy in copies],
+        "replicas": [
+            *({"node": copy["node"], "role": copy["role"], **_verdict(verdicts.get(copy["node"]))} for copy in copies),
+            *_removed(record, verdicts),
+        ],
         "readyReplicas": len(settled),
         **_for_clients(tablespace, seen),
         "restore": restore_fields(tablespace, seen),
     }
     health = _health(tablespace, record, copies, len(settled))
-    return Summary(restore_health(tablespace, seen) or health, fields, {REPLICAS_VERIFIED: _verified(record, verdicts)})
+    return Summary(restore_health(tablespace, seen) or health, fields, {REPLICAS_VERIFIED: replicas_verified(record, verdicts)})
 
 
 def _remembered(tablespace: Tablespace) -> list[dict[str, Any]]:
     """What is known of the replicas outlives a moment in which their list can't be read: what became of a Checkpoint is told only once."""
     return [{**replica.model_dump(mode="json", by_alias=True, exclude_none=True), "role": "unknown"} for replica in replicas_of(tablespace)]
+
+
+def _removed(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> list[dict[str, Any]]:
+    """Copies that differ and are off the list: remembered until they are moved aside, whenever their node comes back."""
+    off = different(verdicts, (node for node in verdicts if node not in record.replicas))
+    return [{"node": verdict.node, "role": "removed", **_verdict(verdict)} for verdict in off]
 
 
 def _verdict(verdict: Verdict | None) -> dict[str, Any]:
@@ -66,20 +76,6 @@ def _verdict(verdict: Verdict | None) -> dict[str, Any]:
         "differentTables": list(verdict.different_tables) or None,
     }
     return {key: value for key, value in known.items() if value is not None}
-
-
-def _verified(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Health:
-    """Only a follower can be compared: a leader's rows are what the log says next."""
-    if differing := different(verdicts, record.replicas):
-        shown = "; ".join(f"{verdict.node} {verdict.sentence}" for verdict in differing)
-        return Health("False", Reason.REPLICA_DIFFERS, shown)
-    followers = sorted(node for node in record.replicas if node != record.leader)
-    if not followers:
-        return Health("Unknown", Reason.NOT_VERIFIED, "there is no follower that could be compared with the log")
-    if unchecked := [node for node in followers if node not in verdicts]:
-        missing = f"{', '.join(unchecked)}: not compared with the log yet; a Checkpoint with verify: Follower compares one of them"
-        return Health("Unknown", Reason.NOT_VERIFIED, missing)
-    return Health("True", Reason.VERIFIED, "; ".join(f"{node} {verdicts[node].sentence}" for node in followers))
 
 
 def _for_clients(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, str]:

@@ -22,7 +22,7 @@ class NodeTablespace:
 
     `lsn` is the last applied entry; `checkpoint` is up to where the tables are on the node's own disk, `recoverable` whether the log still
     has what follows (None: it was not told). `failed_checks` are the tables of which HerdDB's consistency check found other rows than the
-    leader's.
+    leader's; `differs` is how they differ from the log, as a Checkpoint found out (None: as far as is known they don't).
     """
 
     name: str
@@ -34,6 +34,7 @@ class NodeTablespace:
     checkpoint: tuple[int, int] | None = None
     recoverable: bool | None = None
     failed_checks: tuple[str, ...] = ()
+    differs: str | None = None
 
 
 NodeView = tuple[NodeTablespace, ...]

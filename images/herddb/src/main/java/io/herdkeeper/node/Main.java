@@ -2,6 +2,7 @@ package io.herdkeeper.node;
 
 import herddb.server.Server;
 import io.herdkeeper.node.NodeSettings.RefusedException;
+import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.http.AdminServer;
 import io.herdkeeper.node.leadership.ActivatorWaker;
 import io.herdkeeper.node.leadership.Departure;
@@ -10,6 +11,7 @@ import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
+import java.time.Clock;
 import java.time.Duration;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -54,8 +56,9 @@ public final class Main {
         events.listen();
         Server server = NodeServer.create(settings.server(), metrics);
         NodeStatus status = new NodeStatus(server, events);
+        LocalCopies copies = new LocalCopies(server, Clock.systemUTC());
         ActivatorWaker waker = new ActivatorWaker(server, status);
-        AdminServer http = new AdminServer(settings.http(), status, waker, metrics);
+        AdminServer http = new AdminServer(settings.http(), status, waker, copies, metrics);
         http.start();
         Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(server, status, settings.handOver()), "stop"));
         server.start();

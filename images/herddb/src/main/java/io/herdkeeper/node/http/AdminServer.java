@@ -2,6 +2,7 @@ package io.herdkeeper.node.http;
 
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpServer;
+import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.http.Request.BadRequestException;
 import io.herdkeeper.node.leadership.ActivatorWaker;
 import io.herdkeeper.node.status.NodeStatus;
@@ -26,8 +27,8 @@ public final class AdminServer {
     /**
      * Binds the port; {@link #start()} serves it.
      */
-    public AdminServer(HttpSettings settings, NodeStatus node, ActivatorWaker waker, PrometheusMetricsProvider metrics)
-            throws IOException {
+    public AdminServer(HttpSettings settings, NodeStatus node, ActivatorWaker waker, LocalCopies copies,
+            PrometheusMetricsProvider metrics) throws IOException {
         String host = settings.host();
         int port = settings.port();
         token = new BearerToken(settings.tokenFile());
@@ -40,6 +41,7 @@ public final class AdminServer {
                 new DigestEndpoint(node),
                 new CloseLedgerEndpoint(node),
                 new CheckpointEndpoint(node),
+                new SetAsideEndpoint(copies),
                 new WakeEndpoint(waker));
         server = HttpServer.create(
                 host.isEmpty() ? new InetSocketAddress(port) : new InetSocketAddress(InetAddress.getByName(host), port), 0);

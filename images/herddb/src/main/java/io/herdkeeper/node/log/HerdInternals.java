@@ -5,13 +5,16 @@ import herddb.cluster.BookkeeperCommitLog.CommitFileWriter;
 import herddb.cluster.BookkeeperCommitLogManager;
 import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
+import herddb.file.FileDataStorageManager;
 import herddb.log.CommitLog.FollowerContext;
 import herddb.log.LogEntry;
 import herddb.log.LogSequenceNumber;
 import java.lang.reflect.Field;
+import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.BiConsumer;
 import org.apache.bookkeeper.client.api.ReadHandle;
 
@@ -37,6 +40,9 @@ public final class HerdInternals {
     private static final Field LAST_TRANSACTION_ID =
             field(TableSpaceManager.class.getName(), "newTransactionId", AtomicLong.class);
     private static final Field ACTIVATOR = field(DBManager.class.getName(), "activator", Thread.class);
+    private static final Field GENERAL_LOCK =
+            field(DBManager.class.getName(), "generalLock", ReentrantReadWriteLock.class);
+    private static final Field DATA_FOLDER = field(FileDataStorageManager.class.getName(), "baseDirectory", Path.class);
     private static final Field PENDING_ADDS =
             field(CommitFileWriter.class.getName(), "pendingAdds", AtomicLong.class);
 
@@ -92,6 +98,16 @@ public final class HerdInternals {
     /** The thread that boots, stops and checkpoints tablespaces; nothing replaces it once it died. */
     public static Thread activator(DBManager manager) {
         return (Thread) get(ACTIVATOR, manager);
+    }
+
+    /** What the activator holds, for writing, while it boots and stops tablespaces. */
+    public static ReentrantReadWriteLock generalLock(DBManager manager) {
+        return (ReentrantReadWriteLock) get(GENERAL_LOCK, manager);
+    }
+
+    /** The folder that has a folder {@code <uuid>.tablespace} for each tablespace of which the node has, or had, a copy. */
+    public static Path dataFolder(FileDataStorageManager storage) {
+        return (Path) get(DATA_FOLDER, storage);
     }
 
     /** How many entries a ledger's writer has sent and has not been answered for. */

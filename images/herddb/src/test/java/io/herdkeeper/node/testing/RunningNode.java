@@ -6,6 +6,7 @@ import herddb.core.TableSpaceManager;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.NodeServer;
+import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.http.AdminServer;
 import io.herdkeeper.node.http.HttpSettings;
 import io.herdkeeper.node.leadership.ActivatorWaker;
@@ -19,6 +20,7 @@ import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.file.Path;
+import java.time.Clock;
 import org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider;
 import org.apache.commons.configuration.PropertiesConfiguration;
 
@@ -44,7 +46,8 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http) {
         Server server = NodeServer.create(configuration, metrics);
         NodeStatus status = new NodeStatus(server, events);
         ActivatorWaker waker = new ActivatorWaker(server, status);
-        AdminServer http = new AdminServer(new HttpSettings("127.0.0.1", 0, tokenFile), status, waker, metrics);
+        LocalCopies copies = new LocalCopies(server, Clock.systemUTC());
+        AdminServer http = new AdminServer(new HttpSettings("127.0.0.1", 0, tokenFile), status, waker, copies, metrics);
         http.start();
         server.start();
         waker.start();

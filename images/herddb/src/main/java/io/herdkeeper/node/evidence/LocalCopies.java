@@ -1,0 +1,174 @@
+package io.herdkeeper.node.evidence;
+
+import herddb.core.DBManager;
+import herddb.file.FileDataStorageManager;
+import herddb.log.LogSequenceNumber;
+import herddb.metadata.MetadataStorageManagerException;
+import herddb.model.TableSpace;
+import herddb.server.Server;
+import io.herdkeeper.node.log.HerdInternals;
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.file.DirectoryStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.nio.file.StandardOpenOption;
+import java.time.Clock;
+import java.time.ZoneOffset;
+import java.time.format.DateTimeFormatter;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.Lock;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+
+/**
+ * What this node's disk has of tablespaces that it no longer replicates.
+ *
+ * <p>HerdDB keeps it, and begins with it when the node gets a copy again. A copy whose rows are wrong is moved aside, so that
+ * the next one is made anew, and stays as evidence: {@code evidence/<uuid>.<time>.<ledger>.<entry>} beside the tablespaces'
+ * own folders. One for each tablespace; an older one is deleted.
+ */
+public final class LocalCopies {
+
+    private static final Logger LOGGER = Logger.getLogger(LocalCopies.class.getName());
+    private static final DateTimeFormatter TIME = DateTimeFormatter.ofPattern("yyyyMMdd'T'HHmmssSSS'Z'").withZone(ZoneOffset.UTC);
+    private static final long LOCK_SECONDS = 5;
+
+    private final Server server;
+    private final Clock clock;
+
+    public LocalCopies(Server server, Clock clock) {
+        this.server = server;
+        this.clock = clock;
+    }
+
+    /** What was moved: the folder that has it now, and up to where its tables were on the disk. */
+    public record Evidence(Path folder, LogSequenceNumber checkpoint) {
+    }
+
+    /** HerdDB has no such tablespace. */
+    public static final class NoSuchTablespaceException extends Exception {
+
+        private static final long serialVersionUID = 1L;
+
+        NoSuchTablespaceException(String message) {
+            super(message);
+        }
+    }
+
+    /** The copy is used, or is another one than was meant; the message says why. */
+    public static final class StillUsedException extends Exception {
+
+        private static final long serialVersionUID = 1L;
+
+        StillUsedException(String message) {
+            super(message);
+        }
+    }
+
+    /**
+     * Moves the copy of a tablespace aside, which this node must neither hold nor be named for.
+     *
+     * @param uuid the tablespace that is meant; one that has its name meanwhile is left alone
+     * @return what was moved; null when the disk has nothing of it
+     * @throws MetadataStorageManagerException when ZooKeeper can't be asked
+     */
+    public Evidence setAside(String name, String uuid) throws NoSuchTablespaceException, StillUsedException,
+            MetadataStorageManagerException, IOException, InterruptedException {
+        Path data = dataFolder();
+        Path kept = data.resolve("evidence");
+        Evidence moved;
+        // Shared with the activator, which boots nothing meanwhile: not even a copy that is declared in this very moment.
+        Lock lock = HerdInternals.generalLock(server.getManager()).readLock();
+        if (!lock.tryLock(LOCK_SECONDS, TimeUnit.SECONDS)) {
+            throw new StillUsedException("this node boots or stops a tablespace: ask again");
+        }
+        try {
+            refuseWhatIsUsed(name, uuid);
+            moved = move(data.resolve(uuid + ".tablespace"), uuid, kept);
+        } finally {
+            lock.unlock();
+        }
+        if (moved != null) {
+            LOGGER.log(Level.INFO, "what the disk had of tablespace {0} is now in {1}", new Object[]{name, moved.folder()});
+            deleteOlder(kept, uuid, moved.folder());
+        }
+        return moved;
+    }
+
+    private void refuseWhatIsUsed(String name, String uuid)
+            throws NoSuchTablespaceException, StillUsedException, MetadataStorageManagerException {
+        TableSpace record = server.getMetadataStorageManager().describeTableSpace(name);
+        if (record == null) {
+            throw new NoSuchTablespaceException("HerdDB has no tablespace " + name);
+        }
+        if (!record.uuid.equals(uuid)) {
+            throw new StillUsedException("tablespace " + name + " is " + record.uuid + ", not " + uuid);
+        }
+        if (record.isNodeAssignedToTableSpace(server.getNodeId()) || record.leaderId.equals(server.getNodeId())) {
+            throw new StillUsedException("this node is a replica of tablespace " + name + ": take it off the list first");
+        }
+        DBManager node = server.getManager();
+        if (node.getTableSpaceManager(name) != null) {
+            throw new StillUsedException("tablespace " + name + " still runs on this node: ask again");
+        }
+    }
+
+    private Evidence move(Path copy, String uuid, Path kept) throws IOException {
+        if (!Files.isDirectory(copy) || isEmpty(copy)) {
+            return null;
+        }
+        LogSequenceNumber checkpoint = server.getManager().getDataStorageManager().getLastcheckpointSequenceNumber(uuid);
+        Files.createDirectories(kept);
+        Path target = kept.resolve(prefix(uuid) + TIME.format(clock.instant()) + "." + checkpoint.ledgerId + "." + checkpoint.offset);
+        Files.move(copy, target, StandardCopyOption.ATOMIC_MOVE);
+        // A machine that stops now must not bring the wrong rows back.
+        sync(kept);
+        sync(copy.getParent());
+        return new Evidence(target, checkpoint);
+    }
+
+    /** What can't be deleted takes room, and nothing else: the next one deletes it. */
+    private static void deleteOlder(Path kept, String uuid, Path newest) {
+        try {
+            for (Path folder : folders(kept, uuid)) {
+                if (!folder.equals(newest)) {
+                    FileDataStorageManager.deleteDirectory(folder);
+                }
+            }
+        } catch (IOException error) {
+            LOGGER.log(Level.WARNING, "older evidence in " + kept + " was not deleted", error);
+        }
+    }
+
+    private static List<Path> folders(Path kept, String uuid) throws IOException {
+        List<Path> found = new ArrayList<>();
+        try (DirectoryStream<Path> folders = Files.newDirectoryStream(kept, prefix(uuid) + "*")) {
+            folders.forEach(found::add);
+        }
+        return found;
+    }
+
+    private static String prefix(String uuid) {
+        return uuid + ".";
+    }
+
+    private static boolean isEmpty(Path folder) throws IOException {
+        try (DirectoryStream<Path> files = Files.newDirectoryStream(folder)) {
+            return !files.iterator().hasNext();
+        }
+    }
+
+    private static void sync(Path folder) throws IOException {
+        try (FileChannel channel = FileChannel.open(folder, StandardOpenOption.READ)) {
+            channel.force(true);
+        }
+    }
+
+    private Path dataFolder() {
+        return HerdInternals.dataFolder((FileDataStorageManager) server.getManager().getDataStorageManager());
+    }
+}

@@ -1,0 +1,40 @@
+"""Whether a tablespace's replicas have the rows that its log says: the condition ReplicasVerified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from herdkeeper.domain import names
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.replica_verdict import Verdict, different
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.status.summary import Health
+
+
+def replicas_verified(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Health:
+    """True when each follower was equal when it was compared last. A leader can't be compared: its rows are what the log says next. But it
+    may have got the leadership after it was found different."""
+    return _differing(record, verdicts) or _equal(record, verdicts)
+
+
+def _differing(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Health | None:
+    found = different(verdicts, verdicts)
+    shown = "; ".join(f"{verdict.node} {verdict.sentence}" for verdict in found)
+    if record.leader in (verdict.node for verdict in found):
+        help_ = "it leads until another replica can, which is made from the log: raise spec.replicas where there is none"
+        return Health("False", Reason.LEADER_DIFFERS, f"{shown}; {help_}")
+    if again := [verdict.node for verdict in found if verdict.made_anew]:
+        command = "kubectl annotate tablespace NAME " + " ".join(f"{names.SET_ASIDE_PREFIX}{node}-" for node in again)
+        look = f"{' and '.join(again)} was made anew before: look into it, then `{command}` has it made anew once more"
+        return Health("False", Reason.REBUILT_IN_VAIN, f"{shown}; {look}")
+    return Health("False", Reason.REPLICA_DIFFERS, f"{shown}; it can't lead, and is made anew") if found else None
+
+
+def _equal(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Health:
+    followers = sorted(node for node in record.replicas if node != record.leader)
+    if not followers:
+        return Health("Unknown", Reason.NOT_VERIFIED, "there is no follower that could be compared with the log")
+    if unchecked := [node for node in followers if node not in verdicts]:
+        missing = f"{', '.join(unchecked)}: not compared with the log yet; a Checkpoint with verify: Follower compares one of them"
+        return Health("Unknown", Reason.NOT_VERIFIED, missing)
+    return Health("True", Reason.VERIFIED, "; ".join(f"{node} {verdicts[node].sentence}" for node in followers))
