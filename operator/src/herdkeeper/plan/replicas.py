@@ -71,7 +71,7 @@ Step = AddReplica | RemoveReplica | SetAside
 def next_replica(seen: Copies) -> Step | Wait | None:
     """What to change now; None when the list is as declared."""
     suspects = _suspects(seen)
-    return _set_aside(seen) or _grow(seen, suspects) or _rebuild(seen, suspects) or _shrink(seen) or _in_vain(seen)
+    return _set_aside(seen) or _grow(seen, suspects) or _rebuild(seen, suspects) or _shrink(seen) or _left(seen)
 
 
 def _suspects(seen: Copies) -> list[str]:
@@ -82,8 +82,7 @@ def _suspects(seen: Copies) -> list[str]:
 
 def _set_aside(seen: Copies) -> SetAside | None:
     """Of a node that is off the list, answers, and does not run the copy any more."""
-    off = (node for node in sorted(seen.different) if node not in {seen.record.leader, *seen.record.replicas})
-    node = next((node for node in off if node in seen.copies and seen.copies[node] is None), None)
+    node = next((node for node in _off_list(seen) if node in seen.copies and seen.copies[node] is None), None)
     return SetAside(node, seen.different[node]) if node is not None else None
 
 
@@ -111,10 +110,17 @@ def _rebuild(seen: Copies, suspects: Sequence[str]) -> RemoveReplica | Wait | No
     return None
 
 
-def _in_vain(seen: Copies) -> Wait | None:
+def _left(seen: Copies) -> Wait | None:
+    """Copies that differ and for which nothing can be done now."""
+    if off := _off_list(seen):
+        return Wait(Reason.REPLICA_DIFFERS, f"what {' and '.join(off)} still has differs: moved aside once it answers and runs no copy")
     again = [node for node in sorted(seen.record.replicas) if node in seen.different]
     shown = "; ".join(f"{node} {seen.different[node].sentence}, after it was made anew" for node in again)
     return Wait(Reason.REBUILT_IN_VAIN, shown) if again else None
+
+
+def _off_list(seen: Copies) -> list[str]:
+    return [node for node in sorted(seen.different) if node not in {seen.record.leader, *seen.record.replicas}]
 
 
 def _shrink(seen: Copies) -> RemoveReplica | Wait | None:
@@ -145,7 +151,7 @@ def _add(seen: Copies, kept: Sequence[str]) -> AddReplica | Wait:
     if unsettled:
         return Wait(Reason.WAITING_FOR_FOLLOWER, f"the next replica is added once the copies on {', '.join(unsettled)} are settled")
     if not seen.free:
-        off = [node for node in sorted(seen.different) if node not in seen.record.replicas]
+        off = _off_list(seen)
         first = f"; what {' and '.join(off)} still has of it differs, and is moved aside first, once the node answers" if off else ""
         return Wait(Reason.WAITING_FOR_HERDDB, f"no further SQL node answers that could hold a replica{first}")
     return AddReplica(min(seen.free, key=lambda node: _crowd(seen, node, kept)))

@@ -125,7 +125,8 @@ def _proven(tablespace: Tablespace, verdicts: Mapping[str, Verdict]) -> tuple[An
 
 
 def _mark(tablespace: Tablespace, node: str, state: Rebuilt, reason: Reason) -> Annotate:
-    metadata, marks = tablespace.metadata, {f"{names.SET_ASIDE_PREFIX}{node}": state.text}
+    metadata = tablespace.metadata
+    marks: dict[str, str | None] = {f"{names.SET_ASIDE_PREFIX}{node}": state.text}
     return Annotate(tablespace.KIND, metadata.name, metadata.uid, marks, reason, API_VERSION)
 
 

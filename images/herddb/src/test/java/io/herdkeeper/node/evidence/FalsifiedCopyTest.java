@@ -73,16 +73,14 @@ class FalsifiedCopyTest {
     }
 
     @Test
-    void itComesBackWithItsWrongRowsAsLongAsTheyAreOnItsDisk() throws Exception {
+    void onItsDiskWrongRowsComeBackAndMovedAsideItIsMadeAnewEqualAndLeads() throws Exception {
+        refusedAsLongAsItIsUsed();
         takeOff();
         replicas("n0", "n1");
         follows(ROWS);
         assertNotEquals(digest(leader), digest(follower));
-    }
-
-    @Test
-    void movedAsideItIsMadeAnewEqualAndLeads() throws Exception {
         takeOff();
+        refusedForAnotherTablespace();
         sql("INSERT INTO app.t(k,n) VALUES(1000,1000)");
         JsonNode moved = JSON.readTree(setAside(200));
         Path evidence = Path.of(moved.get("evidence").asText());
@@ -118,11 +116,12 @@ class FalsifiedCopyTest {
         assertNotEquals(first, evidences());
     }
 
-    @Test
-    void whatIsUsedOrIsAnotherTablespaceIsNotMoved() throws Exception {
+    private void refusedAsLongAsItIsUsed() throws Exception {
         assertTrue(setAside(409).contains("take it off the list first"));
         assertEquals(401, follower.ask("POST", "/tablespaces/app/set-aside?uuid=" + uuid).statusCode());
-        takeOff();
+    }
+
+    private void refusedForAnotherTablespace() throws Exception {
         assertTrue(order("another", 409).contains("not another"));
         assertTrue(order("..", 400).contains("uuid=.."));
         assertEquals(404, follower.order("/tablespaces/none/set-aside?uuid=" + uuid, TOKEN).statusCode());
