@@ -3,7 +3,7 @@ run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
 	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
 .DEFAULT_GOAL := help
-.PHONY: bench bench-leadership help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e e2e-storage images cluster cluster-clean
+.PHONY: bench bench-leadership help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e e2e-schedules e2e-storage images cluster cluster-clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -41,10 +41,13 @@ integration: ## the operator against a real kube-apiserver and etcd
 	@$(run) pytest operator/tests/integration -n auto --maxprocesses 4 --dist worksteal
 
 e2e: ## the scenarios, on the test cluster
-	@$(run) pytest e2e/tests -x -s --durations=10 --ignore=e2e/tests/unit --ignore=e2e/tests/storage
+	@$(run) pytest e2e/tests/test_*.py -x -s --durations=10
 
 e2e-storage: ## the long scenarios: bookies and ZooKeeper members come and leave under load
 	@$(run) pytest e2e/tests/storage -x -s
+
+e2e-schedules: ## checkpoints and audits by schedule, and what expires
+	@$(run) pytest e2e/tests/schedules -x -s
 
 bench-leadership: ## how long no write is acknowledged while the leader changes, over 20 rounds, on the test cluster
 	@$(run) python -m herdkeeper_e2e.bench_leadership

@@ -27,10 +27,10 @@ EXPLAINED_BY = pytest.StashKey[Kubectl]()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whatever lies beside this file or in storage/ needs the cluster."""
+    """Whatever lies beside this file or below, but in unit/, needs the cluster."""
     here = Path(__file__).parent
     for item in items:
-        if item.path.parent in (here, here / "storage"):
+        if item.path.is_relative_to(here) and not item.path.is_relative_to(here / "unit"):
             item.add_marker(pytest.mark.e2e)
             item.add_marker(pytest.mark.timeout(1800))
 

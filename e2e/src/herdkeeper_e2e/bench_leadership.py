@@ -38,6 +38,10 @@ class Bench:
         """The node that leads."""
         return str(self._get("tablespace", TABLESPACE)["status"]["leader"])
 
+    def leader_of_zookeeper(self) -> str:
+        """The pod of the ensemble's leader."""
+        return str(self._get("zookeepercluster", "zk")["status"]["leader"])
+
     def other(self) -> str:
         """A replica that does not lead."""
         replicas = self._get("tablespace", TABLESPACE)["status"]["replicas"]
@@ -130,6 +134,12 @@ def lose_machine(bench: Bench, writer: WriterProcess) -> None:
         cluster.run(["docker", "unpause", machine], bench.environment, say)
 
 
+def delete_leader_of_zookeeper(bench: Bench, writer: WriterProcess) -> None:
+    """No leader change of the tablespace: an ensemble elects its leader anew beneath it."""
+    bench.delete(bench.leader_of_zookeeper())
+    writer.acknowledges(ROWS)
+
+
 def lead_from_another_machine(bench: Bench) -> None:
     """The machine that will be lost is neither the operator's, nor that of the writer beside it."""
     if bench.node_of(bench.leader()) == bench.machine_of_operator():
@@ -151,12 +161,13 @@ FAULTS: Mapping[str, Fault] = {
     "pod deleted at once": Fault(delete_at_once),
     "SIGSTOP": Fault(hang),
     "machine lost": Fault(lose_machine, lead_from_another_machine),
+    "ZooKeeper's leader deleted": Fault(delete_leader_of_zookeeper),
 }
 
 
 def table(seconds: Mapping[str, Sequence[float]]) -> str:
     """The figures as a Markdown table, in seconds."""
-    lines = ["| leader change | n | min | median | p95 | max |", "|---|---|---|---|---|---|"]
+    lines = ["| What happens | n | min | median | p95 | max |", "|---|---|---|---|---|---|"]
     for name, found in seconds.items():
         ordered = sorted(found)
         p95 = ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))]
