@@ -46,7 +46,8 @@ class Failover(Model):
         ge=5,
         le=600,
         description="Seconds without a heartbeat of the leader after which a follower takes over by itself, the operator running or not. "
-        "Keep it above the longest local checkpoint, and above `hungLeaderSeconds`.",
+        "Keep it above the longest local checkpoint, above `hungLeaderSeconds`, and above the 6 s within which a node that lost its member "
+        "of ZooKeeper is connected to another one.",
     )
 
 

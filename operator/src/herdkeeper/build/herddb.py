@@ -16,6 +16,14 @@ from herdkeeper.domain.validation import bytes_of
 
 COMPONENT = names.HERDDB_COMPONENT
 
+ZOOKEEPER_SESSION_SECONDS = 6
+"""ZooKeeper's client gives a silent member up after two thirds of its session, and an address that doesn't answer after the session divided
+by the members. With HerdDB's own 40 s a leader that turned to a member that had just gone sent no heartbeat for 14 s, wrote on all the
+same, and was replaced after 10 (`failover.maxLeaderInactivitySeconds`). A session that expires is opened anew and costs nothing."""
+
+BOOKKEEPER_SESSION_SECONDS = 10
+"""BookKeeper's own default."""
+
 
 def build_herddb(
     cluster: HerdDBCluster, log: LogStore, secret: str, credentials: UserCredentials, nodes: int | None = None
@@ -99,6 +107,7 @@ def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
         "server.base.dir": "/data/herddb",
         "server.zookeeper.address": log.zookeeper_address,
         "server.zookeeper.path": _names(cluster).herd_root,
+        "server.zookeeper.session.timeout": ZOOKEEPER_SESSION_SECONDS * 1000,
         "server.bookkeeper.start": "false",
         "server.bookkeeper.ledgers.path": log.ledgers_root,
         "server.bookkeeper.ensemble.size": ledgers.ensemble_size,
@@ -115,7 +124,8 @@ def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
         "server.halt.on.tablespace.boot.error": "false",
         "herdkeeper.credentials.dir": "/credentials",
         "herdkeeper.http.port": names.HERDDB_HTTP_PORT,
-        # what stands behind `bookkeeper.` is handed to its client
+        # what stands behind `bookkeeper.` is handed to its client, which would take HerdDB's session timeout otherwise
+        "bookkeeper.zkTimeout": BOOKKEEPER_SESSION_SECONDS * 1000,
         **{f"bookkeeper.{key}": value for key, value in placement_lines(log.placement).items()},
     }
     return pod.properties(lines, cluster.spec.config)

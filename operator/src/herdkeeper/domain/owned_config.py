@@ -43,7 +43,6 @@ ZOOKEEPER: OwnedKeys = MappingProxyType(
             "db.autocreate",
             "dynamicConfigFile",
             "electionPortBindRetry",
-            "quorumListenOnAllIPs",
             "forceSync",
             "initLimit",
             "oraclePath",

@@ -1,0 +1,13 @@
+"""How long a SQL node may be without ZooKeeper before anybody takes it for dead."""
+
+from __future__ import annotations
+
+from herdkeeper.api.tablespace import Failover
+from herdkeeper.build.herddb import ZOOKEEPER_SESSION_SECONDS
+
+
+def test_a_node_that_lost_its_member_of_zookeeper_has_another_one_before_its_leaderships_are_taken() -> None:
+    silent_member = ZOOKEEPER_SESSION_SECONDS * 2 / 3
+    address_that_does_not_answer = ZOOKEEPER_SESSION_SECONDS / 3  # of three members; less of five
+    heartbeat = 1
+    assert silent_member + address_that_does_not_answer + heartbeat < Failover().max_leader_inactivity_seconds
