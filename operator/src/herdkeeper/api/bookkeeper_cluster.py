@@ -165,6 +165,18 @@ class BookieStatus(Model):
     drain: DrainStatus | None = Field(None, description="Present while it shall leave.")
 
 
+class PlacementCheck(Model):
+    """Ledgers whose copies are in fewer racks than placement.minRacksPerWriteQuorum asks for and writable bookies make possible."""
+
+    checked_at: str = Field(description="When the metadata of all ledgers was read for it (RFC 3339).")
+    next_check_at: str = Field(
+        description="When it is read again, at the earliest: ten minutes later, or a hundred times as long as reading took."
+    )
+    ledgers: int | None = Field(None, description="How many ledgers; absent while unknown.")
+    first_ledgers: tuple[int, ...] = Field((), description="The first of them by their ids, ten at most.")
+    message: str | None = Field(None, description="Why it is unknown.")
+
+
 class BookKeeperClusterStatus(Status):
     """What the bookies are."""
 
@@ -180,6 +192,9 @@ class BookKeeperClusterStatus(Status):
     under_replicated_since: str | None = Field(None, description="When the oldest of these marks was made (RFC 3339).")
     replication_enabled: bool | None = Field(
         None, description="Whether autorecovery may copy. False after somebody switched it off in the metadata with BookKeeper's own tools."
+    )
+    placement_check: PlacementCheck | None = Field(
+        None, description="What the last look at the ledgers' placement found; absent before the first, and where one rack is all there is."
     )
     next_bookie: int | None = Field(None, description="The number of the next new bookie: above all that were ever given.")
     bookies: tuple[BookieStatus, ...] = Field((), description="Each bookie.")

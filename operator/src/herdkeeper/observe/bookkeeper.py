@@ -27,6 +27,7 @@ from herdkeeper.domain.observed.bookkeeper import (
 )
 from herdkeeper.domain.observed.node import Nodes
 from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.domain.racks import racks_of, rule_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.domain.validation import bytes_of
@@ -43,7 +44,7 @@ from herdkeeper.formats.bookkeeper_replication import (
 from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.kubernetes import JOBS, SHARED, WORKLOADS
-from herdkeeper.observe.ledgers import scan_ledgers
+from herdkeeper.observe.ledgers import Asked, scan_ledgers
 from herdkeeper.observe.nodes import nodes_of
 from herdkeeper.observe.world import World
 
@@ -59,22 +60,22 @@ def observe_bookkeeper(cluster: BookKeeperCluster, world: World) -> BookKeeperOb
     store = _store(cluster, world)
     objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, JOBS[0]))
     metadata = _metadata(world, store, BookKeeperNames(key).ledgers_root)
-    return BookKeeperObserved(
+    seen = BookKeeperObserved(
         objects=objects,
         store=store,
         metadata=metadata,
         fresh_tokens=tuple(secrets.token_hex(5) for _ in range(cluster.spec.bookies)),
         dependents=observe_dependents(cluster, HerdDBCluster, world),
         nodes=_nodes(objects, world),
-        scan=_scan(cluster, world, objects, (store, metadata)),
         expandable=_expandable(cluster, objects, world),
         now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     )
+    return dataclasses.replace(seen, scan=_scan(cluster, seen, world))
 
 
 def see_ledgers(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World) -> BookKeeperObserved:
     """The same, with the metadata of all ledgers."""
-    return dataclasses.replace(seen, scan=_scan(cluster, world, seen.objects, (seen.store, seen.metadata), needed=True))
+    return dataclasses.replace(seen, scan=_scan(cluster, seen, world, needed=True))
 
 
 def _expandable(cluster: BookKeeperCluster, objects: Objects, world: World) -> dict[str, bool | Unknown]:
@@ -98,18 +99,12 @@ def _nodes(objects: Objects, world: World) -> Nodes:
     return nodes_of((pod for pod in objects.of_kind("Pod") if names.BOOKIE_LABEL in (pod["metadata"].get("labels") or {})), world)
 
 
-def _scan(
-    cluster: BookKeeperCluster,
-    world: World,
-    objects: Objects,
-    seen: tuple[MetadataStore | StoreMissing, Metadata],
-    needed: bool = False,
-) -> LedgerScan | Unknown | None:
+def _scan(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World, *, needed: bool = False) -> LedgerScan | Unknown | None:
     """What the leaving bookies hold, and which bookies ledgers name; None where it is neither needed nor asked for.
 
     It is read after Kubernetes and after who is registered: what was seen of them then is older.
     """
-    store, metadata = seen
+    store, metadata, objects = seen.store, seen.metadata, seen.objects
     if isinstance(store, StoreMissing) or not isinstance(metadata, LedgersMetadata):
         return None
     key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
@@ -120,8 +115,9 @@ def _scan(
     ids = {bookie_id for number in leaving for bookie_id in bookie_ids(named, objects, metadata.cookies, number)}
     every = world.kubernetes.resources(HerdDBCluster, key.namespace)
     databases = tuple(database for database in every if database.spec.book_keeper_ref.name == key.name)
+    rule = rule_of(cluster, racks_of(cluster, objects, seen.nodes), metadata.cookies, metadata.writable)
     try:
-        return scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, ids, databases)
+        return scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, Asked(tuple(ids), databases, rule))
     except EnsembleError as error:
         return Unknown(str(error))
 

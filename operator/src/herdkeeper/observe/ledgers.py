@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.domain.bookie_share import Share, share_of
+from herdkeeper.domain.ledger_placement import PlacementBreaches, PlacementRule, breaks_placement
 from herdkeeper.domain.observed.bookkeeper import LedgerScan, Naming
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.bookkeeper_layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of
@@ -19,8 +20,17 @@ MOST_LEDGERS = 200_000
 """A scan reads each ledger's metadata, some ten thousand a second; beyond this number it would take too long for a reconcile."""
 
 
-def scan_ledgers(ensemble: Ensemble, root: str, bookies: Iterable[str], databases: tuple[HerdDBCluster, ...]) -> LedgerScan | Unknown:
-    """What these bookies hold, and which ones are named at all.
+@dataclass(frozen=True)
+class Asked:
+    """What a scan shall tell: the shares of these bookies, what these databases will ask for, and which ledgers break the rule."""
+
+    bookies: tuple[str, ...]
+    databases: tuple[HerdDBCluster, ...]
+    rule: PlacementRule
+
+
+def scan_ledgers(ensemble: Ensemble, root: str, asked: Asked) -> LedgerScan | Unknown:
+    """What the metadata of all ledgers says of what is asked, and which bookies are named at all.
 
     Metadata that can't be read makes all of it Unknown: the ledger could name any of them.
     """
@@ -32,19 +42,17 @@ def scan_ledgers(ensemble: Ensemble, root: str, bookies: Iterable[str], database
         paths = _ledger_paths(ensemble, root, decode_layout(layout[0]))
         if len(paths) > MOST_LEDGERS:
             return Unknown(f"there are {len(paths)} ledgers; this version reads {MOST_LEDGERS} at most")
-        scan = _scan(root, paths, ensemble.read_many(paths), (tuple(bookies), databases))
+        scan = _scan(root, paths, ensemble.read_many(paths), asked)
         return replace(scan, seconds=time.monotonic() - begun)
     except (EnsembleError, MalformedDataError) as error:
         return Unknown(str(error))
 
 
-def _scan(
-    root: str, paths: list[str], found: Iterable[bytes | None], wanted: tuple[tuple[str, ...], tuple[HerdDBCluster, ...]]
-) -> LedgerScan:
-    bookies, databases = wanted
-    largest = max((database.spec.ledgers.ensemble_size for database in databases), default=0)
-    shares: dict[str, list[Share]] = {bookie_id: [] for bookie_id in bookies}
+def _scan(root: str, paths: list[str], found: Iterable[bytes | None], asked: Asked) -> LedgerScan:
+    largest = max((database.spec.ledgers.ensemble_size for database in asked.databases), default=0)
+    shares: dict[str, list[Share]] = {bookie_id: [] for bookie_id in asked.bookies}
     counts: dict[str, list[int]] = {}
+    breaking: list[int] = []
     ledgers, still_open = 0, largest
     for path, data in zip(paths, found, strict=True):
         ledger_id = ledger_id_of(path.removeprefix(root))
@@ -55,14 +63,14 @@ def _scan(
         largest = max(largest, metadata.ensemble_size)
         still_open = still_open if metadata.closed else max(still_open, metadata.ensemble_size)
         _count(metadata, counts)
-        for bookie_id in bookies:
+        breaking += [ledger_id] if breaks_placement(metadata, asked.rule) else []
+        for bookie_id in asked.bookies:
             share = share_of(metadata, bookie_id)
             if share is not None:
                 shares[bookie_id].append(share)
     ordered = {bookie_id: tuple(sorted(own, key=lambda share: share.ledger_id)) for bookie_id, own in shares.items()}
-    return LedgerScan(
-        ledgers, largest, still_open, ordered, {bookie_id: Naming(*count) for bookie_id, count in sorted(counts.items())}, databases
-    )
+    naming = {bookie_id: Naming(*count) for bookie_id, count in sorted(counts.items())}
+    return LedgerScan(ledgers, largest, still_open, ordered, naming, asked.databases, breaches=PlacementBreaches.of(breaking))
 
 
 def _count(metadata: LedgerMetadata, counts: dict[str, list[int]]) -> None:

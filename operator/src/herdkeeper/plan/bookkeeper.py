@@ -24,6 +24,7 @@ from herdkeeper.plan.drain import Leaving, Restart, Stop, later_steps
 from herdkeeper.plan.intent import settle, unsettled
 from herdkeeper.plan.leaving_bookies import Drain, actions_of, drains, pause, taken_back
 from herdkeeper.plan.lost_bookie import NeedsLedgers, Step, retire
+from herdkeeper.plan.placement_check import placement_check_due
 from herdkeeper.plan.rolling import Gate, roll
 from herdkeeper.plan.volume_growth import grow_claims
 
@@ -92,7 +93,7 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
         _look_again(cluster, seen, leaving, acting=bool(actions)) if busy else None,
         later=tuple(step for drain in leaving if isinstance(drain.bookie, Leaving) for step in later_steps(drain.bookie)),
         blockers=tuple(wait.sentence for wait in waits),
-        needs_ledgers=NeedsLedgers() in steps,
+        needs_ledgers=NeedsLedgers() in steps or (seen.scan is None and placement_check_due(cluster, seen)),
     )
 
 

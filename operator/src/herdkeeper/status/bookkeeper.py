@@ -38,6 +38,7 @@ from herdkeeper.plan.drain import (
 )
 from herdkeeper.plan.leaving_bookies import Drain, drains
 from herdkeeper.status.lost_node import nodes_reachable
+from herdkeeper.status.placement_check import placement_check
 from herdkeeper.status.summary import Health, Summary
 
 WRITABLE, READ_ONLY, STARTING, AWAY, STOPPED, LOST = "Writable", "ReadOnly", "Starting", "Away", "Stopped", "Lost"
@@ -68,6 +69,7 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
         "underReplicatedLedgers": metadata.marks.ledgers if metadata else None,
         "underReplicatedSince": _time(metadata.marks.oldest_ms) if metadata else None,
         "replicationEnabled": metadata.replication_enabled if metadata else None,
+        "placementCheck": placement_check(cluster, seen),
         "placementPolicy": policy_for(racks_of(cluster, seen.objects, seen.nodes)).value,
         # remembered as well: of the bookies with the highest numbers nothing is left to tell of them
         "nextBookie": next_number(cluster, numbers.living) if metadata else (before.next_bookie if before else None),

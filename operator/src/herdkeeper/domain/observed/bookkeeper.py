@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.domain.bookie_share import Share
+from herdkeeper.domain.ledger_placement import PlacementBreaches
 from herdkeeper.domain.observed.dependents import NOBODY, Dependents
 from herdkeeper.domain.observed.node import Nodes
 from herdkeeper.domain.observed.objects import Objects
@@ -90,6 +91,7 @@ class LedgerScan:
     `largest_ensemble` is E at its largest, over all ledgers and over what declared databases will ask for; `open_ensemble` the same without
     the closed ones. `shares` has, by id, what each leaving bookie holds; `naming` how many ledgers name each bookie that any of them names.
     `databases` are the HerdDBClusters that refer to the cluster: their nodes write most of the ledgers. `seconds`: how long reading took.
+    `breaches` are the ledgers whose copies are in too few racks.
     """
 
     ledgers: int
@@ -99,6 +101,7 @@ class LedgerScan:
     naming: Mapping[str, Naming]
     databases: tuple[HerdDBCluster, ...] = ()
     seconds: float = 0.0
+    breaches: PlacementBreaches = field(default_factory=PlacementBreaches)
 
 
 Metadata = LedgersMetadata | MetadataAbsent | Unknown
