@@ -414,6 +414,24 @@ def test_clients_are_told_the_zones_of_the_bookies_nodes_and_keep_them_while_a_b
     assert stage.found(KIND, "bk")["status"]["placementPolicy"] == "RackAware"
 
 
+def test_ledgers_whose_copies_are_in_one_zone_are_told_and_not_read_for_again_at_once(stage: Stage) -> None:
+    stage.settle(KIND, "bk")
+    for number in range(BOOKIES):
+        stage.add_node(f"{stage.namespace}-{number}", zone("zone-b" if number else "zone-a"))
+        stage.serve_bookie(named(stage), number, f"{stage.namespace}-{number}")
+    ids = [stage.bookie_id(named(stage), number) for number in range(BOOKIES)]
+    ledgers = PlayedLedgers(stage.ensemble, root(stage))
+    ledgers.put(7, (0, ids[1:]), last_entry_id=9)
+    ledgers.put(8, (0, ids[:2]), last_entry_id=9)
+    stage.settle(KIND, "bk")
+    found = stage.found(KIND, "bk")["status"]["placementCheck"]
+    assert (found["ledgers"], found["firstLedgers"]) == (1, [7])
+    ledgers.put(9, (0, ids[1:]), last_entry_id=9)
+    with nothing_written(stage):
+        stage.reconcile(KIND, "bk")
+    assert stage.found(KIND, "bk")["status"]["placementCheck"] == found
+
+
 def test_a_second_region_selects_the_region_aware_policy_and_restarts_autorecovery_with_it(stage: Stage) -> None:
     stage.settle(KIND, "bk")
     for number in range(BOOKIES):

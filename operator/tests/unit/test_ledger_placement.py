@@ -45,6 +45,12 @@ def ledger(*segments: tuple[int, tuple[str, ...]], write_quorum: int = 2, last: 
         ("an empty segment is not spread", ledger((0, ("a1", "a2")), (0, ("a1", "b1"))), TWO, False),
         ("a last segment without entries is not spread", ledger((0, ("a1", "b1")), (50, ("a1", "a2")), last=49), TWO, False),
         ("a closed ledger without entries", ledger((0, ("a1", "a2")), last=-1), TWO, False),
+        (
+            "the write set that is not spread has no entry",
+            ledger((0, ("b1", "a1", "a2")), write_quorum=2, last=0),
+            TWO,
+            False,
+        ),
         ("an open ledger's last segment may get entries", ledger((0, ("a1", "b1")), (50, ("a1", "a2")), last=None), TWO, True),
         ("the rack of one is not known", ledger((0, ("a1", "gone"))), TWO, False),
     ],

@@ -1,6 +1,6 @@
 """Which ledgers have copies in fewer racks than the placement rule asks for and the bookies make possible.
 
-A write set is the Wq bookies that hold one entry: positions i to i + Wq - 1 of an ensemble, around its end. BookKeeper chooses ensembles by
+BookKeeper chooses ensembles by
 the rule where it can, and keeps to a choice that it made while it could not: nothing moves such a ledger later. Its own check counts them
 for closed ledgers, once a day, under the rack-aware policy alone (auditorPeriodicPlacementPolicyCheckInterval, BookKeeper 4.18).
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from herdkeeper.domain.replication import SegmentRange, Striping, segment_ranges, striping
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
 
 MOST_SHOWN = 10
@@ -44,22 +45,24 @@ class PlacementBreaches:
 
 
 def breaks_placement(metadata: LedgerMetadata, rule: PlacementRule) -> bool:
-    """Whether a write set of a segment that has entries, or may still get some, is in too few racks.
-
-    One that names a bookie of which no rack is known breaks nothing as far as is known.
-    """
+    """Whether entries of a ledger, or those that an open one may still get, have their copies in too few racks."""
     wanted = min(rule.minimum, rule.possible, metadata.write_quorum)
-    return wanted > 1 and any(_too_few(bookies, metadata.write_quorum, wanted, rule.racks) for bookies in _ensembles(metadata))
+    if wanted < 2:
+        return False
+    # an open ledger's last segment goes on: one turn of its ensemble has all of its write sets
+    last = metadata.segments[-1].first_entry_id + metadata.ensemble_size - 1 if metadata.last_entry_id is None else metadata.last_entry_id
+    found = (fewest_racks(striping(metadata), segment, rule.racks) for segment in segment_ranges(metadata, last))
+    return any(racks is not None and len(racks) < wanted for racks in found)
 
 
-def _ensembles(metadata: LedgerMetadata) -> set[tuple[str, ...]]:
-    """The ensembles of segments that are not empty."""
-    firsts = [segment.first_entry_id for segment in metadata.segments]
-    ends = [*firsts[1:], metadata.last_entry_id + 1 if metadata.last_entry_id is not None else None]
-    return {segment.bookies for segment, end in zip(metadata.segments, ends, strict=True) if end is None or end > segment.first_entry_id}
+def fewest_racks(spread: Striping, segment: SegmentRange, racks: Mapping[str, str]) -> frozenset[str] | None:
+    """The racks that hold an entry of a segment, of that entry which is in the fewest. None when the rack of one of its bookies is not
+    known: then nothing is known to be wrong.
 
-
-def _too_few(bookies: tuple[str, ...], write_quorum: int, wanted: int, racks: Mapping[str, str]) -> bool:
-    size = len(bookies)
-    sets = ([racks.get(bookies[(first + step) % size]) for step in range(write_quorum)] for first in range(size))
-    return any(None not in write_set and len(set(write_set)) < wanted for write_set in sets)
+    One turn of E entries shows every write set that the segment has.
+    """
+    if not all(bookie_id in racks for bookie_id in segment.bookies):
+        return None
+    first = segment.entries.first
+    turn = range(first, min(segment.entries.last, first + spread.ensemble_size - 1) + 1)
+    return min((frozenset(racks[segment.bookies[position]] for position in spread.write_set(entry_id)) for entry_id in turn), key=len)

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.replication import SegmentRange, segment_ranges, striping
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.domain.ledger_placement import fewest_racks
+from herdkeeper.domain.replication import segment_ranges, striping
 from herdkeeper_jobs.audit.plan import AuditedLedger
 
 
@@ -33,10 +33,8 @@ def findings_of_placement(ledger: AuditedLedger, racks: RackMap) -> Iterator[Fin
     metadata = ledger.metadata
     required = racks.required(metadata.write_quorum)
     for segment in segment_ranges(metadata, ledger.last_entry_id):
-        if not all(bookie_id in racks.rack_of for bookie_id in segment.bookies):
-            continue
-        fewest = min(_racks_by_entry(metadata, segment, racks), key=len)
-        if len(fewest) < required:
+        fewest = fewest_racks(striping(metadata), segment, racks.rack_of)
+        if fewest is not None and len(fewest) < required:
             yield Finding(
                 kind=FindingKind.TOO_FEW_RACKS,
                 severity=Severity.AT_RISK,
@@ -48,11 +46,3 @@ def findings_of_placement(ledger: AuditedLedger, racks: RackMap) -> Iterator[Fin
                 detail=f"bookies {', '.join(segment.bookies)}: all copies of an entry in {', '.join(sorted(fewest))}; "
                 f"wanted: {required} racks",
             )
-
-
-def _racks_by_entry(metadata: LedgerMetadata, segment: SegmentRange, racks: RackMap) -> Iterator[set[str]]:
-    """The racks of the copies of each entry. One turn of E entries shows every write set that the segment has."""
-    spread = striping(metadata)
-    last = min(segment.entries.last, segment.entries.first + metadata.ensemble_size - 1)
-    for entry_id in range(segment.entries.first, last + 1):
-        yield {racks.rack_of[segment.bookies[position]] for position in spread.write_set(entry_id)}
