@@ -13,7 +13,6 @@ from herdkeeper.plan.placement_check import placement_can_be_broken, placement_c
 SHORTEST_SECONDS = 600.0
 READING_SHARE = 0.01
 """Of all time, what is spent on reading ledgers for this."""
-UNREADABLE_SECONDS = 3600.0
 
 
 def placement_check(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> dict[str, Any] | None:
@@ -27,7 +26,7 @@ def placement_check(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> dic
         return before
     due = placement_check_due(cluster, seen)
     if isinstance(seen.scan, Unknown):
-        return _checked(seen.now, UNREADABLE_SECONDS, {"message": seen.scan.why}) if due else before
+        return _checked(seen.now, SHORTEST_SECONDS, {"message": seen.scan.why}) if due else before
     breaches = seen.scan.breaches
     same = found is not None and (found.ledgers, found.first_ledgers) == (breaches.ledgers, breaches.first)
     if same and not due:
