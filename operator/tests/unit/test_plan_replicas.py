@@ -186,8 +186,8 @@ def differing(seen: Copies, *nodes: str, verdicts=BAD) -> Copies:
         ),
         ("another node can: first that one", differing(copies("n0", free=("n2",), n0=LEADER, n1=DIFFERS), "n1"), AddReplica("n2")),
         (
-            "another node has got one, and needs not be settled: who differs could not lead",
-            differing(copies("n0", 3, n0=LEADER, n1=DIFFERS, n2=FOLLOWER), "n1"),
+            "another node has got one and is settled",
+            differing(copies("n0", n0=LEADER, n1=DIFFERS, n2=FOLLOWER), "n1"),
             RemoveReplica("n1", SAYS, differs=True),
         ),
         (
