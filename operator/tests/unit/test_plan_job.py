@@ -217,6 +217,20 @@ def test_a_moment_of_the_past_is_handed_on_as_it_was_written_and_needs_no_leader
     assert given[given.index("--verify-against") + 1].startswith("db-herddb-1.")
 
 
+@pytest.mark.parametrize(("mode", "expected"), [("Auto", ()), ("Full", ("--mode", "Full")), ("Incremental", ("--mode", "Incremental"))])
+def test_what_a_checkpoint_shall_be_made_from_is_handed_on(mode, expected):
+    spec = CHECKPOINT.spec.model_copy(update={"mode": mode})
+    given = arguments(plan_checkpoint(CHECKPOINT.model_copy(update={"spec": spec}), SEEN, "spark:1"))
+    assert tuple(given[given.index("--mode") : given.index("--mode") + 2] if "--mode" in given else ()) == expected
+
+
+def test_the_status_tells_what_a_checkpoint_was_made_from():
+    said = CheckpointSummary("r", JobOutcome.SUCCEEDED, ledger_id=12, entry_id=340, entries_read=7, base_ledger_id=11, base_entry_id=2)
+    fields = checkpoint_fields(CheckpointSummary.from_json(said.to_json()))
+    assert (fields["base"], fields["entriesRead"]) == ({"ledgerId": 11, "entryId": 2}, 7)
+    assert checkpoint_fields(CheckpointSummary("r", JobOutcome.SUCCEEDED))["base"] is None
+
+
 def test_the_status_tells_which_moment_a_checkpoint_holds():
     said = CheckpointSummary("r", JobOutcome.SUCCEEDED, ledger_id=12, entry_id=340, lsn_timestamp="2026-11-21T13:29:59.912Z")
     fields = checkpoint_fields(CheckpointSummary.from_json(said.to_json()))

@@ -21,7 +21,14 @@ from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError
 from herdkeeper_jobs.checkpoint import cli, log_source
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated, NotConfirmedYet
+from herdkeeper_jobs.checkpoint.errors import (
+    CheckpointRefused,
+    CheckpointRetryable,
+    FollowerDiffers,
+    InvariantViolated,
+    LogDropped,
+    NotConfirmedYet,
+)
 from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, log_position
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -89,7 +96,7 @@ def test_ledgers_are_read_whole_but_the_last_one_up_to_the_lsn(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("catalog", "lsn", "error", "words"),
     [
-        (PlayedCatalog(first=1), Lsn(5, 2), CheckpointRefused, "needs a base checkpoint"),
+        (PlayedCatalog(first=1), Lsn(5, 2), CheckpointRefused, "begins with ledger 3, its first one was 1: older ones were dropped"),
         (PlayedCatalog(), Lsn(4, 0), CheckpointRefused, "ledger 4 is not in the log of .demo., which has 2 ledgers from 3 to 5; take"),
         (PlayedCatalog(), Lsn(3, 10), CheckpointRefused, "spec.target.lsn .--to. is 3,10: ledger 3 is closed and ends with entry 9; take"),
         (PlayedCatalog(), Lsn(5, 5), NotConfirmedYet, "confirmed up to entry 4"),
@@ -102,6 +109,15 @@ def test_a_log_that_cannot_give_the_lsn_says_why(
 ) -> None:
     with pytest.raises(error, match=words):
         log_of(catalog, monkeypatch).ledgers_up_to(lsn)
+
+
+def test_a_log_is_read_from_the_ledger_of_a_base_on_and_not_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    catalog = PlayedCatalog(first=1)
+    log = log_of(catalog, monkeypatch)
+    assert log.ledgers_up_to(Lsn(5, 2), Lsn(3, 4)) == [(catalog.ledgers[3], 9), (catalog.ledgers[5], 2)]
+    assert log.ledgers_up_to(Lsn(5, 2), Lsn(5, 1)) == [(catalog.ledgers[5], 2)]
+    with pytest.raises(LogDropped, match="begins with ledger 3, it would be read from 1: older ones were dropped"):
+        log.ledgers_up_to(Lsn(5, 2), Lsn(1, 8))
 
 
 def test_an_unknown_tablespace_is_refused_and_a_silent_zookeeper_is_worth_a_retry() -> None:

@@ -22,7 +22,7 @@ class PlayedLog:
     end: Lsn = field(default_factory=lambda: Lsn(5, 10))
     tablespace: TablespaceRecord = field(default_factory=lambda: TablespaceRecord("u", "demo", "n0", ("n0",), 1, 0))
 
-    def ledgers_up_to(self, lsn: Lsn) -> None:
+    def ledgers_up_to(self, lsn: Lsn, begin: Lsn) -> None:
         if lsn > (end := self.confirmed_end()):
             raise NotConfirmedYet(f"{lsn}: confirmed up to {end}")
 

@@ -55,6 +55,11 @@ class CheckpointSpec(Model):
 
     tablespace_ref: Reference = Field(description="The Tablespace.")
     target: Target | None = Field(None, description="The moment that the checkpoint holds; now, the last confirmed entry, when absent.")
+    mode: Literal["Auto", "Full", "Incremental"] = Field(
+        "Auto",
+        description="What it is made from. Full: the whole log. Incremental: the newest checkpoint at the destination that is whole, and "
+        "the log behind it; the whole log when there is none. Auto: Full while the log begins with its first ledger, else Incremental.",
+    )
     destination: Destination = Field(description="Where Parquet files and the manifest go.")
     verify: Literal["Follower", "Reread"] = Field(
         "Follower",
@@ -95,6 +100,10 @@ class CheckpointStatus(JobStatus):
         None, description="When the entry there was written, by its leader's clock.", json_schema_extra={"format": "date-time"}
     )
     manifest: str | None = Field(None, description="Path of the manifest at the destination.")
+    base: Lsn | None = Field(
+        None, description="LSN of the checkpoint that it was made from, with the log behind it. Absent: from the whole log."
+    )
+    entries_read: int | None = Field(None, description="Entries of the log that were read.")
     tables: tuple[TableStatus, ...] = Field((), description="Rows per table.")
     rows: int | None = Field(None, description="Rows in all.")
     bytes: int | None = Field(None, description="Bytes written.")
@@ -105,7 +114,7 @@ class CheckpointStatus(JobStatus):
 
 _UNCHANGED = " && ".join(
     f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
-    for field in ("tablespaceRef", "target", "destination", "verify", "job")
+    for field in ("tablespaceRef", "target", "mode", "destination", "verify", "job")
 )
 
 

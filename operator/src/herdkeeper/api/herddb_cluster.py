@@ -43,7 +43,7 @@ class LogLedgers(Model):
         48,
         ge=1,
         description="Hours after which HerdDB drops ledgers that its checkpoint no longer needs. "
-        "Checkpoints read the log from its beginning in this version.",
+        "Two Checkpoints at one destination must be less than this apart: the later one is made from the earlier, and the log behind it.",
     )
 
 

@@ -97,6 +97,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *("--herd-root", source.herd_root),
         *("--tablespace", source.tablespace),
         *("--to", _moment(spec.target)),
+        *(("--mode", spec.mode) if spec.mode != "Auto" else ()),
         *("--destination", DESTINATION),
         *(("--leader-http", source.leader) if source.leader and spec.target is None else ()),
         *verify,

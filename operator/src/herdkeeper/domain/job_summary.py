@@ -105,6 +105,10 @@ class CheckpointSummary:
     manifest: str = ""
     """Path of the manifest below the destination."""
     entries_read: int = 0
+    """Of the log."""
+    base_ledger_id: int | None = None
+    """LSN of the checkpoint that it was made from, with the log behind it; None for the whole log."""
+    base_entry_id: int | None = None
     open_transactions: int | None = None
     """Transactions that were open at the LSN."""
     verified: str = ""

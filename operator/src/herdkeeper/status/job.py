@@ -60,12 +60,13 @@ def _summarize(resource: Checkpoint | ReplicationAudit, seen: JobObserved, job: 
 
 def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
     """Status fields out of the driver's summary."""
-    known = summary.ledger_id is not None and summary.entry_id is not None
     return {
         "message": summary.message,
-        "lsn": {"ledgerId": summary.ledger_id, "entryId": summary.entry_id} if known else None,
+        "lsn": _lsn(summary.ledger_id, summary.entry_id),
         "lsnTimestamp": summary.lsn_timestamp or None,
         "manifest": summary.manifest or None,
+        "base": _lsn(summary.base_ledger_id, summary.base_entry_id),
+        "entriesRead": summary.entries_read or None,
         "tables": [{"name": table.name, "rows": table.rows} for table in summary.tables] or None,
         "rows": summary.rows,
         "bytes": summary.bytes,
@@ -74,6 +75,10 @@ def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
         "comparison": _comparison(summary.comparison) if summary.comparison is not None else None,
         "durationSeconds": round(summary.duration_seconds, 1),
     }
+
+
+def _lsn(ledger_id: int | None, entry_id: int | None) -> dict[str, int] | None:
+    return None if ledger_id is None or entry_id is None else {"ledgerId": ledger_id, "entryId": entry_id}
 
 
 def _comparison(found: FollowerComparison) -> dict[str, Any]:

@@ -105,12 +105,16 @@ def plan_partitions(
     addresses: Mapping[str, BookieAddress],
     partitions: int,
     settings: ReadSettings = DEFAULT_SETTINGS,
+    first_entries: Mapping[int, int] | None = None,
 ) -> tuple[PartitionSpec, ...]:
     """Cuts ledgers, each with the last entry to read (-1: none), into at most `partitions` specs of about equal numbers of entries.
 
+    `first_entries`: per ledger the first entry to read, 0 where it names none.
     The order of entries is kept: spec i holds nothing that comes after anything in spec i+1.
     """
-    return cut_pieces([piece for metadata, last in ledgers for piece in ledger_pieces(metadata, last)], addresses, partitions, settings)
+    first = first_entries or {}
+    pieces = [piece for metadata, last in ledgers for piece in ledger_pieces(metadata, last, first.get(metadata.ledger_id, 0))]
+    return cut_pieces(pieces, addresses, partitions, settings)
 
 
 def cut_pieces(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -33,3 +34,12 @@ def decode_rows(decoder: RowDecoder, rows: Sequence[tuple[bytes, bytes]]) -> pa.
     decoded = [decoder.decode(key, value) for key, value in rows]
     columns = zip(*decoded, strict=True) if decoded else [()] * len(schema)
     return pa.RecordBatch.from_arrays([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
+
+
+def rows_of(table: pa.Table | pa.RecordBatch) -> list[tuple[Any, ...]]:
+    """Rows of Parquet files, in their order, one value per column: timestamps as milliseconds since 1970 UTC.
+
+    Python's datetime does not reach as far as HerdDB's.
+    """
+    columns = (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in table.columns)
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))

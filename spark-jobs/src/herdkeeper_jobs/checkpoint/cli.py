@@ -1,6 +1,7 @@
 """`herdkeeper-checkpoint`: the tables of a tablespace at a moment, into Parquet files and a manifest.
 
-Exit codes: 0 done or already done, 2 refused (arguments, or a log without its beginning), 3 worth a retry, 42 an invariant is violated.
+Exit codes: 0 done or already done, 2 refused (arguments, or a log without its beginning and no base), 3 worth a retry, 42 an invariant is
+violated.
 A summary goes to the container's termination message and to standard output, whatever the end.
 """
 
@@ -22,6 +23,7 @@ from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
 from herdkeeper_jobs.checkpoint.moment import parse_moment
+from herdkeeper_jobs.checkpoint.origin import Mode
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
@@ -51,6 +53,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--herd-root", required=True, help="HerdDB's root in ZooKeeper, for example /ns/db/herd")
     parser.add_argument("--tablespace", required=True, help="name of the tablespace")
     parser.add_argument("--to", default="now", help="now, LEDGER,ENTRY, or a time (RFC 3339) with its offset (default: %(default)s)")
+    parser.add_argument(
+        "--mode",
+        default=Mode.AUTO.value,
+        choices=[mode.value for mode in Mode],
+        help="Full: from the whole log. Incremental: from the newest usable checkpoint at the destination and the log behind it. "
+        "Auto: Full while the log begins with its first ledger (default: %(default)s)",
+    )
     parser.add_argument("--destination", required=True, help="folder for checkpoints; with executors as pods all of them must mount it")
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
     parser.add_argument(
@@ -102,7 +111,7 @@ def _request(parsed: argparse.Namespace) -> CheckpointRequest:
     except ValueError as error:
         raise CheckpointRefused(f"spec.target (--to): {error}") from error
     target = TargetRequest(moment, parsed.leader_http, parsed.verify_against)
-    return CheckpointRequest(parsed.herd_root, parsed.tablespace, target, destination, parsed.run_id)
+    return CheckpointRequest(parsed.herd_root, parsed.tablespace, target, destination, parsed.run_id, Mode(parsed.mode))
 
 
 def _failed(parsed: argparse.Namespace, outcome: JobOutcome, error: Exception) -> CheckpointSummary:

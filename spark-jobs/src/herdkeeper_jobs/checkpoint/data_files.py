@@ -2,31 +2,37 @@
 
 A file is named by its task and a token of the attempt, created exclusively, hashed while it is written, and fsynced before the task tells
 of it. Whatever an attempt left behind that no manifest names is garbage, never data.
+
+The typed columns give back a row's stored bytes, but for rows that were stored before their table was altered. Those are kept beside, in a
+second file: a later checkpoint, which is made from these rows, has them as HerdDB has them, and so has the same digests.
 """
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from xxhash import xxh3_128
 
-from herdkeeper.formats.herddb_record import RowDecoder
+from herdkeeper.formats.herddb_record import RowDecoder, RowEncoder
 from herdkeeper.formats.herddb_table import TableDefinition
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
-from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, decode_rows
+from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, decode_rows, rows_of
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 
 _ROWS_PER_GROUP = 50_000
-_RESULT_COLUMNS = "table_index int, path string, rows long, size long, hash string, digest string"
+_RESULT_COLUMNS = (
+    "table_index int, path string, rows long, size long, hash string, digest string, "
+    "older_path string, older_rows long, older_size long, older_hash string"
+)
 _RESULT_SCHEMA = pa.schema(
     [
         ("table_index", pa.int32()),
@@ -35,8 +41,14 @@ _RESULT_SCHEMA = pa.schema(
         ("size", pa.int64()),
         ("hash", pa.string()),
         ("digest", pa.string()),
+        ("older_path", pa.string()),
+        ("older_rows", pa.int64()),
+        ("older_size", pa.int64()),
+        ("older_hash", pa.string()),
     ]
 )
+OLDER_FORMS_SCHEMA = pa.schema([pa.field("row", pa.int64(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
+"""Number of a row in the file beside, ascending from 0, and its stored value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +59,8 @@ class DataFile:
     rows: int
     size: int
     hash: str
+    older_forms: DataFile | None = None
+    """The rows of it that are stored in an older form (OLDER_FORMS_SCHEMA)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +71,11 @@ class WrittenTable:
     files: tuple[DataFile, ...]
 
 
-def write_tables(rows: DataFrame, tables: tuple[TableDefinition, ...], folder: Path, run_id: str) -> list[WrittenTable]:
-    """Writes rows (table_index, row_key, row_value) below `folder`/data/`run_id`, one table per folder.
+def write_tables(
+    rows: DataFrame, tables: tuple[TableDefinition, ...], folder: Path, run_id: str, altered: frozenset[str] = frozenset()
+) -> list[WrittenTable]:
+    """Writes rows (table_index, row_key, row_value) below `folder`/data/`run_id`, one table per folder. `altered` are the uuids of tables
+    that may have rows in an older form.
 
     Returns:
         Per table, in their order, what was written; a table without rows has no files.
@@ -69,15 +86,27 @@ def write_tables(rows: DataFrame, tables: tuple[TableDefinition, ...], folder: P
         task = 0 if context is None else context.partitionId()
         attempt = 0 if context is None else context.attemptNumber()
         name = f"p-{task:05d}-{attempt}-{uuid.uuid4().hex[:8]}.parquet"
-        return _write_task(batches, tables, folder, lambda table: f"data/{run_id}/{table.name}/{name}")
+
+        def open_table(position: int) -> _TableWriter:
+            table = tables[position]
+            return _TableWriter(table, folder, f"data/{run_id}/{table.name}/{name}", keeps_older_forms=table.uuid in altered)
+
+        return _write_task(batches, open_table)
 
     found = rows.mapInArrow(write, _RESULT_COLUMNS).collect()
     written = []
     for position in range(len(tables)):
         mine = sorted((row for row in found if row["table_index"] == position), key=lambda row: str(row["path"]))
         digest = sum((RowDigest.parse(row["rows"], row["digest"]) for row in mine), RowDigest())
-        written.append(WrittenTable(digest, tuple(DataFile(row["path"], row["rows"], row["size"], row["hash"]) for row in mine)))
+        written.append(WrittenTable(digest, tuple(_data_file(row) for row in mine)))
     return written
+
+
+def _data_file(row: Row) -> DataFile:
+    older = None
+    if row["older_path"] is not None:
+        older = DataFile(row["older_path"], row["older_rows"], row["older_size"], row["older_hash"])
+    return DataFile(row["path"], row["rows"], row["size"], row["hash"], older)
 
 
 def verify_files(tables: Iterable[tuple[TableDefinition, WrittenTable]], folder: Path) -> None:
@@ -88,18 +117,27 @@ def verify_files(tables: Iterable[tuple[TableDefinition, WrittenTable]], folder:
     """
     for table, written in tables:
         for file in written.files:
-            path = folder / file.path
-            hashed = xxh3_128()
-            with path.open("rb") as stream:
-                while block := stream.read(1 << 20):
-                    hashed.update(block)
-            if hashed.hexdigest() != file.hash:
-                raise InvariantViolated(f"{path} has other bytes than were written: {hashed.hexdigest()} instead of {file.hash}")
-            content = pq.read_table(path)
-            if content.num_rows != file.rows or content.schema != arrow_schema(table):
-                raise InvariantViolated(
-                    f"{path}: {content.num_rows} rows with {content.schema.names} instead of {file.rows} rows as written"
-                )
+            _verify_file(file, folder, arrow_schema(table))
+            if file.older_forms is not None:
+                _verify_file(file.older_forms, folder, OLDER_FORMS_SCHEMA)
+
+
+def _verify_file(file: DataFile, folder: Path, schema: pa.Schema) -> None:
+    path = folder / file.path
+    if (found := file_hash(path)) != file.hash:
+        raise InvariantViolated(f"{path} has other bytes than were written: {found} instead of {file.hash}")
+    content = pq.read_table(path)
+    if content.num_rows != file.rows or content.schema != schema:
+        raise InvariantViolated(f"{path}: {content.num_rows} rows with {content.schema.names} instead of {file.rows} rows as written")
+
+
+def file_hash(path: Path) -> str:
+    """XXH3-128 of a file's bytes, 32 hexadecimal digits."""
+    hashed = xxh3_128()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            hashed.update(block)
+    return hashed.hexdigest()
 
 
 def sync_folders(folder: Path, run_id: str, base: Path) -> None:
@@ -160,18 +198,38 @@ class _HashingStream:
         return False
 
 
-class _TableWriter:
-    """The file of one table in one task."""
+class _ParquetFile:
+    """A file that is being written, in one task."""
 
-    def __init__(self, table: TableDefinition, folder: Path, path: str) -> None:
-        self._decoder = RowDecoder(table)
-        self._path = path
+    def __init__(self, folder: Path, path: str, schema: pa.Schema) -> None:
+        self.path = path
+        self.rows = 0
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
         self._stream = _HashingStream(target.open("xb"))
-        sink = pa.PythonFile(cast("IO[bytes]", self._stream), mode="w")
-        self._writer = pq.ParquetWriter(sink, arrow_schema(table), compression="zstd")
-        self._sink = sink
+        self._sink = pa.PythonFile(cast("IO[bytes]", self._stream), mode="w")
+        self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd")
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+        self.rows += batch.num_rows
+
+    def finish(self) -> DataFile:
+        self._writer.close()
+        self._sink.close()
+        self._stream.close()
+        return DataFile(self.path, self.rows, self._stream.size, self._stream.hexdigest())
+
+
+class _TableWriter:
+    """The file of one table in one task, and the one of older forms when there is any such row."""
+
+    def __init__(self, table: TableDefinition, folder: Path, path: str, *, keeps_older_forms: bool) -> None:
+        self._decoder = RowDecoder(table)
+        self._encoder = RowEncoder(table) if keeps_older_forms else None
+        self._folder = folder
+        self._file = _ParquetFile(folder, path, arrow_schema(table))
+        self._older: _ParquetFile | None = None
         self._rows: list[tuple[bytes, bytes]] = []
         self._digest = RowDigest()
 
@@ -180,23 +238,33 @@ class _TableWriter:
         if len(self._rows) >= _ROWS_PER_GROUP:
             self._flush()
 
-    def finish(self, position: int) -> tuple[int, str, int, int, str, str]:
+    def finish(self) -> tuple[RowDigest, DataFile]:
         self._flush()
-        self._writer.close()
-        self._sink.close()
-        self._stream.close()
-        return position, self._path, self._digest.rows, self._stream.size, self._stream.hexdigest(), self._digest.hex
+        older = None if self._older is None else self._older.finish()
+        return self._digest, replace(self._file.finish(), older_forms=older)
 
     def _flush(self) -> None:
         if self._rows:
-            self._writer.write_batch(decode_rows(self._decoder, self._rows))
+            decoded = decode_rows(self._decoder, self._rows)
+            if self._encoder is not None:
+                self._keep_older_forms(decoded, self._encoder)
+            self._file.write(decoded)
             self._digest += digest_of_rows(self._rows)
             self._rows = []
 
+    def _keep_older_forms(self, decoded: pa.RecordBatch, encoder: RowEncoder) -> None:
+        stored = enumerate(self._rows, start=self._file.rows)
+        anew = (encoder.encode(row) for row in rows_of(decoded))
+        older = [(number, value) for (number, (_, value)), (_, now) in zip(stored, anew, strict=True) if value != now]
+        if not older:
+            return
+        if self._older is None:
+            self._older = _ParquetFile(self._folder, f"{self._file.path.removesuffix('.parquet')}.older.parquet", OLDER_FORMS_SCHEMA)
+        columns = [pa.array(column, field.type) for column, field in zip(zip(*older, strict=True), OLDER_FORMS_SCHEMA, strict=True)]
+        self._older.write(pa.RecordBatch.from_arrays(columns, schema=OLDER_FORMS_SCHEMA))
 
-def _write_task(
-    batches: Iterable[pa.RecordBatch], tables: tuple[TableDefinition, ...], folder: Path, path_of: Callable[[TableDefinition], str]
-) -> Iterator[pa.RecordBatch]:
+
+def _write_task(batches: Iterable[pa.RecordBatch], open_table: Callable[[int], _TableWriter]) -> Iterator[pa.RecordBatch]:
     writers: dict[int, _TableWriter] = {}
     for batch in batches:
         grouped: dict[int, list[tuple[bytes, bytes]]] = {}
@@ -205,9 +273,15 @@ def _write_task(
             grouped.setdefault(position, []).append((key, value))
         for position, rows in grouped.items():
             if position not in writers:
-                writers[position] = _TableWriter(tables[position], folder, path_of(tables[position]))
+                writers[position] = open_table(position)
             writers[position].add(rows)
-    results = [writer.finish(position) for position, writer in writers.items()]
+    results = [_result(position, *writer.finish()) for position, writer in writers.items()]
     if results:
         columns_ = [pa.array(column, field.type) for column, field in zip(zip(*results, strict=True), _RESULT_SCHEMA, strict=True)]
         yield pa.RecordBatch.from_arrays(columns_, schema=_RESULT_SCHEMA)
+
+
+def _result(position: int, digest: RowDigest, file: DataFile) -> Sequence[str | int | None]:
+    older = file.older_forms
+    beside = (None, None, None, None) if older is None else (older.path, older.rows, older.size, older.hash)
+    return (position, file.path, digest.rows, file.size, file.hash, digest.hex, *beside)

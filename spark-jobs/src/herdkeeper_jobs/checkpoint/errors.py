@@ -9,6 +9,10 @@ class CheckpointRefused(ValueError):  # noqa: N818 - a refusal is an answer, not
     """The request can't be fulfilled as it is; trying again is useless. Exit code 2."""
 
 
+class LogDropped(CheckpointRefused):
+    """The log no longer has the ledger that it would have to be read from."""
+
+
 class CheckpointRetryable(RuntimeError):  # noqa: N818 - as above
     """Something that is needed is not there now. Exit code 3."""
 

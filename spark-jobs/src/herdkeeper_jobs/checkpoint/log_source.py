@@ -13,7 +13,14 @@ from herdkeeper.formats.herddb_ledgers import LedgerList, decode_ledgers, ledger
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, tablespace_path
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, PartitionSpec, last_confirmed, plan_partitions
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError, NotConfirmedYet
+from herdkeeper_jobs.checkpoint.errors import (
+    CheckpointRefused,
+    CheckpointRetryable,
+    InvariantViolated,
+    LogDropped,
+    LogTruncatedError,
+    NotConfirmedYet,
+)
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
@@ -40,26 +47,29 @@ class LogSource:
                 return Lsn(metadata.ledger_id, last)
         raise CheckpointRetryable(f"the log of tablespace {self.tablespace.name!r} has no confirmed entry yet")
 
-    def ledgers_up_to(self, target: Lsn) -> list[tuple[LedgerMetadata, int]]:
-        """The ledgers of the log up to an LSN, each with the last entry to read.
+    def ledgers_up_to(self, target: Lsn, begin: Lsn | None = None) -> list[tuple[LedgerMetadata, int]]:
+        """The ledgers of the log up to an LSN, from that of `begin` on (None: from the log's beginning), each with the last entry to read.
 
         Raises:
-            CheckpointRefused: the log doesn't begin with its first ledger any more, or the LSN is not in it.
+            CheckpointRefused: the LSN is not in it.
+            LogDropped: the log doesn't have the ledger to begin with any more.
             NotConfirmedYet: the LSN is behind what is confirmed.
             CheckpointRetryable: a ledger before it is still being closed.
         """
         ledgers = self._ledgers()
-        if not ledgers.complete:
-            raise CheckpointRefused(
-                f"the log of tablespace {self.tablespace.name!r} begins with ledger {ledgers.active[0] if ledgers.active else 'none'}, its "
-                f"first one was {ledgers.first}: older ones were dropped, so it needs a base checkpoint; not in this version"
-            )
         if target.ledger_id not in ledgers.active:
             raise CheckpointRefused(
                 f"spec.target.lsn (--to) is {target}: ledger {target.ledger_id} is not in the log of {self.tablespace.name!r}, which has "
                 f"{_listed(ledgers.active)}; take an LSN in one of these"
             )
-        metadata = self._metadata([ledger for ledger in ledgers.active if ledger <= target.ledger_id])
+        first = ledgers.first if begin is None else begin.ledger_id
+        if first is not None and first not in ledgers.active:
+            there = f"begins with ledger {ledgers.active[0]}" if ledgers.active else "has no ledgers"
+            what = "its first one was" if begin is None else "it would be read from"
+            raise LogDropped(
+                f"the log of tablespace {self.tablespace.name!r} {there}, {what} {first}: older ones were dropped (retentionHours)"
+            )
+        metadata = self._metadata([ledger for ledger in ledgers.active if (first or 0) <= ledger <= target.ledger_id])
         read = [(ledger, self._last_entry(ledger)) for ledger in metadata[:-1]]
         confirmed = self._confirmed(metadata[-1])
         if target.entry_id > confirmed:
@@ -93,9 +103,10 @@ class LogSource:
                 break
         return found
 
-    def partitions(self, ledgers: Sequence[tuple[LedgerMetadata, int]], count: int) -> tuple[PartitionSpec, ...]:
-        """What each of about `count` tasks reads."""
-        return plan_partitions(ledgers, self.catalog.bookie_addresses(), count)
+    def partitions(self, ledgers: Sequence[tuple[LedgerMetadata, int]], count: int, begin: Lsn | None = None) -> tuple[PartitionSpec, ...]:
+        """What each of about `count` tasks reads; in the ledger of `begin` from that entry on."""
+        first = {} if begin is None else {begin.ledger_id: begin.entry_id}
+        return plan_partitions(ledgers, self.catalog.bookie_addresses(), count, first_entries=first)
 
     def _confirmed(self, metadata: LedgerMetadata) -> int:
         try:

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.data_files import sync_folder
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -71,6 +72,12 @@ class ManifestFile(_Part):
     rows: int
     size: int
     hash: str
+    older_forms: ManifestFile | None = None
+    """Of an altered table: the rows that HerdDB stored in an older form, each as its number in the file and its stored value."""
+
+    def with_older_forms(self) -> tuple[ManifestFile, ...]:
+        """Itself, and the file of older forms beside it."""
+        return (self,) if self.older_forms is None else (self, self.older_forms)
 
 
 class ManifestTable(_Part):
@@ -90,7 +97,7 @@ class ManifestTable(_Part):
     @property
     def bytes(self) -> int:
         """Size of all files."""
-        return sum(file.size for file in self.files)
+        return sum(part.size for file in self.files for part in file.with_older_forms())
 
 
 class ManifestIndex(_Part):
@@ -119,6 +126,15 @@ class Verification(_Part):
     at: Position | None = None
 
 
+class ManifestBase(_Part):
+    """The checkpoint that this one was made from, with the log behind it. A record only: all rows are in this one's own files."""
+
+    manifest: str
+    """Its file's name beside this one's."""
+    lsn: Position
+    run_id: str
+
+
 class Manifest(_Part):
     """A checkpoint: exactly the commits up to `lsn`."""
 
@@ -129,6 +145,7 @@ class Manifest(_Part):
     """Wall time of the last entry, by its leader's clock, taken before it was appended."""
     run_id: str
     entries_read: int
+    """Of the log, from `restart_lsn` of the base on if there is one."""
     tables: tuple[ManifestTable, ...]
     indexes: tuple[ManifestIndex, ...]
     open_transactions: tuple[ManifestTransaction, ...]
@@ -136,6 +153,12 @@ class Manifest(_Part):
     """From where a later run must read again: the oldest BEGIN that was open, else the LSN itself."""
     verified: Verification
     versions: dict[str, str]
+    base: ManifestBase | None = None
+    """None for a checkpoint that was made from the whole log."""
+    latest_timestamp_millis: int | None = None
+    """The latest wall time of all entries up to the LSN: clocks differ between leaders. None where an earlier version wrote it."""
+    continuation: Continuation | None = None
+    """What a later checkpoint needs to go on from this one; an earlier version wrote none."""
 
     def logical_content(self) -> dict[str, tuple[str, int, str]]:
         """What must be equal in any two checkpoints at one LSN: per table its uuid, rows and digest."""

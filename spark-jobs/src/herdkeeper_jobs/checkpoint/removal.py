@@ -68,7 +68,7 @@ def _remove(path: Path, run_id: str) -> Removed:
     if current is None:
         return Removed(False, *_sweep(folder, {run_id}, _named(folder)))
     gone = _own_manifest(current, path)
-    files = [_file_of(folder, name) for table in gone.tables for name in (file.path for file in table.files)]
+    files = _files_of(folder, gone)
     others = _named(folder, without=current)
     if current != tombstone:
         path.rename(tombstone)
@@ -101,7 +101,12 @@ def _folders_of(destination: Path, run_id: str) -> list[Path]:
 def _named(folder: Path, without: Path | None = None) -> set[Path]:
     """The files that the manifests of a tablespace name. InvariantViolated when one can't be read: it may name any."""
     found = [path for path in manifests(folder.parent.parent, folder.parent.name, folder.name) if path != without]
-    return {_file_of(folder, file.path) for path in found for table in read_manifest(path).tables for file in table.files}
+    return {file for path in found for file in _files_of(folder, read_manifest(path))}
+
+
+def _files_of(folder: Path, manifest: Manifest) -> list[Path]:
+    """All that a manifest names. InvariantViolated as `_file_of`."""
+    return [_file_of(folder, part.path) for table in manifest.tables for file in table.files for part in file.with_older_forms()]
 
 
 def _file_of(folder: Path, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""The Checkpoint job's table of contents: target -> log -> cut -> timeline -> fold -> files -> verify -> manifest."""
+"""The Checkpoint job's table of contents: target -> origin (a base?) -> log -> cut -> timeline -> fold -> files -> verify -> manifest."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from herdkeeper.formats.herddb_table import TableDefinition, encode_table
 from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import PartitionSpec, read_partition
+from herdkeeper_jobs.checkpoint.base import Base, highest_keys_of, uuids_of_altered
 from herdkeeper_jobs.checkpoint.comparison import compare
-from herdkeeper_jobs.checkpoint.data_files import WrittenTable, sync_folders, verify_files, write_tables
+from herdkeeper_jobs.checkpoint.continuation import Continuation
+from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable, sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
-from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
+from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import (
     CommittedManifest,
     Identity,
@@ -40,6 +42,7 @@ from herdkeeper_jobs.checkpoint.manifest import (
     tablespace_folder,
 )
 from herdkeeper_jobs.checkpoint.moment import Time, stamp
+from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin
 from herdkeeper_jobs.checkpoint.table_digests import table_digests
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
 from herdkeeper_jobs.wal.cut import cut_at_time, up_to
@@ -60,6 +63,7 @@ class CheckpointRequest:
     target: TargetRequest
     destination: Path
     run_id: str
+    mode: Mode = Mode.AUTO
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +85,7 @@ class _Folded:
     written: list[WrittenTable]
     highest_keys: dict[str, int]
     compared: Mapping[str, RowDigest]
+    base: Base | None
 
 
 def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, request: CheckpointRequest) -> CheckpointSummary:
@@ -101,7 +106,12 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
         herd_root=log.herd_root,
     )
     folder = tablespace_folder(request.destination, identity)
-    folded = _fold(start(), log, target, (folder, request.run_id))
+    spark = start()
+    origin = choose_origin(spark, log, Search(folder, identity, request.mode, target.at), target.read_to)
+    try:
+        folded = _fold(spark, origin, target, (folder, request.run_id))
+    finally:
+        origin.release()
     sync_folders(folder, request.run_id, request.destination)
     verify_files(zip(folded.timeline.tables, folded.written, strict=True), folder)
     comparison = compare(folded.compared, target.follower, identity.tablespace_uuid) if target.follower is not None else None
@@ -125,30 +135,30 @@ def read_log(spark: SparkSession, partitions: tuple[PartitionSpec, ...]) -> Data
     return spark.range(0, len(partitions), 1, max(1, len(partitions))).mapInArrow(read, LOG_COLUMNS)
 
 
-def _fold(spark: SparkSession, log: LogSource, target: Target, where: tuple[Path, str]) -> _Folded:
+def _fold(spark: SparkSession, origin: Origin, target: Target, where: tuple[Path, str]) -> _Folded:
     cores = spark.sparkContext.defaultParallelism
-    ledgers = log.ledgers_up_to(target.read_to)
     # On disk, so that bookies are read once: the timeline, the extent and the fold each go over the log.
-    entries = read_log(spark, log.partitions(ledgers, 3 * cores)).persist(StorageLevel.DISK_ONLY)
+    entries = read_log(spark, origin.partitions).persist(StorageLevel.DISK_ONLY)
     try:
         extent = log_extent(entries)
-        expected = sum(last + 1 for _, last in ledgers)
-        if extent.entries != expected:
-            raise InvariantViolated(f"the log up to {target.read_to} has {expected} entries, {extent.entries} were read")
-        _log.info("log read", entries=extent.entries, ledgers=len(ledgers))
+        if extent.entries != origin.entries:
+            raise InvariantViolated(
+                f"what is read of the log up to {target.read_to} has {origin.entries} entries, {extent.entries} were read"
+            )
+        _log.info("log read", entries=extent.entries)
         cut = _cut(entries, target)
         reads_on = cut.lsn != target.read_to
         prefix = up_to(entries, cut.lsn) if reads_on else entries
-        timeline = log_timeline(prefix)
+        timeline = log_timeline(prefix, origin.start)
         _log.info("control entries walked", tables=len(timeline.tables), open_transactions=len(timeline.open_transactions))
-        placed = place_changes(prefix, timeline)
-        written = write_tables(last_changes(placed, 2 * cores), timeline.tables, *where)
+        placed = origin.with_rows(place_changes(prefix, timeline), timeline)
+        written = write_tables(last_changes(placed, 2 * cores), timeline.tables, *where, uuids_of_altered(timeline))
         _log.info("tables written", rows=sum(table.digest.rows for table in written), files=sum(len(table.files) for table in written))
-        highest = highest_auto_increments(placed, timeline)
+        highest = highest_auto_increments(placed, timeline, highest_keys_of(origin.base))
         compared = {table.name: item.digest for table, item in zip(timeline.tables, written, strict=True)}
         if reads_on and target.follower is not None:
-            compared = _digests_at_the_end(entries, 2 * cores)
-        return _Folded(cut, log_extent(prefix) if reads_on else extent, timeline, written, highest, compared)
+            compared = _digests_at_the_end(entries, origin, 2 * cores)
+        return _Folded(cut, log_extent(prefix) if reads_on else extent, timeline, written, highest, compared, origin.base)
     finally:
         entries.unpersist()
 
@@ -176,9 +186,9 @@ def _cut(entries: DataFrame, target: Target) -> _Cut:
     return _Cut(found.lsn, found.left_out)
 
 
-def _digests_at_the_end(entries: DataFrame, partitions: int) -> dict[str, RowDigest]:
-    timeline = log_timeline(entries)
-    return table_digests(last_changes(place_changes(entries, timeline), partitions), timeline.tables)
+def _digests_at_the_end(entries: DataFrame, origin: Origin, partitions: int) -> dict[str, RowDigest]:
+    timeline = log_timeline(entries, origin.start)
+    return table_digests(last_changes(origin.with_rows(place_changes(entries, timeline), timeline), partitions), timeline.tables)
 
 
 def _verification(comparison: FollowerComparison | None, lsn: Lsn) -> Verification:
@@ -197,6 +207,7 @@ def _manifest(identity: Identity, run_id: str, folded: _Folded, verified: Verifi
         identity=identity,
         lsn=Position.of(folded.cut.lsn),
         lsn_timestamp_millis=folded.extent.last_timestamp_millis,
+        latest_timestamp_millis=_latest(folded),
         run_id=run_id,
         entries_read=folded.extent.entries,
         tables=tuple(
@@ -220,6 +231,8 @@ def _manifest(identity: Identity, run_id: str, folded: _Folded, verified: Verifi
         restart_lsn=Position.of(min(begins, default=folded.cut.lsn)),
         verified=verified,
         versions=_versions(),
+        base=None if folded.base is None else folded.base.record,
+        continuation=Continuation.of(timeline.state),
     )
 
 
@@ -237,9 +250,19 @@ def manifest_table(table: TableDefinition, written: WrittenTable, highest_key: i
         highest_auto_increment=highest_key,
         rows=written.digest.rows,
         digest=written.digest.hex,
-        files=tuple(ManifestFile(path=file.path, rows=file.rows, size=file.size, hash=file.hash) for file in written.files),
+        files=tuple(_manifest_file(file) for file in written.files),
         definition=encode_table(table).hex(),
     )
+
+
+def _manifest_file(file: DataFile) -> ManifestFile:
+    older = None if file.older_forms is None else _manifest_file(file.older_forms)
+    return ManifestFile(path=file.path, rows=file.rows, size=file.size, hash=file.hash, older_forms=older)
+
+
+def _latest(folded: _Folded) -> int | None:
+    before = None if folded.base is None else folded.base.manifest.latest_timestamp_millis
+    return max((millis for millis in (before, folded.extent.latest_timestamp_millis) if millis is not None), default=None)
 
 
 def _versions() -> dict[str, str]:
@@ -271,10 +294,11 @@ def _summary(
     done = "existed already" if committed.existed else "written"
     stamped = "" if manifest.lsn_timestamp_millis is None else stamp(manifest.lsn_timestamp_millis)
     skewed = f"; {left_out} entries behind it are stamped at or before the time, and left out" if left_out else ""
+    origin = "the whole log" if manifest.base is None else f"the checkpoint at {manifest.base.lsn.lsn} and the log behind it"
     return CheckpointSummary(
         run_id=request.run_id,
         outcome=JobOutcome.ALREADY_DONE if committed.existed else JobOutcome.SUCCEEDED,
-        message=f"checkpoint at {manifest.lsn.lsn}{f' ({stamped})' if stamped else ''} {done}; {by}; "
+        message=f"checkpoint at {manifest.lsn.lsn}{f' ({stamped})' if stamped else ''} {done}, made from {origin}; {by}; "
         f"{len(manifest.open_transactions)} transactions open there{skewed}",
         instance_id=manifest.identity.instance_id,
         tablespace=manifest.identity.tablespace,
@@ -284,6 +308,8 @@ def _summary(
         lsn_timestamp=stamped,
         manifest=str(committed.path.relative_to(request.destination)),
         entries_read=manifest.entries_read,
+        base_ledger_id=None if manifest.base is None else manifest.base.lsn.ledger_id,
+        base_entry_id=None if manifest.base is None else manifest.base.lsn.entry_id,
         open_transactions=len(manifest.open_transactions),
         verified=by,
         comparison=comparison,

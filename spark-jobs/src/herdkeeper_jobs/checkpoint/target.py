@@ -105,7 +105,7 @@ def _require_confirmed(log: LogSource, lsn: Lsn) -> None:
     deadline = time.monotonic() + _CONFIRM_SECONDS
     while True:
         try:
-            log.ledgers_up_to(lsn)
+            log.ledgers_up_to(lsn, lsn)
             return
         except NotConfirmedYet as error:
             if time.monotonic() > deadline:

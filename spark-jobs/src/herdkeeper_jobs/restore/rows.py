@@ -5,23 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from herdkeeper.formats.herddb_record import RowEncoder
 from herdkeeper.formats.herddb_table import ColumnType, TableDefinition
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
 from herdkeeper.sql.frames import Value, timestamp_millis
 
 _BATCH = 5000
-
-
-def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
-    """Parquet rows, in their order, as parameters of an INSERT too: HerdDB takes an integer for a timestamp.
-
-    Python's datetime does not reach as far as HerdDB's.
-    """
-    columns = (column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column for column in table.columns)
-    return list(zip(*(column.to_pylist() for column in columns), strict=True))
 
 
 def sql_rows(table: TableDefinition, rows: Iterable[Mapping[str, Value]]) -> Iterator[list[Any]]:

@@ -20,12 +20,13 @@ from xxhash import xxh3_128
 from herdkeeper.formats.herddb_table import ColumnType
 from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper.sql.connection import Connection
+from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import ManifestFile
 from herdkeeper_jobs.restore.chunks import RowGroup
 from herdkeeper_jobs.restore.ddl import default_literal, quoted
 from herdkeeper_jobs.restore.errors import RestoreRetryable
-from herdkeeper_jobs.restore.rows import digest, rows_of, sql_rows
+from herdkeeper_jobs.restore.rows import digest, sql_rows
 from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable
 

@@ -56,14 +56,16 @@ class LogExtent:
     entries: int
     last_timestamp_millis: int | None
     """Of the last entry, by the clock of its leader; None for an empty log."""
+    latest_timestamp_millis: int | None
+    """The latest of all entries."""
 
 
 def log_extent(log: DataFrame) -> LogExtent:
-    """Counts the entries of a decoded log and finds the last one's time."""
+    """Counts the entries of a decoded log and finds the last one's time, and the latest."""
     last = functions.max_by("timestamp", functions.struct("ledger_id", "entry_id"))
-    row = log.agg(functions.count("*").alias("entries"), last.alias("last")).first()
+    row = log.agg(functions.count("*").alias("entries"), last.alias("last"), functions.max("timestamp").alias("latest")).first()
     assert row is not None
-    return LogExtent(row["entries"], row["last"])
+    return LogExtent(row["entries"], row["last"], row["latest"])
 
 
 def log_timeline(log: DataFrame, start: StartingPoint | None = None) -> Timeline:

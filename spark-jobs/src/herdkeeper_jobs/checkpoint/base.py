@@ -1,0 +1,236 @@
+"""The checkpoint that another one is made from: it and the log behind it give what the whole log gives.
+
+HerdDB drops ledgers by age, so the log alone goes back a few days only. A base is taken only where nothing of it has to be believed: the
+log is there from the oldest transaction that was open in it, its manifest knows what was defined and open, its files have the bytes that
+were written, and its rows, encoded anew, the digest of the rows that HerdDB had stored. What is not usable says why, and the next older one
+is looked at. All rows of a base go into the new checkpoint's own files: nobody needs it afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import assert_never
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import StorageLevel
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, functions
+
+from herdkeeper.formats.herddb_record import RowEncoder
+from herdkeeper.formats.herddb_table import TableDefinition, decode_table
+from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper_jobs.checkpoint.arrow_table import rows_of
+from herdkeeper_jobs.checkpoint.data_files import file_hash
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.manifest import Identity, Manifest, ManifestBase, ManifestFile, read_manifest
+from herdkeeper_jobs.checkpoint.moment import Time
+from herdkeeper_jobs.checkpoint.reading import manifests
+from herdkeeper_jobs.task_error import essence
+from herdkeeper_jobs.wal.log_state import StartingPoint
+from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.timeline import Timeline
+
+_VERIFIED = frozenset({"Follower", "Beyond", "Reread"})
+_ROWS_AT_ONCE = 10_000
+_ROW_COLUMNS = "base_table int, row_key binary, row_value binary"
+_ROW_SCHEMA = pa.schema([("base_table", pa.int32()), ("row_key", pa.binary()), ("row_value", pa.binary())])
+_DIGEST_COLUMNS = "base_table int, rows long, digest string"
+_DIGEST_SCHEMA = pa.schema([("base_table", pa.int32()), ("rows", pa.int64()), ("digest", pa.string())])
+
+
+class BaseUnusable(ValueError):  # noqa: N818 - an answer, not a fault of the program
+    """A checkpoint can't be gone on from; the message names it and says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """A checkpoint to go on from. Its rows are not read yet."""
+
+    manifest: Manifest
+    path: Path
+    start: StartingPoint
+
+    @property
+    def folder(self) -> Path:
+        """The tablespace's folder, which the paths of files are relative to."""
+        return self.path.parent.parent
+
+    @property
+    def highest_keys(self) -> dict[str, int]:
+        """Per uuid of a table the highest auto-increment key."""
+        tables = self.manifest.tables
+        return {table.uuid: table.highest_auto_increment for table in tables if table.highest_auto_increment is not None}
+
+    @property
+    def record(self) -> ManifestBase:
+        """What the new checkpoint's manifest tells of it."""
+        return ManifestBase(manifest=self.path.name, lsn=self.manifest.lsn, run_id=self.manifest.run_id)
+
+
+@dataclass(frozen=True, slots=True)
+class BaseRows:
+    """A base's rows, proven and on local disk: `rows` has base_table, row_key, row_value. `release` it."""
+
+    base: Base
+    rows: DataFrame
+
+    def placed(self, timeline: Timeline) -> DataFrame:
+        """Those whose tables are still there: table_index of the timeline, row_key, row_value."""
+        places = [(position, timeline.place_of_base(table.uuid)) for position, table in enumerate(self.base.manifest.tables)]
+        index = functions.lit(None).cast("int")
+        for position, place in places:
+            if place is not None:
+                index = functions.when(functions.col("base_table") == position, functions.lit(place)).otherwise(index)
+        return self.rows.select(index.alias("table_index"), "row_key", "row_value").where("table_index IS NOT NULL")
+
+    def release(self) -> None:
+        """Frees the disk."""
+        self.rows.unpersist()
+
+
+def candidates(folder: Path, identity: Identity, at: Lsn | Time) -> Iterator[Base | BaseUnusable]:
+    """The checkpoints of a tablespace up to a moment, newest first, each as a base or as the reason why it is none.
+
+    What its files hold, and whether the log is there from its `start.restart` on, is not looked at yet.
+    """
+    for path in reversed(manifests(folder.parent.parent, folder.parent.name, folder.name)):
+        try:
+            manifest = read_manifest(path)
+            if _is_within(manifest, at):
+                yield Base(manifest, path, _starting_point(manifest, identity))
+        except (InvariantViolated, ValueError, OSError) as error:
+            yield BaseUnusable(f"{path.stem}: {error}")
+
+
+def _is_within(manifest: Manifest, at: Lsn | Time) -> bool:
+    """Whether all that a checkpoint holds belongs to what the log was at a moment: the log is cut before the first entry that is later."""
+    match at:
+        case Lsn():
+            return manifest.lsn.lsn <= at
+        case Time(millis, _):
+            return manifest.latest_timestamp_millis is not None and manifest.latest_timestamp_millis <= millis
+        case _:
+            assert_never(at)
+
+
+def _starting_point(manifest: Manifest, identity: Identity) -> StartingPoint:
+    owner, ours = manifest.identity, (identity.instance_id, identity.tablespace_uuid)
+    if (owner.instance_id, owner.tablespace_uuid) != ours:
+        raise BaseUnusable(f"it belongs to {owner.instance_id}/{owner.tablespace_uuid}")
+    if manifest.verified.how not in _VERIFIED:
+        raise BaseUnusable(f"it was verified by {manifest.verified.how!r}, which this program does not know")
+    if manifest.continuation is None:
+        raise BaseUnusable("an earlier version made it, which did not keep what was defined and open there")
+    start = StartingPoint(manifest.lsn.lsn, manifest.continuation.state)
+    if start.restart != manifest.restart_lsn.lsn:
+        raise BaseUnusable(f"its restartLsn is {manifest.restart_lsn.lsn}, but its oldest open transaction began at {start.restart}")
+    return start
+
+
+def load_rows(spark: SparkSession, base: Base) -> BaseRows:
+    """Reads a base's files and proves them. Raises BaseUnusable for files or rows that are not what the manifest says."""
+    rows = _read(spark, base).persist(StorageLevel.DISK_ONLY)
+    try:
+        found = _digests(rows, len(base.manifest.tables))
+        for table, digest in zip(base.manifest.tables, found, strict=True):
+            if digest != RowDigest.parse(table.rows, table.digest):
+                raise BaseUnusable(
+                    f"table {table.name!r}: its files give {digest.rows} rows with digest {digest.hex} in their stored form, "
+                    f"the manifest says {table.rows} with {table.digest}"
+                )
+    except (PySparkException, BaseUnusable) as error:
+        rows.unpersist()
+        if isinstance(error, BaseUnusable) or BaseUnusable.__name__ in str(error):
+            # Spark hands on the text of a task's error, behind the name of its class.
+            reason = essence(str(error)).rpartition(f"{BaseUnusable.__name__}: ")[2]
+            raise BaseUnusable(f"{base.path.stem}: {reason}") from error
+        raise
+    return BaseRows(base, rows)
+
+
+def _read(spark: SparkSession, base: Base) -> DataFrame:
+    folder = base.folder
+    tables = [decode_table(bytes.fromhex(table.definition)) for table in base.manifest.tables]
+    files = [(position, file) for position, table in enumerate(base.manifest.tables) for file in table.files]
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                position, file = files[number]
+                for rows in stored_rows(folder, file, tables[position]):
+                    keys, values = zip(*rows, strict=True)
+                    columns = [pa.array([position] * len(rows), pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
+                    yield pa.RecordBatch.from_arrays(columns, schema=_ROW_SCHEMA)
+
+    return spark.range(0, len(files), 1, max(1, len(files))).mapInArrow(read, _ROW_COLUMNS)
+
+
+def stored_rows(folder: Path, file: ManifestFile, table: TableDefinition) -> Iterator[list[tuple[bytes, bytes]]]:
+    """The rows of a file as HerdDB stored them, key and value, some thousands at a time.
+
+    Raises BaseUnusable, naming the file, when it is gone or has other bytes than were written.
+    """
+    for part in file.with_older_forms():
+        try:
+            found = file_hash(folder / part.path)
+        except OSError as error:
+            raise BaseUnusable(f"{part.path} can't be read: {error}") from error
+        if found != part.hash:
+            raise BaseUnusable(f"{part.path} has other bytes than were written: {found} instead of {part.hash}")
+    encoder = RowEncoder(table)
+    older = _older_forms(folder, file)
+    number, (next_older, value) = 0, next(older, (-1, b""))
+    for batch in pq.ParquetFile(folder / file.path).iter_batches(_ROWS_AT_ONCE):
+        rows = [encoder.encode(row) for row in rows_of(batch)]
+        while number <= next_older < number + len(rows):
+            rows[next_older - number] = rows[next_older - number][0], value
+            next_older, value = next(older, (-1, b""))
+        number += len(rows)
+        if rows:
+            yield rows
+
+
+def _older_forms(folder: Path, file: ManifestFile) -> Iterator[tuple[int, bytes]]:
+    if file.older_forms is None:
+        return
+    for batch in pq.ParquetFile(folder / file.older_forms.path).iter_batches(_ROWS_AT_ONCE):
+        yield from zip(batch.column("row").to_pylist(), batch.column("value").to_pylist(), strict=True)
+
+
+def _digests(rows: DataFrame, tables: int) -> list[RowDigest]:
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        totals: dict[int, RowDigest] = {}
+        for batch in batches:
+            grouped: dict[int, list[tuple[bytes, bytes]]] = {}
+            for position, key, value in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                grouped.setdefault(position, []).append((key, value))
+            for position, items in grouped.items():
+                totals[position] = totals.get(position, RowDigest()) + digest_of_rows(items)
+        found = [{"base_table": position, "rows": digest.rows, "digest": digest.hex} for position, digest in totals.items()]
+        yield pa.RecordBatch.from_pylist(found, schema=_DIGEST_SCHEMA)
+
+    totals = [RowDigest() for _ in range(tables)]
+    for row in rows.mapInArrow(work, _DIGEST_COLUMNS).collect():
+        totals[row["base_table"]] += RowDigest.parse(row["rows"], row["digest"])
+    return totals
+
+
+def described(reasons: Sequence[BaseUnusable], shown: int = 3) -> str:
+    """Why none of the checkpoints that were looked at is usable, for a person; a summary has room for the newest ones only."""
+    if not reasons:
+        return "there is none of this tablespace up to the target"
+    more = f"; and {len(reasons) - shown} older ones" if len(reasons) > shown else ""
+    return "; ".join(str(reason) for reason in reasons[:shown]) + more
+
+
+def uuids_of_altered(timeline: Timeline) -> frozenset[str]:
+    """The tables that may have rows in an older form."""
+    return frozenset(table.definition.uuid for table in timeline.state.tables if table.altered)
+
+
+def highest_keys_of(base: Base | None) -> Mapping[str, int]:
+    """What is known of auto-increment keys before the log that is read."""
+    return {} if base is None else base.highest_keys

@@ -1,0 +1,83 @@
+"""The part of a manifest that a later checkpoint goes on from: `wal.log_state.LogState` as JSON. Keys are camelCase."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from herdkeeper.formats.herddb_index import decode_index, encode_index
+from herdkeeper.formats.herddb_table import decode_table, encode_table
+from herdkeeper_jobs.wal.log_state import LogState, StateIndex, StateTable, StateTransaction
+from herdkeeper_jobs.wal.lsn import Lsn
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore")
+
+
+class _Table(_Part):
+    definition: str
+    maker: int | None
+    altered: bool
+
+
+class _Index(_Part):
+    definition: str
+    table_uuid: str
+    committed: bool
+
+
+class _Transaction(_Part):
+    transaction_id: int
+    begin: tuple[int, int]
+    new_tables: tuple[str, ...]
+    dropped_tables: tuple[str, ...]
+    new_indexes: tuple[str, ...]
+    dropped_indexes: tuple[str, ...]
+
+
+class Continuation(_Part):
+    """Tables and indexes, those that no COMMIT has made yet included, and what open transactions make and drop. Definitions are HerdDB's
+    own, in hexadecimal; `begin` is (ledger, entry)."""
+
+    tables: tuple[_Table, ...]
+    indexes: tuple[_Index, ...]
+    transactions: tuple[_Transaction, ...]
+
+    @staticmethod
+    def of(state: LogState) -> Continuation:
+        """From the walk's own type."""
+        return Continuation(
+            tables=tuple(
+                _Table(definition=encode_table(table.definition).hex(), maker=table.maker, altered=table.altered) for table in state.tables
+            ),
+            indexes=tuple(
+                _Index(definition=encode_index(index.definition).hex(), table_uuid=index.table_uuid, committed=index.committed)
+                for index in state.indexes
+            ),
+            transactions=tuple(
+                _Transaction(
+                    transaction_id=transaction.transaction_id,
+                    begin=transaction.begin,
+                    new_tables=transaction.new_tables,
+                    dropped_tables=transaction.dropped_tables,
+                    new_indexes=transaction.new_indexes,
+                    dropped_indexes=transaction.dropped_indexes,
+                )
+                for transaction in state.transactions
+            ),
+        )
+
+    @property
+    def state(self) -> LogState:
+        """As the walk's own type. Raises MalformedDataError, or ValueError, for a definition that can't be decoded."""
+        return LogState(
+            tuple(StateTable(decode_table(bytes.fromhex(table.definition)), table.maker, table.altered) for table in self.tables),
+            tuple(StateIndex(decode_index(bytes.fromhex(index.definition)), index.table_uuid, index.committed) for index in self.indexes),
+            tuple(
+                StateTransaction(
+                    one.transaction_id, Lsn(*one.begin), one.new_tables, one.dropped_tables, one.new_indexes, one.dropped_indexes
+                )
+                for one in self.transactions
+            ),
+        )

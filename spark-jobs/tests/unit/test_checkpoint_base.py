@@ -1,0 +1,191 @@
+"""A checkpoint that is made from another one, from bookies to the manifest; and why a checkpoint is no base."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from played_bookie import PlayedBookie, served
+from played_log import PlayedLog
+from pyspark.sql import SparkSession
+from test_checkpoint_manifest import IDENTITY, manifest
+
+from herdkeeper.domain.job_summary import CheckpointSummary
+from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
+from herdkeeper.formats.herddb_record import encode_row
+from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
+from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper_jobs.checkpoint.base import Base, BaseUnusable, candidates, described
+from herdkeeper_jobs.checkpoint.continuation import Continuation
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
+from herdkeeper_jobs.checkpoint.log_source import open_log
+from herdkeeper_jobs.checkpoint.manifest import Manifest, Position, Verification, commit_manifest, tablespace_folder
+from herdkeeper_jobs.checkpoint.moment import Time
+from herdkeeper_jobs.checkpoint.origin import Mode, Search, choose_origin
+from herdkeeper_jobs.checkpoint.reading import open_manifest
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
+from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.wal.log_state import LogState, StateTransaction
+from herdkeeper_jobs.wal.lsn import Lsn
+
+KEY = Column("k", ColumnType.LONG, 0, nullable=False)
+BEFORE = TableDefinition("demo", "t", "u1", (KEY, Column("v", ColumnType.STRING, 1)), ("k",), auto_increment=True)
+AFTER = TableDefinition("demo", "t", "u1", (KEY, Column("w", ColumnType.INTEGER, 2)), ("k",), auto_increment=True)
+OLD_ROW = encode_row(BEFORE, {"k": 1, "v": "a"})
+
+
+def put(key: int, transaction: int = 0) -> LogEntry:
+    return LogEntry(1_000, LogEntryType.INSERT, transaction, "t", *encode_row(AFTER, {"k": key, "w": 10 * key}))
+
+
+def delete(key: int) -> LogEntry:
+    return LogEntry(1_000, LogEntryType.DELETE, 0, "t", encode_row(AFTER, {"k": key})[0])
+
+
+def mark(kind: LogEntryType, transaction: int = -1) -> LogEntry:
+    return LogEntry(1_000, kind, transaction)
+
+
+def define(kind: LogEntryType, table: TableDefinition) -> LogEntry:
+    return LogEntry(1_000, kind, 0, table.name, b"", encode_table(table))
+
+
+FIRST = [define(LogEntryType.CREATE_TABLE, BEFORE), LogEntry(1_000, LogEntryType.INSERT, 0, "t", *OLD_ROW)]
+FIRST += [define(LogEntryType.ALTER_TABLE, AFTER), put(2), put(9), delete(9)]
+SECOND = [mark(LogEntryType.NOOP), mark(LogEntryType.BEGIN, 7), put(3, 7), put(4)]
+THIRD = [mark(LogEntryType.NOOP), mark(LogEntryType.COMMIT, 7), delete(2), mark(LogEntryType.NOOP)]
+
+
+@dataclass(frozen=True)
+class Job:
+    spark: SparkSession
+    log: PlayedLog
+    destination: Path
+
+    def run(self, run_id: str, mode: Mode) -> CheckpointSummary:
+        catalog: Any = self.log.metadata
+        request = CheckpointRequest("/db/herd", "demo", TargetRequest(), self.destination, run_id, mode)
+        return run_checkpoint(lambda: self.spark, catalog, request)
+
+    def base_for(self, mode: Mode, up_to: Lsn) -> Lsn | None:
+        catalog: Any = self.log.metadata
+        identity = IDENTITY.model_copy(update={"tablespace_uuid": "0ab"})
+        search = Search(tablespace_folder(self.destination, identity), identity, mode, up_to)
+        origin = choose_origin(self.spark, open_log(catalog, "/db/herd", "demo"), search, up_to)
+        origin.release()
+        return None if origin.start is None else origin.start.at
+
+    def opened(self, summary: CheckpointSummary) -> Manifest:
+        return open_manifest(self.destination / summary.manifest).manifest
+
+
+def damage(path: Path) -> None:
+    path.write_bytes(path.read_bytes().replace(b"PAR1", b"PAR2", 1))
+
+
+def test_a_log_whose_first_ledger_was_dropped_is_folded_from_the_newest_checkpoint_that_is_whole(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    bookies = [PlayedBookie() for _ in range(3)]
+    destination = tmp_path / "checkpoints"
+    destination.mkdir()
+    with served(*bookies) as addresses:
+        log = PlayedLog(bookies, addresses, tmp_path)
+        log.write(3, FIRST, closed=True)
+        log.write(5, SECOND, closed=True)
+        job = Job(spark, log, destination)
+
+        first = job.run("run-1", Mode.INCREMENTAL)  # nothing is there yet to go on from
+        assert (first.base_ledger_id, first.entries_read, first.open_transactions) == (None, 10, 1)
+        assert "made from the whole log" in first.message
+
+        log.write(7, THIRD, closed=False)
+        log.drop(3)
+        second = job.run("run-2", Mode.AUTO)
+        assert (second.base_ledger_id, second.base_entry_id) == (5, 3)
+        assert second.entries_read == 6, "from the BEGIN that was open: 5,1 to 5,3 and 7,0 to 7,2"
+        manifest_ = job.opened(second)
+        rows = [OLD_ROW, encode_row(AFTER, {"k": 3, "w": 30}), encode_row(AFTER, {"k": 4, "w": 40})]
+        assert (manifest_.tables[0].rows, manifest_.tables[0].digest) == (3, digest_of_rows(rows).hex), "as HerdDB has them stored"
+        assert manifest_.tables[0].highest_auto_increment == 9
+        assert manifest_.base is not None
+        assert (manifest_.base.run_id, manifest_.base.manifest) == ("run-1", Path(first.manifest).name)
+        assert (manifest_.restart_lsn.lsn, manifest_.open_transactions) == (Lsn(7, 2), ())
+
+        files = {name: job.opened(made).tables[0].files for name, made in (("first", first), ("second", second))}
+        folder, end = destination / "cluster-1" / "0ab", Lsn(7, 2)
+        damage(folder / files["second"][0].path)
+        assert job.base_for(Mode.AUTO, end) == Lsn(5, 3)
+        older = next(part for file in files["first"] for part in file.with_older_forms() if part.path.endswith(".older.parquet"))
+        assert pq.read_table(folder / older.path)["value"].to_pylist() == [OLD_ROW[1]]
+        damage(folder / older.path)
+        refused = r"begins with ledger 5, its first one was 3.*-0+2: data/run-2/.*-0+3: data/run-1/.*older\.parquet has other bytes"
+        with pytest.raises(CheckpointRefused, match=refused):
+            job.base_for(Mode.AUTO, end)
+        with pytest.raises(CheckpointRefused, match=r"Full: take Auto"):
+            job.base_for(Mode.FULL, end)
+
+
+def made_of(folder: Path, entry_id: int, **changes: object) -> None:
+    """A manifest at 3,`entry_id` that is a base but for what the test says."""
+    whole = manifest(entry_id=entry_id).model_copy(update={"continuation": Continuation.of(LogState())})
+    commit_manifest(whole.model_copy(update=changes), folder)
+
+
+def reasons(folder: Path, at: Lsn | Time) -> list[str | Lsn]:
+    found = candidates(folder, IDENTITY, at)
+    return [item.start.at if isinstance(item, Base) else str(item) for item in found]
+
+
+def test_bases_are_looked_at_from_the_newest_on_and_those_behind_the_target_are_none(tmp_path: Path) -> None:
+    folder = tablespace_folder(tmp_path, IDENTITY)
+    for entry_id in (7, 10, 9):
+        made_of(folder, entry_id)
+    other = IDENTITY.model_copy(update={"instance_id": "cluster-2"})
+    made_of(tablespace_folder(tmp_path, other), 8, identity=other)
+    assert reasons(folder, Lsn(3, 9)) == [Lsn(3, 9), Lsn(3, 7)]
+
+
+def test_a_time_has_only_bases_all_of_whose_entries_were_stamped_by_then(tmp_path: Path) -> None:
+    folder = tablespace_folder(tmp_path, IDENTITY)
+    for entry_id, latest in ((7, 1_000), (8, 3_000), (9, 3_000), (10, None)):
+        made_of(folder, entry_id, lsn_timestamp_millis=2_000, latest_timestamp_millis=latest)
+    assert reasons(folder, Time(2_999, "before an entry whose leader's clock was ahead")) == [Lsn(3, 7)]
+    assert reasons(folder, Time(3_000, "at it")) == [Lsn(3, 9), Lsn(3, 8), Lsn(3, 7)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"continuation": None}, "an earlier version made it"),
+        ({"identity": IDENTITY.model_copy(update={"instance_id": "cluster-2"})}, "it belongs to cluster-2/ts-1"),
+        ({"verified": Verification(how="Nobody", by="")}, "it was verified by 'Nobody', which"),
+        ({"restart_lsn": Position(ledger_id=2, entry_id=1)}, "its restartLsn is 2,1, but its oldest open transaction began at 3,7"),
+        (
+            {"continuation": Continuation.of(LogState(transactions=(StateTransaction(9, Lsn(1, 2)),)))},
+            "its restartLsn is 3,7, but its oldest open transaction began at 1,2",
+        ),
+    ],
+)
+def test_a_manifest_that_would_have_to_be_believed_is_no_base_and_says_why(changes: dict[str, object], words: str, tmp_path: Path) -> None:
+    folder = tablespace_folder(tmp_path, IDENTITY)
+    made_of(folder, 7, **changes)
+    (reason,) = reasons(folder, Lsn(4, 0))
+    assert str(reason).startswith(f"{3:020d}-{7:020d}: {words}")
+
+
+def test_a_file_that_is_no_manifest_is_no_base_and_older_ones_are_looked_at(tmp_path: Path) -> None:
+    folder = tablespace_folder(tmp_path, IDENTITY)
+    made_of(folder, 7)
+    made_of(folder, 8)
+    (folder / "manifests" / f"{3:020d}-{8:020d}.json").write_text("{")
+    assert reasons(folder, Lsn(3, 9))[1:] == [Lsn(3, 7)]
+    assert "is no manifest" in str(reasons(folder, Lsn(3, 9))[0])
+
+
+def test_what_was_looked_at_is_told_in_few_words() -> None:
+    assert described([]) == "there is none of this tablespace up to the target"
+    assert described([BaseUnusable(f"b{number}") for number in range(5)]) == "b0; b1; b2; and 2 older ones"
