@@ -7,6 +7,7 @@
 # The mounted /config/bk_server.conf is the same for all pods; what differs is appended to a copy in /tmp:
 #   BOOKIE_ID           identity, bound to the volumes by the operator (bookie; optional elsewhere)
 #   ADVERTISED_ADDRESS  host name under which clients reach this pod (bookie, autorecovery)
+#   LEDGER_VOLUMES      where several ledger volumes are mounted, separated by spaces (bookie)
 # Exit code 78: the volumes are not those of this bookie, which no restart cures. 79: a volume that should hold data is empty; the operator
 # looks for this one (herdkeeper.domain.lost_bookie).
 set -eu
@@ -14,7 +15,7 @@ set -eu
 home="${BOOKKEEPER_HOME:-/opt/bookkeeper}"
 config="${BOOKKEEPER_CONFIG:-/config}"
 journal="${BOOKKEEPER_JOURNAL:-/journal}"
-ledgers="${BOOKKEEPER_LEDGERS:-/ledgers}"
+ledgers="${LEDGER_VOLUMES:-${BOOKKEEPER_LEDGERS:-/ledgers}}"
 tmp="${BOOKKEEPER_TMP:-/tmp}"
 
 refuse() {
@@ -42,27 +43,40 @@ identity() {
 }
 
 # A bookie under a known id without its entries answers "no such entry" and truncates ledgers (apache/bookkeeper#4812).
-# So identity is written once, on two empty volumes; an unmounted volume looks like an empty one and is refused.
+# So identity is written once, on empty volumes; an unmounted volume looks like an empty one and is refused.
 claim_volumes() {
     [ -n "${BOOKIE_ID:-}" ] || refuse "BOOKIE_ID is not set: set it to the id that is bound to this bookie's volumes"
-    for volume in "$journal" "$ledgers"; do
+    for volume in "$journal" $ledgers; do
         [ -d "$volume" ] || refuse "$volume is missing: mount the bookie's volume there"
     done
-    if empty "$journal" && empty "$ledgers"; then
-        if served_before; then emptied "both volumes are empty, but $BOOKIE_ID served before: they were emptied, or others are mounted"; fi
-        # Both files or none: a crash in between leaves one volume with an identity and no data, which the next start completes.
-        write_identity "$journal"
-        write_identity "$ledgers"
-        return
+    if all_empty && served_before; then
+        emptied "all volumes are empty, but $BOOKIE_ID served before: they were emptied, or others are mounted"
     fi
-    complete_identity "$journal" "$ledgers"
-    complete_identity "$ledgers" "$journal"
-    for volume in "$journal" "$ledgers"; do
+    # All files or none: a crash in between leaves volumes with an identity and no data, which the next start completes.
+    if unfounded; then
+        for volume in "$journal" $ledgers; do write_identity "$volume"; done
+    fi
+    for volume in "$journal" $ledgers; do
         found="$(identity "$volume")"
-        [ -n "$found" ] || emptied "$volume has no bookie-id, the other volume has data of ${BOOKIE_ID}: a volume is not mounted or was \
+        [ -n "$found" ] || emptied "$volume has no bookie-id, another volume has data of ${BOOKIE_ID}: a volume is not mounted or was \
 emptied; mount the right claim, or retire this bookie"
         [ "$found" = "$BOOKIE_ID" ] || refuse "$volume/bookie-id is $found, BOOKIE_ID is $BOOKIE_ID: the volume is another \
 bookie's; mount the right claim"
+    done
+}
+
+all_empty() {
+    for volume in "$journal" $ledgers; do empty "$volume" || return 1; done
+}
+
+# Whether no volume holds anything but this bookie's identity, finished or not: it has not been started yet.
+unfounded() {
+    for volume in "$journal" $ledgers; do
+        case "$(only "$volume")" in
+            '' | .bookie-id.new) ;;
+            bookie-id) [ "$(identity "$volume")" = "$BOOKIE_ID" ] || return 1 ;;
+            *) return 1 ;;
+        esac
     done
 }
 
@@ -71,16 +85,6 @@ write_identity() {
     sync "$1/.bookie-id.new"
     mv "$1/.bookie-id.new" "$1/bookie-id"
     sync "$1"
-}
-
-# $1 is (but for an unfinished identity) empty and $2 holds this bookie's identity and nothing else: founding was interrupted.
-complete_identity() {
-    if [ "$(only "$2")" = bookie-id ] && [ "$(identity "$2")" = "$BOOKIE_ID" ]; then
-        case "$(only "$1")" in '' | .bookie-id.new) write_identity "$1" ;; esac
-    elif [ "$(only "$2")" = .bookie-id.new ] && empty "$1"; then
-        write_identity "$2"
-        write_identity "$1"
-    fi
 }
 
 # Names on a volume.

@@ -45,6 +45,7 @@ def bookkeeper(**spec: Any) -> BookKeeperCluster:
 
 def built() -> dict[str, tuple[Any, ...]]:
     zookeeper, bookies = read(ZooKeeperCluster), bookkeeper()
+    striped = bookkeeper(ledgers={"size": "20Gi", "volumes": 3})
     bookie = BookieIdentity(0, "quick-bookie-0-abc123")
     herddb = read(HerdDBCluster, bookKeeperRef={"name": "quick"})
     tablespace = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights")
@@ -64,6 +65,11 @@ def built() -> dict[str, tuple[Any, ...]]:
             build_bookie(bookies, bookie, ZOOKEEPER),
             build_racks(bookies, RACKS),
             *build_autorecovery(bookies, ZOOKEEPER, RACKS),
+        ),
+        "bookkeeper-ledger-volumes": (
+            *build_bookies_shared(striped, ZOOKEEPER),
+            *build_bookie_claims(striped, bookie),
+            build_bookie(striped, bookie, ZOOKEEPER),
         ),
         "herddb": (
             build_herddb_secret(herddb, "quick-herddb-credentials", UserCredentials("admin", "given"), "a-token"),
@@ -86,7 +92,7 @@ def built() -> dict[str, tuple[Any, ...]]:
     }
 
 
-@pytest.mark.parametrize("name", ["zookeeper", "bookkeeper", "herddb", "tablespace", "checkpoint", "restore", "audit"])
+@pytest.mark.parametrize("name", built())
 def test_the_objects_are_the_golden_ones(name: str) -> None:
     file = GOLDEN / f"{name}.yaml"
     objects = [yaml.safe_load(yaml.safe_dump(each)) for each in built()[name]]

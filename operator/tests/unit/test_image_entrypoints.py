@@ -219,6 +219,62 @@ def test_a_founding_that_was_interrupted_is_completed(bookie: Bookie) -> None:
     assert (bookie.ledgers / "bookie-id").exists()
 
 
+class BookieOfThree(Bookie):
+    """One with three ledger volumes."""
+
+    def __init__(self, folder: Path, path: str) -> None:
+        super().__init__(folder, path)
+        self.volumes = [self.journal, self.ledgers, folder / "ledgers-1", folder / "ledgers-2"]
+        for volume in self.volumes[2:]:
+            volume.mkdir()
+
+    def begin(self, bookie_id: str = "b-0-abc123") -> subprocess.CompletedProcess[str]:
+        environment = {
+            **{f"BOOKKEEPER_{name.upper()}": str(getattr(self, name)) for name in ("journal", "tmp", "config")},
+            "LEDGER_VOLUMES": " ".join(map(str, self.volumes[1:])),
+        }
+        command = [str(IMAGES / "bookkeeper/entrypoint.sh"), "bookie"]
+        told = {"PATH": self.path, "BOOKIE_ID": bookie_id, **environment}
+        return subprocess.run(command, env=told, capture_output=True, text=True, check=False)
+
+    def fill(self) -> None:
+        for volume in self.volumes:
+            (volume / "current").touch()
+
+
+@pytest.fixture
+def bookie_of_three(tmp_path: Path, path: str) -> BookieOfThree:
+    return BookieOfThree(tmp_path, path)
+
+
+def test_all_volumes_of_a_bookie_get_the_identity_and_keep_it(bookie_of_three: BookieOfThree) -> None:
+    for _ in range(2):
+        assert bookie_of_three.begin().returncode == 0
+        bookie_of_three.fill()
+    assert {(volume / "bookie-id").read_text() for volume in bookie_of_three.volumes} == {"b-0-abc123\n"}
+    assert bookie_of_three.begin("b-0-fresh1").returncode == 78
+
+
+@pytest.mark.parametrize("emptied", range(4))
+def test_one_empty_volume_of_several_beside_data_is_refused(bookie_of_three: BookieOfThree, emptied: int) -> None:
+    bookie_of_three.begin()
+    bookie_of_three.fill()
+    for file in bookie_of_three.volumes[emptied].iterdir():
+        file.unlink()
+    refused = bookie_of_three.begin()
+    assert refused.returncode == EMPTIED
+    assert f"{bookie_of_three.volumes[emptied]} has no bookie-id" in refused.stderr
+
+
+@pytest.mark.parametrize("written", range(4))
+def test_a_founding_of_several_volumes_that_was_interrupted_anywhere_is_completed(bookie_of_three: BookieOfThree, written: int) -> None:
+    for volume in bookie_of_three.volumes[:written]:
+        (volume / "bookie-id").write_text("b-0-abc123\n")
+    (bookie_of_three.volumes[written] / ".bookie-id.new").touch()
+    assert bookie_of_three.begin().returncode == 0
+    assert {(volume / "bookie-id").read_text() for volume in bookie_of_three.volumes} == {"b-0-abc123\n"}
+
+
 def test_autorecovery_needs_no_volumes(bookie: Bookie) -> None:
     assert "org.apache.bookkeeper.replication.AutoRecoveryMain" in bookie.start("auto", "autorecovery").stdout
 

@@ -11,7 +11,6 @@ from situations import claim, live, objects, pods, quickstart, with_spec
 from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
 from herdkeeper.domain import names
 from herdkeeper.domain.lost_bookie import EMPTIED, lost_bookie
-from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, Marks, MetadataStore, Naming
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -20,7 +19,6 @@ from herdkeeper.plan.bookkeeper import plan_bookkeeper
 from herdkeeper.plan.lost_bookie import NeedsLedgers, retire
 
 CLUSTER = with_spec(quickstart("BookKeeperCluster"), bookies=1)
-NAMED = BookKeeperNames(ObjectKey("demo", "bk"))
 STORE = MetadataStore("zk-0:2181", serving=True)
 ROOT = "/demo/bk/ledgers"
 OLD = "bk-bookie-0-aaaaaa"
@@ -56,7 +54,7 @@ PENDING_POD = pods(["bk-bookie-0-0"], phase="Pending")
 
 def step(*parts, metadata=METADATA, scan=NO_LEDGER, cluster=CLUSTER):
     seen = BookKeeperObserved(objects(*parts), STORE, metadata, ("eeeeee",), scan=scan)
-    lost = lost_bookie(NAMED, 0, seen.objects, metadata)
+    lost = lost_bookie(CLUSTER, 0, seen.objects, metadata)
     assert lost is not None
     return retire(lost, cluster, seen, metadata)
 
@@ -76,7 +74,7 @@ def step(*parts, metadata=METADATA, scan=NO_LEDGER, cluster=CLUSTER):
     ],
 )
 def test_a_lost_disk_is_recognised(situation, parts, why):
-    lost = lost_bookie(NAMED, 0, objects(*parts), METADATA)
+    lost = lost_bookie(CLUSTER, 0, objects(*parts), METADATA)
     assert lost is not None, situation
     assert lost.ids == (OLD,)
     assert why in lost.why
@@ -93,7 +91,7 @@ def test_a_lost_disk_is_recognised(situation, parts, why):
     ],
 )
 def test_a_bookie_is_not_taken_for_lost(situation, parts, metadata):
-    assert lost_bookie(NAMED, 0, objects(*parts), metadata) is None, situation
+    assert lost_bookie(CLUSTER, 0, objects(*parts), metadata) is None, situation
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from situations import objects, quickstart, with_spec
 
-from herdkeeper.api.resource import VolumeClaim
+from herdkeeper.api.bookkeeper_cluster import LedgerVolumes
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataStore
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -14,7 +14,7 @@ from herdkeeper.plan.action import Resize, Wait
 from herdkeeper.plan.volume_growth import grow_claims
 
 NAME = "bk-bookie-0-ledgers"
-CLUSTER = with_spec(quickstart("BookKeeperCluster"), ledgers=VolumeClaim(size="40Gi"))
+CLUSTER = with_spec(quickstart("BookKeeperCluster"), ledgers=LedgerVolumes(size="40Gi"))
 
 
 def claim(size: str, storage_class: str | None = "fast", **rest):

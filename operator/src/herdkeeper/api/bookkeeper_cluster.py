@@ -54,6 +54,18 @@ class Compaction(Model):
     interval_seconds: int = Field(ge=60, description="Seconds between two passes. Not below garbageCollection.intervalSeconds.")
 
 
+class LedgerVolumes(VolumeClaim):
+    """The ledger volumes of each bookie."""
+
+    volumes: int = Field(
+        1,
+        ge=1,
+        le=8,
+        description="Ledger volumes of each bookie, each of this size and with a ledger directory of its own; ledgers are spread over them "
+        "by their ids. Immutable: which directories a bookie has is part of its identity.",
+    )
+
+
 class GarbageCollection(Model):
     """How the space of deleted ledgers is got back."""
 
@@ -122,8 +134,8 @@ class BookKeeperClusterSpec(Model):
         VolumeClaim(size="5Gi"),
         description="Journal volume of each bookie: fsynced before an entry is acknowledged. A larger size grows it.",
     )
-    ledgers: VolumeClaim = Field(
-        VolumeClaim(size="20Gi"), description="Ledger volume of each bookie: entry logs and their index. A larger size grows it."
+    ledgers: LedgerVolumes = Field(
+        LedgerVolumes(size="20Gi"), description="Ledger volumes of each bookie: entry logs and their index. A larger size grows it."
     )
     garbage_collection: GarbageCollection = Field(GarbageCollection(), description="How the space of deleted ledgers is got back.")
     journal_sync: JournalSync = Field(JournalSync(), description="How many writes share one fsync of the journal.")
@@ -201,6 +213,7 @@ class BookKeeperClusterStatus(Status):
 
 
 _GC = "self.garbageCollection"
+_VOLUMES_WHY = "a bookie does not start with other directories than its identity names; set it back, or create a new BookKeeperCluster"
 
 
 class BookKeeperCluster(Resource):
@@ -249,6 +262,14 @@ class BookKeeperCluster(Resource):
         unchanged_optional("zooKeeperAddress", "SELF.zooKeeperAddress", "the metadata can't move; create a new BookKeeperCluster"),
         unchanged_class("journal", "BookKeeperCluster"),
         unchanged_class("ledgers", "BookKeeperCluster"),
+        Rule(
+            rule="self.ledgers.volumes == oldSelf.ledgers.volumes",
+            message=f"spec.ledgers.volumes can't change: {_VOLUMES_WHY}",
+            message_expression=formatted(
+                f"spec.ledgers.volumes can't change from %d to %d: {_VOLUMES_WHY}", "oldSelf.ledgers.volumes", "self.ledgers.volumes"
+            ),
+            field_path=".ledgers.volumes",
+        ),
         least_memory("resources.memory", 512),
         least_memory("autoRecovery.resources.memory", 256),
         *NAME_RULES,

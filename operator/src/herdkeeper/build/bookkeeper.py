@@ -11,6 +11,7 @@ from herdkeeper.build import pod
 from herdkeeper.build.pod import Json
 from herdkeeper.build.racks import MOUNT, build_racks, placement_lines, racks_volume
 from herdkeeper.domain import names
+from herdkeeper.domain.bookie_claims import ledgers_claims
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.racks import Rack, placement_of
 from herdkeeper.domain.validation import MIB, bytes_of
@@ -40,8 +41,8 @@ def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str, kno
     )
 
 
-def build_bookie_claims(cluster: BookKeeperCluster, bookie: BookieIdentity) -> tuple[Json, Json]:
-    """The two claims of a new bookie, with the same identity on both: (journal, ledgers)."""
+def build_bookie_claims(cluster: BookKeeperCluster, bookie: BookieIdentity) -> tuple[Json, ...]:
+    """The claims of a new bookie, with the same identity on all: its journal's, and one for each ledger directory."""
     named = _names(cluster)
 
     def claim(name: str, spec: Json) -> Json:
@@ -52,7 +53,7 @@ def build_bookie_claims(cluster: BookKeeperCluster, bookie: BookieIdentity) -> t
 
     return (
         claim(named.journal_claim(bookie.number), pod.claim_spec(cluster.spec.journal)),
-        claim(named.ledgers_claim(bookie.number), pod.claim_spec(cluster.spec.ledgers)),
+        *(claim(name, pod.claim_spec(cluster.spec.ledgers)) for name in ledgers_claims(cluster, bookie.number)),
     )
 
 
@@ -65,7 +66,7 @@ def build_stopped_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zoo
 
 def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_address: str) -> Json:
     """The StatefulSet (one replica) of one bookie. Apply a changed one only while everything else of the stack is Ready."""
-    named = _names(cluster)
+    named, folders = _names(cluster), _ledger_folders(cluster)
     selector = {**names.selector(COMPONENT, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
     container = {
         "name": "bookie",
@@ -73,20 +74,28 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
         "args": ["bookie"],
         # what the entry point refuses, or the last lines of a bookie that failed, is seen in the pod's status
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "env": [{"name": "BOOKIE_ID", "value": bookie.bookie_id}, {"name": "ADVERTISED_ADDRESS", "value": named.host(bookie.number)}],
+        "env": [
+            {"name": "BOOKIE_ID", "value": bookie.bookie_id},
+            {"name": "ADVERTISED_ADDRESS", "value": named.host(bookie.number)},
+            # the entry point knows of one; a variable more would restart bookies that have one
+            *([{"name": "LEDGER_VOLUMES", "value": " ".join(folders)}] if len(folders) > 1 else ()),
+        ],
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": pod.http_probe("/api/v1/bookie/is_ready", names.BOOKIE_ADMIN_PORT),
         "livenessProbe": {**pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6), "initialDelaySeconds": 120},
         "volumeMounts": [
             pod.CONFIG_MOUNT,
             {"name": "journal", "mountPath": "/journal"},
-            {"name": "ledgers", "mountPath": "/ledgers"},
+            *({"name": folder.removeprefix("/"), "mountPath": folder} for folder in folders),
         ],
     }
     volumes = [
         pod.config_volume(named.config_map),
         {"name": "journal", "persistentVolumeClaim": {"claimName": named.journal_claim(bookie.number)}},
-        {"name": "ledgers", "persistentVolumeClaim": {"claimName": named.ledgers_claim(bookie.number)}},
+        *(
+            {"name": folder.removeprefix("/"), "persistentVolumeClaim": {"claimName": name}}
+            for folder, name in zip(folders, ledgers_claims(cluster, bookie.number), strict=True)
+        ),
     ]
     labels = {**names.labels(COMPONENT, cluster.KIND, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
     meta = {**pod.metadata(cluster, COMPONENT, named.stateful_set(bookie.number)), "labels": labels}
@@ -163,6 +172,11 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
     return (pod.config_map(cluster, component, named.autorecovery_config_map, files), deployment)
 
 
+def _ledger_folders(cluster: BookKeeperCluster) -> tuple[str, ...]:
+    """Where the ledger volumes are mounted. The paths are in the bookie's cookie: they never change."""
+    return tuple(f"/{names.ledgers_volume(volume)}" for volume in range(cluster.spec.ledgers.volumes))
+
+
 def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
     return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
 
@@ -192,15 +206,17 @@ def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str
     cache = max(16, bytes_of(cluster.spec.resources.memory) // MIB // 16)
     smallest_volume = min(bytes_of(cluster.spec.journal.size), bytes_of(cluster.spec.ledgers.size))
     log_size = min(1024 * MIB, max(64 * MIB, smallest_volume // 20))
+    folders = _ledger_folders(cluster)
     lines = {
         "bookiePort": names.BOOKIE_PORT,
         "metadataServiceUri": names.metadata_service_uri(zookeeper_address, _names(cluster).ledgers_root),
         "journalDirectories": "/journal/journal",
-        "ledgerDirectories": "/ledgers/ledgers",
+        "ledgerDirectories": ",".join(f"{folder}/ledgers" for folder in folders),
         "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
         "dbStorage_writeCacheMaxSizeMb": cache,
         "dbStorage_readAheadCacheMaxSizeMb": cache,
-        "dbStorage_rocksDB_blockCacheSize": cache * MIB // 2,
+        # BookKeeper divides the two caches among the directories, but each directory's index has a block cache of its own
+        "dbStorage_rocksDB_blockCacheSize": cache * MIB // 2 // len(folders),
         "dbStorage_rocksDB_writeBufferSizeMB": 4,
         "journalMaxSizeMB": log_size // MIB,
         "journalPreAllocSizeMB": 4,
@@ -208,6 +224,8 @@ def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str
         "logSizeLimit": log_size,
         "minUsableSizeForEntryLogCreation": log_size,
         "minUsableSizeForIndexFileCreation": 10 * MIB,
+        # a ledger's directory follows from its id: with one that is full, some ledgers could not be written
+        **({"readOnlyModeOnAnyDiskFullEnabled": "true"} if len(folders) > 1 else {}),
         "numAddWorkerThreads": 1,
         "numReadWorkerThreads": 2,
         "serverNumIOThreads": 2,

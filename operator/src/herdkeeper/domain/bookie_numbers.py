@@ -70,8 +70,8 @@ def is_retired(named: BookKeeperNames, objects: Objects, cookies: frozenset[str]
 
 def bookie_ids(named: BookKeeperNames, objects: Objects, cookies: frozenset[str], number: int) -> frozenset[str]:
     """Every identity that a number is seen with: on its claims, in its StatefulSet, among the cookies. More than one is trouble."""
-    claims = (objects.get("PersistentVolumeClaim", name) for name in (named.journal_claim(number), named.ledgers_claim(number)))
-    marked = {annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in claims if claim is not None}
+    claims = (claim for claim in objects.of_kind("PersistentVolumeClaim") if named.number_of(claim["metadata"]["name"]) == number)
+    marked = {annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in claims}
     item = objects.get("StatefulSet", named.stateful_set(number))
     containers = item["spec"]["template"]["spec"]["containers"] if item is not None else []
     given = {entry.get("value") for container in containers for entry in container.get("env") or [] if entry["name"] == "BOOKIE_ID"}

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.domain.bookie_claims import claims_of
 from herdkeeper.domain.bookie_numbers import bookie_ids
-from herdkeeper.domain.names import BookKeeperNames
+from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import LedgersMetadata
 from herdkeeper.domain.observed.objects import Json, Objects
 
@@ -28,9 +30,10 @@ class LostBookie:
     why: str
 
 
-def lost_bookie(named: BookKeeperNames, number: int, objects: Objects, metadata: LedgersMetadata) -> LostBookie | None:
-    """Bookie `number` as lost; None for one that is not, or never was."""
-    claims = {name: objects.get("PersistentVolumeClaim", name) for name in (named.journal_claim(number), named.ledgers_claim(number))}
+def lost_bookie(cluster: BookKeeperCluster, number: int, objects: Objects, metadata: LedgersMetadata) -> LostBookie | None:
+    """Bookie `number` as lost; None for one that is not, or never was. One directory of several is all: its ledgers are nowhere else."""
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    claims = claims_of(cluster, number, objects)
     gone = [name for name, claim in claims.items() if claim is None]
     going = tuple(name for name, claim in claims.items() if claim is not None and claim["metadata"].get("deletionTimestamp"))
     served = objects.get("StatefulSet", named.stateful_set(number)) is not None or any(

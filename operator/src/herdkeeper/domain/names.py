@@ -36,7 +36,7 @@ NEW, FOUNDED, LEFT = "false", "true", "left"
 ENSEMBLE_ANNOTATION = "herdkeeper.io/ensemble"
 """On a ZooKeeper member's claim: which ensemble's data it holds, by the uid of the resource that founded it."""
 BOOKIE_ID_ANNOTATION = "herdkeeper.io/bookie-id"
-"""On both claims of a bookie: the identity that is bound to them."""
+"""On all claims of a bookie: the identity that is bound to them."""
 DRAINING_ANNOTATION = "herdkeeper.io/draining"
 """On the journal claim of a bookie, since when the operator keeps it read-only: it makes it writable again when the drain is taken back."""
 RETIRING_ANNOTATION = "herdkeeper.io/retiring"
@@ -113,7 +113,7 @@ RACKS_KEY = "racks"
 """The key of the map in the ConfigMap of racks."""
 
 _TOKEN = re.compile(r"[a-z0-9]{6,16}")
-_OF_A_BOOKIE = re.compile(r"-(\d+)(?:-[a-z0-9]{6,16})?")
+_OF_A_BOOKIE = re.compile(r"-(\d+)(?:-ledgers-[1-9]|-[a-z0-9]{6,16})?")
 """Behind the name of all bookies: a StatefulSet, one of its claims, or an identity."""
 
 
@@ -219,6 +219,11 @@ class ZooKeeperNames:
         return addresses(tuple(self.host(number) for number in range(replicas)), ZOOKEEPER_CLIENT_PORT)
 
 
+def ledgers_volume(volume: int) -> str:
+    """Name of a bookie's ledger volume in its pod, and of the folder where it is mounted: of the first one as it was when there was one."""
+    return "ledgers" if volume == 0 else f"ledgers-{volume}"
+
+
 @dataclass(frozen=True)
 class BookKeeperNames:
     """The names of a BookKeeperCluster's objects. Bookies are numbered from 0, once, and numbers are never reused."""
@@ -272,9 +277,9 @@ class BookKeeperNames:
         """Journal volume claim of bookie `number`."""
         return f"{self.stateful_set(number)}-journal"
 
-    def ledgers_claim(self, number: int) -> str:
-        """Ledger volume claim of bookie `number`."""
-        return f"{self.stateful_set(number)}-ledgers"
+    def ledgers_claim(self, number: int, volume: int = 0) -> str:
+        """Claim of a ledger volume of bookie `number`: its first, or another one (from 1)."""
+        return f"{self.stateful_set(number)}-{ledgers_volume(volume)}"
 
     def host(self, number: int) -> str:
         """Host name of bookie `number`."""
@@ -294,9 +299,9 @@ class BookKeeperNames:
         return None if match is None else int(match[1])
 
     def bookie_id(self, number: int, token: str) -> str:
-        """The identity of bookie `number` on one pair of claims.
+        """The identity of bookie `number` on one set of claims.
 
-        `token` (6 to 16 small letters and digits) is random for each pair of claims: a fresh disk under an old identity lost an
+        `token` (6 to 16 small letters and digits) is random for each set of claims: a fresh disk under an old identity lost an
         acknowledged entry (apache/bookkeeper#4812). ValueError for another token.
         """
         if not _TOKEN.fullmatch(token):

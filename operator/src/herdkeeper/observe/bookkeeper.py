@@ -87,8 +87,7 @@ def _expandable(cluster: BookKeeperCluster, objects: Objects, world: World) -> d
         number = named.number_of(name)
         if number is None:
             continue
-        volume = cluster.spec.journal if name == named.journal_claim(number) else cluster.spec.ledgers
-        wanted = bytes_of(volume.size)
+        wanted = bytes_of((cluster.spec.journal if name == named.journal_claim(number) else cluster.spec.ledgers).size)
         if (requested_bytes(claim) or wanted) < wanted:
             classes.add(claim["spec"].get("storageClassName"))
     return {name: world.kubernetes.expandable(name) for name in sorted(classes - {None})}

@@ -9,6 +9,7 @@ from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, buil
 from herdkeeper.build.drain import DrainSource
 from herdkeeper.build.racks import build_racks
 from herdkeeper.domain import names
+from herdkeeper.domain.bookie_claims import claims_of, volumes_found
 from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_numbers
 from herdkeeper.domain.lost_bookie import lost_bookie
 from herdkeeper.domain.lost_node import unreachable
@@ -69,6 +70,8 @@ def _without_metadata(cluster: BookKeeperCluster, objects: Objects, store: Metad
 
 
 def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, source: DrainSource) -> Plan:
+    if other := _other_volumes(cluster, seen, metadata):
+        return other
     numbers = bookie_numbers(cluster, seen.objects, metadata.cookies)
     identities, steps = _identities(cluster, numbers, seen, metadata)
     racks = racks_of(cluster, seen.objects, seen.nodes)
@@ -97,6 +100,19 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     )
 
 
+def _other_volumes(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Plan | None:
+    """Why nothing is done with volumes that stayed from a resource with another number of them: the rule on changes does not see that."""
+    wanted, found = cluster.spec.ledgers.volumes, volumes_found(cluster, seen.objects, metadata.cookies)
+    if found in (None, wanted):
+        return None
+    return Plan.waiting(
+        Reason.INVALID_SPEC,
+        f"spec.ledgers.volumes is {wanted}: the bookies' volumes are there, {found} for ledgers on each, and a bookie does not start with "
+        f"other directories than its identity names; set {found}",
+        60,
+    )
+
+
 def _look_again(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...], *, acting: bool) -> float:
     """Reading all ledgers is nothing to do each few seconds; events bring the key back sooner."""
     if leaving:
@@ -112,7 +128,7 @@ def _identities(
     steps: list[Step] = []
     for number in numbers.wanted:
         token = seen.fresh_tokens[numbers.new.index(number)] if number in numbers.new else None
-        lost = lost_bookie(_names(cluster), number, seen.objects, metadata)
+        lost = lost_bookie(cluster, number, seen.objects, metadata)
         found = retire(lost, cluster, seen, metadata) if lost is not None else _identity(cluster, number, seen.objects, token)
         if isinstance(found, BookieIdentity):
             identities.append(found)
@@ -178,7 +194,7 @@ def _autorecovery(manifests: tuple[Json, ...], stack: Stack, rolled: Iterable[St
 def _identity(cluster: BookKeeperCluster, number: int, objects: Objects, token: str | None) -> BookieIdentity | Wait:
     """Who bookie `number` is, by its claims; or why that must not be decided here. `token`: it is new."""
     named = _names(cluster)
-    claims = {name: objects.get(CLAIM, name) for name in (named.journal_claim(number), named.ledgers_claim(number))}
+    claims = claims_of(cluster, number, objects)
     ids = {annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in claims.values() if claim is not None}
     if len(ids) > 1 or None in ids:
         shown = " and ".join(sorted(str(found) for found in ids))

@@ -12,6 +12,7 @@ from herdkeeper.api import BookKeeperCluster, HerdDBCluster
 from herdkeeper.build.bookkeeper import BookieIdentity, build_stopped_bookie
 from herdkeeper.build.drain import DrainSource, build_move, build_record, build_retirement
 from herdkeeper.domain import names
+from herdkeeper.domain.bookie_claims import claims_of
 from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_ids, bookie_numbers, scaled_to_zero
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata
@@ -168,8 +169,7 @@ def _leaving(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: Led
     if not isinstance(seen.scan, LedgerScan):
         return seen.scan or Unknown("ledgers were not scanned")
     (bookie_id,) = ids
-    found = [objects.get(CLAIM, name) for name in (named.journal_claim(number), named.ledgers_claim(number))]
-    claims = [claim for claim in found if claim is not None]
+    claims = [claim for claim in claims_of(cluster, number, objects).values() if claim is not None]
     pod = named.pod(number)
     return Leaving(
         number=number,

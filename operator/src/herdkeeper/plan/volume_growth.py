@@ -7,6 +7,7 @@ writable again.
 from __future__ import annotations
 
 from herdkeeper.api import BookKeeperCluster
+from herdkeeper.domain.bookie_claims import ledgers_claims
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved
 from herdkeeper.domain.observed.objects import Json
@@ -22,7 +23,7 @@ def grow_claims(cluster: BookKeeperCluster, number: int, seen: BookKeeperObserve
     named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
     wanted = (
         ("spec.journal.size", named.journal_claim(number), cluster.spec.journal.size),
-        ("spec.ledgers.size", named.ledgers_claim(number), cluster.spec.ledgers.size),
+        *(("spec.ledgers.size", name, cluster.spec.ledgers.size) for name in ledgers_claims(cluster, number)),
     )
     found = ((path, seen.objects.get("PersistentVolumeClaim", name), size) for path, name, size in wanted)
     steps = (_grow(path, claim, size, seen) for path, claim, size in found if claim is not None)

@@ -117,14 +117,14 @@ def _bookies(cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: Book
             rack = racks.get(named.host(number))
             place = {"rack": rack.name if rack else None, "region": rack.region if rack else None}
             entry = {"number": number, "bookieId": ids[0], "state": _state(ids[0], seen, number, named)}
-            entry |= {key: value for key, value in place.items() if value} | _lost(named, number, seen)
+            entry |= {key: value for key, value in place.items() if value} | _lost(cluster, number, seen)
             found.append(entry | ({"drain": drain_fields(leaving[number], seen, named)} if number in leaving else {}))
     return found
 
 
-def _lost(named: BookKeeperNames, number: int, seen: BookKeeperObserved) -> dict[str, Any]:
+def _lost(cluster: BookKeeperCluster, number: int, seen: BookKeeperObserved) -> dict[str, Any]:
     """Of a bookie that lost a disk: what still needs it, as far as that is known."""
-    lost = lost_bookie(named, number, seen.objects, seen.metadata) if isinstance(seen.metadata, LedgersMetadata) else None
+    lost = lost_bookie(cluster, number, seen.objects, seen.metadata) if isinstance(seen.metadata, LedgersMetadata) else None
     if lost is None:
         return {}
     if not isinstance(seen.scan, LedgerScan):

@@ -1,0 +1,35 @@
+"""The volume claims of a bookie: its journal's and one for each ledger directory. None of them is of use without the others."""
+
+from __future__ import annotations
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.domain.names import BookKeeperNames, ObjectKey
+from herdkeeper.domain.observed.objects import Json, Objects
+
+CLAIM = "PersistentVolumeClaim"
+MOST_LEDGER_VOLUMES = 8
+
+
+def ledgers_claims(cluster: BookKeeperCluster, number: int) -> tuple[str, ...]:
+    """The names of the ledger volumes' claims of bookie `number`."""
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    return tuple(named.ledgers_claim(number, volume) for volume in range(cluster.spec.ledgers.volumes))
+
+
+def claim_names(cluster: BookKeeperCluster, number: int) -> tuple[str, ...]:
+    """The names of all claims of bookie `number`, the journal's first."""
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    return (named.journal_claim(number), *ledgers_claims(cluster, number))
+
+
+def volumes_found(cluster: BookKeeperCluster, objects: Objects, cookies: frozenset[str]) -> int | None:
+    """How many ledger volumes the bookies have that served already, by their claims; None where no such bookie has one."""
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    served = sorted({number for cookie in cookies if (number := named.number_of(cookie)) is not None})
+    names = {named.ledgers_claim(number, volume): volume for number in served for volume in range(MOST_LEDGER_VOLUMES)}
+    return max((volume + 1 for name, volume in names.items() if objects.get(CLAIM, name) is not None), default=None)
+
+
+def claims_of(cluster: BookKeeperCluster, number: int, objects: Objects) -> dict[str, Json | None]:
+    """The same, each with the claim that is there."""
+    return {name: objects.get(CLAIM, name) for name in claim_names(cluster, number)}
