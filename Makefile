@@ -3,7 +3,7 @@ run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
 	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
 .DEFAULT_GOAL := help
-.PHONY: bench bench-leadership help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e e2e-schedules e2e-storage images cluster cluster-clean
+.PHONY: bench bench-leadership help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e e2e-schedules e2e-sql e2e-storage images cluster cluster-clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -48,6 +48,9 @@ e2e-storage: ## the long scenarios: bookies and ZooKeeper members come and leave
 
 e2e-schedules: ## checkpoints and audits by schedule, and what expires
 	@$(run) pytest e2e/tests/schedules -x -s
+
+e2e-sql: ## 20 minutes of faults at random under SQL clients, and whether a promise was broken (SEED=7 MINUTES=5 ACTIONS="leader killed,switchover")
+	@SEED='$(SEED)' MINUTES='$(MINUTES)' ACTIONS='$(ACTIONS)' $(run) pytest e2e/tests/sql -x -s
 
 bench-leadership: ## how long no write is acknowledged while the leader changes, over 20 rounds, on the test cluster
 	@$(run) python -m herdkeeper_e2e.bench_leadership

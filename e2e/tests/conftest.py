@@ -23,6 +23,8 @@ QUICKSTART = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
 TABLES = "airlines,airports,planes,weather"
 RESYNC_SECONDS = 5
 START = Limit(900, 2)
+LONGEST_SECONDS = 5400
+"""Of one scenario, its share of the setup included: a check of 20 minutes ends with the last fault's recovery."""
 EXPLAINED_BY = pytest.StashKey[Kubectl]()
 
 
@@ -32,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(here) and not item.path.is_relative_to(here / "unit"):
             item.add_marker(pytest.mark.e2e)
-            item.add_marker(pytest.mark.timeout(1800))
+            item.add_marker(pytest.mark.timeout(LONGEST_SECONDS))
 
 
 @dataclass(frozen=True)

@@ -72,12 +72,12 @@ class ToolsPod:
         self.copy(SOURCES, SOURCES.name)
 
     def copy(self, folder: Path, target: str) -> None:
-        """Copies the files of a folder into `/work/<target>`."""
+        """Copies the files of a folder, and of those in it, into `/work/<target>`."""
         stream = io.BytesIO()
         with tarfile.open(fileobj=stream, mode="w") as archive:
-            for path in sorted(folder.iterdir()):
-                if path.is_file():
-                    archive.add(path, f"{target}/{path.name}")
+            for path in sorted(folder.rglob("*")):
+                if path.is_file() and path.suffix != ".pyc":
+                    archive.add(path, f"{target}/{path.relative_to(folder)}")
         self.kubectl.exec(self.name, "python3", "-c", _UNPACK, stdin=stream.getvalue())
 
     def program(self, module: str, *arguments: str) -> tuple[str, ...]:

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field, replace
 from typing import TextIO
 
 from herdkeeper_e2e.checker.history import begin_line, end_line
-from herdkeeper_e2e.checker.operation import Content, Operation, Outcome
+from herdkeeper_e2e.checker.operation import Content, Operation, Outcome, Read
 
 
 @dataclass
 class Recorder:
-    """Appends to a file. Each line reaches the file before what it tells of is tried, or before the next operation is."""
+    """Appends to a file; each line reaches it before what comes next is tried. Of what succeeds only writes count as acknowledged."""
 
     file: TextIO
     clock: Callable[[], float] = time.monotonic
@@ -35,7 +35,7 @@ class Recorder:
         with self._lock:
             ended = replace(operation, ended=self.clock())
             self._append(end_line(ended))
-            self.acknowledged += ended.outcome is Outcome.OK
+            self.acknowledged += ended.outcome is Outcome.OK and not isinstance(ended.content, Read)
             self.unknown += ended.outcome is Outcome.UNKNOWN
             self.failed += ended.outcome is Outcome.FAIL
         return ended

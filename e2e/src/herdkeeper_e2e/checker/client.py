@@ -1,0 +1,68 @@
+"""One client: does its work operation by operation on whoever leads, and connects again at once after a failure."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+
+from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, OutcomeUnknown, SqlError
+from herdkeeper.sql.leader import Patience
+from herdkeeper_e2e.checker.operation import Operation, Outcome
+from herdkeeper_e2e.checker.recorder import Recorder
+from herdkeeper_e2e.checker.work import RolledBackError, Work
+from herdkeeper_e2e.session import Session
+
+PATIENCE = Patience(deadline_seconds=2.0, call_seconds=2.0)
+"""Short, so that a connection to a dead node or to an old leader is given up soon; the client itself tries again for ever."""
+
+
+@dataclass
+class Client:
+    """A thread's loop. `pause_seconds` between two operations keeps the clients' share of the machine small."""
+
+    process: str
+    work: Work
+    session: Session
+    recorder: Recorder
+    pause_seconds: float = 0.0
+    _connection: Connection | None = None
+
+    def run(self, stop: threading.Event) -> None:
+        """Works until told to stop. An error that is none of a leader change ends it: AuthenticationFailed."""
+        number = 0
+        while not stop.is_set():
+            connection = self._connected()
+            if connection is not None:
+                begun = self.recorder.begin(self.process, number, self.work.content(number))
+                self.recorder.end(self._attempt(connection, begun))
+                number += 1
+            stop.wait(self.pause_seconds)
+        self._drop()
+
+    def _connected(self) -> Connection | None:
+        if self._connection is None or self._connection.closed:
+            try:
+                self._connection = self.session.connect(PATIENCE)
+            except (ConnectionLost, NotLeader, LeaderNotFound):
+                return None
+        return self._connection
+
+    def _attempt(self, connection: Connection, begun: Operation) -> Operation:
+        """The operation with its outcome. What SqlError says was not applied has failed: the checks hold the client to it."""
+        known = replace(begun, leader=connection.address.host.partition(".")[0])
+        try:
+            return replace(known, content=self.work.carry_out(connection, begun), outcome=Outcome.OK)
+        except RolledBackError as error:
+            return replace(known, outcome=Outcome.FAIL, error=str(error))
+        except OutcomeUnknown as error:
+            self._drop()
+            return replace(known, outcome=Outcome.UNKNOWN, error=str(error))
+        except SqlError as error:
+            self._drop()
+            return replace(known, outcome=Outcome.FAIL, error=f"{type(error).__name__}: {error}")
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None

@@ -1,0 +1,46 @@
+"""The two tables of the workload and their SQL; run as a program it makes them: `python3 -m herdkeeper_e2e.checker.tables --registers N`.
+
+The set has a row per id with the name of the operation that wrote it. Each register begins with 0. The Java program (e2e/jdbc) has the
+same statements.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from herdkeeper.sql.errors import SqlError
+from herdkeeper.sql.leader import Patience
+from herdkeeper_e2e.session import SettingError, open_session
+
+PATIENCE = Patience(deadline_seconds=120.0, call_seconds=30.0)
+CREATE_SET = "CREATE TABLE checker_set (`id` long, `operation` string, PRIMARY KEY (`id`))"
+INSERT_ROW = "INSERT INTO checker_set (`id`, `operation`) VALUES (?, ?)"
+NAME_ROW = "UPDATE checker_set SET `operation` = ? WHERE `id` = ?"
+SELECT_SET = "SELECT `id`, `operation` FROM checker_set"
+CREATE_REGISTERS = "CREATE TABLE checker_register (`register` int, `value` long, PRIMARY KEY (`register`))"
+INSERT_REGISTER = "INSERT INTO checker_register (`register`, `value`) VALUES (?, 0)"
+WRITE_REGISTER = "UPDATE checker_register SET `value` = ? WHERE `register` = ? AND `value` < ?"
+"""The condition keeps an UPDATE that arrives late, after its client gave it up, from setting a newer value back."""
+SELECT_REGISTERS = "SELECT `register`, `value` FROM checker_register"
+
+
+def main() -> int:
+    """The command line; 0 when both tables were made. Tables that exist are an error: their rows are of another history."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--registers", type=int, required=True)
+    arguments = parser.parse_args()
+    try:
+        with open_session() as session, session.connect(PATIENCE) as connection:
+            connection.execute(CREATE_SET)
+            connection.execute(CREATE_REGISTERS)
+            for register in range(arguments.registers):
+                connection.execute(INSERT_REGISTER, (register,))
+    except (SqlError, SettingError) as error:
+        print(f"tables failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""What a client does again and again: adding rows, writing its register, reading all registers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.errors import OutcomeUnknown
+from herdkeeper_e2e.checker import tables
+from herdkeeper_e2e.checker.operation import Add, Content, Operation, Read, Write
+
+SIZES = (1, 3, 1, 5)
+"""Rows of the next operations, in turn. One row is a statement of its own, several are a transaction."""
+ROLLED_BACK_EVERY = 16
+MOST_ROWS = 10
+MOST_OPERATIONS = 1_000_000_000
+
+
+class RolledBackError(Exception):
+    """The client itself took the transaction back."""
+
+
+class Work(Protocol):
+    """One kind of operation."""
+
+    def content(self, number: int, /) -> Content:
+        """What operation `number` tries."""
+
+    def carry_out(self, connection: Connection, operation: Operation, /) -> Content:
+        """Does it; returns the content with what was found. Raises SqlError or RolledBackError."""
+
+
+@dataclass(frozen=True)
+class Adding:
+    """Adds rows whose ids nobody else uses; `client` is unique among all that add."""
+
+    client: int
+
+    def content(self, number: int, /) -> Content:
+        """1, 3, 1 or 5 rows."""
+        first = (self.client * MOST_OPERATIONS + number) * MOST_ROWS
+        return Add(tuple(range(first, first + SIZES[number % len(SIZES)])))
+
+    def carry_out(self, connection: Connection, operation: Operation, /) -> Content:
+        """One INSERT, or several in a transaction whose last statement is the UPDATE that names the last row."""
+        assert isinstance(operation.content, Add)
+        rows = operation.content.rows
+        if len(rows) == 1:
+            connection.execute(tables.INSERT_ROW, (rows[0], operation.name))
+            return operation.content
+        with connection.transaction() as transaction:
+            for row in rows[:-1]:
+                transaction.execute(tables.INSERT_ROW, (row, operation.name))
+            transaction.execute(tables.INSERT_ROW, (rows[-1], ""))
+            transaction.execute(tables.NAME_ROW, (operation.name, rows[-1]))
+            if operation.number % ROLLED_BACK_EVERY == ROLLED_BACK_EVERY - 1:
+                raise RolledBackError("rolled back by the client")
+        return operation.content
+
+
+@dataclass(frozen=True)
+class Writing:
+    """Writes growing values into a register that nobody else writes."""
+
+    register: int
+
+    def content(self, number: int, /) -> Content:
+        """The next value."""
+        return Write(self.register, number + 1)
+
+    def carry_out(self, connection: Connection, operation: Operation, /) -> Content:
+        """One UPDATE. One that changes nothing tells too little: the register may have vanished."""
+        assert isinstance(operation.content, Write)
+        value = operation.content.value
+        if connection.execute(tables.WRITE_REGISTER, (value, self.register, value)) != 1:
+            raise OutcomeUnknown(f"the UPDATE to {value} changed no row")
+        return operation.content
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Reads all registers."""
+
+    def content(self, _number: int, /) -> Content:
+        """Nothing is known yet."""
+        return Read({})
+
+    def carry_out(self, connection: Connection, _operation: Operation, /) -> Content:
+        """One SELECT."""
+        return Read(registers(connection))
+
+
+def registers(connection: Connection) -> Mapping[int, int]:
+    """Each register's value."""
+    return {int(str(row["register"])): int(str(row["value"])) for row in connection.query(tables.SELECT_REGISTERS)}

@@ -1,0 +1,80 @@
+"""Several clients of herdkeeper's own wire client at once: `python3 -m herdkeeper_e2e.checker.workload --history FILE`.
+
+They work until a line `stop` or the end of standard input. A few times a second a line of JSON tells what became of the operations; only
+writes count as acknowledged.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from pathlib import Path
+
+from herdkeeper.sql.errors import SqlError
+from herdkeeper_e2e.checker.client import Client
+from herdkeeper_e2e.checker.recorder import Recorder
+from herdkeeper_e2e.checker.work import Adding, Reading, Work, Writing
+from herdkeeper_e2e.session import Session, SettingError, open_session
+
+REPORT_SECONDS = 0.25
+
+
+def clients(arguments: argparse.Namespace, session: Session, recorder: Recorder) -> Iterator[Client]:
+    """One for each register and reader, and those that add."""
+    first = arguments.first_client
+    works: list[tuple[str, Work]] = [(f"python-adder-{first + number}", Adding(first + number)) for number in range(arguments.adders)]
+    works += [(f"python-writer-{register}", Writing(register)) for register in arguments.register]
+    works += [(f"python-reader-{number}", Reading()) for number in range(arguments.readers)]
+    return (Client(name, work, session, recorder, arguments.pause_seconds) for name, work in works)
+
+
+def _stop_when_told(stop: threading.Event) -> None:
+    # not sys.stdin: a thread that holds its lock aborts the interpreter at its end
+    while (piece := os.read(0, 4096)) and b"stop" not in piece:
+        pass
+    stop.set()
+
+
+def work(arguments: argparse.Namespace, stop: threading.Event) -> None:
+    """Runs all clients until told to stop, or until one fails; raises its error."""
+    with open_session() as session, arguments.history.open("w", encoding="utf-8") as file:
+        recorder = Recorder(file)
+        all_clients = list(clients(arguments, session, recorder))
+        with ThreadPoolExecutor(len(all_clients)) as pool:
+            running = {pool.submit(client.run, stop) for client in all_clients}
+            while running:
+                ended, running = wait(running, timeout=REPORT_SECONDS, return_when=FIRST_EXCEPTION)
+                told = {"acknowledged": recorder.acknowledged, "unknown": recorder.unknown, "failed": recorder.failed}
+                print(json.dumps(told), flush=True)
+                if any(each.exception() for each in ended):
+                    stop.set()
+                    for each in ended:
+                        each.result()
+
+
+def main() -> int:
+    """The command line; 0 after `stop`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--history", type=Path, required=True, help="file for the history")
+    parser.add_argument("--adders", type=int, default=2, help="clients that add rows to the set")
+    parser.add_argument("--first-client", type=int, default=0, help="number of the first that adds: no two clients may share one")
+    parser.add_argument("--register", type=int, action="append", default=[], help="a client writes this register; may be repeated")
+    parser.add_argument("--readers", type=int, default=2, help="clients that read all registers")
+    parser.add_argument("--pause-seconds", type=float, default=0.02, help="of each client between two operations")
+    stop = threading.Event()
+    threading.Thread(target=_stop_when_told, args=(stop,), daemon=True).start()
+    try:
+        work(parser.parse_args(), stop)
+    except (SqlError, SettingError) as error:
+        print(f"workload failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,21 @@
+"""Which clients each program runs. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Share:
+    """One program's clients. Clients that add have the numbers from `first_client` on, and one client writes `register`."""
+
+    first_client: int
+    adders: int
+    register: int
+    readers: int
+    pause_seconds: float = 0.02
+
+
+PYTHON = Share(first_client=0, adders=3, register=0, readers=2)
+JDBC = Share(first_client=100, adders=2, register=1, readers=1)
+REGISTERS = 2

@@ -1,0 +1,110 @@
+"""The quickstart on the test cluster, as somebody sees it who disturbs its SQL leader."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from herdkeeper_e2e import cluster
+from herdkeeper_e2e.conditions import all_ready
+from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+RESOURCES = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
+TABLESPACE = "flights"
+OPERATOR = "app.kubernetes.io/name=herdkeeper-operator"
+
+
+def say(message: str) -> None:
+    """A line of progress."""
+    print(message, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True)
+class SqlStack:
+    """Where it runs."""
+
+    kubectl: Kubectl
+    environment: Mapping[str, str]
+
+    def leader(self) -> str:
+        """The node that leads."""
+        return str(self.get("tablespace", TABLESPACE)["status"]["leader"])
+
+    def leader_of_zookeeper(self) -> str:
+        """The pod of the ensemble's leader."""
+        return str(self.get("zookeepercluster", "zk")["status"]["leader"])
+
+    def replicas(self) -> list[str]:
+        """The nodes with a copy."""
+        return [str(each["node"]) for each in self.get("tablespace", TABLESPACE)["status"]["replicas"]]
+
+    def other(self) -> str:
+        """A replica that does not lead."""
+        leader = self.leader()
+        return next(node for node in self.replicas() if node != leader)
+
+    def wait_until_ready(self) -> None:
+        """All four resources are Ready."""
+        wait_for("the stack", lambda: all_ready(self.kubectl.list(RESOURCES), 4), Limit(900, 1), say)
+
+    def get(self, kind: str, name: str) -> Object:
+        """An object that is there; KeyError otherwise."""
+        found = self.kubectl.get(kind, name)
+        if found is None:
+            raise KeyError(f"{kind} {name}")
+        return found
+
+    def node_of(self, pod: str) -> str:
+        """The machine of a pod."""
+        return str(self.get("pod", pod)["spec"]["nodeName"])
+
+    def operator_pods(self) -> list[Object]:
+        """The operator's."""
+        return self.kubectl.in_namespace(cluster.OPERATOR_NAMESPACE).list("pods", OPERATOR)
+
+    def machine_of_operator(self) -> str:
+        """Where the operator runs."""
+        return str(self.operator_pods()[0]["spec"]["nodeName"])
+
+    def replaced(self, pod: str, uid: str) -> bool | Pending:
+        """Whether another pod of that name is there."""
+        found = self.kubectl.get("pod", pod)
+        return True if found is not None and found["metadata"]["uid"] != uid else Pending(f"{pod} is not replaced yet")
+
+    def switch_over(self, target: str) -> None:
+        """As a person asks for it."""
+        self.kubectl.run("annotate", "tablespace", TABLESPACE, f"herdkeeper.io/switchover={target}", "--overwrite")
+        wait_for(target, lambda: self.leader() == target or Pending(f"{self.leader()} leads"), Limit(120, 0.5))
+
+    def signal(self, name: str, node: str) -> None:
+        """Send the JVM of a SQL node a signal. CommandError when there is none."""
+        self.on_machine(self.node_of(node), f"kill -{name} $({_process_of(node)})")
+
+    def resume(self, node: str) -> None:
+        """The JVM of a SQL node goes on, if it was stopped and is still there."""
+        self.on_machine(self.node_of(node), f"for process in $({_process_of(node)}); do kill -CONT $process; done")
+
+    def delete(self, pod: str, *arguments: str) -> None:
+        """Delete a pod and wait for its successor."""
+        uid = self.get("pod", pod)["metadata"]["uid"]
+        self.kubectl.run("delete", "pod", pod, "--wait=false", *arguments)
+        wait_for(f"another {pod}", lambda: self.replaced(pod, uid), Limit(300, 0.5))
+
+    def kill_operator(self) -> None:
+        """Its pod is deleted with a grace of 0."""
+        operator = self.kubectl.in_namespace(cluster.OPERATOR_NAMESPACE)
+        operator.run("delete", "pods", "-l", OPERATOR, "--grace-period=0", "--force", "--wait=false")
+
+    def machines(self) -> Sequence[str]:
+        """The cluster's machines."""
+        return [str(machine["metadata"]["name"]) for machine in self.kubectl.list("nodes")]
+
+    def on_machine(self, machine: str, script: str) -> None:
+        """Runs a shell script on a machine of the cluster. CommandError when it fails."""
+        cluster.run(["docker", "exec", machine, "sh", "-c", script], self.environment, say)
+
+
+def _process_of(node: str) -> str:
+    return f"pgrep -f 'io[.]herdkeeper[.]node[.]Main.*--node-id {node} '"

@@ -1,0 +1,63 @@
+"""A program inside a pod that writes until it is told to stop, steered from outside the cluster.
+
+It takes orders as lines of its standard input (`stop`, or its end, ends it), and says on standard output, as lines of JSON, how many writes
+were acknowledged (`acknowledged`).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+from collections.abc import Sequence
+
+from herdkeeper_e2e.kubectl import Kubectl
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+PATIENCE = Limit(180, 0.2)
+"""For further rows: longer than any fault that a client may see."""
+
+
+class ProgramEndedError(RuntimeError):
+    """The program is not there any more; the message is its last line."""
+
+
+class SteeredProcess:
+    """Runs until it is stopped. `acknowledged` counts the writes that the database promised to keep."""
+
+    def __init__(self, kubectl: Kubectl, pod: str, command: Sequence[str]) -> None:
+        self._process: subprocess.Popen[str] = kubectl.start("exec", "-i", pod, "--", *command)
+        self.acknowledged = 0
+        self._last = ""
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def order(self, line: str) -> None:
+        """One order, such as `stop`."""
+        if self._process.stdin is None:
+            raise ProgramEndedError("it has no standard input")
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def acknowledges(self, more: int, limit: Limit = PATIENCE) -> None:
+        """Waits until that many further writes were acknowledged."""
+        wanted = self.acknowledged + more
+
+        def enough() -> bool | Pending:
+            if self._process.poll() is not None:
+                raise ProgramEndedError(self._last)
+            return True if self.acknowledged >= wanted else Pending(f"{self.acknowledged} of {wanted} rows")
+
+        wait_for("acknowledged writes", enough, limit)
+
+    def stop(self) -> None:
+        """Ends it. Raises ProgramEndedError when it ended with an error."""
+        self.order("stop")
+        if self._process.wait(timeout=60) != 0:
+            raise ProgramEndedError(self._last)
+
+    def _listen(self) -> None:
+        for line in self._process.stdout or ():
+            if line.startswith('{"acknowledged"'):
+                self.acknowledged = int(json.loads(line)["acknowledged"])
+            else:
+                self._last = line
