@@ -67,7 +67,6 @@ def test_no_acknowledged_write_is_lost_no_transaction_torn_no_read_goes_back(sta
         nemesis = Nemesis(sql, clients, Recorder(file))
         try:
             nemesis.begin()
-            nemesis.wait_until_healthy()
             end = time.monotonic() + minutes * 60
             drawn = steps(seed, actions)
             while time.monotonic() < end:

@@ -41,12 +41,13 @@ class Nemesis:
     recorder: Recorder
     number: int = 0
     nodes: int = NODES
-    ledger_size: str = LEDGER_SIZES[0]
+    ledger_size: str = ""
 
     def begin(self) -> None:
         """Small ledgers, and nothing left of an earlier run."""
         heal(self.stack)
-        self._want("herddbcluster", DATABASE, ledgers={"maxSize": self.ledger_size})
+        self._roll()
+        self.wait_until_healthy()
 
     def perform(self, step: Step) -> None:
         """One step, and all is healthy again. WaitError when that takes too long."""
