@@ -124,7 +124,7 @@ class TwoNodesTest {
                 "/tablespaces/app/digest?ledger=" + last.ledgerId + "&entry=" + (last.offset + 100_000) + "&timeoutSeconds=1");
         assertEquals(504, late.statusCode(), late.body());
         Node.execute(leader.server(), 0, "CREATE TABLE app.later (k int primary key)");
-        Await.until("the follower has the new table", LIMIT, () -> follower.tablespace("app").get("rows").has("later"));
+        Await.until("the follower has the new table", LIMIT, () -> follower.tablespace("app").path("rows").has("later"));
     }
 
     @Test
@@ -189,7 +189,7 @@ class TwoNodesTest {
     @Test
     void aFollowersPlannerIsWarmedOnceForEachTableAndNothingIsWritten() throws Exception {
         Node.execute(leader.server(), 0, "CREATE TABLE app.warm (k int, j int, n string, primary key (k, j))");
-        Await.until("the follower has the table", LIMIT, () -> follower.tablespace("app").get("rows").has("warm"));
+        Await.until("the follower has the table", LIMIT, () -> follower.tablespace("app").path("rows").has("warm"));
         PlannerWarmer warmer = new PlannerWarmer(follower.server());
         int tables = follower.tablespace("app").get("rows").size();
         assertEquals(4 * tables, warmer.warm());

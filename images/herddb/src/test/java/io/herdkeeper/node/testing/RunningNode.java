@@ -21,6 +21,8 @@ import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.file.Path;
 import java.time.Clock;
+import java.time.Duration;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider;
 import org.apache.commons.configuration.PropertiesConfiguration;
 
@@ -29,6 +31,7 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http) {
 
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final Duration LIMIT = Duration.ofMinutes(1);
 
     /** Starts a node under a root that others may share. */
     public static RunningNode start(String id, String root, Path tokenFile) throws Exception {
@@ -67,9 +70,14 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http) {
                 .POST(BodyPublishers.noBody()).build(), BodyHandlers.ofString());
     }
 
-    /** What the node says of one tablespace; a null node when it says nothing. */
+    /** What the node says of one tablespace, once it can read its metadata; a null node when it says nothing of it. */
     public JsonNode tablespace(String name) throws Exception {
-        for (JsonNode tablespace : JSON.readTree(ask("GET", "/tablespaces").body())) {
+        AtomicReference<HttpResponse<String>> answer = new AtomicReference<>();
+        Await.until("the node tells of its tablespaces", LIMIT, () -> {
+            answer.set(ask("GET", "/tablespaces"));
+            return answer.get().statusCode() != 503;
+        });
+        for (JsonNode tablespace : JSON.readTree(answer.get().body())) {
             if (tablespace.get("name").asText().equals(name)) {
                 return tablespace;
             }
