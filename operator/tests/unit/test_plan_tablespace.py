@@ -217,6 +217,15 @@ def test_off_the_list_it_is_moved_aside_and_that_is_marked_before_it_gets_a_copy
     assert added.record.replicas == NODES
 
 
+def test_the_mark_says_how_far_the_copy_that_was_moved_aside_can_have_been():
+    """Another Checkpoint may have held it there, and tell so when the new copy is there already."""
+    (leader,) = SETTLED.nodes[NODES[0]]
+    seen = replace(OFF, nodes={**OFF.nodes, NODES[0]: (replace(leader, lsn=(4, 31)),)})
+    _, mark = plan_tablespace(known(DIFFERENT), seen).actions
+    assert isinstance(mark, Annotate)
+    assert mark.annotations == {MARK: "4,9 until 4,31"}
+
+
 def test_nothing_is_moved_aside_nor_added_while_its_node_does_not_answer():
     plan = plan_tablespace(known(DIFFERENT), replace(OFF, nodes={**OFF.nodes, NODES[1]: Unknown("silence")}))
     assert plan.actions == ()

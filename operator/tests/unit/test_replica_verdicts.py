@@ -15,7 +15,7 @@ from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.replica_verdict import Verdict, newest_verdicts, verdicts_in_force
+from herdkeeper.domain.replica_verdict import Verdict, judged, verdicts_in_force
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.schema.defaulting import stored
@@ -86,7 +86,8 @@ EQUAL, DIFFERENT = Verdict(FIRST, (4, 9), True, (), AT, "c"), Verdict(FIRST, (4,
     ],
 )
 def test_the_newest_verdict_counts(before, checkpoints, expected):
-    assert newest_verdicts("a-uuid", before, checkpoints).get(FIRST) == expected
+    known = with_status(TABLESPACE, uuid="a-uuid", replicas=before)
+    assert verdicts_in_force(known, "a-uuid", checkpoints).get(FIRST) == expected
 
 
 @pytest.mark.parametrize(
@@ -96,7 +97,11 @@ def test_the_newest_verdict_counts(before, checkpoints, expected):
         ("4,9", checkpoint("c", 9, "flights"), None),
         ("4,9", checkpoint("c", 10, "flights"), replace(DIFFERENT, lsn=(4, 10), made_anew=True)),
         ("4,8 verified", checkpoint("c", 9, "flights"), DIFFERENT),
-        ("4,9", checkpoint("c", 8), replace(EQUAL, lsn=(4, 8))),
+        ("4,9", checkpoint("c", 8), None),
+        ("4,9 until 4,12", checkpoint("c", 12, "flights"), None),
+        ("4,9 until 4,12", checkpoint("c", 13, "flights"), replace(DIFFERENT, lsn=(4, 13), made_anew=True)),
+        ("4,9 until 4,12 verified", checkpoint("c", 13, "flights"), replace(DIFFERENT, lsn=(4, 13))),
+        ("4,9 until 4,12", checkpoint("c", 9), EQUAL),
         ("whatever", checkpoint("c", 9, "flights"), DIFFERENT),
     ],
     ids=[
@@ -104,7 +109,11 @@ def test_the_newest_verdict_counts(before, checkpoints, expected):
         "moved aside for this",
         "different again",
         "different again, but equal meanwhile",
-        "what was equal stays so",
+        "the old copy was equal once, before it differed",
+        "another Checkpoint had compared the old copy, and ended later",
+        "different again, after all that the old copy could have had",
+        "the same, but equal meanwhile",
+        "equal again, in a log without new entries",
         "a mark that can't be read is none",
     ],
 )
@@ -112,6 +121,20 @@ def test_a_verdict_on_a_copy_that_was_moved_aside_counts_no_more(mark, found, ex
     annotations = {f"set-aside.herdkeeper.io/{FIRST}": mark} if mark else {}
     tablespace = with_metadata(TABLESPACE, annotations=annotations)
     assert verdicts_in_force(tablespace, "a-uuid", (found,)).get(FIRST) == expected
+
+
+def test_equal_at_the_lsn_of_the_mark_is_of_the_new_copy_though_the_old_verdict_is_still_known():
+    tablespace = with_status(with_metadata(TABLESPACE, annotations={f"set-aside.herdkeeper.io/{FIRST}": "4,9"}), replicas=(remembered(9, "t"),))
+    found = (checkpoint("b", 9, "flights"), checkpoint("c", 9))
+    assert verdicts_in_force(tablespace, "a-uuid", found).get(FIRST) == EQUAL
+
+
+def test_what_the_status_says_of_a_tablespace_that_had_the_name_before_counts_no_more():
+    known = with_status(TABLESPACE, uuid="a-uuid", replicas=(remembered(9, "flights"),))
+    assert verdicts_in_force(known, "another", ()) == {}
+    nodes = {FIRST: (copy("follower"),), SECOND: (replace(copy("follower"), uuid="another"),)}
+    marked = judged(nodes, "a-uuid", {FIRST: DIFFERENT, SECOND: replace(DIFFERENT, node=SECOND)})
+    assert [view[0].differs is not None for view in marked.values()] == [True, False]
 
 
 def test_a_copy_that_differs_is_remembered_off_the_list_until_it_was_moved_aside():

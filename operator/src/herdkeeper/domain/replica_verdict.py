@@ -17,8 +17,9 @@ from herdkeeper.domain import names
 from herdkeeper.domain.observed.herddb import NodeView
 from herdkeeper.domain.unknown import Unknown
 
-_PROVEN = " verified"
-_REBUILT = re.compile(rf"([0-9]{{1,19}}),([0-9]{{1,19}})({_PROVEN})?")
+_UNTIL, _PROVEN = " until ", " verified"
+_LSN = "([0-9]{1,19}),([0-9]{1,19})"
+_REBUILT = re.compile(f"{_LSN}(?:{_UNTIL}{_LSN})?({_PROVEN})?")
 
 
 @dataclass(frozen=True)
@@ -45,11 +46,10 @@ class Verdict:
         return f"had other rows than the log {where} in {', '.join(self.different_tables) or 'tables that could not be told'}"
 
 
-def newest_verdicts(uuid: str, remembered: Iterable[ReplicaStatus], checkpoints: Iterable[Checkpoint]) -> Mapping[str, Verdict]:
-    """By node: the verdict at the highest LSN, out of what the Tablespace's status says and what its Checkpoints found out about the
-    tablespace with this uuid. Of two at the same LSN one that says different counts: it is the one that must not be missed.
+def _newest(found: Iterable[Verdict]) -> Mapping[str, Verdict]:
+    """By node: the verdict at the highest LSN. Of two at the same LSN one that says different counts: it is the one that must not be
+    missed.
     """
-    found = (*filter(None, map(_remembered, remembered)), *filter(None, (_found_by(checkpoint, uuid) for checkpoint in checkpoints)))
     newest: dict[str, Verdict] = {}
     for verdict in found:
         known = newest.get(verdict.node)
@@ -60,45 +60,64 @@ def newest_verdicts(uuid: str, remembered: Iterable[ReplicaStatus], checkpoints:
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A node's copy was moved aside for what a Checkpoint found out at `lsn`; what is there since is another one. `proven`: that one was
-    equal to the log once."""
+    """A node's copy was moved aside for what a Checkpoint found out at `lsn`; what is there since is another one. `until` is where the log
+    ended then: another Checkpoint may have held the old copy anywhere up to there, and tell of it later. `proven`: the new copy was equal
+    to the log once.
+    """
 
     lsn: tuple[int, int]
+    until: tuple[int, int]
     proven: bool = False
 
     @property
     def text(self) -> str:
         """As the annotation has it."""
-        return f"{self.lsn[0]},{self.lsn[1]}{_PROVEN if self.proven else ''}"
+        until = f"{_UNTIL}{self.until[0]},{self.until[1]}" if self.until > self.lsn else ""
+        return f"{self.lsn[0]},{self.lsn[1]}{until}{_PROVEN if self.proven else ''}"
+
+    def is_about(self, verdict: Verdict) -> bool:
+        """Whether a verdict is about the new copy. The old one was not equal at `lsn`, so a new one may be, in a log that has not grown."""
+        return verdict.lsn >= self.lsn if verdict.equal else verdict.lsn > self.until
 
 
 def rebuilt(tablespace: Tablespace, node: str) -> Rebuilt | None:
     """What the Tablespace's annotation says of a node; None when it says nothing, or what can't be read: then it is made anew once more."""
     match = _REBUILT.fullmatch(tablespace.metadata.annotations.get(names.SET_ASIDE_PREFIX + node, ""))
-    return Rebuilt((int(match[1]), int(match[2])), bool(match[3])) if match else None
+    if match is None:
+        return None
+    lsn = int(match[1]), int(match[2])
+    return Rebuilt(lsn, (int(match[3]), int(match[4])) if match[3] else lsn, bool(match[5]))
 
 
 def verdicts_in_force(tablespace: Tablespace, uuid: str, checkpoints: Iterable[Checkpoint] = ()) -> Mapping[str, Verdict]:
-    """By node: the newest verdict, unless it says different of a copy that was moved aside since."""
-    in_force: dict[str, Verdict] = {}
-    for node, verdict in newest_verdicts(uuid, replicas_of(tablespace), checkpoints).items():
-        before = rebuilt(tablespace, node)
-        if verdict.equal or before is None:
-            in_force[node] = verdict
-        elif verdict.lsn > before.lsn:
-            in_force[node] = replace(verdict, made_anew=not before.proven)
-    return in_force
+    """By node: the newest verdict, out of what the Tablespace's status says and what its Checkpoints found out, about the copies that the
+    tablespace with this uuid has now.
+    """
+    made = tablespace.status.uuid if tablespace.status is not None else None
+    remembered = replicas_of(tablespace) if made in (None, uuid) else ()
+    found = (*map(_remembered, remembered), *(_found_by(checkpoint, uuid) for checkpoint in checkpoints))
+    return _newest(counted for verdict in filter(None, found) if (counted := _counted(tablespace, verdict)) is not None)
 
 
-def judged(nodes: Mapping[str, NodeView | Unknown], name: str, verdicts: Mapping[str, Verdict]) -> dict[str, NodeView | Unknown]:
-    """What nodes say of their tablespaces, and of the one with this name what Checkpoints found out."""
-    return {node: view if isinstance(view, Unknown) else _judged(view, name, verdicts.get(node)) for node, view in nodes.items()}
+def _counted(tablespace: Tablespace, verdict: Verdict) -> Verdict | None:
+    """None for one about a copy that was moved aside since."""
+    before = rebuilt(tablespace, verdict.node)
+    if before is None:
+        return verdict
+    if not before.is_about(verdict):
+        return None
+    return verdict if verdict.equal else replace(verdict, made_anew=not before.proven)
 
 
-def _judged(view: NodeView, name: str, verdict: Verdict | None) -> NodeView:
+def judged(nodes: Mapping[str, NodeView | Unknown], uuid: str, verdicts: Mapping[str, Verdict]) -> dict[str, NodeView | Unknown]:
+    """What nodes say of their tablespaces, and of the one with this uuid what Checkpoints found out."""
+    return {node: view if isinstance(view, Unknown) else _judged(view, uuid, verdicts.get(node)) for node, view in nodes.items()}
+
+
+def _judged(view: NodeView, uuid: str, verdict: Verdict | None) -> NodeView:
     if verdict is None or verdict.equal:
         return view
-    return tuple(replace(copy, differs=verdict.sentence) if copy.name == name else copy for copy in view)
+    return tuple(replace(copy, differs=verdict.sentence) if copy.uuid == uuid else copy for copy in view)
 
 
 def replicas_of(tablespace: Tablespace) -> tuple[ReplicaStatus, ...]:

@@ -122,7 +122,8 @@ def _read_running_nodes(
 def _judged(nodes: dict[str, NodeView | Unknown], tablespaces: Sequence[Tablespace]) -> dict[str, NodeView | Unknown]:
     for tablespace in tablespaces:
         uuid = tablespace.status.uuid if tablespace.status is not None else None
-        nodes = judged(nodes, tablespace.sql_name, verdicts_in_force(tablespace, uuid) if uuid else {})
+        if uuid is not None:
+            nodes = judged(nodes, uuid, verdicts_in_force(tablespace, uuid))
     return nodes
 
 

@@ -50,8 +50,8 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
     checkpoints = _checkpoints(tablespace, world)
     nodes = read_nodes(herddb, pods, world)
     if isinstance(metadata.record, VersionedRecord):
-        record = metadata.record.record
-        nodes = judged(nodes, record.name, verdicts_in_force(tablespace, record.uuid, checkpoints))
+        uuid = metadata.record.record.uuid
+        nodes = judged(nodes, uuid, verdicts_in_force(tablespace, uuid, checkpoints))
     seen = TablespaceObserved(
         herddb=herddb,
         zookeeper_address=log.zookeeper_address,

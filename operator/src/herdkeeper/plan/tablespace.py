@@ -103,7 +103,8 @@ def _take(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
             return Plan((replace(change, reason=Reason.REPLICA_DIFFERS) if differs else change,), look_again_seconds=2)
         case SetAside(node, verdict):
             order = SetCopyAside(tablespace.spec.herd_db_ref.name, node, record.name, record.uuid, f"it {verdict.sentence}")
-            mark = _mark(tablespace, node, Rebuilt(verdict.lsn), Reason.REPLICA_SET_ASIDE)
+            state = Rebuilt(verdict.lsn, max(verdict.lsn, _end_of_log(seen, record)))
+            mark = _mark(tablespace, node, state, Reason.REPLICA_SET_ASIDE)
             return Plan((order, mark), look_again_seconds=1)
         case Wait():
             return Plan((), step, 2)
@@ -114,13 +115,20 @@ def _take(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
             assert_never(step)
 
 
+def _end_of_log(seen: TablespaceObserved, record: TablespaceRecord) -> tuple[int, int]:
+    """Where no copy that has stopped can have been any further; the lowest LSN when the leader does not tell."""
+    copy = own_copy(seen, record.leader, record.name)
+    told = copy.lsn if isinstance(copy, NodeTablespace) and copy.uuid == record.uuid else None
+    return told or (-1, -1)
+
+
 def _proven(tablespace: Tablespace, verdicts: Mapping[str, Verdict]) -> tuple[Annotate, ...]:
     """That a copy which was made anew is equal: if it ever differs again, it is made anew again."""
     marks = ((node, rebuilt(tablespace, node)) for node, verdict in sorted(verdicts.items()) if verdict.equal)
     return tuple(
         _mark(tablespace, node, replace(before, proven=True), Reason.REPLICA_REBUILT)
         for node, before in marks
-        if before is not None and not before.proven and verdicts[node].lsn > before.lsn
+        if before is not None and not before.proven
     )
 
 
