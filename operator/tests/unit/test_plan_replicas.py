@@ -263,6 +263,29 @@ def test_what_a_node_off_the_list_has_is_moved_aside_once_it_is_known_not_to_run
     assert next_replica(seen) == expected
 
 
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (
+            replace(DIFFERS, role="stopped", ready=False),
+            Wait(Reason.REPLICA_DIFFERS, f"n2 stays on the list, though {SAYS}, until n1 has stopped its copy"),
+        ),
+        (None, SetAside("n1", BAD["n1"])),
+        (SILENT, RemoveReplica("n2", SAYS, differs=True)),
+    ],
+    ids=["it still stops its copy", "it has stopped", "it does not answer, perhaps never again"],
+)
+def test_of_two_that_differ_the_second_stays_until_the_first_has_stopped(said, expected):
+    seen = differing(copies("n0", 3, n0=LEADER, n2=DIFFERS), "n1", "n2")
+    assert next_replica(replace(seen, copies={**seen.copies, "n1": said})) == expected
+
+
+def test_another_node_gets_a_copy_whether_or_not_one_off_the_list_can_be_moved_aside():
+    """A node that can't move its copy aside, e.g. since its program is too old, would hold everything up."""
+    seen = differing(copies("n0", n0=LEADER, free=("n2",)), "n1")
+    assert next_replica(replace(seen, copies={**seen.copies, "n1": None})) == AddReplica("n2")
+
+
 def test_no_situation_takes_a_copy_that_differs_away_unless_the_leader_leads_with_all_rows():
     views = (LEADER, FOLLOWER, DIFFERS, BOOTING, SILENT, None)
     removed = 0

@@ -71,7 +71,10 @@ Step = AddReplica | RemoveReplica | SetAside
 def next_replica(seen: Copies) -> Step | Wait | None:
     """What to change now; None when the list is as declared."""
     suspects = _suspects(seen)
-    return _set_aside(seen) or _grow(seen, suspects) or _rebuild(seen, suspects) or _shrink(seen) or _left(seen)
+    grow = _grow(seen, suspects)
+    # before what may be refused for as long as a node has an older program
+    added = grow if isinstance(grow, AddReplica) else None
+    return added or _set_aside(seen) or grow or _rebuild(seen, suspects) or _shrink(seen) or _left(seen)
 
 
 def _suspects(seen: Copies) -> list[str]:
@@ -94,7 +97,7 @@ def _grow(seen: Copies, suspects: Sequence[str]) -> AddReplica | Wait | None:
 
 
 def _rebuild(seen: Copies, suspects: Sequence[str]) -> RemoveReplica | Wait | None:
-    """One after the other: while a copy is on its way, the next one stays."""
+    """One after the other: while a copy stops or is on its way, the next one stays. A node that does not answer holds nobody up."""
     leader = seen.record.leader
     if suspects:
         node = suspects[0]
@@ -104,6 +107,8 @@ def _rebuild(seen: Copies, suspects: Sequence[str]) -> RemoveReplica | Wait | No
             return Wait(Reason.REPLICA_DIFFERS, f"{node} stays on the list, though {why}, until {leader} leads with all rows ({trouble})")
         if unsettled := [other for other in others if not _settled(seen.copies.get(other))]:
             return Wait(Reason.REPLICA_DIFFERS, f"{node} stays on the list, though {why}, until {', '.join(unsettled)} is settled")
+        if stopping := [other for other in _off_list(seen) if isinstance(seen.copies.get(other), NodeTablespace)]:
+            return Wait(Reason.REPLICA_DIFFERS, f"{node} stays on the list, though {why}, until {', '.join(stopping)} has stopped its copy")
         return RemoveReplica(node, why, differs=True)
     if leader in seen.different:
         return Wait(Reason.LEADER_DIFFERS, f"{leader} leads, though it {seen.different[leader].sentence}: until another replica can lead")
