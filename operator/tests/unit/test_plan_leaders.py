@@ -203,6 +203,7 @@ HANGS = replace(
     heartbeats={"flights": {PODS[0]: 1980.0, PODS[1]: 2000.0}},
 )
 STOPPING = with_deletion(CALM, PODS[0])
+WRONG = replace(CALM, nodes={**CALM.nodes, PODS[0]: (replace(LEADER, differs="had other rows than the log"),)})
 PREFERRING = with_spec(TABLESPACE, preferred_leader=PODS[1], failback="WhenHealthy")
 
 
@@ -221,6 +222,7 @@ PREFERRING = with_spec(TABLESPACE, preferred_leader=PODS[1], failback="WhenHealt
         ),
         ("somebody asks for another leader", asking(PODS[1]), [], []),
         ("another leader is preferred", replace(CALM, tablespaces=(PREFERRING,)), [], []),
+        ("the leader differs from the log", WRONG, [], []),
         ("records can't be read", replace(LOST, records=Unknown("silence")), [], []),
         ("the BookKeeperCluster is not there", replace(LOST, bookkeeper=None), [], []),
         ("objects differ from what is declared", replace(CALM, root_parent=False, objects=objects(pods(PODS), FOLLOWING)), [], []),
@@ -230,6 +232,14 @@ def test_a_refused_database_replaces_lost_leaders_and_nothing_else(situation, se
     plan = plan_refused_herddb(CLUSTER, seen)
     assert [type(action) for action in plan.actions] == done, situation
     assert followed(plan) == followers, situation
+
+
+@pytest.mark.parametrize(
+    ("annotations", "moved"), [({}, True), ({names.PAUSED_ANNOTATION: "true"}, False), ({names.PLAN_ANNOTATION: "true"}, False)]
+)
+def test_a_leader_that_differs_is_relieved_unless_its_tablespace_is_left_alone(annotations, moved):
+    seen = replace(WRONG, tablespaces=(with_metadata(TABLESPACE, annotations=annotations),))
+    assert any(isinstance(each, ChangeTablespaceRecord) for each in plan_herddb(CLUSTER, seen).actions) is moved
 
 
 def test_a_refused_database_moves_no_leader_to_where_no_ledger_can_be_opened():

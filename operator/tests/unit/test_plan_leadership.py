@@ -84,6 +84,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         situation(a=WRONG, b=follower(lsn=(7, 900), checkpoint=(7, 890))),
         Move(B, f"{A} shall not lead any more (it {OTHER_ROWS})"),
     ),
+    ("the leader differs, and shall be left alone", situation(a=WRONG, relieve=False), Keep(f"{A} leads")),
     (
         "the leader differs and the others can't lead",
         situation(

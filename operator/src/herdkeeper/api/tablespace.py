@@ -103,7 +103,7 @@ class ReplicaStatus(Model):
     """A node's copy."""
 
     node: str = Field(description="The SQL node.")
-    role: str = Field(description="leader, follower, booting, failed or unknown.")
+    role: str = Field(description="leader, follower, booting, failed or unknown; removed: off the list, and differs.")
     verdict: Literal["Equal", "Different", "NotChecked"] | None = Field(
         None, description="Whether its rows were those that the log says, when a Checkpoint compared them last."
     )

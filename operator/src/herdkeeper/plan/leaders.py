@@ -110,6 +110,7 @@ def _situation(
         requested=tablespace.metadata.annotations.get(names.SWITCHOVER_ANNOTATION) if tablespace is not None else None,
         preferred=spec.preferred_leader if spec is not None and spec.failback == "WhenHealthy" else None,
         hung_seconds=failover.hung_leader_seconds,
+        relieve=tablespace is not None,
     )
 
 

@@ -48,7 +48,7 @@ class Situation:
     1970.
 
     `requested` is the node that a person wants to lead now, `preferred` the one that shall lead when it is healthy. `hung_seconds` is how
-    long a leader may give no sign of life.
+    long a leader may give no sign of life. `relieve`: whether a leader is left that serves other rows than the log says.
     """
 
     record: TablespaceRecord
@@ -59,6 +59,7 @@ class Situation:
     requested: str | None = None
     preferred: str | None = None
     hung_seconds: float = 5.0
+    relieve: bool = True
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def decide(seen: Situation) -> Decision:
         return _switch_over(seen, seen.requested)
     if trouble := _why_not_leading(leader, seen.record):
         return Keep(f"{seen.record.leader} {trouble}: whether it lives is for HerdDB's own failover to find out", settled=False)
-    if isinstance(leader.copy, NodeTablespace) and leader.copy.differs is not None:
+    if seen.relieve and isinstance(leader.copy, NodeTablespace) and leader.copy.differs is not None:
         return _relieve(seen, f"it {leader.copy.differs}")
     return _fail_back(seen)
 

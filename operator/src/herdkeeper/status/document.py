@@ -178,8 +178,6 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.LEADER_MOVED, f"Having {' and '.join(nodes)} look at their tablespaces"
         case AnswerRequest(_, name, _, request, answer):
             return request.answered, f"Answering {request.value} of {name}: {answer}"
-        case ChangeTablespaceRecord(_, _, record, _, why):
-            return Reason.REPLICAS_CHANGED, f"Changing tablespace {record.name}: {why}"
         case CloseLedger(_, node, name, ledger_id):
             return Reason.DRAINING, f"Having {node} close ledger {ledger_id} of tablespace {name} and open the next"
         case ForgetNode(_, _, node):
