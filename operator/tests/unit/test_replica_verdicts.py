@@ -124,7 +124,8 @@ def test_a_verdict_on_a_copy_that_was_moved_aside_counts_no_more(mark, found, ex
 
 
 def test_equal_at_the_lsn_of_the_mark_is_of_the_new_copy_though_the_old_verdict_is_still_known():
-    tablespace = with_status(with_metadata(TABLESPACE, annotations={f"set-aside.herdkeeper.io/{FIRST}": "4,9"}), replicas=(remembered(9, "t"),))
+    marked = with_metadata(TABLESPACE, annotations={f"set-aside.herdkeeper.io/{FIRST}": "4,9"})
+    tablespace = with_status(marked, replicas=(remembered(9, "flights"),))
     found = (checkpoint("b", 9, "flights"), checkpoint("c", 9))
     assert verdicts_in_force(tablespace, "a-uuid", found).get(FIRST) == EQUAL
 
