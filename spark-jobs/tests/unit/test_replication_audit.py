@@ -281,6 +281,38 @@ def test_a_missing_entry_outside_of_the_sample_is_what_only_a_deep_audit_sees() 
         assert [finding.first_entry_id for finding in audited(catalog).findings] == [unread]
 
 
+def test_a_light_audit_stays_light_while_a_bookie_is_away_and_counts_its_copies_as_unknown() -> None:
+    bookies = [PlayedBookie(full((1, 999))) for _ in NAMES]
+    del bookies[0].entries[1, 999]
+    with served(*bookies) as addresses:
+        addresses["b1"] = nowhere()
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 999, NAMES))), request=LIGHT)
+    summary = result.summary
+    assert [(finding.kind, finding.severity, finding.bookie_id) for finding in result.findings] == [
+        (FindingKind.BOOKIE_UNREACHABLE, Severity.UNKNOWN, "b1"),
+        (FindingKind.MISSING, Severity.UNKNOWN, "b0"),
+    ]
+    assert len(bookies[2].requests) <= 20
+    assert (summary.copies_unknown, summary.copies_expected) == (1000, 3000)
+    assert summary.copies_verified + summary.copies_unread == 1999
+
+
+def test_a_bookie_that_comes_back_before_the_second_look_is_asked_for_a_sample_again() -> None:
+    bookies = [PlayedBookie(full((1, 999))) for _ in NAMES]
+    bookies[1].closes_after = 0
+
+    def back(tasks: Sequence[AuditTask]) -> list[Holding]:
+        found = run_here(tasks)
+        bookies[1].closes_after = None
+        return found
+
+    with served(*bookies) as addresses:
+        result = audited(PlayedCatalog(addresses, versioned(ledger(1, 999, NAMES))), run=back, request=LIGHT)
+    assert result.findings == ()
+    assert len(bookies[1].requests) <= 20
+    assert (result.summary.copies_verified, result.summary.copies_unread) == (24, 2976)
+
+
 RACKS = RackMap({"b0": "east", "b1": "east", "b2": "east", "b3": "west"}, 2)
 
 

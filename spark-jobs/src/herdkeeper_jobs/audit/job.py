@@ -7,7 +7,7 @@ or a deleted ledger) is settled by the second look.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -99,7 +99,7 @@ def audit(catalog: LedgerCatalog, request: AuditRequest, budget: AuditBudget, ru
     checks = [_of_depth(check, request) for ledger in snapshot.ledgers for check in holding_checks(ledger)]
     _log.info("planned", ledgers=len(snapshot.ledgers), copies=sum(check.copies for check in checks), bookies=sorted(addresses))
     holdings = _look(checks, addresses, budget, run_tasks)
-    second = _second_look(catalog, snapshot, holdings, (budget, run_tasks))
+    second = _second_look(catalog, snapshot, holdings, (request, budget, run_tasks))
     findings = [finding for ledger in second.ledgers for finding in findings_of_ledger(ledger.metadata, second.of_ledger(ledger))]
     misplaced = _misplaced(catalog, second.ledgers, request.racks)
     all_findings = by_urgency([*snapshot.unreadable, *findings, *misplaced, *findings_of_bookies(second.holdings)])
@@ -188,9 +188,11 @@ class _SecondLook:
         return self.bad_by_ledger.get(ledger.metadata.ledger_id, [])
 
 
-def _second_look(catalog: LedgerCatalog, snapshot: _Snapshot, first: list[Holding], how: tuple[AuditBudget, TaskRunner]) -> _SecondLook:
+def _second_look(
+    catalog: LedgerCatalog, snapshot: _Snapshot, first: list[Holding], how: tuple[AuditRequest, AuditBudget, TaskRunner]
+) -> _SecondLook:
     """Reads what was not verified once more. A ledger that is gone is no finding; one that changed is judged by its new metadata."""
-    budget, run_tasks = how
+    request, budget, run_tasks = how
     suspects: dict[int, list[Holding]] = {}
     for holding in first:
         if holding.state.is_suspect:
@@ -199,13 +201,12 @@ def _second_look(catalog: LedgerCatalog, snapshot: _Snapshot, first: list[Holdin
         return _SecondLook(snapshot.ledgers, tuple(first), 0, {})
     _log.info("second look", ledgers=len(suspects), copies=sum(holding.copies for own in suspects.values() for holding in own))
     before = {ledger.metadata.ledger_id: ledger for ledger in snapshot.ledgers}
-    sampled_only = {holding.ledger_id for holding in first if holding.state is CopyState.UNREAD}
     fresh = {ledger_id: _fresh(before[ledger_id], catalog.read_ledger_metadata(ledger_id)) for ledger_id in suspects}
     checks = [
         check
         for ledger_id, ledger in fresh.items()
         if ledger is not None
-        for check in _checks_of_suspects(before[ledger_id], ledger, suspects[ledger_id], ledger_id in sampled_only)
+        for check in _checks_of_suspects(before[ledger_id], ledger, suspects[ledger_id], request)
     ]
     again = _look(checks, catalog.bookie_addresses(), budget, run_tasks)
     gone = {ledger_id for ledger_id, ledger in fresh.items() if ledger is None}
@@ -223,10 +224,6 @@ def _id_of(read: VersionedMetadata | UndecodableMetadata) -> int:
     return read.metadata.ledger_id if isinstance(read, VersionedMetadata) else read.ledger_id
 
 
-def _as_suspect(check: HoldingCheck) -> HoldingCheck:
-    return replace(check, reading=Reading.SUSPECTS, sample=())
-
-
 def _fresh(before: AuditedLedger, now: VersionedMetadata | UndecodableMetadata | None) -> AuditedLedger | None:
     """The ledger as it is now, audited up to the same entry: what was confirmed stays confirmed. None when it is gone."""
     match now:
@@ -241,18 +238,55 @@ def _fresh(before: AuditedLedger, now: VersionedMetadata | UndecodableMetadata |
             assert_never(now)
 
 
-def _checks_of_suspects(before: AuditedLedger, now: AuditedLedger, suspects: Iterable[Holding], others_unread: bool) -> list[HoldingCheck]:
-    """The same copies again if the metadata is the same; after a change, and where a light audit has not read how many other copies are
-    good, the same entries on all bookies that should hold them now.
-    """
+def _checks_of_suspects(
+    before: AuditedLedger, now: AuditedLedger, suspects: Sequence[Holding], request: AuditRequest
+) -> list[HoldingCheck]:
+    """The same copies again if the metadata is the same; after a change the same entries on all bookies that should hold them now."""
     checks = holding_checks(now)
-    if before.znode_version == now.znode_version and not others_unread:
-        own = {(check.segment, check.position): check for check in checks}
-        parts = [restricted(own[holding.segment, holding.position], EntryRange(holding.first, holding.last)) for holding in suspects]
-    else:
+    if before.znode_version != now.znode_version:
         ranges = _union([EntryRange(holding.first, holding.last) for holding in suspects])
-        parts = [restricted(check, entries) for check in checks for entries in ranges]
-    return [_as_suspect(part) for part in parts if part is not None]
+        return _suspects(restricted(check, entries) for check in checks for entries in ranges)
+    own = {(check.segment, check.position): check for check in checks}
+    match request.depth:
+        case AuditDepth.DEEP:
+            parts = (restricted(own[holding.segment, holding.position], EntryRange(holding.first, holding.last)) for holding in suspects)
+            return _suspects(parts)
+        case AuditDepth.LIGHT:
+            return _checks_of_sampled_suspects(own, suspects, request)
+        case _:
+            assert_never(request.depth)
+
+
+def _checks_of_sampled_suspects(
+    own: Mapping[tuple[int, int], HoldingCheck], suspects: Sequence[Holding], request: AuditRequest
+) -> list[HoldingCheck]:
+    """What is not good is read on all bookies, since nobody has read yet how many other copies are; a bookie that did not answer is asked
+    for a sample again.
+    """
+    ranges = _union([EntryRange(holding.first, holding.last) for holding in suspects if holding.state is not CopyState.UNREACHABLE])
+    bad = _suspects(restricted(check, entries) for check in own.values() for entries in ranges)
+    away = (
+        restricted(own[holding.segment, holding.position], rest)
+        for holding in suspects
+        if holding.state is CopyState.UNREACHABLE
+        for rest in _without(EntryRange(holding.first, holding.last), ranges)
+    )
+    return [*bad, *(sampled(part, request.seed) for part in away if part is not None)]
+
+
+def _suspects(parts: Iterable[HoldingCheck | None]) -> list[HoldingCheck]:
+    return [replace(part, reading=Reading.SUSPECTS, sample=()) for part in parts if part is not None]
+
+
+def _without(entries: EntryRange, taken: Iterable[EntryRange]) -> Iterator[EntryRange]:
+    """What is left of a range without some disjoint, ascending ones."""
+    first = entries.first
+    for each in taken:
+        if first < each.first and first <= entries.last:
+            yield EntryRange(first, min(each.first - 1, entries.last))
+        first = max(first, each.last + 1)
+    if first <= entries.last:
+        yield EntryRange(first, entries.last)
 
 
 def _union(ranges: Iterable[EntryRange]) -> list[EntryRange]:
