@@ -88,6 +88,7 @@ def test_the_verdict_stands_first(findings: tuple[Finding, ...], depth: AuditDep
     html = render_report(run, [run])
     assert html.index(f"<h2>{verdict}</h2>") < html.index("<svg")
     assert ("There is nothing to do." in html) is (not what_to_do(run))
+    assert "Over time" not in html  # there is but one run
 
 
 def test_each_kind_of_finding_has_a_step_and_what_a_repair_left_comes_first() -> None:

@@ -215,6 +215,8 @@ def _ledger_cell(severity: Severity | None, run: AuditRun) -> Cell:
 
 
 def _over_time(shown: Sequence[AuditRun]) -> str:
+    if len(shown) == 1:
+        return ""
     days = [f"{one.finished_at:%m-%d}" for one in shown]
     present = [each for each in _URGENCY if any(_entries_of(one, each) for one in shown)]
     found = [[Part(each.value, _SEVERITIES[each][0], _entries_of(one, each)) for each in present] for one in shown]
@@ -332,7 +334,8 @@ main{max-width:920px;margin:0 auto;padding:28px 24px 60px}h1{font-size:24px;marg
 h3{font-size:14px;margin:18px 0 4px}header p,footer p,.note,.key{color:var(--soft)}header p{margin:4px 0 18px}section{margin:0 0 34px}
 .verdict{background:var(--panel);border-left:6px solid var(--good);padding:16px 20px;border-radius:4px}.verdict h2{font-size:20px}
 .verdict.bad{border-color:var(--critical)}.verdict.doubtful{border-color:var(--atrisk)}.verdict ul{margin:4px 0 0;padding-left:20px}
-.verdict p{margin:0}.tiles{display:flex;flex-wrap:wrap;gap:10px}.tiles div{flex:1 1 96px;background:var(--panel);
+.verdict p{margin:0}
+.tiles{display:grid;grid-template-columns:repeat(auto-fit,minmax(180px,1fr));gap:10px}.tiles div{background:var(--panel);
 border-radius:4px;padding:10px 12px}
 .tiles b{display:block;font-size:18px;font-variant-numeric:tabular-nums;white-space:nowrap}.tiles span{color:var(--soft);font-size:12px}
 svg{display:block;width:100%;height:auto}svg text{font-size:12px;fill:var(--ink)}svg .note{fill:var(--soft)}
