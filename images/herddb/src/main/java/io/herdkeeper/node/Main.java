@@ -6,6 +6,7 @@ import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.http.AdminServer;
 import io.herdkeeper.node.leadership.ActivatorWaker;
 import io.herdkeeper.node.leadership.Departure;
+import io.herdkeeper.node.leadership.DisplacedLeader;
 import io.herdkeeper.node.leadership.PlannerWarmer;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.status.HerdEvents;
@@ -28,6 +29,9 @@ public final class Main {
     /** What the settings refuse; the container's restart can't cure it. */
     private static final int EXIT_REFUSED = 64;
     private static final int EXIT_FAILED = 1;
+    private static final int EXIT_DISPLACED = 75;
+    /** How long a tablespace may take to stop once another node leads it. */
+    private static final Duration STOPPING = Duration.ofSeconds(15);
     private static final Logger LOGGER = Logger.getLogger(Main.class.getName());
 
     private Main() {
@@ -64,6 +68,10 @@ public final class Main {
         server.start();
         waker.start();
         new PlannerWarmer(server).start();
+        new DisplacedLeader(status, STOPPING, why -> {
+            LOGGER.log(Level.SEVERE, "the process ends, and starts again: {0}", why);
+            exit(EXIT_DISPLACED);
+        }).start();
         status.enter(Phase.RUNNING);
         LOGGER.log(Level.INFO, "node {0} serves {1}, HTTP on port {2}",
                 new Object[]{server.getNodeId(), server.getJdbcUrl(), String.valueOf(http.port())});

@@ -130,6 +130,24 @@ public final class NodeStatus {
         return led;
     }
 
+    /**
+     * The tablespaces that this node still leads by itself, though the metadata names another leader.
+     *
+     * @throws MetadataStorageManagerException when ZooKeeper can't be asked
+     */
+    public List<String> displacedLeaderships() throws MetadataStorageManagerException {
+        MetadataStorageManager metadata = server.getMetadataStorageManager();
+        List<String> displaced = new ArrayList<>();
+        for (String name : metadata.listTableSpaces()) {
+            TableSpace tablespace = metadata.describeTableSpace(name);
+            TableSpaceManager manager = server.getManager().getTableSpaceManager(name);
+            if (tablespace != null && manager != null && manager.isLeader() && !tablespace.leaderId.equals(server.getNodeId())) {
+                displaced.add(name);
+            }
+        }
+        return displaced;
+    }
+
     /** Every failure that {@link TablespaceStatus#lastError} shows, to tell whether there was another one meanwhile. */
     public Map<String, String> errors() {
         return events.errors();

@@ -1,0 +1,69 @@
+package io.herdkeeper.node.leadership;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import herddb.metadata.MetadataStorageManager;
+import herddb.model.TableSpace;
+import io.herdkeeper.node.testing.Await;
+import io.herdkeeper.node.testing.BookKeeperForTests;
+import io.herdkeeper.node.testing.Node;
+import io.herdkeeper.node.testing.RunningNode;
+import java.time.Duration;
+import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import org.junit.jupiter.api.Test;
+
+/** A leader whose activator waits for ever, since a statement waits for a row while it holds the tablespace. */
+class DisplacedLeaderTest {
+
+    private static final Duration LIMIT = Duration.ofSeconds(30);
+    private static final Duration PATIENCE = Duration.ofSeconds(2);
+
+    private final Queue<String> ended = new ConcurrentLinkedQueue<>();
+
+    @Test
+    void aNodeThatCanNotStopLeadingEndsItsProcess() throws Exception {
+        String root = BookKeeperForTests.running().newRoot();
+        RunningNode first = RunningNode.start("n0", root, null);
+        first.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+        RunningNode second = RunningNode.start("n1", root, null);
+        new DisplacedLeader(first.status(), PATIENCE, ended::add).start();
+        Node.execute(first.server(), 0, "CREATE TABLESPACE 'app','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
+        Node.execute(first.server(), 0, "CREATE TABLE app.t (k int primary key, n int)");
+        Node.execute(first.server(), 0, "INSERT INTO app.t(k,n) VALUES(1,1)");
+
+        // A leader that can stop is left alone.
+        lead(first, "n1");
+        Await.until("the other one leads", LIMIT, () -> second.tablespace("app").path("role").asText().equals("leader"));
+        Await.until("it follows", LIMIT, () -> first.tablespace("app").path("role").asText().equals("follower"));
+        lead(first, "n0");
+        Await.until("it leads again", LIMIT, () -> first.tablespace("app").path("role").asText().equals("leader"));
+        assertEquals(List.of(), List.copyOf(ended));
+
+        long holding = Node.begin(first.server(), "app");
+        Node.execute(first.server(), holding, "UPDATE app.t SET n=2 WHERE k=1");
+        CompletableFuture<Void> waiting =
+                CompletableFuture.runAsync(() -> Node.execute(first.server(), 0, "UPDATE app.t SET n=3 WHERE k=1"));
+        Await.until("the second statement waits for the row", LIMIT, DisplacedLeaderTest::waitsForARow);
+        lead(first, "n1");
+        Await.until("it gives itself up", LIMIT, () -> !ended.isEmpty());
+        assertTrue(ended.peek().contains("another node leads tablespace app"), ended.peek());
+        assertEquals(List.of("app"), first.status().displacedLeaderships());
+        assertTrue(!waiting.isDone());
+        // Both stay: a server with a statement that waits for ever can't be closed. The JVM of the tests ends with them.
+    }
+
+    private static boolean waitsForARow() {
+        return Thread.getAllStackTraces().values().stream()
+                .anyMatch(stack -> List.of(stack).stream().anyMatch(frame -> frame.getMethodName().equals("acquireWriteLockForKey")));
+    }
+
+    private static void lead(RunningNode node, String leader) throws Exception {
+        MetadataStorageManager metadata = node.server().getMetadataStorageManager();
+        TableSpace before = metadata.describeTableSpace("app");
+        assertTrue(metadata.updateTableSpace(TableSpace.builder().cloning(before).leader(leader).build(), before));
+    }
+}
