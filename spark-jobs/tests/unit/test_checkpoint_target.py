@@ -100,6 +100,19 @@ def test_for_an_lsn_of_the_past_the_log_is_read_on_to_where_the_follower_is_held
     assert (chosen.at, chosen.read_to) == (Lsn(5, 3), Lsn(5, 12))
 
 
+def test_the_log_is_read_up_to_a_confirmed_lsn_also_when_the_bookies_that_are_asked_next_know_of_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Forgetful(PlayedLog):
+        def ledgers_up_to(self, lsn: Lsn) -> None:
+            """It is confirmed."""
+
+    follower = follow(monkeypatch, HELD)
+    chosen = choose_target(Forgetful(), TargetRequest(Lsn(5, 12), verify_against="n1:9845"))  # type: ignore[arg-type]
+    assert follower.asked == [Lsn(5, 12)]
+    assert chosen.read_to == Lsn(5, 12)
+
+
 def test_an_lsn_that_is_about_to_be_confirmed_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     follow(monkeypatch)
     assert choose_target(PlayedLog(), TargetRequest(Lsn(5, 15))).read_to == Lsn(5, 15)  # type: ignore[arg-type]

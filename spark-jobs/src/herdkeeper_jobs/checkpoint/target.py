@@ -58,7 +58,8 @@ def choose_target(log: LogSource, request: TargetRequest) -> Target:
             end = _now(log, request.leader_http)
         case Lsn():
             _require_confirmed(log, request.at)
-            end = log.confirmed_end() if request.verify_against else request.at
+            # Whoever is asked this time may know of less than who confirmed it.
+            end = max(log.confirmed_end(), request.at) if request.verify_against else request.at
         case Time():
             if request.at.millis > (now := int(time.time() * 1000)):
                 raise CheckpointRefused(
