@@ -111,6 +111,15 @@ def test_a_ledger_and_a_bookie_are_shown_over_the_newest_runs_up_to_this_one() -
     assert "2026-05-10" not in html
 
 
+def test_a_report_of_very_many_findings_is_made_in_time_and_lists_the_most_urgent() -> None:
+    findings = [replace(MISSING, ledger_id=ledger, repair=RepairOutcome.REPAIRED if ledger % 2 else None) for ledger in range(100_000)]
+    run = run_of(*findings)
+    html = render_report(run, [run])
+    assert "The 5,000 most urgent of 100,000" in html
+    assert "Findings: 50,000 critical; 50,000 findings repaired" in html
+    assert len(html) < 4_000_000
+
+
 def test_the_report_is_written_once_beside_the_tables(tmp_path: Path) -> None:
     summary = publish(tmp_path, run_of(*FINDINGS))
     assert summary.report == "audit_reports/run-0.html"

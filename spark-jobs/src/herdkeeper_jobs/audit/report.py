@@ -67,10 +67,11 @@ def _verdict(run: AuditRun) -> str:
 def _judge(run: AuditRun) -> tuple[str, str]:
     """A colour, and the result in a sentence."""
     summary = run.summary
-    mended = _mended(summary.findings)
-    counts = [(severity, sum(1 for each in summary.findings if each.severity is severity and each not in mended)) for severity in _URGENCY]
-    found = [f"{count} {_SEVERITIES[severity][2].partition(':')[0]}" for severity, count in counts if count]
-    repaired = f"{_many(len(mended), 'finding')} repaired" if mended else ""
+    left = _left(summary.findings)
+    counts = [(severity, sum(1 for each in left if each.severity is severity)) for severity in _URGENCY]
+    found = [f"{count:,} {_SEVERITIES[severity][2].partition(':')[0]}" for severity, count in counts if count]
+    mended = len(summary.findings) - len(left)
+    repaired = f"{_many(mended, 'finding')} repaired" if mended else ""
     if not found:
         good = "Every copy that was read is good" if summary.depth is AuditDepth.LIGHT else "Every copy of every entry is good"
         return "good", f"{repaired}; the rest is good" if repaired else good
@@ -90,7 +91,7 @@ def _audited(run: AuditRun) -> str:
 
 def what_to_do(run: AuditRun) -> tuple[str, ...]:
     """Steps for a person, most urgent first."""
-    open_findings = [each for each in run.summary.findings if each not in _mended(run.summary.findings)]
+    open_findings = _left(run.summary.findings)
     steps: list[str] = []
     refused = [each for each in open_findings if each.repair in (RepairOutcome.REFUSED, RepairOutcome.FAILED)]
     if refused:
@@ -125,8 +126,9 @@ def _step(kind: FindingKind, own: Sequence[Finding]) -> str:
             assert_never(kind)
 
 
-def _mended(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    return tuple(each for each in findings if each.repair is RepairOutcome.REPAIRED)
+def _left(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Those that were not repaired."""
+    return tuple(each for each in findings if each.repair is not RepairOutcome.REPAIRED)
 
 
 def _numbers(run: AuditRun) -> str:
