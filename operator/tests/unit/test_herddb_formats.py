@@ -201,9 +201,25 @@ def test_any_index_definition_is_read_back(index: IndexDefinition) -> None:
 def test_a_ledger_list_tells_whether_the_log_has_its_beginning() -> None:
     whole = decode_ledgers(b'{"activeLedgers":[3,7],"ledgersTimestamps":[1,2],"firstLedger":3,"zkVersion":1}')
     assert whole == LedgerList((3, 7), (1, 2), 3)
-    assert whole.complete
-    assert not decode_ledgers(b'{"activeLedgers":[7],"ledgersTimestamps":[2],"firstLedger":3,"zkVersion":1}').complete
+    assert whole.begins
+    assert not decode_ledgers(b'{"activeLedgers":[7],"ledgersTimestamps":[2],"firstLedger":3,"zkVersion":1}').begins
     assert decode_ledgers(b"") == LedgerList((), (), None)
+
+
+@pytest.mark.parametrize(
+    ("active", "version", "complete"),
+    [
+        pytest.param((3,), 1, True, id="the first write creates and sets"),
+        pytest.param((3, 7, 9), 3, True, id="each ledger was added by one write"),
+        pytest.param((3, 7), 3, True, id="the first write was repeated, since its answer was lost"),
+        pytest.param((3, 9), 4, False, id="a ledger between two was added and removed"),
+        pytest.param((7, 9), 4, False, id="the first one was"),
+        pytest.param((3, 7), 0, False, id="somebody else has made the list: it proves nothing"),
+        pytest.param((3, 7), None, False, id="unknown"),
+    ],
+)
+def test_the_version_of_a_ledger_list_tells_whether_any_was_ever_dropped(active, version, complete):
+    assert LedgerList(active, active, 3, version).complete is complete
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 
 from kazoo.exceptions import NoNodeError
 from played_bookie import CRC32C, PlayedBookie, ledger
@@ -36,6 +37,7 @@ class PlayedMetadata:
     ledgers: dict[int, LedgerMetadata] = field(default_factory=dict)
     active: list[int] = field(default_factory=list)
     first: int = -1
+    dropped: int = 0
     instance_id: str = "cluster-1"
     root: str = "/bk/ledgers"
 
@@ -43,13 +45,13 @@ class PlayedMetadata:
     def client(self) -> PlayedMetadata:
         return self
 
-    def get(self, path: str) -> tuple[bytes, None]:
+    def get(self, path: str) -> tuple[bytes, SimpleNamespace]:
         if path == "/db/herd/tableSpaces/demo":
-            return encode_tablespace(TABLESPACE), None
+            return encode_tablespace(TABLESPACE), SimpleNamespace(version=0)
         if path == "/db/herd/ledgers/0ab":
             times = [1] * len(self.active)
             document = {"activeLedgers": self.active, "ledgersTimestamps": times, "firstLedger": self.first, "zkVersion": 1}
-            return json.dumps(document).encode(), None
+            return json.dumps(document).encode(), SimpleNamespace(version=len(self.active) + 2 * self.dropped)
         raise NoNodeError
 
     def read_many(self, ids: Sequence[int]) -> Iterator[VersionedMetadata]:
@@ -81,6 +83,7 @@ class PlayedLog:
     def drop(self, ledger_id: int) -> None:
         """As HerdDB drops a ledger by its age."""
         self.metadata.active.remove(ledger_id)
+        self.metadata.dropped += 1
         del self.metadata.ledgers[ledger_id]
         self.save()
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
@@ -27,6 +28,7 @@ from herdkeeper_jobs.checkpoint.errors import (
     FollowerDiffers,
     InvariantViolated,
     LogDropped,
+    LogTruncatedError,
     NotConfirmedYet,
 )
 from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
@@ -48,20 +50,22 @@ class PlayedCatalog:
 
     ledgers: dict[int, LedgerMetadata] = field(default_factory=lambda: {3: ledger(3, 9), 5: ledger(5, None)})
     first: int = 3
+    version: int = 2
+    """Of the list of ledgers."""
     failure: Exception | None = None
 
     @property
     def client(self) -> PlayedCatalog:
         return self
 
-    def get(self, path: str) -> tuple[bytes, None]:
+    def get(self, path: str) -> tuple[bytes, SimpleNamespace]:
         if self.failure is not None:
             raise self.failure
         if path == "/ns/db/herd/tableSpaces/demo":
-            return encode_tablespace(TABLESPACE), None
+            return encode_tablespace(TABLESPACE), SimpleNamespace(version=0)
         if path == "/ns/db/herd/ledgers/0ab":
             document = {"activeLedgers": [3, 5], "ledgersTimestamps": [1, 2], "firstLedger": self.first, "zkVersion": 1}
-            return json.dumps(document).encode(), None
+            return json.dumps(document).encode(), SimpleNamespace(version=self.version)
         raise NoNodeError
 
     def read_many(self, ids: list[int]) -> Iterator[VersionedMetadata]:
@@ -96,7 +100,9 @@ def test_ledgers_are_read_whole_but_the_last_one_up_to_the_lsn(monkeypatch: pyte
 @pytest.mark.parametrize(
     ("catalog", "lsn", "error", "words"),
     [
-        (PlayedCatalog(first=1), Lsn(5, 2), CheckpointRefused, "begins with ledger 3, its first one was 1: older ones were dropped"),
+        (PlayedCatalog(first=1), Lsn(5, 2), LogDropped, "begins with ledger 3, its first one was 1: older ones were dropped"),
+        (PlayedCatalog(version=4), Lsn(5, 2), LogDropped, "4 times: 1 of its ledgers were dropped, none of them the first one"),
+        (PlayedCatalog(version=0), Lsn(5, 2), LogDropped, "version 0. was not written by HerdDB alone"),
         (PlayedCatalog(), Lsn(4, 0), CheckpointRefused, "ledger 4 is not in the log of .demo., which has 2 ledgers from 3 to 5; take"),
         (PlayedCatalog(), Lsn(3, 10), CheckpointRefused, "spec.target.lsn .--to. is 3,10: ledger 3 is closed and ends with entry 9; take"),
         (PlayedCatalog(), Lsn(5, 5), NotConfirmedYet, "confirmed up to entry 4"),
@@ -118,6 +124,13 @@ def test_a_log_is_read_from_the_ledger_of_a_base_on_and_not_without_it(monkeypat
     assert log.ledgers_up_to(Lsn(5, 2), Lsn(5, 1)) == [(catalog.ledgers[5], 2)]
     with pytest.raises(LogDropped, match="begins with ledger 3, it would be read from 1: older ones were dropped"):
         log.ledgers_up_to(Lsn(5, 2), Lsn(1, 8))
+
+
+def test_changes_are_not_read_from_the_beginning_of_a_log_that_lost_a_ledger_between_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = PlayedCatalog()
+    assert log_of(whole, monkeypatch).readable_from(None) == [(whole.ledgers[3], 9), (whole.ledgers[5], 4)]
+    with pytest.raises(LogTruncatedError, match="none of them the first one"):
+        log_of(PlayedCatalog(version=4), monkeypatch).readable_from(None)
 
 
 def test_an_unknown_tablespace_is_refused_and_a_silent_zookeeper_is_worth_a_retry() -> None:

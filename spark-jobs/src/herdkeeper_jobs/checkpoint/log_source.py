@@ -52,7 +52,7 @@ class LogSource:
 
         Raises:
             CheckpointRefused: the LSN is not in it.
-            LogDropped: the log doesn't have the ledger to begin with any more.
+            LogDropped: the log doesn't have the ledger to begin with any more; from its beginning on, also when another one was dropped.
             NotConfirmedYet: the LSN is behind what is confirmed.
             CheckpointRetryable: a ledger before it is still being closed.
         """
@@ -62,12 +62,14 @@ class LogSource:
                 f"spec.target.lsn (--to) is {target}: ledger {target.ledger_id} is not in the log of {self.tablespace.name!r}, which has "
                 f"{_listed(ledgers.active)}; take an LSN in one of these"
             )
+        if begin is None and not ledgers.complete:
+            raise LogDropped(f"the log of tablespace {self.tablespace.name!r} {_incomplete(ledgers)}")
         first = ledgers.first if begin is None else begin.ledger_id
         if first is not None and first not in ledgers.active:
             there = f"begins with ledger {ledgers.active[0]}" if ledgers.active else "has no ledgers"
-            what = "its first one was" if begin is None else "it would be read from"
             raise LogDropped(
-                f"the log of tablespace {self.tablespace.name!r} {there}, {what} {first}: older ones were dropped (retentionHours)"
+                f"the log of tablespace {self.tablespace.name!r} {there}, it would be read from {first}: older ones were dropped "
+                "(retentionHours)"
             )
         metadata = self._metadata([ledger for ledger in ledgers.active if (first or 0) <= ledger <= target.ledger_id])
         read = [(ledger, self._last_entry(ledger)) for ledger in metadata[:-1]]
@@ -94,6 +96,8 @@ class LogSource:
         if begin is not None and (not ledgers.active or begin < ledgers.active[0]):
             there = f"it begins with ledger {ledgers.active[0]}" if ledgers.active else "it has no ledgers"
             raise LogTruncatedError(f"the log of tablespace {self.tablespace.name!r} was read from ledger {begin} on, but {there} now")
+        if first is None and not ledgers.complete:
+            raise LogTruncatedError(f"the log of tablespace {self.tablespace.name!r} {_incomplete(ledgers)}")
         if first is not None and first.ledger_id not in ledgers.active:
             raise CheckpointRefused(f"LSN {first}: ledger {first.ledger_id} is not in the log of {self.tablespace.name!r}")
         found: list[tuple[LedgerMetadata, int]] = []
@@ -120,8 +124,8 @@ class LogSource:
         return metadata.last_entry_id
 
     def _ledgers(self) -> LedgerList:
-        data = _get(self.catalog, ledgers_path(self.herd_root, self.tablespace.uuid))
-        return decode_ledgers(data or b"")
+        found = _get(self.catalog, ledgers_path(self.herd_root, self.tablespace.uuid))
+        return LedgerList((), (), None) if found is None else decode_ledgers(*found)
 
     def _metadata(self, ledger_ids: Sequence[int]) -> list[LedgerMetadata]:
         found: list[LedgerMetadata] = []
@@ -135,6 +139,19 @@ class LogSource:
         return found
 
 
+def _incomplete(ledgers: LedgerList) -> str:
+    """What is missing of a log, as far as its list tells."""
+    if not ledgers.begins:
+        begin = ledgers.active[0] if ledgers.active else "none"
+        return f"begins with ledger {begin}, its first one was {ledgers.first}: older ones were dropped (retentionHours)"
+    if (unexplained := ledgers.unexplained_writes) is not None and unexplained > 0:
+        return (
+            f"has {len(ledgers.active)} ledgers, but the list of them was written {ledgers.version} times: {unexplained // 2} of its "
+            "ledgers were dropped, none of them the first one"
+        )
+    return f"has {len(ledgers.active)} ledgers, but the list of them (version {ledgers.version}) was not written by HerdDB alone"
+
+
 def _listed(ledgers: Sequence[int]) -> str:
     if not ledgers:
         return "no ledgers"
@@ -145,15 +162,17 @@ def open_log(catalog: LedgerCatalog, herd_root: str, tablespace: str) -> LogSour
     """The log of the tablespace of that name. Raises CheckpointRefused when there is none."""
     root = herd_root.rstrip("/")
     path = tablespace_path(root, tablespace)
-    data = _get(catalog, path)
-    if data is None:
+    found = _get(catalog, path)
+    if found is None:
         raise CheckpointRefused(f"--tablespace is {tablespace!r}: there is none of that name, ZooKeeper has no node {path}")
-    return LogSource(catalog, root, decode_tablespace(data))
+    return LogSource(catalog, root, decode_tablespace(found[0]))
 
 
-def _get(catalog: LedgerCatalog, path: str) -> bytes | None:
+def _get(catalog: LedgerCatalog, path: str) -> tuple[bytes, int] | None:
+    """A znode's data and version; None when there is none."""
     try:
-        return bytes(catalog.client.get(path)[0])
+        data, stat = catalog.client.get(path)
+        return bytes(data), int(stat.version)
     except NoNodeError:
         return None
     except (KazooException, KazooTimeoutError) as error:
