@@ -9,7 +9,7 @@ import yaml
 from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready, with_status
 
 from herdkeeper.api.bookkeeper_cluster import BookieStatus
-from herdkeeper.api.checkpoint import ComparisonStatus, Lsn, Target
+from herdkeeper.api.checkpoint import CheckpointSpec, ComparisonStatus, Lsn, Target
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
@@ -229,6 +229,13 @@ def test_the_status_tells_what_a_checkpoint_was_made_from():
     fields = checkpoint_fields(CheckpointSummary.from_json(said.to_json()))
     assert (fields["base"], fields["entriesRead"]) == ({"ledgerId": 11, "entryId": 2}, 7)
     assert checkpoint_fields(CheckpointSummary("r", JobOutcome.SUCCEEDED))["base"] is None
+
+
+def test_a_checkpoint_from_before_there_was_a_target_still_means_the_position_that_it_names():
+    spec = CheckpointSpec.model_validate({**CHECKPOINT.spec.model_dump(by_alias=True), "at": {"ledgerId": 12, "entryId": 340}})
+    given = arguments(plan_checkpoint(CHECKPOINT.model_copy(update={"spec": spec}), SEEN, "spark:1"))
+    assert given[given.index("--to") + 1] == "12,340"
+    assert "--leader-http" not in given
 
 
 def test_the_status_tells_which_moment_a_checkpoint_holds():

@@ -96,10 +96,10 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *("--ledgers-root", source.ledgers_root),
         *("--herd-root", source.herd_root),
         *("--tablespace", source.tablespace),
-        *("--to", _moment(spec.target)),
+        *("--to", _moment(spec.moment)),
         *(("--mode", spec.mode) if spec.mode != "Auto" else ()),
         *("--destination", DESTINATION),
-        *(("--leader-http", source.leader) if source.leader and spec.target is None else ()),
+        *(("--leader-http", source.leader) if source.leader and spec.moment is None else ()),
         *verify,
     )
     claim = spec.destination.persistent_volume_claim.claim_name
