@@ -97,6 +97,18 @@ def test_a_history_is_of_one_cluster_and_in_the_order_of_time(tmp_path: Path) ->
     assert [run.summary.run_id for run in read_history(tmp_path, "instance-1", 2)] == ["b", "a"]
 
 
+def test_what_cannot_be_read_of_older_runs_is_left_out_and_fails_no_later_one(tmp_path: Path) -> None:
+    for days, run_id in enumerate(("deleted", "newer", "good")):
+        commit_run(tmp_path, run_of(run_id, MISSING, days=days))
+    (tmp_path / "audit_runs" / "empty.parquet").touch()
+    pd.DataFrame({"a": [1]}).to_parquet(tmp_path / "audit_runs" / "foreign.parquet")
+    for path in (tmp_path / "audit_findings").glob("deleted@*"):
+        path.unlink()
+    for path in (tmp_path / "audit_findings").glob("newer@*"):
+        pd.read_parquet(path).assign(kind="OfALaterVersion").to_parquet(path)
+    assert [run.summary.run_id for run in read_history(tmp_path, "instance-1", 30)] == ["good"]
+
+
 def test_a_retry_of_a_run_that_is_in_the_tables_tells_its_result_and_audits_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
+import structlog
 from pyarrow import parquet
 
 from herdkeeper.domain.audit_depth import AuditDepth
@@ -24,6 +25,10 @@ from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth
 from herdkeeper_jobs.audit.schema import BOOKIES_ARROW, FINDINGS_ARROW, RUNS_ARROW, rows_of
 from herdkeeper_jobs.checkpoint.data_files import sync_folder
+
+Source = TypeVar("Source")
+Found = TypeVar("Found")
+_log = structlog.get_logger()
 
 RUNS, FINDINGS, BOOKIES = "audit_runs", "audit_findings", "audit_bookies"
 
@@ -73,10 +78,27 @@ def commit_run(destination: Path, run: AuditRun) -> AuditRun:
 
 
 def read_history(destination: Path, instance_id: str, most: int) -> tuple[AuditRun, ...]:
-    """The newest runs, `most` of them, on the cluster of this instance id, oldest first."""
-    rows = [row for path in (destination / RUNS).glob("*.parquet") for row in parquet.read_table(path).to_pylist()]
-    own = sorted((row for row in rows if row["instance_id"] == instance_id), key=lambda row: (row["finished_at"], row["run_id"]))
-    return tuple(_with_findings(destination, row) for row in own[-most:])
+    """The newest runs, `most` of them, on the cluster of this instance id, oldest first.
+
+    A run that can't be read (its findings were deleted, or its file is another program's) is left out: no later audit may fail for it.
+    """
+    rows = [row for path in (destination / RUNS).glob("*.parquet") for row in _readable(path, _rows)]
+    own = sorted((row for row in rows if row.get("instance_id") == instance_id), key=lambda row: (row["finished_at"], row["run_id"]))
+    return tuple(run for row in own[-most:] for run in _readable(row, lambda row: [_with_findings(destination, row)]))
+
+
+def _rows(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    return rows
+
+
+def _readable(what: Source, read: Callable[[Source], list[Found]]) -> list[Found]:
+    """What is read; nothing where that fails."""
+    try:
+        return read(what)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        _log.warning("left out of the history", what=str(what)[:200], error=str(error)[:500])
+        return []
 
 
 def _run_file(destination: Path, run_id: str) -> Path:
