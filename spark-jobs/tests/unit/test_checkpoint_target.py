@@ -104,7 +104,7 @@ def test_the_log_is_read_up_to_a_confirmed_lsn_also_when_the_bookies_that_are_as
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Forgetful(PlayedLog):
-        def ledgers_up_to(self, lsn: Lsn) -> None:
+        def ledgers_up_to(self, lsn: Lsn, begin: Lsn | None = None) -> None:
             """It is confirmed."""
 
     follower = follow(monkeypatch, HELD)
