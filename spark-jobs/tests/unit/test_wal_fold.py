@@ -353,6 +353,22 @@ def test_indexes_follow_their_table() -> None:
     assert timeline_of([*made, (Lsn(1, 2), entry(LogEntryType.DROP_TABLE, 0, "t"))]).indexes == ()
 
 
+def test_an_index_that_is_gone_before_its_maker_commits_holds_up_no_truncate() -> None:
+    index = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
+    log = in_one_ledger(
+        create("t", "u"),
+        insert("t", b"k", b"v"),
+        entry(LogEntryType.BEGIN, 1),
+        entry(LogEntryType.BEGIN, 2),
+        entry(LogEntryType.DROP_INDEX, 1, value=b"i"),
+        entry(LogEntryType.CREATE_INDEX, 2, "t", value=encode_index(index)),
+        entry(LogEntryType.COMMIT, 1),
+        entry(LogEntryType.TRUNCATE, 0, "t"),
+    )
+    assert timeline_of(log).indexes == ()
+    assert folded(log) == {"u": {}}
+
+
 @pytest.mark.parametrize(
     ("log", "words"),
     [

@@ -328,7 +328,7 @@ class _Walker:
             if uuid is not None:
                 self._drop_table(uuid, lsn)
         for name in transaction.dropped_indexes if committed else transaction.new_indexes:
-            self._indexes.pop(name, None)
+            self._drop_index(name)
 
     def _close(self, transaction: _Transaction, lsn: Lsn, *, committed: bool) -> None:
         del self._open[transaction.id]
@@ -377,7 +377,12 @@ class _Walker:
         if table is not None and self._by_name.get(table.name) == uuid:
             self._name(table.name, None, lsn)
         for name in [name for name, (_, owner) in self._indexes.items() if owner == uuid]:
-            del self._indexes[name]
+            self._drop_index(name)
+
+    def _drop_index(self, name: str) -> None:
+        """One that is gone is nobody's uncommitted one any more, whoever made it: its name may come again."""
+        self._indexes.pop(name, None)
+        self._uncommitted_indexes.discard(name)
 
     def _change_index(self, entry: ControlEntry) -> None:
         if entry.type is LogEntryType.DROP_INDEX:
@@ -385,7 +390,7 @@ class _Walker:
             if entry.transaction_id > 0:
                 self._transaction(entry).dropped_indexes.append(name)
             else:
-                self._indexes.pop(name, None)
+                self._drop_index(name)
             return
         index = decode_index(entry.value)
         uuid = self._by_name.get(index.table)
