@@ -13,15 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from herdkeeper_e2e.conditions import pod_problem
+from herdkeeper_e2e.client_pod import client_pod, start_pod
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.session import HERD_ROOT, PASSWORD, TABLESPACE, USERNAME, ZOOKEEPER
-from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 WORK = "/work"
 CHECKPOINTS = "/checkpoints"
 SOURCES = Path(__file__).parent
-START = Limit(300)
 _UNPACK = f"import sys, tarfile; tarfile.open(fileobj=sys.stdin.buffer, mode='r|').extractall('{WORK}')"
 
 
@@ -67,8 +65,7 @@ class ToolsPod:
 
     def start(self) -> None:
         """Makes the pod unless it is there, waits until it runs, and copies the programs into it."""
-        self.kubectl.apply(json.dumps(self._manifest()))
-        wait_for(f"the start of the pod {self.name}", self._running, START)
+        start_pod(self.kubectl, self._manifest())
         self.copy(SOURCES, SOURCES.name)
 
     def copy(self, folder: Path, target: str) -> None:
@@ -102,13 +99,6 @@ class ToolsPod:
         """The rows of a SELECT on the tablespace's leader."""
         return [json.loads(line) for line in self.run("query", "--json", sql).splitlines() if line.startswith("{")]
 
-    def _running(self) -> Object | Pending:
-        pod = self.kubectl.get("pod", self.name)
-        if pod is None:
-            return Pending("there is no pod")
-        problem = pod_problem(pod)
-        return Pending(problem) if problem else pod
-
     def _manifest(self) -> Object:
         def secret(key: str) -> Object:
             return {"valueFrom": {"secretKeyRef": {"name": self.database.credentials_secret, "key": key}}}
@@ -128,24 +118,8 @@ class ToolsPod:
         container = {
             "name": "tools",
             "image": self.image,
-            "imagePullPolicy": "IfNotPresent",
             "command": ["python3", "-c", "import signal; signal.signal(signal.SIGTERM, signal.default_int_handler); signal.pause()"],
             "env": environment,
             "volumeMounts": mounts,
-            "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
         }
-        security = {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001, "seccompProfile": {"type": "RuntimeDefault"}}
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": self.name, "labels": {"app.kubernetes.io/name": "tools"}},
-            "spec": {
-                **({"nodeName": self.machine} if self.machine else {}),
-                "automountServiceAccountToken": False,
-                "enableServiceLinks": False,
-                "terminationGracePeriodSeconds": 1,
-                "securityContext": security,
-                "containers": [container],
-                "volumes": volumes,
-            },
-        }
+        return client_pod(self.name, container, volumes, self.machine)

@@ -2,48 +2,28 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from kubernetes.dynamic import DynamicClient
-from stage import ZOOKEEPER_ADDRESS, Stage, nothing_written
+from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, serving_database
+from stage import Stage, nothing_written
 
-from herdkeeper.domain.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
+from herdkeeper.domain.names import HERDDB_HTTP_PORT
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, encode_tablespace
 from herdkeeper.reconcile import Outcome
 
-HERDDB, TABLESPACE, CHECKPOINT = "HerdDBCluster", "Tablespace", "Checkpoint"
-NODES = ("db-herddb-0", "db-herddb-1")
-RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 10_000)
+CHECKPOINT = "Checkpoint"
 MARK = f"set-aside.herdkeeper.io/{NODES[1]}"
 SPEC = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}}}
 
 
 @pytest.fixture
 def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    """A HerdDBCluster db of two serving nodes, and a Tablespace flights that the first one leads."""
-    made = Stage(dynamic, namespace)
-    made.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3})
-    ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "serves", "observedGeneration": 1}
-    status = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{namespace}/bk/ledgers", "readyBookies": 3}
-    made.set_status("BookKeeperCluster", "bk", {**status, "conditions": [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}]})
-    made.declare(HERDDB, "db", {"bookKeeperRef": {"name": "bk"}, "replicas": 2})
-    made.settle(HERDDB, "db")
-    for number in range(2):
-        made.serve("db-herddb", number)
-    made.ensemble.put(tablespace_path(named(made).herd_root, "flights"), encode_tablespace(RECORD))
-    made.nodes.herddb_holds(named(made), "flights", "a-uuid", ("leader", "follower"))
-    made.nodes.tokens.add(base64.b64decode(made.found("Secret", "db-herddb-credentials")["data"]["token"]).decode())
-    made.declare(TABLESPACE, "flights", {"herdDBRef": {"name": "db"}})
-    made.settle(HERDDB, "db")
+    made = serving_database(dynamic, namespace)
     made.settle(TABLESPACE, "flights")
     return made
-
-
-def named(stage: Stage) -> HerdDBNames:
-    return HerdDBNames(ObjectKey(stage.namespace, "db"))
 
 
 def compared(stage: Stage, name: str, entry: int, *different_tables: str) -> None:
@@ -84,7 +64,7 @@ def test_what_a_checkpoint_found_out_is_the_replicas_verdict_also_when_the_check
 
 
 def on_list(stage: Stage) -> tuple[str, ...]:
-    found = stage.ensemble.read(tablespace_path(named(stage).herd_root, "flights"))
+    found = stage.ensemble.read(record_path(stage))
     assert found is not None
     return decode_tablespace(found[0]).replicas
 
@@ -136,7 +116,7 @@ def test_an_order_to_move_a_copy_aside_that_is_refused_is_repeated_before_the_no
 
 def test_a_leader_that_was_found_different_as_a_follower_is_relieved_and_then_made_anew(stage: Stage) -> None:
     compared(stage, "first", 12, "airports")
-    path = tablespace_path(named(stage).herd_root, "flights")
+    path = record_path(stage)
     stage.ensemble.put(path, encode_tablespace(replace(RECORD, leader=NODES[1])))  # HerdDB's own failover knows no verdicts
     stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("follower", "leader"))
     stage.reconcile(TABLESPACE, "flights")

@@ -6,20 +6,16 @@ import base64
 
 import pytest
 from kubernetes.dynamic import DynamicClient
+from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, serving_database
 from stage import MERGE_PATCH, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.domain import names
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.execute.metadata import forget_node
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, heartbeat_path, tablespace_path
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.signs_of_life import SignsOfLife
 from herdkeeper.plan.action import ForgetNode
 from herdkeeper.reconcile import Outcome
-
-HERDDB, TABLESPACE = "HerdDBCluster", "Tablespace"
-NODES = ("db-herddb-0", "db-herddb-1")
-RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 10_000)
 
 
 def followed(stage: Stage) -> str:
@@ -33,30 +29,7 @@ class OperatorKilledError(Exception):
 
 @pytest.fixture
 def stage(dynamic: DynamicClient, namespace: str) -> Stage:
-    """A HerdDBCluster db of two serving nodes, and a Tablespace flights that the first one leads."""
-    made = Stage(dynamic, namespace)
-    made.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3})
-    ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "serves", "observedGeneration": 1}
-    status = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{namespace}/bk/ledgers", "readyBookies": 3}
-    made.set_status("BookKeeperCluster", "bk", {**status, "conditions": [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}]})
-    made.declare(HERDDB, "db", {"bookKeeperRef": {"name": "bk"}, "replicas": 2})
-    made.settle(HERDDB, "db")
-    for number in range(2):
-        made.serve("db-herddb", number)
-    made.ensemble.put(record_path(made), encode_tablespace(RECORD))
-    made.nodes.herddb_holds(named(made), "flights", "a-uuid", ("leader", "follower"))
-    made.nodes.tokens.add(base64.b64decode(made.found("Secret", "db-herddb-credentials")["data"]["token"]).decode())
-    made.declare(TABLESPACE, "flights", {"herdDBRef": {"name": "db"}})
-    made.settle(HERDDB, "db")
-    return made
-
-
-def named(stage: Stage) -> HerdDBNames:
-    return HerdDBNames(ObjectKey(stage.namespace, "db"))
-
-
-def record_path(stage: Stage) -> str:
-    return tablespace_path(named(stage).herd_root, "flights")
+    return serving_database(dynamic, namespace)
 
 
 def leader(stage: Stage) -> str:

@@ -5,21 +5,18 @@ Where the database is says the Tablespace's connection Secret, as to any applica
 
 from __future__ import annotations
 
-import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from herdkeeper_e2e.checker.workload_plan import Share
+from herdkeeper_e2e.client_pod import client_pod, start_pod
 from herdkeeper_e2e.cluster import REPOSITORY, run
-from herdkeeper_e2e.conditions import pod_problem
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.steered_process import SteeredProcess
-from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 IMAGE = "herdkeeper/herddb:0.1.0"
 PROGRAMS = "/programs"
-START = Limit(300)
 _BUILD = "cp -r /src/e2e/jdbc /tmp/module && cd /tmp/module && rm -rf target && mvn -B -q -DskipTests package && cp target/*.jar /out/"
 
 
@@ -41,8 +38,7 @@ class JdbcPod:
             manifest = self.kubectl.run("create", "configmap", self.name, *jars, "--dry-run=client", "-o", "json")
         # the server's own apply: the other one notes all that it applied in an annotation, for which the jars are too large
         self.kubectl.run("apply", "--server-side", "-f", "-", stdin=manifest.encode())
-        self.kubectl.apply(json.dumps(self._manifest()))
-        wait_for(f"the start of the pod {self.name}", self._running, START)
+        start_pod(self.kubectl, self._manifest())
 
     def work(self, share: Share, history: str) -> SteeredProcess:
         """Starts the clients; their history goes to a file of the pod."""
@@ -50,34 +46,12 @@ class JdbcPod:
         program = ("java", "-XX:+UseSerialGC", "-Xmx128m", "-cp", f"/opt/herddb/lib/*:{PROGRAMS}/*", "io.herdkeeper.e2e.JdbcWorkload")
         return SteeredProcess(self.kubectl, self.name, [*program, history, *map(str, numbers)])
 
-    def _running(self) -> Object | Pending:
-        pod = self.kubectl.get("pod", self.name)
-        if pod is None:
-            return Pending("there is no pod")
-        problem = pod_problem(pod)
-        return Pending(problem) if problem else pod
-
     def _manifest(self) -> Object:
         container = {
             "name": "jdbc",
             "image": IMAGE,
-            "imagePullPolicy": "IfNotPresent",
             "command": ["sleep", "infinity"],
             "envFrom": [{"secretRef": {"name": self.connection_secret}, "prefix": "HERDDB_"}],
             "volumeMounts": [{"name": "programs", "mountPath": PROGRAMS}, {"name": "tmp", "mountPath": "/tmp"}],
-            "securityContext": {"allowPrivilegeEscalation": False, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
         }
-        security = {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001, "seccompProfile": {"type": "RuntimeDefault"}}
-        return {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": self.name, "labels": {"app.kubernetes.io/name": "jdbc"}},
-            "spec": {
-                "automountServiceAccountToken": False,
-                "enableServiceLinks": False,
-                "terminationGracePeriodSeconds": 1,
-                "securityContext": security,
-                "containers": [container],
-                "volumes": [{"name": "programs", "configMap": {"name": self.name}}, {"name": "tmp", "emptyDir": {}}],
-            },
-        }
+        return client_pod(self.name, container, [{"name": "programs", "configMap": {"name": self.name}}, {"name": "tmp", "emptyDir": {}}])
