@@ -3,6 +3,7 @@ the last one deletes it."""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +19,8 @@ from herdkeeper_e2e.nycflights import data_directory
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, wait_for
 
-NAMESPACE = "e2e"
+NAMESPACE = os.environ.get("HERDKEEPER_E2E_NAMESPACE", "e2e")
+"""Two runs side by side on one cluster need two."""
 QUICKSTART = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
 TABLES = "airlines,airports,planes,weather"
 RESYNC_SECONDS = 5
