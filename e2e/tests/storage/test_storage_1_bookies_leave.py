@@ -1,23 +1,21 @@
-"""While a writer goes on, a bookie in the middle is drained and replaced, and the operator dies meanwhile; nothing is lost, and the audit
-finds nothing."""
+"""While a writer goes on, bookies come, are rolled, and leave, a middle one too; the operator dies after each step of it. Nothing is lost,
+and the audit finds nothing."""
 
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from bookie_steps import audited, bookies, settled_on, waits_for, want
 from conftest import Stack, say
+from operator_death import Step, dies_after_each
 
-from herdkeeper_e2e.cluster import OPERATOR_NAMESPACE
+from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.history import Gap, gap_table
+from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS = 50
-
-
-def kill_the_operator(stack: Stack) -> None:
-    operator = stack.kubectl.in_namespace(OPERATOR_NAMESPACE)
-    operator.run("delete", "pods", "-l", "app.kubernetes.io/name=herdkeeper-operator", "--grace-period=0", "--force")
 
 
 def objects_of(stack: Stack, number: int) -> list[str]:
@@ -25,7 +23,89 @@ def objects_of(stack: Stack, number: int) -> list[str]:
     return [item["metadata"]["name"] for item in stack.kubectl.list(kinds) if item["metadata"]["name"].startswith(f"bk-bookie-{number}")]
 
 
-def test_a_bookie_in_the_middle_is_drained_under_load(stack: Stack) -> None:
+def is_there(kind: str, name: str) -> Callable[[Stack], bool]:
+    return lambda stack: stack.kubectl.get(kind, name) is not None
+
+
+def is_gone(kind: str, name: str) -> Callable[[Stack], bool]:
+    return lambda stack: stack.kubectl.get(kind, name) is None
+
+
+def steps_of_a_drain(number: int) -> list[Step]:
+    """In the order of `plan/drain.py`. Ledgers that nobody writes are closed in between, which leaves no object."""
+    named = f"bk-bookie-{number}"
+
+    def marked(stack: Stack) -> bool:
+        claim = stack.kubectl.get("persistentvolumeclaim", f"{named}-journal")
+        return claim is not None and "herdkeeper.io/draining" in claim["metadata"].get("annotations", {})
+
+    def read_only(stack: Stack) -> bool:
+        return any("/readonly/" in path and named in path for path in stack.tools.run("znodes").splitlines())
+
+    def stopped(stack: Stack) -> bool:
+        found = stack.kubectl.get("statefulset", named)
+        return found is not None and found["spec"]["replicas"] == 0
+
+    return [
+        Step("marked as draining", marked),
+        Step("read-only", read_only),
+        Step("what it holds is recorded", is_there("configmap", f"{named}-drain-1")),
+        Step("its ledgers move", is_there("job", f"{named}-drain-1")),
+        Step("stopped", stopped),
+        Step("its identity is being removed", is_there("job", f"{named}-retire")),
+        Step("its volume claims are deleted", is_gone("persistentvolumeclaim", f"{named}-journal")),
+        Step("its traces are removed", is_gone("statefulset", named)),
+    ]
+
+
+def steps_of_a_roll(stack: Stack) -> list[Step]:
+    """One bookie after the other, in whatever order: its pod is another one, then that one serves."""
+    before = pods(stack)
+
+    def replaced(count: int, *, ready: bool) -> Callable[[Stack], bool]:
+        def taken(stack: Stack) -> bool:
+            now = pods(stack)
+            fresh = [uid for name, (uid, serves) in now.items() if before[name][0] != uid and (serves or not ready)]
+            return len(fresh) >= count
+
+        return taken
+
+    return [
+        step
+        for count in range(1, len(before) + 1)
+        for step in (
+            Step(f"{count} of {len(before)} bookies are replaced", replaced(count, ready=False)),
+            Step(f"{count} of {len(before)} bookies serve again", replaced(count, ready=True)),
+        )
+    ]
+
+
+def pods(stack: Stack) -> dict[str, tuple[str, bool]]:
+    """uid and readiness of each bookie's pod."""
+
+    def serves(pod: Object) -> bool:
+        ready = condition(pod, "Ready")
+        return ready is not None and ready["status"] == "True"
+
+    found = stack.kubectl.list("pods", "app.kubernetes.io/name=bookie")
+    return {pod["metadata"]["name"]: (pod["metadata"]["uid"], serves(pod)) for pod in found}
+
+
+def proven(writer: WriterProcess) -> None:
+    """The reader's proof, and the gaps."""
+    writer.stop()
+    found = writer.read()
+    say("\n" + gap_table([Gap(**gap) for gap in found["gaps"]]))
+    assert found["violation"] is None
+
+
+def clean_audit(stack: Stack, name: str) -> None:
+    status = audited(stack, name)
+    assert (status["findingsTotal"], status.get("findings", [])) == (0, [])
+    assert status["replicas"] == 3 * status["entries"]
+
+
+def test_a_bookie_in_the_middle_is_drained_under_load_and_the_operator_dies_after_each_step(stack: Stack) -> None:
     leaving = bookies(stack)["status"]["bookies"][1]["bookieId"]
     writer = WriterProcess(stack.tools, "drained_under_load")
     writer.acknowledges(ROWS)
@@ -35,31 +115,51 @@ def test_a_bookie_in_the_middle_is_drained_under_load(stack: Stack) -> None:
     want(stack, bookies=4, drain=[1])
     began = time.monotonic()
     writer.order("mark a bookie drained")
-    waits_for(stack, "MovingLedgers")
-    say(f"moving: {bookies(stack)['status']['bookies'][1]}")
-    kill_the_operator(stack)
-    waits_for(stack, "Retiring")
-    kill_the_operator(stack)
+    dies_after_each(stack, steps_of_a_drain(1))
     settled_on(stack, [0, 2, 3, 4])
     say(f"drained in {time.monotonic() - began:.0f} s")
     writer.acknowledges(ROWS)
 
     assert objects_of(stack, 1) == []
     assert not [path for path in stack.tools.run("znodes").splitlines() if leaving in path]
-    writer.stop()
-    found = writer.read()
-    say("\n" + gap_table([Gap(**gap) for gap in found["gaps"]]))
-    assert found["violation"] is None
-    status = audited(stack, "after-the-drain")
-    assert (status["findingsTotal"], status.get("findings", [])) == (0, [])
-    assert status["replicas"] == 3 * status["entries"]
+    proven(writer)
+    clean_audit(stack, "after-the-drain")
 
 
-def test_one_more_and_one_fewer_ends_with_a_new_number(stack: Stack) -> None:
-    want(stack, bookies=5, drain=[])
-    settled_on(stack, [0, 2, 3, 4, 5])
+def test_four_bookies_become_six_and_four_again_under_load(stack: Stack) -> None:
+    writer = WriterProcess(stack.tools, "four_six_four")
+    writer.acknowledges(ROWS)
+    began = time.monotonic()
+    writer.order("mark four bookies become six")
+    want(stack, bookies=6, drain=[])
+    settled_on(stack, [0, 2, 3, 4, 5, 6])
+    say(f"four became six in {time.monotonic() - began:.0f} s")
+    racks = {bookie["rack"] for bookie in bookies(stack)["status"]["bookies"]}
+    assert len(racks) == 3, racks
+    writer.acknowledges(ROWS)
+
+    began = time.monotonic()
+    writer.order("mark six bookies become four")
     want(stack, bookies=4)
     settled_on(stack, [0, 2, 3, 4])
-    want(stack, bookies=5)
-    settled_on(stack, [0, 2, 3, 4, 6])
+    say(f"six became four in {time.monotonic() - began:.0f} s")
+    writer.acknowledges(ROWS)
+    assert objects_of(stack, 5) == objects_of(stack, 6) == []
+    proven(writer)
+    clean_audit(stack, "after-six")
+
+
+def test_a_configuration_is_rolled_under_load_and_the_operator_dies_after_each_step(stack: Stack) -> None:
+    writer = WriterProcess(stack.tools, "rolled_under_load")
+    writer.acknowledges(ROWS)
+    began = time.monotonic()
+    writer.order("mark all bookies restarted")
+    steps = steps_of_a_roll(stack)
+    want(stack, config={"openFileLimit": "10000"})
+    dies_after_each(stack, steps)
+    settled_on(stack, [0, 2, 3, 4])
+    say(f"rolled in {time.monotonic() - began:.0f} s")
+    writer.acknowledges(ROWS)
+    proven(writer)
     stack.wait_until_ready()
+    clean_audit(stack, "after-the-roll")

@@ -7,7 +7,7 @@ import json
 import time
 
 from conftest import Stack, say
-from test_storage_1_bookies_leave import kill_the_operator
+from operator_death import kill_the_operator
 
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.history import Gap, gap_table
