@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 
-import yaml
 from conftest import Stack, say
 
-from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import condition
-from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
@@ -50,11 +47,3 @@ def settled_on(stack: Stack, numbers: list[int]) -> None:
         return Pending(f"bookies {there}; {'; '.join(drains) or progressing}")
 
     wait_for(f"bookies {numbers}", ask, LONG, say)
-
-
-def audited(stack: Stack, name: str) -> Object:
-    audit = yaml.safe_load((REPOSITORY / "examples/audit.yaml").read_text())
-    audit["metadata"]["name"] = name
-    stack.kubectl.apply(json.dumps(audit))
-    status: Object = wait_until_succeeded(stack.kubectl, "replicationaudit", name, say)["status"]
-    return status

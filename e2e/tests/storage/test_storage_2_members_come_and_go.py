@@ -8,9 +8,9 @@ import time
 
 from conftest import Stack, say
 from operator_death import kill_the_operator
+from proof import lost_nothing
 
 from herdkeeper_e2e.conditions import condition
-from herdkeeper_e2e.history import Gap, gap_table
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
@@ -91,10 +91,7 @@ def test_zookeeper_grows_to_five_and_shrinks_to_three_under_load(stack: Stack) -
     assert ensemble(stack)["status"]["address"] == address  # no client was restarted for it
     writer.acknowledges(ROWS)
 
-    writer.stop()
-    found = writer.read()
-    say("\n" + gap_table([Gap(**gap) for gap in found["gaps"]]))
-    assert found["violation"] is None
+    lost_nothing(writer)
     stack.wait_until_ready()
 
 
@@ -115,7 +112,4 @@ def test_members_are_restarted_one_by_one_and_the_leader_last(stack: Stack) -> N
     assert order[-1] == leader
     settled_on(stack, 3)
     writer.acknowledges(ROWS)
-    writer.stop()
-    found = writer.read()
-    say("\n" + gap_table([Gap(**gap) for gap in found["gaps"]]))
-    assert found["violation"] is None
+    lost_nothing(writer)

@@ -1,0 +1,143 @@
+"""While a writer goes on, a machine stands still with all that runs there: first it comes back, then it is gone for good, and a person says
+so and gives its disks up, as docs/how-to.md has it. Nothing is lost, and all is whole again on the machines that are left."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from bookie_steps import bookies, settled_on, want
+from conftest import Stack, say
+from proof import found_nothing, lost_nothing
+
+from herdkeeper_e2e import cluster
+from herdkeeper_e2e.conditions import condition
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.sql_stack import SqlStack
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_e2e.writer_process import WriterProcess
+
+ROWS = 50
+DELAY_SECONDS = 30
+SILENT = Limit(300, 1)
+KINDS = ("zookeepercluster/zk", "bookkeepercluster/bk", "herddbcluster/db")
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
+SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
+
+
+@pytest.fixture
+def beside_the_operator(stack: Stack) -> Stack:
+    """The same stack, written to from the machine of the operator, which is not the one that is lost."""
+    tools = replace(stack.tools, name="tools-beside-the-operator", machine=sql(stack).machine_of_operator())
+    tools.start()
+    return Stack(stack.kubectl, tools)
+
+
+def sql(stack: Stack) -> SqlStack:
+    return SqlStack(stack.kubectl, stack.kubectl.environment)
+
+
+def machine_to_lose(stack: Stack) -> str:
+    """One that has a single bookie, so that those that are left suffice for ensembles of three."""
+    machines = Counter(pod["spec"]["nodeName"] for pod in stack.kubectl.list("pods", "app.kubernetes.io/name=bookie"))
+    return next(name for name, count in machines.items() if count == 1 and name != sql(stack).machine_of_operator())
+
+
+@contextmanager
+def standing_still(stack: Stack, machine: str) -> Iterator[None]:
+    """Kubelet and containers of a machine stand still for as long as the block lasts."""
+    cluster.run(["docker", "pause", machine], stack.kubectl.environment, say)
+    try:
+        yield
+    finally:
+        cluster.run(["docker", "unpause", machine], stack.kubectl.environment, say)
+
+
+def told_of(stack: Stack, machine: str, reason: str) -> None:
+    """Until each resource with a pod there says what happened to that machine."""
+    concerned = {pod["metadata"]["labels"]["herdkeeper.io/owner-name"] for pod in servers_on(stack, machine)}
+
+    def ask() -> bool | Pending:
+        for kind in KINDS:
+            name = kind.partition("/")[2]
+            told = condition(stack.kubectl.list(kind.partition("/")[0])[0], "NodesReachable")
+            if name in concerned and (told is None or told["reason"] != reason or machine not in told["message"]):
+                return Pending(f"{kind}: {told}")
+        return True
+
+    wait_for(f"{reason} of {machine}", ask, SILENT, say)
+
+
+def forgotten(stack: Stack) -> None:
+    """Until no resource speaks of a node any more."""
+
+    def ask() -> bool | Pending:
+        told = [condition(stack.kubectl.list(kind.partition("/")[0])[0], "NodesReachable") for kind in KINDS]
+        return Pending(str(told)) if any(each is not None and each["status"] != "True" for each in told) else True
+
+    wait_for("no lost node", ask, SILENT, say)
+
+
+def servers_on(stack: Stack, machine: str) -> list[Object]:
+    return [pod for pod in stack.kubectl.list("pods", SERVERS) if pod["spec"].get("nodeName") == machine]
+
+
+def claims_of(pods: list[Object]) -> list[str]:
+    volumes = [volume for pod in pods for volume in pod["spec"]["volumes"]]
+    return [volume["persistentVolumeClaim"]["claimName"] for volume in volumes if "persistentVolumeClaim" in volume]
+
+
+def test_a_machine_that_is_silent_for_a_while_is_told_and_nothing_is_lost(beside_the_operator: Stack) -> None:
+    stack = beside_the_operator
+    machine = machine_to_lose(stack)
+    before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in stack.kubectl.list("pods", SERVERS)}
+    writer = WriterProcess(stack.tools, "machine_silent")
+    writer.acknowledges(ROWS)
+    writer.order("mark a machine stands still")
+    with standing_still(stack, machine):
+        began = time.monotonic()
+        writer.acknowledges(ROWS)
+        told_of(stack, machine, "NodeSilent")
+        say(f"told after {time.monotonic() - began:.0f} s: {condition(bookies(stack), 'NodesReachable')}")
+        writer.acknowledges(ROWS)
+    forgotten(stack)
+    stack.wait_until_ready()
+    assert {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in stack.kubectl.list("pods", SERVERS)} == before
+    lost_nothing(writer)
+
+
+def test_a_machine_that_is_gone_for_good_is_done_without_once_a_person_gives_its_disks_up(beside_the_operator: Stack) -> None:
+    stack = beside_the_operator
+    machine = machine_to_lose(stack)
+    numbers = [bookie["number"] for bookie in bookies(stack)["status"]["bookies"]]
+    want(stack, autoRecovery={"lostBookieRecoveryDelaySeconds": DELAY_SECONDS})
+    settled_on(stack, numbers)
+    writer = WriterProcess(stack.tools, "machine_gone")
+    writer.acknowledges(ROWS)
+    lost = servers_on(stack, machine)
+    (bookie,) = (
+        int(pod["metadata"]["labels"]["herdkeeper.io/bookie"]) for pod in lost if "herdkeeper.io/bookie" in pod["metadata"]["labels"]
+    )
+    writer.order("mark a machine is gone")
+    began = time.monotonic()
+    with standing_still(stack, machine):
+        told_of(stack, machine, "NodeSilent")
+        stack.kubectl.run("taint", "nodes", machine, OUT_OF_SERVICE)
+        try:
+            wait_for("the removal of its pods", lambda: Pending("there yet") if servers_on(stack, machine) else True, SILENT)
+            stack.kubectl.run("delete", "persistentvolumeclaims", *claims_of(lost), "--wait=false")
+            settled_on(stack, [*(number for number in numbers if number != bookie), max(numbers) + 1])
+            stack.wait_until_ready()
+            forgotten(stack)
+            say(f"whole again on the machines that are left after {time.monotonic() - began:.0f} s")
+            writer.acknowledges(ROWS)
+            assert servers_on(stack, machine) == []
+        finally:
+            stack.kubectl.run("taint", "nodes", machine, f"{OUT_OF_SERVICE}-")
+    lost_nothing(writer)
+    found_nothing(stack, "after-the-machine")
+    stack.wait_until_ready()
