@@ -23,9 +23,15 @@ def lost_nothing(writer: WriterProcess) -> None:
 
 
 def found_nothing(stack: Stack, name: str) -> Object:
-    """The status of an audit of every copy of every entry."""
+    """The status of an audit of every copy of every entry of the quickstart."""
+    return found_nothing_in(stack, "bk", name)
+
+
+def found_nothing_in(stack: Stack, bookies: str, name: str) -> Object:
+    """The same of the BookKeeperCluster `bookies`."""
     audit = yaml.safe_load((REPOSITORY / "examples/audit.yaml").read_text())
     audit["metadata"]["name"] = name
+    audit["spec"]["bookKeeperRef"] = {"name": bookies}
     stack.kubectl.apply(json.dumps(audit))
     status: Object = wait_until_succeeded(stack.kubectl, "replicationaudit", name, say)["status"]
     assert (status["findingsTotal"], status.get("findings", [])) == (0, [])
