@@ -7,6 +7,7 @@ compared with the writer's history: an acknowledged row that is missing fails th
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import sys
 import time
@@ -17,9 +18,11 @@ from herdkeeper_e2e import cluster
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.sql_stack import TABLESPACE, SqlStack, say
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.waiting import Limit, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
 NAMESPACE = "bench"
+DRAIN = ("--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=300s")
 ROWS = 40
 """Acknowledged before and after each fault: a gap has two ends."""
 
@@ -70,6 +73,27 @@ def lose_machine(stack: SqlStack, writer: WriterProcess) -> None:
         cluster.run(["docker", "unpause", machine], stack.environment, say)
 
 
+def drain_machine(stack: SqlStack, writer: WriterProcess) -> None:
+    """`kubectl drain` of the leader's machine: its SQL node, bookie and ZooKeeper member are evicted, and come back afterwards."""
+    machine = stack.node_of(stack.leader())
+    stack.kubectl.run("drain", machine, *DRAIN, timeout_seconds=320)
+    try:
+        writer.acknowledges(ROWS)
+    finally:
+        stack.kubectl.run("uncordon", machine)
+
+
+def roll(stack: SqlStack, writer: WriterProcess) -> None:
+    """A change of the configuration, of some milliseconds that matter to nobody: each SQL node is restarted, the leader last."""
+    before = {node: stack.get("pod", node)["metadata"]["uid"] for node in stack.replicas()}
+    config = {"spec": {"config": {"server.checkpoint.period": str(900_000 + int(time.time()) % 1000)}}}
+    stack.kubectl.run("patch", "herddbcluster", "db", "--type", "merge", "-p", json.dumps(config))
+    for node, uid in before.items():
+        wait_for(f"another {node}", lambda node=node, uid=uid: stack.replaced(node, uid), Limit(600, 0.5))  # type: ignore[misc]
+    stack.wait_until_ready()
+    writer.acknowledges(ROWS)
+
+
 def delete_leader_of_zookeeper(stack: SqlStack, writer: WriterProcess) -> None:
     """No leader change of the tablespace: an ensemble elects its leader anew beneath it."""
     stack.delete(stack.leader_of_zookeeper())
@@ -96,6 +120,8 @@ FAULTS: Mapping[str, Fault] = {
     "SIGKILL": Fault(kill),
     "pod deleted at once": Fault(delete_at_once),
     "SIGSTOP": Fault(hang),
+    "machine drained": Fault(drain_machine, lead_from_another_machine),
+    "SQL nodes rolled": Fault(roll),
     "machine lost": Fault(lose_machine, lead_from_another_machine),
     "ZooKeeper's leader deleted": Fault(delete_leader_of_zookeeper),
 }
