@@ -129,6 +129,9 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
     placement = placement_of(cluster, racks)
     lines = {
         **placement_lines(placement),
+        # Each lot is copied and waited for before the next: BookKeeper's 10 cost a fsync for ten entries, in drains too. A lot is held
+        # in memory, and an entry has 5 MB at most.
+        "rereplicationEntryBatchSize": 100,
         "auditorPeriodicPlacementPolicyCheckInterval": 86400,
         "lostBookieRecoveryDelay": auto.lost_bookie_recovery_delay_seconds,
     }
