@@ -8,8 +8,9 @@
 #   BOOKIE_ID           identity, bound to the volumes by the operator (bookie; optional elsewhere)
 #   ADVERTISED_ADDRESS  host name under which clients reach this pod (bookie, autorecovery)
 #   LEDGER_VOLUMES      where several ledger volumes are mounted, separated by spaces (bookie)
-# Exit code 78: the volumes are not those of this bookie, which no restart cures. 79: a volume that should hold data is empty; the operator
-# looks for this one (herdkeeper.domain.lost_bookie).
+# The operator keeps two lists beside it: known-bookies (ids that served) and cookies (ids whose cookie is in ZooKeeper), and instance-id.
+# Exit code 78: the volumes are not those of this bookie, which no restart cures. 79: a volume that should hold data is empty. The operator
+# looks for both (herdkeeper.domain.bookie_refusal).
 set -eu
 
 home="${BOOKKEEPER_HOME:-/opt/bookkeeper}"
@@ -17,6 +18,7 @@ config="${BOOKKEEPER_CONFIG:-/config}"
 journal="${BOOKKEEPER_JOURNAL:-/journal}"
 ledgers="${LEDGER_VOLUMES:-${BOOKKEEPER_LEDGERS:-/ledgers}}"
 tmp="${BOOKKEEPER_TMP:-/tmp}"
+termination="${TERMINATION_LOG:-/dev/termination-log}"
 
 refuse() {
     echo "refused: $*" >&2
@@ -92,6 +94,89 @@ only() {
     ls -A "$1" | grep -vx 'lost+found' || true
 }
 
+# BookKeeper's directories; each has a file VERSION with the bookie's cookie.
+directories() {
+    echo "$journal/journal/current"
+    for volume in $ledgers; do echo "$volume/ledgers/current"; done
+}
+
+holds_data() {
+    [ -n "$(ls -A "$1" 2>/dev/null | grep -vx VERSION || true)" ]
+}
+
+# Without a cookie in ZooKeeper, BookKeeper takes a bookie that lacks the data of one directory for a new one: it stamps all directories and
+# serves without those entries (LegacyCookieValidation, 4.18). So directories that disagree are refused here.
+check_directories() {
+    data="" bare="" unstamped=""
+    for directory in $(directories); do
+        if holds_data "$directory"; then data="$data $directory"; fi
+        if [ ! -s "$directory/VERSION" ]; then
+            if holds_data "$directory"; then unstamped="$unstamped $directory"; else bare="$bare $directory"; fi
+        fi
+    done
+    # a founding that was interrupted has no data anywhere: BookKeeper completes it
+    if [ -n "$bare" ] && { [ -n "$data" ] || served_before; }; then
+        emptied "$BOOKIE_ID served before, but there is nothing in$bare: what it held was deleted, or another volume is mounted"
+    fi
+    for directory in $unstamped; do stamp_again "$directory"; done
+}
+
+# The cookie of a directory that has its data and lost VERSION: the other directories', if that is of this bookie and of the cluster whose
+# metadata is in ZooKeeper. BookKeeper compares it with ZooKeeper's when it starts.
+stamp_again() {
+    lost="$1/VERSION is missing beside data"
+    cookie="$(common_cookie)"
+    [ -n "$cookie" ] || refuse "$lost, and no other directory has one to compare with ZooKeeper"
+    grep -qxF "bookieHost: \"$BOOKIE_ID\"" "$cookie" || refuse "$lost, and $cookie is not of $BOOKIE_ID"
+    instance="$(cat "$config/instance-id" 2>/dev/null || true)"
+    grep -qxF "instanceId: \"$instance\"" "$cookie" ||
+        refuse "$lost, and $cookie names another BookKeeper cluster than ZooKeeper does (${instance:-unknown})"
+    looks_whole "$1" || refuse "$lost, and so is more: $(whole_needs "$1")"
+    cp "$cookie" "$1/.VERSION.new"
+    sync "$1/.VERSION.new"
+    mv "$1/.VERSION.new" "$1/VERSION"
+    sync "$1"
+    echo "$1/VERSION was missing beside data, and is restored from $cookie"
+}
+
+# The first VERSION of those that are there; nothing where there is none. Different ones are refused.
+common_cookie() {
+    first=""
+    for each in $(directories); do
+        [ -s "$each/VERSION" ] || continue
+        [ -n "$first" ] || first="$each/VERSION"
+        cmp -s "$first" "$each/VERSION" || refuse "$first differs from $each/VERSION: the volumes are not one bookie's"
+    done
+    echo "$first"
+}
+
+# What a directory has as soon as its bookie has started once: the journal's a journal, a ledger directory both of its indexes.
+looks_whole() {
+    case "$1" in
+        "$journal"/*) ls "$1"/*.txn >/dev/null 2>&1 ;;
+        *) [ -s "$1/ledgers/CURRENT" ] && [ -s "$1/locations/CURRENT" ] ;;
+    esac
+}
+
+whole_needs() {
+    case "$1" in
+        "$journal"/*) echo "there is no journal file in $1" ;;
+        *) echo "$1 lacks an index (ledgers/CURRENT, locations/CURRENT)" ;;
+    esac
+}
+
+# BookKeeper refuses a bookie without a cookie in ZooKeeper. What is on the disks is left as the container's last words, from which the
+# operator restores it (herdkeeper.plan.missing_cookie). The mounted list may be older than the cookie: who has one starts all the same.
+report_cookie() {
+    cookie="$(common_cookie)"
+    if [ -z "$cookie" ] || [ ! -e "$config/cookies" ] || grep -qxF "$BOOKIE_ID" "$config/cookies"; then return 0; fi
+    for directory in $(directories); do
+        [ -s "$directory/VERSION" ] || return 0
+    done
+    { echo "cookie on all volumes:" && cat "$cookie"; } >"$termination" ||
+        echo "$termination can't be written: the operator does not get to know $cookie" >&2
+}
+
 # bk_server.conf with this pod's own lines at its end, which win over earlier ones.
 compose() {
     {
@@ -148,6 +233,8 @@ mode="${1:-}"
 case "$mode" in
     bookie)
         claim_volumes
+        check_directories
+        report_cookie
         compose
         run org.apache.bookkeeper.server.Main --conf "$tmp/bk_server.conf"
         ;;

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace, ZooKeeperCluster
-from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
+from herdkeeper.build.bookkeeper import BookieIdentity, Founded, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
 from herdkeeper.build.herddb import LogStore, build_herddb, build_herddb_secret
 from herdkeeper.build.racks import build_racks
 from herdkeeper.build.spark_job import AuditSource, CheckpointSource, RestoreSource, build_audit, build_checkpoint, build_restore
@@ -28,6 +28,7 @@ from herdkeeper.domain.racks import Rack, placement_of
 from herdkeeper.formats.zookeeper_membership import Membership, Role
 
 GOLDEN = Path(__file__).parent / "golden"
+FOUNDED = Founded("an-instance", frozenset(), frozenset())
 ZOOKEEPER = "quick-zookeeper-0.quick-zookeeper-members.demo.svc:2181"
 META = {"name": "quick", "namespace": "demo", "uid": "11111111-2222-3333-4444-555555555555"}
 EXECUTORS = {"executors": {"instances": 2}}
@@ -60,14 +61,14 @@ def built() -> dict[str, tuple[Any, ...]]:
             *build_zookeeper(zookeeper, Ensemble(3, first_membership(zookeeper, range(3)), None, True, "given")),
         ),
         "bookkeeper": (
-            *build_bookies_shared(bookies, ZOOKEEPER),
+            *build_bookies_shared(bookies, ZOOKEEPER, FOUNDED),
             *build_bookie_claims(bookies, bookie),
             build_bookie(bookies, bookie, ZOOKEEPER),
             build_racks(bookies, RACKS),
             *build_autorecovery(bookies, ZOOKEEPER, RACKS),
         ),
         "bookkeeper-ledger-volumes": (
-            *build_bookies_shared(striped, ZOOKEEPER),
+            *build_bookies_shared(striped, ZOOKEEPER, FOUNDED),
             *build_bookie_claims(striped, bookie),
             build_bookie(striped, bookie, ZOOKEEPER),
         ),

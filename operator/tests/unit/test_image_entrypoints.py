@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from herdkeeper.domain.lost_bookie import EMPTIED
+from herdkeeper.domain.bookie_refusal import EMPTIED, REFUSED, cookie_on_volumes
+from herdkeeper.formats.bookkeeper_cookie import Cookie, encode_cookie
 
 IMAGES = Path(__file__).parents[3] / "images"
 
@@ -160,7 +163,7 @@ class Bookie:
 
     def __init__(self, folder: Path, path: str) -> None:
         self.journal, self.ledgers, self.tmp, self.path = folder / "journal", folder / "ledgers", folder / "tmp", path
-        self.config = folder / "config"
+        self.config, self.said = folder / "config", folder / "termination-log"
         for each in (self.journal, self.ledgers, self.tmp, self.config):
             each.mkdir()
         (self.config / "bk_server.conf").write_text("bookiePort=3181\n")
@@ -168,6 +171,7 @@ class Bookie:
     def start(self, bookie_id: str = "b-0-abc123", *arguments: str) -> subprocess.CompletedProcess[str]:
         folders = {f"BOOKKEEPER_{name.upper()}": str(getattr(self, name)) for name in ("journal", "ledgers", "tmp", "config")}
         command = [str(IMAGES / "bookkeeper/entrypoint.sh"), *(arguments or ("bookie",))]
+        folders["TERMINATION_LOG"] = str(self.said)
         environment = {"PATH": self.path, "BOOKIE_ID": bookie_id, "ADVERTISED_ADDRESS": "b-0.svc", **folders}
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
@@ -217,6 +221,131 @@ def test_a_founding_that_was_interrupted_is_completed(bookie: Bookie) -> None:
     (bookie.ledgers / "bookie-id").unlink()
     assert bookie.start().returncode == 0
     assert (bookie.ledgers / "bookie-id").exists()
+
+
+class FoundedBookie(Bookie):
+    """One that BookKeeper has founded and that has written, in the cluster `an-instance`. `served`, `has_cookie`: by the mounted lists."""
+
+    def __init__(self, folder: Path, path: str) -> None:
+        super().__init__(folder, path)
+        self.start()
+        self.journal_directory = self.journal / "journal/current"
+        self.ledger_directory = self.ledgers / "ledgers/current"
+        self.directories = (self.journal_directory, self.ledger_directory)
+        for index in ("ledgers", "locations"):
+            (self.ledger_directory / index).mkdir(parents=True)
+            (self.ledger_directory / index / "CURRENT").write_text("MANIFEST-000005\n")
+        (self.ledger_directory / "lastMark").touch()
+        self.journal_directory.mkdir(parents=True)
+        (self.journal_directory / "1a1ff5d5de0.txn").touch()
+        self.cookie = encode_cookie(Cookie("b-0-abc123", "/journal/journal", ("/ledgers/ledgers",), "an-instance"))
+        for directory in self.directories:
+            (directory / "VERSION").write_bytes(self.cookie)
+        (self.config / "known-bookies").write_text("b-0-abc123\n")
+        (self.config / "cookies").write_text("b-0-abc123\n")
+        (self.config / "instance-id").write_text("an-instance\n")
+
+    def empty(self, directory: Path) -> None:
+        shutil.rmtree(directory)
+        directory.mkdir()
+
+
+@pytest.fixture
+def founded(tmp_path: Path, path: str) -> FoundedBookie:
+    return FoundedBookie(tmp_path, path)
+
+
+def test_a_founded_bookie_starts_and_leaves_no_word(founded: FoundedBookie) -> None:
+    assert founded.start().returncode == 0
+    assert not founded.said.exists()
+
+
+def test_a_bookie_without_a_cookie_in_zookeeper_tells_what_its_volumes_have(founded: FoundedBookie) -> None:
+    (founded.config / "cookies").write_text("b-1-xyz789\n")
+    started = founded.start()
+    assert started.returncode == 0, started.stderr
+    ended = {"terminated": {"exitCode": 2, "message": founded.said.read_text()}}
+    pod = {"status": {"containerStatuses": [{"ready": False, "lastState": ended}]}}
+    assert cookie_on_volumes(pod) == founded.cookie
+
+
+@pytest.mark.parametrize("directory", ["journal_directory", "ledger_directory"])
+@pytest.mark.parametrize("cookies", ["b-0-abc123\n", ""], ids=["with a cookie in ZooKeeper", "without"])
+def test_a_directory_without_its_data_never_starts_whatever_zookeeper_has(founded: FoundedBookie, directory: str, cookies: str) -> None:
+    (founded.config / "cookies").write_text(cookies)
+    founded.empty(getattr(founded, directory))
+    refused = founded.start()
+    assert refused.returncode == EMPTIED
+    assert str(getattr(founded, directory)) in refused.stderr
+    assert not founded.said.exists()
+
+
+def test_a_bookie_that_served_and_lost_all_its_data_does_not_start_on_volumes_that_still_have_its_id(founded: FoundedBookie) -> None:
+    (founded.config / "cookies").write_text("")
+    for directory in founded.directories:
+        founded.empty(directory)
+    assert founded.start().returncode == EMPTIED
+
+
+def test_a_founding_that_was_interrupted_before_the_cookie_was_written_is_bookkeepers_to_complete(founded: FoundedBookie) -> None:
+    (founded.config / "known-bookies").write_text("")
+    (founded.config / "cookies").write_text("")
+    founded.empty(founded.ledger_directory)
+    founded.empty(founded.journal_directory)
+    (founded.journal_directory / "VERSION").write_bytes(founded.cookie)
+    assert founded.start().returncode == 0
+
+
+@pytest.mark.parametrize("directory", ["journal_directory", "ledger_directory"])
+@pytest.mark.parametrize("left", [None, b""], ids=["missing", "cut off"])
+def test_a_version_that_is_missing_beside_whole_data_is_restored(founded: FoundedBookie, directory: str, left: bytes | None) -> None:
+    version = getattr(founded, directory) / "VERSION"
+    version.unlink() if left is None else version.write_bytes(left)
+    started = founded.start()
+    assert started.returncode == 0, started.stderr
+    assert version.read_bytes() == founded.cookie
+    assert f"{version} was missing beside data" in started.stdout
+
+
+def another_instance(founded: FoundedBookie) -> None:
+    (founded.config / "instance-id").write_text("another-instance\n")
+
+
+def no_instance(founded: FoundedBookie) -> None:
+    (founded.config / "instance-id").unlink()
+
+
+def another_bookies_cookie(founded: FoundedBookie) -> None:
+    (founded.journal_directory / "VERSION").write_bytes(founded.cookie.replace(b"b-0-abc123", b"b-1-xyz789"))
+
+
+def no_version_at_all(founded: FoundedBookie) -> None:
+    (founded.journal_directory / "VERSION").unlink()
+
+
+def no_index(founded: FoundedBookie) -> None:
+    shutil.rmtree(founded.ledger_directory / "locations")
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (another_instance, "names another BookKeeper cluster than ZooKeeper does (another-instance)"),
+        (no_instance, "names another BookKeeper cluster than ZooKeeper does (unknown)"),
+        (another_bookies_cookie, "is not of b-0-abc123"),
+        (no_version_at_all, "no other directory has one"),
+        (no_index, "lacks an index"),
+    ],
+)
+def test_a_version_is_not_restored_where_anything_contradicts(
+    founded: FoundedBookie, change: Callable[[FoundedBookie], None], told: str
+) -> None:
+    (founded.ledger_directory / "VERSION").unlink()
+    change(founded)
+    refused = founded.start()
+    assert refused.returncode == REFUSED
+    assert told in refused.stderr.splitlines()[-1]
+    assert not (founded.ledger_directory / "VERSION").exists()
 
 
 class BookieOfThree(Bookie):

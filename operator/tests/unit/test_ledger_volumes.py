@@ -8,7 +8,7 @@ import pytest
 from situations import claim, live, objects, pods, quickstart, with_spec
 
 from herdkeeper.api.bookkeeper_cluster import LedgerVolumes
-from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie, build_bookie_claims, build_bookies_shared
+from herdkeeper.build.bookkeeper import BookieIdentity, Founded, build_bookie, build_bookie_claims, build_bookies_shared
 from herdkeeper.domain.lost_bookie import lost_bookie
 from herdkeeper.domain.names import BOOKIE_ID_ANNOTATION, DRAINING_ANNOTATION, RETIRING_ANNOTATION, BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
@@ -46,7 +46,7 @@ def test_each_ledger_volume_has_a_claim_a_folder_and_a_directory():
     assert folders == dict(zip(NAMES, ("/journal", "/ledgers", "/ledgers-1", "/ledgers-2"), strict=True))
     environment = {each["name"]: each["value"] for each in template["containers"][0]["env"]}
     assert environment["LEDGER_VOLUMES"] == "/ledgers /ledgers-1 /ledgers-2"
-    (config_map, *_) = build_bookies_shared(CLUSTER, STORE.address)
+    (config_map, *_) = build_bookies_shared(CLUSTER, STORE.address, Founded("an-instance", frozenset(), frozenset()))
     lines = config_map["data"]["bk_server.conf"].splitlines()
     assert "ledgerDirectories=/ledgers/ledgers,/ledgers-1/ledgers,/ledgers-2/ledgers" in lines
     assert "readOnlyModeOnAnyDiskFullEnabled=true" in lines

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from situations import claim, live, objects, pods, quickstart, with_spec, with_status
 
-from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie, build_bookies_shared
+from herdkeeper.build.bookkeeper import BookieIdentity, Founded, build_autorecovery, build_bookie, build_bookies_shared
 from herdkeeper.build.racks import build_racks
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.bookkeeper import (
@@ -45,7 +45,11 @@ def claims(*numbers: int, kinds=("journal", "ledgers")):
 
 def settled(cluster=CLUSTER):
     racks = build_racks(cluster, {})
-    made = [*build_bookies_shared(cluster, STORE.address, IDS), racks, *build_autorecovery(cluster, STORE.address, {})]
+    made = [
+        *build_bookies_shared(cluster, STORE.address, Founded("an-instance", IDS, IDS)),
+        racks,
+        *build_autorecovery(cluster, STORE.address, {}),
+    ]
     return live([*made, *(build_bookie(cluster, identity, STORE.address) for identity in IDENTITIES)])
 
 

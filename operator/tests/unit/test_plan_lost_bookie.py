@@ -10,7 +10,8 @@ from situations import claim, live, objects, pods, quickstart, with_spec
 
 from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
 from herdkeeper.domain import names
-from herdkeeper.domain.lost_bookie import EMPTIED, lost_bookie
+from herdkeeper.domain.bookie_refusal import EMPTIED
+from herdkeeper.domain.lost_bookie import lost_bookie
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, Marks, MetadataStore, Naming
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
-from herdkeeper.build.bookkeeper import build_autorecovery, build_bookies_shared
+from herdkeeper.build.bookkeeper import Founded, build_autorecovery, build_bookies_shared
 from herdkeeper.domain import owned_config, validation
 from herdkeeper.domain.known_config import BOOKKEEPER, unknown_keys
 from herdkeeper.domain.validation import Refusal, bytes_of
@@ -159,7 +159,7 @@ def test_a_key_that_bookkeeper_does_not_know_is_named_with_the_one_that_was_mean
 
 
 def test_every_line_that_is_built_is_one_that_bookkeeper_knows() -> None:
-    shared = build_bookies_shared(bookkeeper(), "zk:2181")[0]["data"]
+    shared = build_bookies_shared(bookkeeper(), "zk:2181", Founded("an-instance", frozenset(), frozenset()))[0]["data"]
     autorecovery = build_autorecovery(bookkeeper(autoRecovery={"bytesPerSecond": "1Mi"}), "zk:2181", {})[0]["data"]
     keys = {line.partition("=")[0] for files in (shared, autorecovery) for line in files["bk_server.conf"].splitlines()}
     assert unknown_keys(keys, BOOKKEEPER) == ()

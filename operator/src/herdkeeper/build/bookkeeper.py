@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
@@ -27,13 +27,24 @@ class BookieIdentity:
     bookie_id: str
 
 
-def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str, known: Iterable[str] = ()) -> tuple[Json, ...]:
-    """What all bookies share. `zookeeper_address` is `host:port,host:port`.
+@dataclass(frozen=True)
+class Founded:
+    """What the metadata root knows: its instance id, the ids that have a cookie, and those that served: none may start on empty volumes."""
 
-    `known` are the ids that have a cookie: none of them may start on empty volumes.
-    """
+    instance_id: str
+    cookies: frozenset[str]
+    served: frozenset[str]
+
+
+def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str, founded: Founded) -> tuple[Json, ...]:
+    """What all bookies share. `zookeeper_address` is `host:port,host:port`. The lists beside the configuration are the entry point's."""
     named = _names(cluster)
-    files = {**_files(cluster, zookeeper_address), "known-bookies": "".join(f"{bookie_id}\n" for bookie_id in sorted(known))}
+    files = {
+        **_files(cluster, zookeeper_address),
+        names.KNOWN_BOOKIES_KEY: "".join(f"{bookie_id}\n" for bookie_id in sorted(founded.served)),
+        "cookies": "".join(f"{bookie_id}\n" for bookie_id in sorted(founded.cookies)),
+        "instance-id": f"{founded.instance_id}\n",
+    }
     return (
         pod.config_map(cluster, COMPONENT, named.config_map, files),
         pod.headless_service(cluster, COMPONENT, named.service, {"bookie": names.BOOKIE_PORT, "admin": names.BOOKIE_ADMIN_PORT}),
@@ -175,6 +186,11 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
     return (pod.config_map(cluster, component, named.autorecovery_config_map, files), deployment)
 
 
+def directories_of(cluster: BookKeeperCluster) -> tuple[str, tuple[str, ...]]:
+    """The journal's directory and those of ledgers, as the configuration and the bookies' cookies name them."""
+    return "/journal/journal", tuple(f"{folder}/ledgers" for folder in _ledger_folders(cluster))
+
+
 def _ledger_folders(cluster: BookKeeperCluster) -> tuple[str, ...]:
     """Where the ledger volumes are mounted. The paths are in the bookie's cookie: they never change."""
     return tuple(f"/{names.ledgers_volume(volume)}" for volume in range(cluster.spec.ledgers.volumes))
@@ -209,17 +225,17 @@ def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str
     cache = max(16, bytes_of(cluster.spec.resources.memory) // MIB // 16)
     smallest_volume = min(bytes_of(cluster.spec.journal.size), bytes_of(cluster.spec.ledgers.size))
     log_size = min(1024 * MIB, max(64 * MIB, smallest_volume // 20))
-    folders = _ledger_folders(cluster)
+    journal, directories = directories_of(cluster)
     lines = {
         "bookiePort": names.BOOKIE_PORT,
         "metadataServiceUri": names.metadata_service_uri(zookeeper_address, _names(cluster).ledgers_root),
-        "journalDirectories": "/journal/journal",
-        "ledgerDirectories": ",".join(f"{folder}/ledgers" for folder in folders),
+        "journalDirectories": journal,
+        "ledgerDirectories": ",".join(directories),
         "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
         "dbStorage_writeCacheMaxSizeMb": cache,
         "dbStorage_readAheadCacheMaxSizeMb": cache,
         # BookKeeper divides the two caches among the directories, but each directory's index has a block cache of its own
-        "dbStorage_rocksDB_blockCacheSize": cache * MIB // 2 // len(folders),
+        "dbStorage_rocksDB_blockCacheSize": cache * MIB // 2 // len(directories),
         "dbStorage_rocksDB_writeBufferSizeMB": 4,
         "journalMaxSizeMB": log_size // MIB,
         "journalPreAllocSizeMB": 4,
@@ -228,7 +244,7 @@ def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str
         "minUsableSizeForEntryLogCreation": log_size,
         "minUsableSizeForIndexFileCreation": 10 * MIB,
         # a ledger's directory follows from its id: with one that is full, some ledgers could not be written
-        **({"readOnlyModeOnAnyDiskFullEnabled": "true"} if len(folders) > 1 else {}),
+        **({"readOnlyModeOnAnyDiskFullEnabled": "true"} if len(directories) > 1 else {}),
         "numAddWorkerThreads": 1,
         "numReadWorkerThreads": 2,
         "serverNumIOThreads": 2,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.domain import names
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
+from herdkeeper.domain.observed.bookkeeper import LedgersMetadata
 from herdkeeper.domain.observed.objects import Objects, annotation
 
 
@@ -78,6 +79,14 @@ def bookie_ids(named: BookKeeperNames, objects: Objects, cookies: frozenset[str]
     return frozenset(
         str(found) for found in {*marked, *given, *(cookie for cookie in cookies if named.number_of(cookie) == number)} if found
     )
+
+
+def ids_that_served(named: BookKeeperNames, objects: Objects, metadata: LedgersMetadata) -> frozenset[str]:
+    """The ids that no bookie may have on empty volumes: they have a cookie, serve, or had one (the ConfigMap tells) and have claims."""
+    item = objects.get("ConfigMap", named.config_map) or {}
+    before = ((item.get("data") or {}).get(names.KNOWN_BOOKIES_KEY) or "").split()
+    claimed = {annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in objects.of_kind("PersistentVolumeClaim")}
+    return metadata.cookies | metadata.writable | metadata.read_only | {bookie_id for bookie_id in before if bookie_id in claimed}
 
 
 def _living(named: BookKeeperNames, objects: Objects, cookies: frozenset[str]) -> tuple[int, ...]:

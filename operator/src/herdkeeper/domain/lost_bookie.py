@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.domain.bookie_claims import claims_of
 from herdkeeper.domain.bookie_numbers import bookie_ids
+from herdkeeper.domain.bookie_refusal import EMPTIED, refusal
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import LedgersMetadata
-from herdkeeper.domain.observed.objects import Json, Objects
-
-EMPTIED = 79
-"""Exit code of the bookie's entry point when a volume that should hold data is empty (images/bookkeeper/entrypoint.sh)."""
+from herdkeeper.domain.observed.objects import Objects
 
 
 @dataclass(frozen=True)
@@ -40,20 +38,9 @@ def lost_bookie(cluster: BookKeeperCluster, number: int, objects: Objects, metad
         named.number_of(cookie) == number for cookie in metadata.cookies
     )
     pod = objects.get("Pod", named.pod(number))
-    emptied = _emptied(pod)
+    emptied = refusal(pod, EMPTIED)
     if not served or not (gone or emptied or (going and not objects.pod_ready(named.pod(number)))):
         return None
     kept = tuple(name for name, claim in claims.items() if claim is not None and name not in going)
     what = f"its claim {' and '.join(gone)} is gone" if gone else f"its claim {' and '.join(going)} is being deleted" if going else emptied
     return LostBookie(number, tuple(sorted(bookie_ids(named, objects, metadata.cookies, number))), kept, going, str(what))
-
-
-def _emptied(pod: Json | None) -> str | None:
-    """What the entry point said when it found a volume empty; None when it did not."""
-    for container in (pod or {}).get("status", {}).get("containerStatuses") or []:
-        for state in ("state", "lastState"):
-            ended = (container.get(state) or {}).get("terminated")
-            if ended and ended.get("exitCode") == EMPTIED and not container.get("ready"):
-                lines = (ended.get("message") or "").strip().splitlines()
-                return lines[-1].removeprefix("refused: ") if lines else "one of its volumes is empty"
-    return None

@@ -40,6 +40,7 @@ class Reason(StrEnum):
     RESTORING = "Restoring"
     RESIZING = "Resizing"
     RECOVERING = "Recovering"
+    COOKIE_RESTORED = "CookieRestored"
     BOOKIE_RETIRED = "BookieRetired"
     DELETING = "Deleting"
     DATA_DELETED = "DataDeleted"
@@ -93,6 +94,7 @@ class Reason(StrEnum):
     UNKNOWN_CONFIG_KEYS = "UnknownConfigKeys"
     NAME_TAKEN = "NameTaken"
     CLAIM_LOST = "ClaimLost"
+    VOLUMES_REFUSED = "VolumesRefused"
     CLAIM_OF_ANOTHER = "ClaimOfAnotherEnsemble"
     QUORUM_LOST = "QuorumLost"
     NODE_LOST = "NodeLost"
@@ -122,6 +124,7 @@ _NEED_A_PERSON = frozenset(
         Reason.INVALID_SPEC,
         Reason.NAME_TAKEN,
         Reason.CLAIM_LOST,
+        Reason.VOLUMES_REFUSED,
         Reason.CLAIM_OF_ANOTHER,
         Reason.DATA_LOST,
         Reason.METADATA_LOST,

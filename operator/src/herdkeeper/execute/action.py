@@ -43,6 +43,7 @@ from herdkeeper.plan.action import (
     Plan,
     RemoveCookie,
     Resize,
+    RestoreCookie,
     SetBookieMode,
     SetCopyAside,
     SetFinalizer,
@@ -118,6 +119,8 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             hands.writer.resize(namespace, action)
         case RemoveCookie(address):
             metadata.remove_cookie(ensembles.at(address), action)
+        case RestoreCookie(address):
+            metadata.restore_cookie(ensembles.at(address), action)
         case SetRecoveryDelay(address):
             metadata.set_recovery_delay(ensembles.at(address), action)
         case DeleteZnodes(address, root):

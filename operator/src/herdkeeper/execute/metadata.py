@@ -6,6 +6,7 @@ import uuid
 
 import structlog
 
+from herdkeeper.formats.bookkeeper_cookie import cookie_path, encode_cookie
 from herdkeeper.formats.bookkeeper_layout import LedgerLayout, decode_layout, ledger_path
 from herdkeeper.formats.bookkeeper_metadata import decode_ledger_metadata
 from herdkeeper.formats.bookkeeper_replication import recovery_delay_path
@@ -16,7 +17,15 @@ from herdkeeper.formats.herddb_tablespace import decode_tablespace, encode_table
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.metrics import WRITES
 from herdkeeper.observe.ensembles import Ensemble, EnsembleDirectory, EnsembleError, MembershipChange
-from herdkeeper.plan.action import ChangeMembership, ChangeTablespaceRecord, DeleteLogs, ForgetNode, RemoveCookie, SetRecoveryDelay
+from herdkeeper.plan.action import (
+    ChangeMembership,
+    ChangeTablespaceRecord,
+    DeleteLogs,
+    ForgetNode,
+    RemoveCookie,
+    RestoreCookie,
+    SetRecoveryDelay,
+)
 
 LAYOUT = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
 """What BookKeeper 4.18 writes for `zk+hierarchical` (LedgerLayout, format version 2)."""
@@ -52,11 +61,30 @@ def format_ledgers_root(ensemble: Ensemble, root: str) -> None:
 
 def remove_cookie(ensemble: Ensemble, action: RemoveCookie) -> None:
     """What `bookkeeper shell decommissionbookie` ends with. EnsembleError while the bookie is registered, as that command refuses."""
-    for registered in ("available", "available/readonly"):
-        if ensemble.read(f"{action.root}/{registered}/{action.bookie_id}") is not None:
-            raise EnsembleError(f"{action.bookie_id} is registered below {action.root}/{registered}: it keeps its cookie")
-    ensemble.delete(f"{action.root}/cookies/{action.bookie_id}")
+    _must_not_be_registered(ensemble, action.root, action.bookie_id)
+    ensemble.delete(cookie_path(action.root, action.bookie_id))
     _count("delete")
+
+
+def restore_cookie(ensemble: Ensemble, action: RestoreCookie) -> None:
+    """EnsembleError when the metadata is another cluster's by now, when the bookie is registered, or when it has a cookie."""
+    cookie = action.cookie
+    instance = ensemble.read(f"{action.root}/{IDENTITY}")
+    if instance is None or instance[0] != cookie.instance_id.encode():
+        raise EnsembleError(
+            f"{action.root}/{IDENTITY} is not {cookie.instance_id} any more: the cookie of {cookie.bookie_id} is not of this cluster"
+        )
+    _must_not_be_registered(ensemble, action.root, cookie.bookie_id)
+    path = cookie_path(action.root, cookie.bookie_id)
+    ensemble.ensure(path.rpartition("/")[0])
+    ensemble.create_all(((path, encode_cookie(cookie)),))
+    _count("create")
+
+
+def _must_not_be_registered(ensemble: Ensemble, root: str, bookie_id: str) -> None:
+    for registered in ("available", "available/readonly"):
+        if ensemble.read(f"{root}/{registered}/{bookie_id}") is not None:
+            raise EnsembleError(f"{bookie_id} is registered below {root}/{registered}: its cookie stays as it is")
 
 
 def set_recovery_delay(ensemble: Ensemble, action: SetRecoveryDelay) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from herdkeeper.domain import names
 from herdkeeper.domain.reason import Reason
+from herdkeeper.formats.bookkeeper_cookie import Cookie
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.formats.zookeeper_membership import Server
 
@@ -173,6 +174,15 @@ class RemoveCookie:
 
 
 @dataclass(frozen=True)
+class RestoreCookie:
+    """Write the missing cookie of a bookie that is not registered, where the metadata's instance id is the cookie's. Never over another."""
+
+    zookeeper_address: str
+    root: str
+    cookie: Cookie
+
+
+@dataclass(frozen=True)
 class DeleteZnodes:
     """Delete a tree of znodes, then those of its parents that are empty."""
 
@@ -299,6 +309,7 @@ Action = (
     | FormatLedgersRoot
     | SetRecoveryDelay
     | RemoveCookie
+    | RestoreCookie
     | Resize
     | DeleteZnodes
     | CreateTablespace

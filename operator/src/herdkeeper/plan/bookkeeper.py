@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from herdkeeper.api import BookKeeperCluster
-from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
+from herdkeeper.build.bookkeeper import BookieIdentity, Founded, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
 from herdkeeper.build.drain import DrainSource
 from herdkeeper.build.racks import build_racks
 from herdkeeper.domain import names
 from herdkeeper.domain.bookie_claims import claims_of, volumes_found
-from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_numbers
+from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_numbers, ids_that_served
 from herdkeeper.domain.lost_bookie import lost_bookie
 from herdkeeper.domain.lost_node import unreachable
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
@@ -25,6 +25,7 @@ from herdkeeper.plan.drain import Leaving, Restart, Stop, later_steps
 from herdkeeper.plan.intent import settle, unsettled
 from herdkeeper.plan.leaving_bookies import Drain, actions_of, drains, pause, taken_back
 from herdkeeper.plan.lost_bookie import NeedsLedgers, Step, retire
+from herdkeeper.plan.missing_cookie import restored_cookie
 from herdkeeper.plan.placement_check import placement_check_due
 from herdkeeper.plan.rolling import Gate, roll
 from herdkeeper.plan.volume_growth import grow_claims
@@ -75,11 +76,14 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     numbers = bookie_numbers(cluster, seen.objects, metadata.cookies)
     identities, steps = _identities(cluster, numbers, seen, metadata)
     racks = racks_of(cluster, seen.objects, seen.nodes)
-    shared = build_bookies_shared(cluster, source.zookeeper_address, metadata.cookies)
+    founded = Founded(metadata.instance_id, metadata.cookies, ids_that_served(_names(cluster), seen.objects, metadata))
+    shared = build_bookies_shared(cluster, source.zookeeper_address, founded)
     steps += settle((*shared, build_racks(cluster, racks)), seen.objects)
     steps += _recovery_delay(cluster, source.zookeeper_address, metadata)
     leaving = drains(cluster, seen, metadata)
     running = _still_running(leaving)
+    cookies = (restored_cookie(cluster, identity, seen, metadata) for identity in (*identities, *running))
+    steps += [step for step in cookies if step is not None]
     stack = Stack(cluster, seen, metadata, (*numbers.wanted, *(identity.number for identity in running)))
     rolled = _rolled(restart_order([*identities, *running], racks, stack.named, metadata), stack, source)
     autorecovery = build_autorecovery(cluster, source.zookeeper_address, racks)

@@ -31,6 +31,7 @@ from herdkeeper.plan.action import (
     Plan,
     RemoveCookie,
     Resize,
+    RestoreCookie,
     SetBookieMode,
     SetCopyAside,
     SetFinalizer,
@@ -162,6 +163,10 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.RESIZING, f"Growing the claim {name} to {size}"
         case RemoveCookie(_, _, bookie_id):
             return Reason.BOOKIE_RETIRED, f"Removing the identity {bookie_id} from BookKeeper's metadata: no ledger names it any more"
+        case RestoreCookie(_, _, cookie):
+            return Reason.COOKIE_RESTORED, (
+                f"Putting the cookie of {cookie.bookie_id} back into BookKeeper's metadata: its volumes have it, and are of this cluster"
+            )
         case SetRecoveryDelay(_, _, seconds):
             return Reason.UPDATING, f"Setting the delay before a lost bookie's entries are copied to {seconds} s"
         case DeleteZnodes(_, root):
