@@ -12,7 +12,9 @@ from played_members import PlayedMembers
 from stage import CLAIM, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.api.resource import API_VERSION
+from herdkeeper.domain.bookie_refusal import COOKIE
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey, ZooKeeperNames
+from herdkeeper.formats.bookkeeper_cookie import Cookie, decode_cookie, encode_cookie
 from herdkeeper.reconcile import Outcome
 
 KIND = "BookKeeperCluster"
@@ -292,6 +294,45 @@ def test_an_emptied_disk_is_known_by_what_the_entry_point_says(stage: Stage) -> 
     stage.settle(KIND, "bk")
     assert stage.condition(KIND, "bk") == ("False", "ClaimLost")
     assert "both volumes are empty" in stage.found(KIND, "bk")["status"]["message"]
+
+
+def starts_without_a_cookie(stage: Stage, number: int, instance_id: str) -> None:
+    """BookKeeper refuses to start the bookie, after its entry point has left what the volumes have."""
+    cookie = Cookie(stage.bookie_id(named(stage), number), "/journal/journal", ("/ledgers/ledgers",), instance_id)
+    ended = {"exitCode": 2, "message": COOKIE + encode_cookie(cookie).decode(), "reason": "Error"}
+    container = {"name": "server", "ready": False, "restartCount": 3, "image": "", "imageID": "", "lastState": {"terminated": ended}}
+    stage.stop_serving(named(stage).pod(number))
+    stage.set_status("Pod", named(stage).pod(number), {"containerStatuses": [container]})
+
+
+def test_a_deleted_cookie_is_put_back_once_the_volumes_prove_to_be_the_clusters(stage: Stage) -> None:
+    serving(stage)
+    bookie_id, instance_id = stage.bookie_id(named(stage), 1), stage.found(KIND, "bk")["status"]["instanceId"]
+    path = f"{root(stage)}/cookies/{bookie_id}"
+    stage.ensemble.delete_tree(path)
+    stage.ensemble.delete_tree(f"{root(stage)}/available/{bookie_id}")
+    stage.stop_serving(named(stage).pod(1))
+    stage.settle(KIND, "bk")
+    assert stage.condition(KIND, "bk") == ("False", "Recovering")
+    lists = stage.found("ConfigMap", "bk-bookie")["data"]
+    assert bookie_id in lists["known-bookies"].split()
+    assert bookie_id not in lists["cookies"].split()
+    starts_without_a_cookie(stage, 1, "another-instance")
+    before = claims(stage)
+    stage.settle(KIND, "bk")
+    assert stage.condition(KIND, "bk") == ("False", "VolumesRefused")
+    assert f"not of {instance_id}" in stage.found(KIND, "bk")["status"]["message"]
+    assert path not in stage.ensemble.znodes
+    starts_without_a_cookie(stage, 1, instance_id)
+    stage.settle(KIND, "bk")
+    assert decode_cookie(stage.ensemble.znodes[path][0]) == Cookie(bookie_id, "/journal/journal", ("/ledgers/ledgers",), instance_id)
+    assert bookie_id in stage.found("ConfigMap", "bk-bookie")["data"]["cookies"].split()
+    stage.serve_bookie(named(stage), 1)
+    stage.set_status("Pod", named(stage).pod(1), {"containerStatuses": None})
+    stage.settle(KIND, "bk")
+    assert stage.condition(KIND, "bk") == ("True", "Ready")
+    assert claims(stage) == before
+    assert [event["reason"] for event in stage.events("bk")].count("CookieRestored") == 1
 
 
 def test_a_bookie_whose_claims_and_stateful_set_are_lost_is_known_by_its_cookie(stage: Stage) -> None:

@@ -47,8 +47,8 @@ def restored_cookie(
 def _unknown(identity: BookieIdentity) -> Wait:
     return Wait(
         Reason.RECOVERING,
-        f"ZooKeeper has no cookie of {identity.bookie_id}, which served before: it is put back once the bookie was started and has told that "
-        "its volumes are of this cluster",
+        f"ZooKeeper has no cookie of {identity.bookie_id}, which served before: it is put back once the bookie was started and has told "
+        "that its volumes are of this cluster",
     )
 
 
