@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from situations import objects, pods, with_spec, with_status
-from test_plan_bookkeeper import CLUSTER, HEALTHY, JOBS_IMAGE, PODS, STORE, TOKENS, claims, settled
+from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, JOBS_IMAGE, PODS, STORE, TOKENS, claims, settled
 
 from herdkeeper.api.bookkeeper_cluster import PlacementCheck
 from herdkeeper.domain.ledger_placement import PlacementBreaches, PlacementRule, breaks_placement
@@ -80,6 +80,10 @@ def seen(scan=None, nodes=ZONES, now=NOW):
     return BookKeeperObserved(objects(settled(), *claims(0, 1, 2, 3), running), STORE, HEALTHY, TOKENS, nodes=nodes, scan=scan, now=now)
 
 
+ONE_ZONE_AWAY = replace(HEALTHY, writable=frozenset(identity.bookie_id for identity in IDENTITIES if identity.number % 2))
+UNCHANGED = {**FOUND, "checkedAt": "2026-11-21T11:55:00Z", "nextCheckAt": "2026-11-21T12:05:00Z"}
+
+
 def after(**fields):
     """The cluster with what its status told before."""
     check = PlacementCheck(**{"checked_at": "2026-11-21T11:55:00Z", "next_check_at": "2026-11-21T12:05:00Z", **fields})
@@ -93,6 +97,7 @@ def after(**fields):
         ("not yet again", after(ledgers=2), seen(), False),
         ("again", after(ledgers=2), seen(now="2026-11-21T12:05:00Z"), True),
         ("the ledgers were read just now", CLUSTER, seen(SCAN), False),
+        ("a zone is away", CLUSTER, replace(seen(), metadata=ONE_ZONE_AWAY), True),
         ("one zone is all there is", CLUSTER, seen(nodes=dict.fromkeys(ZONES, ZONES["worker-0"])), False),
         (
             "the spec asks for one rack",
@@ -119,6 +124,7 @@ def test_the_ledgers_are_read_for_it_at_most_each_ten_minutes_and_only_where_rac
             seen(Unknown("there are 300000 ledgers")),
             {"checkedAt": NOW, "nextCheckAt": SOON, "message": "there are 300000 ledgers"},
         ),
+        ("a zone is away", after(ledgers=2, first_ledgers=(4, 9)), replace(seen(SCAN), metadata=ONE_ZONE_AWAY), UNCHANGED),
         ("one rack is all there is now", after(ledgers=2), seen(nodes=dict.fromkeys(ZONES, ZONES["worker-0"])), None),
         ("something else is found, by a drain's scan", after(ledgers=1, first_ledgers=(4,)), seen(SCAN), FOUND),
     ],

@@ -11,7 +11,7 @@ from herdkeeper.api.bookkeeper_cluster import LedgerVolumes
 from herdkeeper.build.bookkeeper import BookieIdentity, Founded, build_bookie, build_bookie_claims, build_bookies_shared
 from herdkeeper.domain.lost_bookie import lost_bookie
 from herdkeeper.domain.names import BOOKIE_ID_ANNOTATION, DRAINING_ANNOTATION, RETIRING_ANNOTATION, BookKeeperNames, ObjectKey
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
+from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore, Naming
 from herdkeeper.domain.reason import Reason
 from herdkeeper.plan.action import Create, Delete, Resize
 from herdkeeper.plan.bookkeeper import plan_bookkeeper
@@ -74,6 +74,17 @@ def test_a_bookie_that_lost_one_of_its_volumes_is_lost(gone):
     assert lost is not None
     assert (lost.why, lost.kept) == (f"its claim {NAMES[gone]} is gone", tuple(left))
     assert lost_bookie(CLUSTER, 0, objects(STATEFUL_SET, *claims(*NAMES), pods(["bk-bookie-0-0"])), METADATA) is None
+
+
+@pytest.mark.parametrize("gone", range(4))
+def test_the_only_bookie_of_a_cluster_may_lose_any_of_its_volumes(gone):
+    left = [name for name in NAMES if name != NAMES[gone]]
+    away = replace(METADATA, writable=METADATA.writable - {IDENTITY.bookie_id})
+    needed = LedgerScan(1, 1, 1, {}, {IDENTITY.bookie_id: Naming(1, 0, 1)})
+    plan = plan_bookkeeper(CLUSTER, seen(STATEFUL_SET, *claims(*left), metadata=away, scan=needed), "jobs:1")
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.RECOVERING
+    assert f"its claim {NAMES[gone]} is gone" in plan.wait.message
 
 
 def test_each_ledger_volume_follows_the_size():

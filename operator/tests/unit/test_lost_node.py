@@ -15,6 +15,7 @@ from herdkeeper.domain.observed.node import Node, NodeDown
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Apply, Delete, Wait
+from herdkeeper.plan.bookie_gate import Stack, others_trouble
 from herdkeeper.plan.rolling import Gate, restart, roll
 from herdkeeper.status.bookkeeper import summarize_bookkeeper
 
@@ -39,9 +40,9 @@ def standing(name: str, node: str = "worker-3", ready: bool = False, deleted: bo
         ("it reports", standing("a"), UP, ()),
         ("it is silent", standing("a"), DOWN, (LostNode("worker-3", SILENT, ("a",), ()),)),
         ("Kubernetes gave the pod up", standing("a", deleted=True), DOWN, (LostNode("worker-3", SILENT, ("a",), ("a",)),)),
-        ("Kubernetes does not doubt the pod yet", standing("a", ready=True), DOWN, ()),
+        ("Kubernetes does not doubt the pod yet", standing("a", ready=True), DOWN, (LostNode("worker-3", SILENT, ("a",), ()),)),
+        ("the pod serves", standing("a", ready=True), UP, ()),
         ("it is gone", standing("a"), {"worker-3": None}, ()),
-        ("it can't be read", standing("a"), {"worker-3": Unknown("forbidden")}, ()),
         ("the pod stands nowhere yet", pods(["a"], conditions=[]), DOWN, ()),
         ("there is no pod", {}, DOWN, ()),
         (
@@ -57,6 +58,23 @@ def test_a_node_is_lost_when_it_is_down_under_a_pod_that_does_not_serve(situatio
     assert lost_nodes(seen, ("a", "b"), nodes) == lost, situation
     assert set(unreachable(seen, ("a", "b"), nodes)) == {name for each in lost for name in each.pods}
     assert (f"does not report since {SINCE}" in trouble_of(seen.get("Pod", "a"), nodes)) is bool(lost)
+
+
+@pytest.mark.parametrize(("ready", "left_alone"), [(False, {"a": "a may still run: silence"}), (True, {})])
+def test_a_pod_that_does_not_serve_is_left_alone_while_its_node_can_t_be_read(ready, left_alone):
+    unread = {"worker-3": Unknown("silence")}
+    assert unreachable(objects(standing("a", ready=ready)), ("a",), unread) == left_alone
+    assert lost_nodes(objects(standing("a", ready=ready)), ("a",), unread) == ()
+
+
+@pytest.mark.parametrize(("nodes", "closed"), [(UP, False), (DOWN, True)])
+def test_a_pod_whose_ready_is_older_than_its_nodes_silence_holds_up_the_roll_of_others(nodes, closed):
+    seen = BookKeeperObserved(objects(settled(), pods(PODS), standing(PODS[3], ready=True)), STORE, HEALTHY, TOKENS, nodes=nodes)
+    for item in seen.objects.of_kind("StatefulSet"):
+        item["status"] = {"observedGeneration": 1, "currentRevision": "a", "updateRevision": "a"}
+    trouble = others_trouble(Stack(CLUSTER, seen, HEALTHY, (0, 1, 2, 3)), 0)
+    assert (trouble is not None) is closed
+    assert not closed or f"does not report since {SINCE}" in str(trouble)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from situations import EXAMPLES, quickstart, ready, with_metadata, with_status
+from situations import EXAMPLES, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.tablespace import ReplicaStatus
@@ -144,6 +144,19 @@ def test_a_copy_that_differs_is_remembered_off_the_list_until_it_was_moved_aside
     assert [(entry["node"], entry["role"], entry["verdict"]) for entry in fields["replicas"]][-1] == (FIRST, "removed", "Different")
     moved = with_metadata(TABLESPACE, annotations={f"set-aside.herdkeeper.io/{FIRST}": "4,9"})
     assert FIRST not in [entry["node"] for entry in summarize_tablespace(moved, off).fields["replicas"]]
+
+
+@pytest.mark.parametrize(("declared", "status"), [(2, "True"), (3, "False")])
+def test_a_copy_that_differs_on_a_node_that_left_the_database_is_remembered_and_leaves_the_others_verified(declared, status):
+    off = replace(
+        SEEN,
+        herddb=with_spec(SEEN.herddb, replicas=declared),
+        record=VersionedRecord(replace(RECORD, replicas=(LEADER, FIRST)), 5),
+        checkpoints=(checkpoint("b", 8), checkpoint("c", 9, "flights", node=SECOND)),
+    )
+    summary = summarize_tablespace(TABLESPACE, off)
+    assert summary.conditions[REPLICAS_VERIFIED].status == status
+    assert (SECOND, "removed") in [(entry["node"], entry["role"]) for entry in summary.fields["replicas"]]
 
 
 def copy(role: str) -> NodeTablespace:

@@ -23,10 +23,21 @@ def claim_names(cluster: BookKeeperCluster, number: int) -> tuple[str, ...]:
 
 
 def volumes_found(cluster: BookKeeperCluster, objects: Objects, cookies: frozenset[str]) -> int | None:
-    """How many ledger volumes the bookies have that served already, by their claims; None where no such bookie has one."""
+    """How many ledger volumes the bookies have that served already; None where no such bookie has one.
+
+    By their StatefulSets, which know of claims that are lost; where none is left, by the claims that are there.
+    """
+    bound = {
+        volume.get("persistentVolumeClaim", {}).get("claimName")
+        for item in objects.of_kind("StatefulSet")
+        for volume in item["spec"]["template"]["spec"].get("volumes") or []
+    }
     named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
     served = sorted({number for cookie in cookies if (number := named.number_of(cookie)) is not None})
     names = {named.ledgers_claim(number, volume): volume for number in served for volume in range(MOST_LEDGER_VOLUMES)}
+    declared = max((volume + 1 for name, volume in names.items() if name in bound), default=None)
+    if declared is not None:
+        return declared
     return max((volume + 1 for name, volume in names.items() if objects.get(CLAIM, name) is not None), default=None)
 
 

@@ -18,7 +18,7 @@ MOST_SHOWN = 10
 
 @dataclass(frozen=True)
 class PlacementRule:
-    """`racks` is where bookies stand, by their ids. `minimum`: racks per write quorum. `possible`: racks in which a bookie is writable."""
+    """`racks` is where bookies stand, by their ids. `minimum`: racks per write quorum. `possible`: racks that have a bookie."""
 
     racks: Mapping[str, str]
     minimum: int

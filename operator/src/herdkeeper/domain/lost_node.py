@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from herdkeeper.domain.observed.node import Node, NodeDown, Nodes
 from herdkeeper.domain.observed.objects import Json, Objects, is_ready, pod_trouble
+from herdkeeper.domain.unknown import Unknown
 
 OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service"
 OUT_OF_SERVICE = f"{OUT_OF_SERVICE_TAINT}=nodeshutdown:NoExecute"
@@ -42,8 +43,13 @@ def lost_nodes(objects: Objects, pods: Iterable[str], nodes: Nodes) -> tuple[Los
     return tuple(lost for _, lost in sorted(found.items()))
 
 
+def serves(objects: Objects, name: str, nodes: Nodes) -> bool:
+    """Whether a pod is Ready, and its node reports: else Ready is what a kubelet said that is silent now."""
+    return objects.pod_ready(name) and _node_down(objects.get("Pod", name), nodes)[1] is None
+
+
 def trouble_of(pod: Json | None, nodes: Nodes) -> str:
-    """Why a pod is not Ready, as a phrase for people: by its node if that is down."""
+    """Why a pod does not serve, as a phrase for people: by its node if that is down."""
     node, down = _node_down(pod, nodes)
     return pod_trouble(pod) if down is None else f"its node {node} {down.why} since {down.since}"
 
@@ -52,18 +58,25 @@ def unreachable(objects: Objects, pods: Iterable[str], nodes: Nodes) -> dict[str
     """The pods that hang on a node that is down, each with the reason to leave it alone.
 
     It does not serve as far as Kubernetes knows, and yet its process may: of those on a node that is only cut off, all that were deleted
-    meanwhile would be stopped at once when it is back.
+    meanwhile would be stopped at once when it is back. So one that is not Ready is left alone as well while its node can't be read.
     """
-    return {
-        name: f"{name} may still run: {trouble_of(objects.get('Pod', name), nodes)}"
-        for name in pods
-        if _node_down(objects.get("Pod", name), nodes)[1] is not None
-    }
+    found = {name: _why_unreachable(objects.get("Pod", name), nodes) for name in pods}
+    return {name: f"{name} may still run: {why}" for name, why in found.items() if why is not None}
+
+
+def _why_unreachable(pod: Json | None, nodes: Nodes) -> str | None:
+    if _node_down(pod, nodes)[1] is not None:
+        return trouble_of(pod, nodes)
+    node = nodes.get(str((pod or {}).get("spec", {}).get("nodeName") or ""))
+    return node.why if pod is not None and not is_ready(pod) and isinstance(node, Unknown) else None
 
 
 def _node_down(pod: Json | None, nodes: Nodes) -> tuple[str, NodeDown | None]:
-    """The node of a pod that is not Ready, by its name, and how it is down; None when it is not, or that is not known."""
-    if pod is None or is_ready(pod):
+    """The node of a pod, by its name, and how it is down; None when it is not, or that is not known.
+
+    Kubernetes takes Ready off the pods of a silent node, but not in the same instant: such a pod counts as one that does not serve.
+    """
+    if pod is None:
         return "", None
     name = str(pod.get("spec", {}).get("nodeName") or "")
     node = nodes.get(name)

@@ -77,14 +77,14 @@ def placement_of(cluster: BookKeeperCluster, racks: Mapping[str, Rack]) -> Place
     return Placement(policy_for(racks), wanted.min_racks_per_write_quorum, wanted.enforced, named.racks_config_map)
 
 
-def rule_of(cluster: BookKeeperCluster, racks: Mapping[str, Rack], bookie_ids: Iterable[str], writable: frozenset[str]) -> PlacementRule:
-    """The rule that ledgers are held to. `bookie_ids` are all that are known of; two zones of one name in two regions are two racks."""
+def rule_of(cluster: BookKeeperCluster, racks: Mapping[str, Rack], bookie_ids: Iterable[str]) -> PlacementRule:
+    """The rule that ledgers are held to. `bookie_ids` are all that are known of, those that are away as well: while a rack is away, its
+    ledgers need it no less. Two zones of one name in two regions are two racks."""
     named = BookKeeperNames(names.ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
     numbers = {bookie_id: named.number_of(bookie_id) for bookie_id in bookie_ids}
     found = {bookie_id: racks.get(named.host(number)) for bookie_id, number in numbers.items() if number is not None}
     located = {bookie_id: f"{rack.region or NO_REGION}/{rack.name}" for bookie_id, rack in found.items() if rack is not None}
-    possible = len({rack for bookie_id, rack in located.items() if bookie_id in writable})
-    return PlacementRule(located, cluster.spec.placement.min_racks_per_write_quorum, possible)
+    return PlacementRule(located, cluster.spec.placement.min_racks_per_write_quorum, len(set(located.values())))
 
 
 def policy_for(racks: Mapping[str, Rack]) -> PlacementPolicy:

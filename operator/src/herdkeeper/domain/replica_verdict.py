@@ -7,7 +7,7 @@ A copy that differs is moved aside and made anew; an annotation of the Tablespac
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from herdkeeper.api import Checkpoint, Tablespace
@@ -128,6 +128,11 @@ def replicas_of(tablespace: Tablespace) -> tuple[ReplicaStatus, ...]:
 def different(verdicts: Mapping[str, Verdict], nodes: Iterable[str]) -> Sequence[Verdict]:
     """Of these nodes, those that had other rows, by name."""
     return [verdicts[node] for node in sorted(nodes) if node in verdicts and not verdicts[node].equal]
+
+
+def verdicts_on(verdicts: Mapping[str, Verdict], nodes: Collection[str]) -> Mapping[str, Verdict]:
+    """Those about copies on these nodes. Of one that has left nothing can be read or moved aside before it comes back."""
+    return {node: verdict for node, verdict in verdicts.items() if node in nodes}
 
 
 def _remembered(replica: ReplicaStatus) -> Verdict | None:

@@ -114,7 +114,7 @@ def _scan(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World, *,
     ids = {bookie_id for number in leaving for bookie_id in bookie_ids(named, objects, metadata.cookies, number)}
     every = world.kubernetes.resources(HerdDBCluster, key.namespace)
     databases = tuple(database for database in every if database.spec.book_keeper_ref.name == key.name)
-    rule = rule_of(cluster, racks_of(cluster, objects, seen.nodes), metadata.cookies, metadata.writable)
+    rule = rule_of(cluster, racks_of(cluster, objects, seen.nodes), metadata.cookies)
     try:
         return scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, Asked(tuple(ids), databases, rule))
     except EnsembleError as error:

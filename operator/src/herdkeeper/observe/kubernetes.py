@@ -86,11 +86,11 @@ class KubernetesReader:
         return tuple(item for item in found if not isinstance(item, Unreadable))
 
     def node(self, name: str) -> Node | Unknown | None:
-        """A node, None when it is gone. One that may not be read is Unknown: where bookies stand is worth less than that they run."""
+        """A node, None when it is gone, or when the operator may not read nodes at all: what it will never know holds nothing up."""
         try:
             found = _plain(self._client.resources.get(api_version="v1", kind="Node").get(name=name, _request_timeout=ANSWER_SECONDS))
         except ApiException as error:
-            return None if error.status == 404 else Unknown(f"the node {name} can't be read: {error.reason}")
+            return None if error.status in (403, 404) else Unknown(f"the node {name} can't be read: {error.reason}")
         return Node(name, found["metadata"].get("labels") or {}, _node_down(found))
 
     def expandable(self, storage_class: str) -> bool | Unknown:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.build.bookkeeper import BookieIdentity
-from herdkeeper.domain.lost_node import trouble_of
+from herdkeeper.domain.lost_node import serves, trouble_of
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
 from herdkeeper.domain.racks import Rack
@@ -56,8 +56,8 @@ def others_trouble(stack: Stack, but: int | None) -> str | None:
     """Which of the bookies, except number `but`, is not Ready or about to be restarted."""
     named, objects = stack.named, stack.seen.objects
     for number in stack.numbers:
-        if number != but and not objects.pod_ready(named.pod(number)):
-            return f"{named.pod(number)} is not Ready ({trouble_of(objects.get('Pod', named.pod(number)), stack.seen.nodes)})"
+        if number != but and not serves(objects, named.pod(number), stack.seen.nodes):
+            return f"{named.pod(number)} does not serve ({trouble_of(objects.get('Pod', named.pod(number)), stack.seen.nodes)})"
         if number != but and not objects.rolled_out(named.stateful_set(number)):
             return f"{named.stateful_set(number)} is still being rolled out"
     return None

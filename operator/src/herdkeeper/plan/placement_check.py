@@ -22,4 +22,4 @@ def placement_can_be_broken(cluster: BookKeeperCluster, seen: BookKeeperObserved
     if not isinstance(seen.metadata, LedgersMetadata):
         return False
     racks = racks_of(cluster, seen.objects, seen.nodes)
-    return rule_of(cluster, racks, seen.metadata.cookies, seen.metadata.writable).can_be_broken
+    return rule_of(cluster, racks, seen.metadata.cookies).can_be_broken

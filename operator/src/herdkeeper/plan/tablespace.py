@@ -20,7 +20,7 @@ from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.replica_verdict import Rebuilt, Verdict, rebuilt, verdicts_in_force
+from herdkeeper.domain.replica_verdict import Rebuilt, Verdict, rebuilt, verdicts_in_force, verdicts_on
 from herdkeeper.domain.sql_nodes import staying_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
@@ -139,7 +139,8 @@ def _mark(tablespace: Tablespace, node: str, state: Rebuilt, reason: Reason) -> 
 
 
 def _copies(tablespace: Tablespace, seen: TablespaceObserved, record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Copies:
-    different = {node: verdict for node, verdict in verdicts.items() if not verdict.equal and _matters(seen, record, node)}
+    here = verdicts_on(verdicts, (record.leader, *record.replicas, *_staying(seen)))
+    different = {node: verdict for node, verdict in here.items() if not verdict.equal}
     return Copies(
         record,
         tablespace.spec.replicas,
@@ -150,11 +151,6 @@ def _copies(tablespace: Tablespace, seen: TablespaceObserved, record: Tablespace
         seen.places,
         different,
     )
-
-
-def _matters(seen: TablespaceObserved, record: TablespaceRecord, node: str) -> bool:
-    """Of a node that has left nothing can be moved aside before it comes back."""
-    return node in (record.leader, *record.replicas, *_staying(seen))
 
 
 def _staying(seen: TablespaceObserved) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from herdkeeper.domain.names import ObjectKey, TablespaceNames
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.replica_verdict import Verdict, different, replicas_of, verdicts_in_force
+from herdkeeper.domain.replica_verdict import Verdict, different, replicas_of, verdicts_in_force, verdicts_on
+from herdkeeper.domain.sql_nodes import staying_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.restore import refuse_existing
@@ -51,7 +52,15 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
         "restore": restore_fields(tablespace, seen),
     }
     health = _health(tablespace, record, copies, len(settled))
-    return Summary(restore_health(tablespace, seen) or health, fields, {REPLICAS_VERIFIED: replicas_verified(record, verdicts)})
+    verified = replicas_verified(record, _about_present_nodes(verdicts, record, seen))
+    return Summary(restore_health(tablespace, seen) or health, fields, {REPLICAS_VERIFIED: verified})
+
+
+def _about_present_nodes(verdicts: Mapping[str, Verdict], record: TablespaceRecord, seen: TablespaceObserved) -> Mapping[str, Verdict]:
+    """Without those of nodes that have left the database: their copies serve nobody, and are looked at again when they come back."""
+    if seen.herddb is None:
+        return verdicts
+    return verdicts_on(verdicts, (record.leader, *record.replicas, *staying_nodes(seen.herddb)))
 
 
 def _remembered(tablespace: Tablespace) -> list[dict[str, Any]]:
