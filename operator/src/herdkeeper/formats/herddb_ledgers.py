@@ -2,8 +2,9 @@
 
 JSON: activeLedgers, ledgersTimestamps (milliseconds, when each was added), firstLedger (the first one ever, -1 = none yet), zkVersion
 (a stale copy of the znode's version, of no meaning; the znode's own version is what compare-and-set needs).
-Ledgers are dropped by the clocks of those who added them, so not always from the beginning on, and the list does not tell that one is
-missing between two. The znode's version does: each write adds one ledger, or removes one, and the first write leaves it at 1 (create, set).
+Our node program drops ledgers from the beginning on. HerdDB alone, and older versions of that program, dropped them by the clocks of
+those who added them, so not always from there, and the list does not tell that one is missing between two. The znode's version does:
+each write adds one ledger, or removes one, and the first write leaves it at 1 (create, set).
 Source: herddb.cluster.LedgersInfo, ZookeeperMetadataStorageManager.saveActualLedgersList and BookkeeperCommitLog of HerdDB 0.29.0. An
 editor other than the leader fences the leader.
 """

@@ -9,6 +9,7 @@ import io.herdkeeper.node.leadership.Departure;
 import io.herdkeeper.node.leadership.DisplacedLeader;
 import io.herdkeeper.node.leadership.PlannerWarmer;
 import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.release.LogRelease;
 import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
@@ -68,6 +69,7 @@ public final class Main {
         server.start();
         waker.start();
         new PlannerWarmer(server).start();
+        new LogRelease(server, Clock.systemUTC()).start(LogRelease.PERIOD);
         new DisplacedLeader(status, STOPPING, why -> {
             LOGGER.log(Level.SEVERE, "the process ends, and starts again: {0}", why);
             exit(EXIT_DISPLACED);

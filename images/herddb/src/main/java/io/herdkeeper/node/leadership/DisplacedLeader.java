@@ -1,6 +1,7 @@
 package io.herdkeeper.node.leadership;
 
 import herddb.metadata.MetadataStorageManagerException;
+import io.herdkeeper.node.background.Repeated;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
 import java.time.Duration;
@@ -23,7 +24,7 @@ import java.util.logging.Logger;
 public final class DisplacedLeader {
 
     private static final Logger LOGGER = Logger.getLogger(DisplacedLeader.class.getName());
-    private static final long POLL_MILLIS = 500;
+    private static final Duration PAUSE = Duration.ofMillis(500);
 
     private final NodeStatus status;
     private final Duration patience;
@@ -43,20 +44,7 @@ public final class DisplacedLeader {
 
     /** Looks from now on. */
     public void start() {
-        Thread thread = new Thread(this::run, "displaced-leader");
-        thread.setDaemon(true);
-        thread.start();
-    }
-
-    private void run() {
-        try {
-            while (true) {
-                Thread.sleep(POLL_MILLIS);
-                look();
-            }
-        } catch (InterruptedException ended) {
-            Thread.currentThread().interrupt();
-        }
+        Repeated.start("displaced-leader", PAUSE, this::look);
     }
 
     private void look() {

@@ -5,6 +5,8 @@ import herddb.core.TableSpaceManager;
 import herddb.model.Column;
 import herddb.model.Table;
 import herddb.server.Server;
+import io.herdkeeper.node.background.Repeated;
+import java.time.Duration;
 import java.util.Collections;
 import java.util.List;
 import java.util.Map;
@@ -23,7 +25,7 @@ import java.util.stream.Collectors;
 public final class PlannerWarmer {
 
     private static final Logger LOGGER = Logger.getLogger(PlannerWarmer.class.getName());
-    private static final long PAUSE_MILLIS = 2_000;
+    private static final Duration PAUSE = Duration.ofSeconds(2);
 
     private final Server server;
     /** Weak, since a table that is altered or booted again is another object. */
@@ -35,25 +37,7 @@ public final class PlannerWarmer {
 
     /** Looks for new tables from now on. */
     public void start() {
-        Thread thread = new Thread(this::run, "planner-warmer");
-        thread.setDaemon(true);
-        thread.setPriority(Thread.MIN_PRIORITY);
-        thread.start();
-    }
-
-    private void run() {
-        try {
-            while (true) {
-                try {
-                    warm();
-                } catch (RuntimeException error) {
-                    LOGGER.log(Level.INFO, "the planner could not be warmed: {0}", error.toString());
-                }
-                Thread.sleep(PAUSE_MILLIS);
-            }
-        } catch (InterruptedException ended) {
-            Thread.currentThread().interrupt();
-        }
+        Repeated.start("planner-warmer", PAUSE, this::warm);
     }
 
     /** Plans statements for the tables that are new since the last time, and gives the number of planned statements. */

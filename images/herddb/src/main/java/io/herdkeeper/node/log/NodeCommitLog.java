@@ -21,6 +21,7 @@ import java.util.function.Supplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import org.apache.bookkeeper.client.BKException.BKClientClosedException;
+import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
 import org.apache.bookkeeper.client.api.BKException;
 
 /**
@@ -33,6 +34,7 @@ import org.apache.bookkeeper.client.api.BKException;
  * <li>A leader's transaction ids are above those of all earlier leaders ({@link TransactionIds}).
  * <li>A ledger is never closed between a write's choice of it and the write ({@link #rollNewLedger}), and can be closed on
  *     request ({@link #closeLedger}).
+ * <li>Its oldest ledgers are dropped one by one, beside the statements ({@link #dropOldest}); HerdDB's own way is off.
  * <li>A follower can be held after one entry ({@link #gate()}), and rests for a moment when there is nothing to read.
  * </ul>
  */
@@ -62,6 +64,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private volatile LogSequenceNumber applied = LogSequenceNumber.START_OF_TIME;
     private volatile boolean writing;
     private volatile AtomicLong lastTransactionId;
+    private volatile RetainedLog retained;
     /** The ledgers that {@link #recovery} has fenced and replayed; null before. */
     private List<Long> fencedLedgers;
 
@@ -283,6 +286,78 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         } finally {
             rolls.writeLock().unlock();
         }
+    }
+
+    /**
+     * Does nothing. HerdDB calls it with the tablespace locked, judges a ledger by when it was opened, drops it from the middle of
+     * the log too, and asks nobody who may need it. {@code LogRelease} does it instead.
+     */
+    @Override
+    public void dropOldLedgers(LogSequenceNumber checkpoint) {
+        // see above
+    }
+
+    /**
+     * A copy of the list of ledgers as this leader has it: what it writes next time must follow from that one.
+     *
+     * @throws NotWritingException this node does not lead, or does not any more
+     */
+    public LedgersInfo writtenLedgers() throws NotWritingException {
+        rolls.readLock().lock();
+        try {
+            currentWriter();
+            LedgersInfo list = getActualLedgersList();
+            return LedgersInfo.deserialize(list.serialize(), list.getZkVersion());
+        } finally {
+            rolls.readLock().unlock();
+        }
+    }
+
+    /**
+     * Drops the log's oldest ledger; writes wait for the change of the list only.
+     *
+     * <p>One write of the list for each ledger: whoever folds the log tells by the number of writes that none is missing. The ledger
+     * itself goes after the list was written by compare-and-set, so a leader that was replaced drops nothing.
+     *
+     * @param ledger which one that is, since the list may have changed
+     * @throws NotWritingException      this node does not lead, or does not any more
+     * @throws LogNotAvailableException the list could not be written, and the ledger stays; or the ledger is off the list and BookKeeper
+     *                                  could not delete it
+     */
+    public void dropOldest(long ledger) throws NotWritingException, InterruptedException {
+        rolls.writeLock().lock();
+        try {
+            LedgersInfo next = writtenLedgers();
+            if (next.getActiveLedgers().size() < 2 || next.getActiveLedgers().get(0) != ledger) {
+                throw new LogNotAvailableException("ledger " + ledger + " is not the oldest of several in " + next);
+            }
+            next.removeLedger(ledger);
+            metadata.saveActualLedgersList(tableSpaceUuid, next);
+            LedgersInfo current = getActualLedgersList();
+            current.removeLedger(ledger);
+            current.setZkVersion(next.getZkVersion());
+        } finally {
+            rolls.writeLock().unlock();
+        }
+        try {
+            manager.getBookKeeper().deleteLedger(ledger);
+            LOGGER.log(Level.INFO, "tablespace {0}: ledger {1} is dropped", new Object[]{tableSpaceName, String.valueOf(ledger)});
+        } catch (BKNoSuchLedgerExistsOnMetadataServerException gone) {
+            LOGGER.log(Level.INFO, "tablespace {0}: ledger {1} was gone already", new Object[]{tableSpaceName, String.valueOf(ledger)});
+        } catch (BKException error) {
+            throw new LogNotAvailableException(
+                    "ledger " + ledger + " is no part of tablespace " + tableSpaceName + " any more, and BookKeeper still has it", error);
+        }
+    }
+
+    /** Notes what is past the retention and kept all the same; null when nothing is. */
+    public void retained(RetainedLog what) {
+        retained = what;
+    }
+
+    /** What {@link #retained(RetainedLog)} noted last; null on a node that does not lead. */
+    public RetainedLog retained() {
+        return writing ? retained : null;
     }
 
     private CommitFileWriter currentWriter() throws NotWritingException {

@@ -172,6 +172,7 @@ public final class NodeStatus {
                 manager == null ? null : Position.of(manager.getLog().getLastSequenceNumber()),
                 checkpoint == null ? null : Position.of(checkpoint),
                 log == null ? null : log.recoverableFrom(checkpoint),
+                log == null ? null : log.retained(),
                 manager == null ? 0 : manager.getOpenTransactions().size(),
                 rows(manager),
                 events.verdicts(tablespace.name),

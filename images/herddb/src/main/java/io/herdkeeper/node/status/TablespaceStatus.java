@@ -1,5 +1,6 @@
 package io.herdkeeper.node.status;
 
+import io.herdkeeper.node.log.RetainedLog;
 import java.util.List;
 import java.util.Map;
 
@@ -16,6 +17,7 @@ import java.util.Map;
  * @param log              the last entry that this node has read or written; null while booting
  * @param checkpoint       up to where this node's tables are on its own disk: a boot replays what follows; null while booting
  * @param recoverable      whether the log still has everything after {@code checkpoint}; null while booting
+ * @param retainedLog      on a leader, what is past the retention and was not dropped, since somebody needs it; else null
  * @param openTransactions transactions that began and did not end, up to {@code applied}
  * @param rows             committed rows of each table
  * @param checks           the last verdict on each table, empty until a check came by
@@ -32,6 +34,7 @@ public record TablespaceStatus(
         Position log,
         Position checkpoint,
         Boolean recoverable,
+        RetainedLog retainedLog,
         int openTransactions,
         Map<String, Long> rows,
         Map<String, Verdict> checks,

@@ -10,6 +10,7 @@ import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.http.AdminServer;
 import io.herdkeeper.node.http.HttpSettings;
 import io.herdkeeper.node.leadership.ActivatorWaker;
+import io.herdkeeper.node.release.LogRelease;
 import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
@@ -32,6 +33,7 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http) {
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration LIMIT = Duration.ofMinutes(1);
+    private static final Duration RELEASE_PERIOD = Duration.ofMillis(100);
 
     /** Starts a node under a root that others may share. */
     public static RunningNode start(String id, String root, Path tokenFile) throws Exception {
@@ -54,6 +56,7 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http) {
         http.start();
         server.start();
         waker.start();
+        new LogRelease(server, Clock.systemUTC()).start(RELEASE_PERIOD);
         status.enter(Phase.RUNNING);
         return new RunningNode(server, status, http);
     }

@@ -1,0 +1,105 @@
+package io.herdkeeper.node.release;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import herddb.cluster.ZookeeperMetadataStorageManager;
+import herddb.log.LogSequenceNumber;
+import io.herdkeeper.node.status.Position;
+import java.io.IOException;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.KeeperException;
+import org.apache.zookeeper.ZooDefs.Ids;
+import org.apache.zookeeper.ZooKeeper;
+
+/**
+ * What needs a tablespace's log, and from where on: znodes {@code <HerdDB's root>/logPins/<tablespace uuid>/<name>}, each with
+ * an LSN as JSON, {@code {"ledgerId":5,"entryId":90}}. Everything at and behind a pin is kept.
+ *
+ * <p>{@code replica-<node>} is up to where that node's own disk has the tables, and counts while the node is a replica. Pins of
+ * other names count for as long as they are there; {@code checkpoint} is the operator's.
+ */
+public final class LogPins {
+
+    private static final String REPLICA = "replica-";
+    private static final ObjectMapper JSON = new ObjectMapper();
+
+    private final ZookeeperMetadataStorageManager metadata;
+    private final String root;
+
+    public LogPins(ZookeeperMetadataStorageManager metadata) {
+        this.metadata = metadata;
+        this.root = metadata.getBasePath() + "/logPins";
+    }
+
+    /** The pin of a node's copy. */
+    public static String ofReplica(String node) {
+        return REPLICA + node;
+    }
+
+    /** Whether a pin is that of a node's copy. */
+    public static boolean isOfReplica(String name) {
+        return name.startsWith(REPLICA);
+    }
+
+    /**
+     * The pins of a tablespace by name; empty where what a pin holds is no LSN, so that nobody knows what it keeps.
+     *
+     * @throws KeeperException ZooKeeper can't be read
+     */
+    public Map<String, Optional<LogSequenceNumber>> read(String tablespaceUuid)
+            throws KeeperException, InterruptedException, IOException {
+        ZooKeeper zooKeeper = metadata.ensureZooKeeper();
+        String folder = root + "/" + tablespaceUuid;
+        Map<String, Optional<LogSequenceNumber>> pins = new HashMap<>();
+        for (String name : children(zooKeeper, folder)) {
+            try {
+                pins.put(name, position(zooKeeper.getData(folder + "/" + name, false, null)));
+            } catch (KeeperException.NoNodeException gone) {
+                // Whoever took it away does not need the log any more.
+            }
+        }
+        return pins;
+    }
+
+    /** Sets a pin, forth or back: an emptied disk needs more than before. */
+    public void set(String tablespaceUuid, String name, LogSequenceNumber from)
+            throws KeeperException, InterruptedException, IOException {
+        ZooKeeper zooKeeper = metadata.ensureZooKeeper();
+        String folder = root + "/" + tablespaceUuid;
+        byte[] data = JSON.writeValueAsBytes(Position.of(from));
+        try {
+            zooKeeper.setData(folder + "/" + name, data, -1);
+        } catch (KeeperException.NoNodeException first) {
+            ensure(zooKeeper, root, new byte[0]);
+            ensure(zooKeeper, folder, new byte[0]);
+            ensure(zooKeeper, folder + "/" + name, data);
+        }
+    }
+
+    private static List<String> children(ZooKeeper zooKeeper, String folder) throws KeeperException, InterruptedException {
+        try {
+            return zooKeeper.getChildren(folder, false);
+        } catch (KeeperException.NoNodeException nobodyYet) {
+            return List.of();
+        }
+    }
+
+    private static Optional<LogSequenceNumber> position(byte[] data) {
+        try {
+            return Optional.of(JSON.readValue(data == null ? new byte[0] : data, Position.class).lsn());
+        } catch (IOException error) {
+            return Optional.empty();
+        }
+    }
+
+    private static void ensure(ZooKeeper zooKeeper, String path, byte[] data) throws KeeperException, InterruptedException {
+        try {
+            zooKeeper.create(path, data, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT);
+        } catch (KeeperException.NodeExistsException there) {
+            // as wanted; a pin is only ever written by its owner
+        }
+    }
+}

@@ -1,0 +1,148 @@
+package io.herdkeeper.node.release;
+
+import herddb.cluster.LedgersInfo;
+import herddb.cluster.ZookeeperMetadataStorageManager;
+import herddb.core.TableSpaceManager;
+import herddb.log.LogSequenceNumber;
+import herddb.metadata.MetadataStorageManagerException;
+import herddb.model.TableSpace;
+import herddb.model.TableSpaceReplicaState;
+import herddb.server.Server;
+import io.herdkeeper.node.background.Repeated;
+import io.herdkeeper.node.log.NodeCommitLog;
+import io.herdkeeper.node.log.NodeCommitLog.NotWritingException;
+import io.herdkeeper.node.log.RetainedLog;
+import io.herdkeeper.node.release.ReleaseRule.Decision;
+import io.herdkeeper.node.release.ReleaseRule.Need;
+import java.io.IOException;
+import java.time.Clock;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Optional;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.apache.zookeeper.KeeperException;
+
+/**
+ * Drops the ledgers that nobody needs any more, for the tablespaces that this node leads, and says of its own copies from where
+ * on they need the log ({@link LogPins}).
+ *
+ * <p>It works beside the statements: HerdDB itself would drop ledgers with the whole tablespace locked. What can't be read is
+ * needed, and nothing is dropped.
+ */
+public final class LogRelease {
+
+    /** Seldom enough for ZooKeeper, and often enough beside a retention of an hour. */
+    public static final Duration PERIOD = Duration.ofSeconds(10);
+    private static final Logger LOGGER = Logger.getLogger(LogRelease.class.getName());
+
+    private final Server server;
+    private final Clock clock;
+    private final LogPins pins;
+    /** What this process has published, by tablespace. */
+    private final Map<String, LogSequenceNumber> published = new HashMap<>();
+
+    public LogRelease(Server server, Clock clock) {
+        this.server = server;
+        this.clock = clock;
+        this.pins = new LogPins((ZookeeperMetadataStorageManager) server.getMetadataStorageManager());
+    }
+
+    /** Looks from now on; the server has been started. */
+    public void start(Duration period) {
+        Repeated.start("log-release", period, this::look);
+    }
+
+    private void look() throws MetadataStorageManagerException, InterruptedException {
+        for (String name : server.getMetadataStorageManager().listTableSpaces()) {
+            TableSpace tablespace = server.getMetadataStorageManager().describeTableSpace(name);
+            if (tablespace == null || !tablespace.isNodeAssignedToTableSpace(server.getNodeId())) {
+                continue;
+            }
+            try {
+                publish(tablespace);
+                release(tablespace);
+            } catch (NotWritingException another) {
+                LOGGER.log(Level.FINE, "{0}", another.getMessage());
+            } catch (KeeperException | IOException | RuntimeException error) {
+                LOGGER.log(Level.INFO, "tablespace {0}: nothing of its log is dropped now: {1}", new Object[]{name, error.toString()});
+            }
+        }
+    }
+
+    private void publish(TableSpace tablespace) throws KeeperException, InterruptedException, IOException {
+        LogSequenceNumber onDisk = onDisk(tablespace);
+        if (!onDisk.equals(published.get(tablespace.uuid))) {
+            pins.set(tablespace.uuid, LogPins.ofReplica(server.getNodeId()), onDisk);
+            published.put(tablespace.uuid, onDisk);
+        }
+    }
+
+    private LogSequenceNumber onDisk(TableSpace tablespace) {
+        return server.getManager().getDataStorageManager().getLastcheckpointSequenceNumber(tablespace.uuid);
+    }
+
+    private void release(TableSpace tablespace)
+            throws MetadataStorageManagerException, KeeperException, InterruptedException, IOException, NotWritingException {
+        TableSpaceManager manager = server.getManager().getTableSpaceManager(tablespace.name);
+        if (manager == null || !manager.isLeader() || !(manager.getLog() instanceof NodeCommitLog log)) {
+            return;
+        }
+        long retention = log.getLedgersRetentionPeriod();
+        LedgersInfo ledgers = log.writtenLedgers();
+        long before = clock.millis() - retention;
+        if (retention <= 0 || ReleaseRule.ended(ledgers, before).isEmpty()) {
+            log.retained(null);
+            return;
+        }
+        Decision decision = ReleaseRule.decide(ledgers, before, needs(tablespace, ledgers, before));
+        for (long ledger : decision.released()) {
+            log.dropOldest(ledger);
+        }
+        log.retained(decision.kept().isEmpty() ? null
+                : new RetainedLog(decision.kept().size(), decision.keptSince(), decision.keptFor()));
+    }
+
+    /**
+     * Who needs the log. The leader's own copy is read from its disk. A replica that has given no sign of life for the whole retention
+     * does not count, else one dead machine would fill the bookies: it copies from the leader when it comes back.
+     */
+    private List<Need> needs(TableSpace tablespace, LedgersInfo ledgers, long deadBefore)
+            throws MetadataStorageManagerException, KeeperException, InterruptedException, IOException {
+        Map<String, Optional<LogSequenceNumber>> found = pins.read(tablespace.uuid);
+        Map<String, Long> signs = signsOfLife(tablespace);
+        List<Need> needs = new ArrayList<>();
+        needs.add(new Need("this node's own checkpoint", Optional.of(onDisk(tablespace))));
+        for (String node : tablespace.replicas) {
+            Optional<LogSequenceNumber> from = found.getOrDefault(LogPins.ofReplica(node), Optional.empty());
+            boolean dead = signs.containsKey(node) && signs.get(node) < deadBefore;
+            boolean copiesFromTheLeader = from.isPresent() && !isRecoverable(ledgers, from.get());
+            if (!node.equals(server.getNodeId()) && !dead && !copiesFromTheLeader) {
+                needs.add(new Need("replica " + node + (from.isPresent() ? "" : ", of which is not known what its disk has"), from));
+            }
+        }
+        found.forEach((name, from) -> {
+            if (!LogPins.isOfReplica(name)) {
+                needs.add(new Need(name, from));
+            }
+        });
+        return needs;
+    }
+
+    private Map<String, Long> signsOfLife(TableSpace tablespace) throws MetadataStorageManagerException {
+        Map<String, Long> signs = new HashMap<>();
+        for (TableSpaceReplicaState state : server.getMetadataStorageManager().getTableSpaceReplicaState(tablespace.uuid)) {
+            signs.put(state.nodeId, state.timestamp);
+        }
+        return signs;
+    }
+
+    /** Whether a copy can go on from its own disk; HerdDB's own rule, with the same treatment of an empty disk. */
+    private static boolean isRecoverable(LedgersInfo ledgers, LogSequenceNumber onDisk) {
+        long first = onDisk.isStartOfTime() ? ledgers.getFirstLedger() : onDisk.ledgerId;
+        return ledgers.getActiveLedgers().contains(first);
+    }
+}

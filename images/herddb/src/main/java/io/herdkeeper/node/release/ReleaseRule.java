@@ -1,0 +1,78 @@
+package io.herdkeeper.node.release;
+
+import herddb.cluster.LedgersInfo;
+import herddb.log.LogSequenceNumber;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Optional;
+
+/**
+ * Which ledgers of a log may be dropped. Pure: whoever asks has read everything that counts.
+ *
+ * <p>Only the log's oldest ledgers, without a hole: the list ends where the first one must be kept. A ledger's age is that of its
+ * end, which is when the next one was opened. And nothing that somebody still needs.
+ */
+public final class ReleaseRule {
+
+    private ReleaseRule() {
+    }
+
+    /**
+     * Somebody who needs the log.
+     *
+     * @param who  for people
+     * @param from everything at and behind it; empty when it is not known, and then everything is needed
+     */
+    public record Need(String who, Optional<LogSequenceNumber> from) {
+
+        boolean holds(long ledger) {
+            return from.isEmpty() || ledger >= from.get().ledgerId;
+        }
+    }
+
+    /**
+     * What becomes of the ledgers that are old enough.
+     *
+     * @param released    may be dropped, in this order
+     * @param kept        are old enough, and needed
+     * @param keptSince   when the oldest of those ended, in ms since 1970; 0 when there is none
+     * @param keptFor     who needs that one
+     */
+    public record Decision(List<Long> released, List<Long> kept, long keptSince, List<String> keptFor) {
+    }
+
+    /** The oldest ledgers that ended before a time, in the log's order; the one that is written has not ended. */
+    public static List<Long> ended(LedgersInfo ledgers, long beforeMillis) {
+        List<Long> ids = ledgers.getActiveLedgers();
+        List<Long> old = new ArrayList<>();
+        for (int i = 0; i + 1 < ids.size() && end(ledgers, i) < beforeMillis; i++) {
+            old.add(ids.get(i));
+        }
+        return old;
+    }
+
+    /** Decides on the ledgers that ended before a time. */
+    public static Decision decide(LedgersInfo ledgers, long beforeMillis, Collection<Need> needs) {
+        List<Long> old = ended(ledgers, beforeMillis);
+        int released = 0;
+        while (released < old.size() && holders(needs, old.get(released)).isEmpty()) {
+            released++;
+        }
+        List<Long> kept = old.subList(released, old.size());
+        return new Decision(List.copyOf(old.subList(0, released)), List.copyOf(kept), kept.isEmpty() ? 0 : end(ledgers, released),
+                kept.isEmpty() ? List.of() : holders(needs, kept.get(0)));
+    }
+
+    private static List<String> holders(Collection<Need> needs, long ledger) {
+        return needs.stream().filter(need -> need.holds(ledger)).map(Need::who).sorted().toList();
+    }
+
+    /**
+     * When a ledger ended: the latest of all openings up to its successor's. Leaders' clocks differ, and one that is behind must not
+     * make a ledger look older than those before it.
+     */
+    private static long end(LedgersInfo ledgers, int index) {
+        return ledgers.getLedgersTimestamps().subList(0, index + 2).stream().mapToLong(Long::longValue).max().getAsLong();
+    }
+}

@@ -1,0 +1,195 @@
+package io.herdkeeper.node.release;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import herddb.cluster.LedgersInfo;
+import herddb.cluster.ZookeeperMetadataStorageManager;
+import herddb.log.LogSequenceNumber;
+import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.log.NodeCommitLog;
+import io.herdkeeper.node.testing.Await;
+import io.herdkeeper.node.testing.BookKeeperForTests;
+import io.herdkeeper.node.testing.Node;
+import io.herdkeeper.node.testing.RunningNode;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.Optional;
+import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
+import org.apache.bookkeeper.client.BookKeeper;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** A leader whose ledgers are soon old enough, and its follower; nobody checkpoints unless the test does. */
+class LogReleaseTest {
+
+    private static final Duration LIMIT = Duration.ofSeconds(60);
+    private static final long RETENTION_MILLIS = 4_000;
+
+    private RunningNode leader;
+    private RunningNode follower;
+    private boolean followerStopped;
+    private String uuid;
+
+    @BeforeEach
+    void aLogOfSeveralLedgers() throws Exception {
+        String root = BookKeeperForTests.running().newRoot();
+        leader = RunningNode.start(configuration("n0", root), null);
+        leader.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+        follower = RunningNode.start(configuration("n1", root), null);
+        sql("CREATE TABLESPACE 'app','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
+        uuid = metadata().describeTableSpace("app").uuid;
+        sql("CREATE TABLE app.t (k int primary key, n int)");
+        for (int i = 0; i < 3; i++) {
+            sql("INSERT INTO app.t(k,n) VALUES(?,?)", i, i);
+            log().rollNewLedger();
+        }
+        sql("INSERT INTO app.t(k,n) VALUES(3,3)");
+        Await.until("the follower has the rows", LIMIT, () -> follower.tablespace("app").at("/rows/t").asInt() == 4);
+    }
+
+    @AfterEach
+    void stop() throws Exception {
+        if (!followerStopped) {
+            follower.stop();
+        }
+        leader.stop();
+    }
+
+    @Test
+    void aLivingReplicaKeepsWhatItsDiskLacksAndItsNextCheckpointReleasesIt() throws Exception {
+        List<Long> before = active();
+        leader.manager("app").checkpoint(true, false, false);
+        JsonNode retained = retained();
+        assertTrue(retained.get("keptFor").toString().contains("replica n1"), retained.toString());
+        assertEquals(before, active());
+        LogSequenceNumber needed = follower.status().checkpoint(follower.manager("app"));
+        assertTrue(log().isRecoveryAvailable(needed), "the follower can still become the leader from " + needed);
+        assertTrue(follower.tablespace("app").get("retainedLog").isNull(), "only a leader drops ledgers");
+
+        follower.manager("app").checkpoint(true, false, false);
+        LogSequenceNumber later = follower.status().checkpoint(follower.manager("app"));
+        Await.until("what both have on their disks is dropped", LIMIT, () -> active().get(0) == later.ledgerId);
+        assertEquals(before.subList(before.indexOf(later.ledgerId), before.size()), active());
+        Await.until("nothing is held back", LIMIT, () -> leader.tablespace("app").get("retainedLog").isNull());
+        Await.until("the ledger itself is gone", LIMIT, () -> !exists(before.get(0)));
+        sql("INSERT INTO app.t(k,n) VALUES(4,4)");
+        log().rollNewLedger();
+        sql("INSERT INTO app.t(k,n) VALUES(5,5)");
+        Await.until("the log goes on", LIMIT, () -> follower.tablespace("app").at("/rows/t").asInt() == 6);
+    }
+
+    @Test
+    void theLeadersOwnDiskKeepsItsLog() throws Exception {
+        follower.manager("app").checkpoint(true, false, false);
+        assertTrue(retained().get("keptFor").toString().contains("this node's own checkpoint"), retained().toString());
+        assertTrue(log().isRecoveryAvailable(leader.status().checkpoint(leader.manager("app"))));
+    }
+
+    @Test
+    void aPinKeepsTheLogFromItsLedgerOnAndOneThatNobodyUnderstandsKeepsAll() throws Exception {
+        List<Long> before = active();
+        LogPins pins = new LogPins(metadata());
+        pins.set(uuid, "checkpoint", new LogSequenceNumber(before.get(1), 0));
+        pins.set(uuid, "stream", new LogSequenceNumber(before.get(0), 0));
+        String unreadable = metadata().getBasePath() + "/logPins/" + uuid + "/stream";
+        metadata().ensureZooKeeper().setData(unreadable, "?".getBytes(StandardCharsets.UTF_8), -1);
+        bothCheckpoint();
+        assertEquals("[\"stream\"]", retained().get("keptFor").toString());
+        assertEquals(before, active());
+
+        metadata().ensureZooKeeper().delete(unreadable, -1);
+        Await.until("the ledgers before the pin are dropped", LIMIT, () -> active().get(0).equals(before.get(1)));
+        Await.until("it is the pin that keeps the others", LIMIT,
+                () -> leader.tablespace("app").at("/retainedLog/keptFor").toString().equals("[\"checkpoint\"]"));
+        assertEquals(before.subList(1, before.size()), active());
+    }
+
+    @Test
+    void aReplicaThatHasNeverToldWhatItsDiskHasKeepsTheLog() throws Exception {
+        bothCheckpoint();
+        LogPins pins = new LogPins(metadata());
+        String name = LogPins.ofReplica("n1");
+        LogSequenceNumber onDisk = follower.status().checkpoint(follower.manager("app"));
+        Await.until("it has told", LIMIT, () -> pins.read(uuid).get(name).equals(Optional.of(onDisk)));
+        // As a node with an older program, which tells nothing.
+        metadata().ensureZooKeeper().delete(metadata().getBasePath() + "/logPins/" + uuid + "/" + name, -1);
+        List<Long> before = active();
+        assertTrue(retained().get("keptFor").toString().contains("not known"), retained().toString());
+        assertEquals(before, active());
+    }
+
+    @Test
+    void aReplicaThatIsDeadForTheWholeRetentionKeepsNothing() throws Exception {
+        leader.manager("app").checkpoint(true, false, false);
+        follower.stop();
+        followerStopped = true;
+        long own = leader.status().checkpoint(leader.manager("app")).ledgerId;
+        Await.until("it does not count any more", LIMIT, () -> active().get(0) == own);
+    }
+
+    @Test
+    void aLeaderThatWasReplacedDropsNothing() throws Exception {
+        NodeCommitLog old = log();
+        long oldest = active().get(0);
+        LedgersInfo another = metadata().getActualLedgersList(uuid);
+        metadata().ensureZooKeeper().setData(metadata().getBasePath() + "/ledgers/" + uuid, another.serialize(), another.getZkVersion());
+        assertThrows(RuntimeException.class, () -> old.dropOldest(oldest), "its list is not the newest one");
+        assertEquals(oldest, active().get(0));
+        assertTrue(exists(oldest));
+    }
+
+    @Test
+    void herdDbsOwnWayDropsNothing() throws Exception {
+        List<Long> before = active();
+        Await.until("they are old enough", LIMIT, () -> !leader.tablespace("app").get("retainedLog").isNull());
+        log().dropOldLedgers(log().getLastSequenceNumber());
+        assertEquals(before, active());
+    }
+
+    private void bothCheckpoint() throws Exception {
+        leader.manager("app").checkpoint(true, false, false);
+        follower.manager("app").checkpoint(true, false, false);
+    }
+
+    /** What the leader says of the ledgers that it keeps though they are old enough, once there are some. */
+    private JsonNode retained() throws Exception {
+        Await.until("there is something past the retention", LIMIT, () -> !leader.tablespace("app").get("retainedLog").isNull());
+        return leader.tablespace("app").get("retainedLog");
+    }
+
+    private boolean exists(long ledger) throws Exception {
+        try (BookKeeper bookKeeper = new BookKeeper(BookKeeperForTests.running().zooKeeperAddress())) {
+            bookKeeper.openLedgerNoRecovery(ledger, BookKeeper.DigestType.CRC32C, "herddb".getBytes(StandardCharsets.UTF_8)).close();
+            return true;
+        } catch (BKNoSuchLedgerExistsOnMetadataServerException gone) {
+            return false;
+        }
+    }
+
+    private static ServerConfiguration configuration(String id, String root) throws Exception {
+        return Node.configuration(id, root, BookKeeperForTests.running().newFolder())
+                .set(ServerConfiguration.PROPERTY_BOOKKEEPER_LEDGERS_RETENTION_PERIOD, RETENTION_MILLIS)
+                .set(ServerConfiguration.PROPERTY_CHECKPOINT_PERIOD, 0);
+    }
+
+    private List<Long> active() {
+        return metadata().getActualLedgersList(uuid).getActiveLedgers();
+    }
+
+    private NodeCommitLog log() {
+        return (NodeCommitLog) leader.manager("app").getLog();
+    }
+
+    private ZookeeperMetadataStorageManager metadata() {
+        return (ZookeeperMetadataStorageManager) leader.server().getMetadataStorageManager();
+    }
+
+    private void sql(String statement, Object... values) {
+        Node.execute(leader.server(), 0, statement, values);
+    }
+}
