@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 from bookie_steps import bookies, settled_on, want
 from conftest import Stack, say
-from proof import found_nothing, lost_nothing
+from proof import lost_nothing, made_whole
 
 from herdkeeper_e2e import cluster
 from herdkeeper_e2e.conditions import condition
@@ -108,6 +108,7 @@ def test_a_machine_that_is_silent_for_a_while_is_told_and_nothing_is_lost(beside
     stack.wait_until_ready()
     assert {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in stack.kubectl.list("pods", SERVERS)} == before
     lost_nothing(writer)
+    made_whole(stack, "after-the-silence")
 
 
 def test_a_machine_that_is_gone_for_good_is_done_without_once_a_person_gives_its_disks_up(beside_the_operator: Stack) -> None:
@@ -139,5 +140,4 @@ def test_a_machine_that_is_gone_for_good_is_done_without_once_a_person_gives_its
         finally:
             stack.kubectl.run("taint", "nodes", machine, f"{OUT_OF_SERVICE}-")
     lost_nothing(writer)
-    found_nothing(stack, "after-the-machine")
-    stack.wait_until_ready()
+    made_whole(stack, "after-the-machine")
