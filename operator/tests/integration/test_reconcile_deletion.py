@@ -17,7 +17,9 @@ from herdkeeper.execute.kubernetes import RefusedError
 from herdkeeper.execute.metadata import LAYOUT
 from herdkeeper.formats.bookkeeper_layout import LedgerLayout, ledger_path
 from herdkeeper.formats.herddb_ledgers import ledgers_path
+from herdkeeper.formats.herddb_log_pin import BEGIN, checkpoint_pin_path, decode_log_pin, log_pins_path
 from herdkeeper.formats.herddb_replica import replicas_path
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace, tablespace_path
 from herdkeeper.metrics import READY
 from herdkeeper.observe import kubernetes as reading
 from herdkeeper.observe.kubernetes import parsed
@@ -72,6 +74,7 @@ def database(stage: Stage, policy: str) -> Stage:
         listed = {"activeLedgers": ledgers, "ledgersTimestamps": ledgers, "firstLedger": ledgers[0], "zkVersion": 0}
         stage.ensemble.put(ledgers_path(herd_root(stage), tablespace), json.dumps(listed).encode())
         stage.ensemble.put(f"{replicas_path(herd_root(stage), tablespace)}/db-herddb-0")
+        stage.ensemble.put(f"{log_pins_path(herd_root(stage), tablespace)}/replica-db-herddb-0")
     return stage
 
 
@@ -263,8 +266,23 @@ def test_of_a_dropped_tablespace_its_log_is_deleted_and_no_other_log(stage: Stag
     reconcile_until_gone(stage, TABLESPACE, "flights")
     assert [ledger for ledger in (7, 8, 9) if ledger_znode(stage, ledger) in stage.ensemble.znodes] == [9]
     left = [path for path in stage.ensemble.znodes if MADE_UP in path or OTHER in path]
-    heartbeats = replicas_path(herd_root(stage), OTHER)
-    assert sorted(left) == sorted([ledgers_path(herd_root(stage), OTHER), heartbeats, f"{heartbeats}/db-herddb-0"])
+    heartbeats, pins = replicas_path(herd_root(stage), OTHER), log_pins_path(herd_root(stage), OTHER)
+    of_nodes = [heartbeats, f"{heartbeats}/db-herddb-0", pins, f"{pins}/replica-db-herddb-0"]
+    assert sorted(left) == sorted([ledgers_path(herd_root(stage), OTHER), *of_nodes])
+
+
+def test_the_log_is_kept_for_checkpoints_while_the_resource_that_asks_for_it_is_there(stage: Stage) -> None:
+    database(stage, "Retain")
+    record = tablespace_path(herd_root(stage), "flights")
+    stage.ensemble.put(record, encode_tablespace(TablespaceRecord(MADE_UP, "flights", "db-herddb-0", ("db-herddb-0",), 1, 10_000)))
+    stage.declare(TABLESPACE, "flights", {"herdDBRef": {"name": "db"}, "replicas": 1, "log": {"keepUntilCheckpoint": True}})
+    stage.settle(TABLESPACE, "flights")
+    pin = checkpoint_pin_path(herd_root(stage), MADE_UP)
+    assert decode_log_pin(stage.ensemble.znodes[pin][0]) == BEGIN
+    assert finalizers(stage, TABLESPACE, "flights") != []
+    stage.delete(TABLESPACE, "flights")
+    reconcile_until_gone(stage, TABLESPACE, "flights")
+    assert (pin in stage.ensemble.znodes, record in stage.ensemble.znodes) == (False, True)
 
 
 def test_of_a_list_that_is_older_than_the_bookkeeper_cluster_no_ledger_of_somebody_else_is_deleted(stage: Stage) -> None:

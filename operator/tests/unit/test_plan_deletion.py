@@ -31,7 +31,7 @@ ZOOKEEPER, BOOKKEEPER, HERDDB, TABLESPACE = (
 )
 METADATA = LedgersMetadata("an-instance", frozenset(), frozenset(), frozenset(), None, under_replicated=False)
 STORE = MetadataStore("zk-0:2181", serving=True)
-MINE = with_status(TABLESPACE, uuid="a-uuid")
+MINE = with_status(with_spec(TABLESPACE, deletion_policy="Delete"), uuid="a-uuid")
 LATE = deletion.PATIENCE_SECONDS + 1
 
 
@@ -232,7 +232,7 @@ def test_a_tablespace_of_somebody_else_or_one_that_can_t_be_read_is_not_dropped(
 
 
 def test_what_was_never_made_needs_no_deletion():
-    (step,) = deletion.plan_tablespace_deletion(TABLESPACE, SETTLED, 1.0).actions
+    (step,) = deletion.plan_tablespace_deletion(with_spec(TABLESPACE, deletion_policy="Delete"), SETTLED, 1.0).actions
     assert (step.present, step.reason) == (False, Reason.DATA_DELETED)
 
 

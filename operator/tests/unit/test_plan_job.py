@@ -227,7 +227,15 @@ def test_what_a_checkpoint_shall_be_made_from_is_handed_on(mode, expected):
 def test_the_status_tells_what_a_checkpoint_was_made_from():
     said = CheckpointSummary("r", JobOutcome.SUCCEEDED, ledger_id=12, entry_id=340, entries_read=7, base_ledger_id=11, base_entry_id=2)
     fields = checkpoint_fields(CheckpointSummary.from_json(said.to_json()))
-    assert (fields["base"], fields["entriesRead"]) == ({"ledgerId": 11, "entryId": 2}, 7)
+    assert (fields["base"], fields["entriesRead"], fields["restartLsn"]) == ({"ledgerId": 11, "entryId": 2}, 7, None)
+
+
+def test_the_status_tells_from_where_on_the_next_checkpoint_needs_the_log():
+    said = CheckpointSummary("r", JobOutcome.SUCCEEDED, ledger_id=12, entry_id=340, restart_ledger_id=10, restart_entry_id=0)
+    assert checkpoint_fields(CheckpointSummary.from_json(said.to_json()))["restartLsn"] == {"ledgerId": 10, "entryId": 0}
+
+
+def test_the_status_tells_nothing_of_a_base_where_there_is_none():
     assert checkpoint_fields(CheckpointSummary("r", JobOutcome.SUCCEEDED))["base"] is None
 
 

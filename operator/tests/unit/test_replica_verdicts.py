@@ -202,8 +202,9 @@ BOTH_EQUAL = (checkpoint("a", 9), checkpoint("b", 12, node=SECOND))
             (checkpoint("c", 15, "flights", node=LEADER),),
             "False",
             Reason.LEADER_DIFFERS,
-            "db-herddb-0 had other rows than the log at LSN 4,15 (Checkpoint c) in flights; it leads until another replica can, which is "
-            "made from the log: raise spec.replicas where there is none",
+            "db-herddb-0 had other rows than the log at LSN 4,15 (Checkpoint c) in flights; it leads until another replica can: "
+            "raise spec.replicas where there is none. A new copy is made from the log only while that has its beginning, later from this "
+            "leader, with the same rows: then restore the last verified Checkpoint into a new Tablespace",
         ),
         (
             (checkpoint("c", 15, "flights", node=SECOND),),

@@ -101,6 +101,7 @@ def test_a_log_whose_first_ledger_was_dropped_is_folded_from_the_newest_checkpoi
         first = job.run("run-1", Mode.INCREMENTAL)  # nothing is there yet to go on from
         assert (first.base_ledger_id, first.entries_read, first.open_transactions) == (None, 10, 1)
         assert "made from the whole log" in first.message
+        assert (first.restart_ledger_id, first.restart_entry_id) == (5, 1), "the BEGIN that is open there"
 
         log.write(7, THIRD, closed=False)
         log.drop(3)

@@ -109,6 +109,10 @@ class CheckpointStatus(JobStatus):
     base: Lsn | None = Field(
         None, description="LSN of the checkpoint that it was made from, with the log behind it. Absent: from the whole log."
     )
+    restart_lsn: Lsn | None = Field(
+        None,
+        description="A later checkpoint that is made from this one reads the log from here on: where the oldest open transaction began.",
+    )
     entries_read: int | None = Field(None, description="Entries of the log that were read.")
     tables: tuple[TableStatus, ...] = Field((), description="Rows per table.")
     rows: int | None = Field(None, description="Rows in all.")

@@ -76,6 +76,17 @@ class Bootstrap(Model):
     )
 
 
+class TablespaceLog(Model):
+    """For how long the log is kept."""
+
+    keep_until_checkpoint: bool = Field(
+        False,
+        description="Keeps the log from the newest verified Checkpoint on, or from its beginning while there is none, also past the "
+        "HerdDBCluster's `ledgers.retentionHours`: so that the next Checkpoint can be made from that one, however late it comes. "
+        "The condition LogReleased tells when that fills the bookies.",
+    )
+
+
 class TablespaceSpec(Model):
     """What the tablespace shall be."""
 
@@ -85,6 +96,7 @@ class TablespaceSpec(Model):
     )
     replicas: int = Field(2, ge=1, le=99, description="SQL nodes that hold a copy, the leader included.")
     failover: Failover = Field(Failover(), description="Automatic failover.")
+    log: TablespaceLog = Field(TablespaceLog(), description="For how long the log is kept.")
     preferred_leader: ResourceNode | None = Field(
         None, description="The SQL node (`<HerdDBCluster>-herddb-<number>`) that shall lead it when `failback` is WhenHealthy."
     )

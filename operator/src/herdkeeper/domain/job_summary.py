@@ -111,6 +111,9 @@ class CheckpointSummary:
     base_entry_id: int | None = None
     open_transactions: int | None = None
     """Transactions that were open at the LSN."""
+    restart_ledger_id: int | None = None
+    """LSN from which on the log is read when another checkpoint is made from this one."""
+    restart_entry_id: int | None = None
     verified: str = ""
     """How the written files were verified."""
     comparison: FollowerComparison | None = None

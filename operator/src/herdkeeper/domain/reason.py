@@ -30,6 +30,7 @@ class Reason(StrEnum):
     TABLESPACE_CREATED = "TablespaceCreated"
     REPLICAS_CHANGED = "ReplicasChanged"
     LEADER_MOVED = "LeaderMoved"
+    LOG_PINNED = "LogPinned"
     REPLICA_SET_ASIDE = "ReplicaSetAside"
     REPLICA_REBUILT = "ReplicaRebuilt"
     SWITCHOVER_ANSWERED = "SwitchoverAnswered"
@@ -87,6 +88,7 @@ class Reason(StrEnum):
     NODE_SILENT = "NodeSilent"
     LEADER_DIFFERS = "LeaderDiffers"
     REBUILT_IN_VAIN = "RebuiltInVain"
+    LOG_RETAINED = "LogRetained"
     MEMBERSHIP_CHANGING = "MembershipChanging"
 
     # needs a person

@@ -47,6 +47,7 @@ from herdkeeper.plan.action import (
     SetBookieMode,
     SetCopyAside,
     SetFinalizer,
+    SetLogPin,
     SetRecoveryDelay,
     WakeNodes,
 )
@@ -127,6 +128,8 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             metadata.delete_znodes(ensembles.at(address), root)
         case ChangeTablespaceRecord(address):
             metadata.change_tablespace_record(ensembles.at(address), action)
+        case SetLogPin(address):
+            metadata.set_log_pin(ensembles.at(address), action)
         case CheckpointFollower():
             sql_node.checkpoint_follower(namespace, action, hands.world, hands.orders)
         case CloseLedger():

@@ -11,7 +11,7 @@ from herdkeeper.formats.bookkeeper_layout import LedgerLayout, decode_layout, le
 from herdkeeper.formats.bookkeeper_metadata import decode_ledger_metadata
 from herdkeeper.formats.bookkeeper_replication import recovery_delay_path
 from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
-from herdkeeper.formats.herddb_log_pin import log_pins_path
+from herdkeeper.formats.herddb_log_pin import encode_log_pin, log_pins_path
 from herdkeeper.formats.herddb_node import node_path
 from herdkeeper.formats.herddb_replica import replicas_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, encode_tablespace, tablespace_path
@@ -25,6 +25,7 @@ from herdkeeper.plan.action import (
     ForgetNode,
     RemoveCookie,
     RestoreCookie,
+    SetLogPin,
     SetRecoveryDelay,
 )
 
@@ -104,6 +105,21 @@ def change_membership(ensembles: EnsembleDirectory, action: ChangeMembership) ->
 def change_tablespace_record(ensemble: Ensemble, action: ChangeTablespaceRecord) -> None:
     """Compare-and-set on the version that was read."""
     ensemble.compare_and_set(action.path, encode_tablespace(action.record), action.version)
+    _count("set")
+
+
+def set_log_pin(ensemble: Ensemble, action: SetLogPin) -> None:
+    """EnsembleError when the pin is another one by now. One that is taken away is the operator's own: nobody else writes it."""
+    if action.lsn is None:
+        ensemble.delete(action.path)
+        _count("delete")
+        return
+    data = encode_log_pin(action.lsn)
+    if action.version is None:
+        ensemble.ensure(action.path.rpartition("/")[0])
+        ensemble.create_all(((action.path, data),))
+    else:
+        ensemble.compare_and_set(action.path, data, action.version)
     _count("set")
 
 

@@ -1,13 +1,47 @@
 """What needs a tablespace's log, and from where on: `<herd root>/logPins/<tablespace uuid>/<name>`, where our node program runs.
 
 JSON: ledgerId, entryId; the log is kept from that ledger on. `replica-<node>` is up to where that node's own disk has the tables, and
-counts while the node is a replica; a pin of another name counts for as long as it is there.
-Source: io.herdkeeper.node.release.LogPins (images/herddb). What it can't read keeps the whole log.
+counts while the node is a replica; a pin of another name counts for as long as it is there. `checkpoint` is the operator's.
+Source: io.herdkeeper.node.release.LogPins (images/herddb). What the node program can't read keeps the whole log.
 """
 
 from __future__ import annotations
+
+import json
+
+from herdkeeper.formats.java_data import MalformedDataError
+
+CHECKPOINT = "checkpoint"
+BEGIN = (-1, -1)
+"""Before the log's first entry: all of it is needed."""
 
 
 def log_pins_path(herd_root: str, tablespace_uuid: str) -> str:
     """Path whose children are the pins of a tablespace."""
     return f"{herd_root}/logPins/{tablespace_uuid}"
+
+
+def checkpoint_pin_path(herd_root: str, tablespace_uuid: str) -> str:
+    """Path of the operator's pin: the log that the next Checkpoint needs."""
+    return f"{log_pins_path(herd_root, tablespace_uuid)}/{CHECKPOINT}"
+
+
+def encode_log_pin(lsn: tuple[int, int]) -> bytes:
+    """The bytes that keep the log from an LSN (ledger id, entry id) on."""
+    return json.dumps({"ledgerId": lsn[0], "entryId": lsn[1]}, separators=(",", ":")).encode()
+
+
+def decode_log_pin(data: bytes) -> tuple[int, int]:
+    """The LSN (ledger id, entry id) in a pin.
+
+    Raises:
+        MalformedDataError: no JSON object with two whole numbers.
+    """
+    try:
+        document = json.loads(data)
+        lsn = document["ledgerId"], document["entryId"]
+    except (ValueError, TypeError, KeyError) as error:
+        raise MalformedDataError(f"log pin {data[:200]!r}: expected JSON with ledgerId and entryId") from error
+    if not all(type(number) is int for number in lsn):
+        raise MalformedDataError(f"log pin {data[:200]!r}: expected whole numbers as ledgerId and entryId")
+    return lsn

@@ -12,7 +12,7 @@ from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey, TablespaceNames
-from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, NodeTablespace, NodeView, UserCredentials
+from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, NodeTablespace, NodeView, RetainedLog, UserCredentials
 from herdkeeper.domain.observed.objects import Objects, why_gone
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
@@ -176,8 +176,13 @@ def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
         last_error=entry.get("lastError"),
         checkpoint=_lsn(entry.get("checkpoint")),
         recoverable=entry.get("recoverable"),
+        retained_log=_retained(entry.get("retainedLog")),
         failed_checks=tuple(sorted(table for table, verdict in (entry.get("checks") or {}).items() if not verdict["pass"])),
     )
+
+
+def _retained(told: dict[str, Any] | None) -> RetainedLog | None:
+    return RetainedLog(int(told["ledgers"]), int(told["sinceMillis"]), tuple(map(str, told["keptFor"]))) if told else None
 
 
 def _lsn(position: dict[str, Any] | None) -> tuple[int, int] | None:

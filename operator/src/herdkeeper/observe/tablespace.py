@@ -10,6 +10,7 @@ from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey, TablespaceNames
 from herdkeeper.domain.observed.herddb import UserCredentials
+from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.observed.node import Node
 from herdkeeper.domain.observed.objects import Objects, is_made_for
 from herdkeeper.domain.observed.place import Place
@@ -18,6 +19,7 @@ from herdkeeper.domain.observed.tablespace_record import RecordAbsent, Versioned
 from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_ledgers import ledgers_path
+from herdkeeper.formats.herddb_log_pin import checkpoint_pin_path, decode_log_pin
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
@@ -67,6 +69,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         credentials=credentials if isinstance(credentials, UserCredentials) else None,
         places=_places(pods, world) if _is_chosen(tablespace, herddb, metadata.record) else {},
         checkpoints=checkpoints,
+        log_pin=metadata.log_pin,
     )
     return see_restore(tablespace, seen, world)
 
@@ -112,6 +115,7 @@ class _Metadata:
     record: VersionedRecord | RecordAbsent | Unknown
     log_left: bool | Unknown
     leaders: dict[str, str]
+    log_pin: LogPin | Unknown | None
 
 
 def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, world: World) -> _Metadata:
@@ -120,14 +124,26 @@ def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore,
     try:
         ensemble = world.ensembles.at(log.zookeeper_address)
         left = uuid is not None and ensemble.read(ledgers_path(root, uuid)) is not None
-        return _Metadata(_record(ensemble, root, tablespace.sql_name), left, _leaders(ensemble, root))
+        record = _record(ensemble, root, tablespace.sql_name)
+        pinned = uuid or (record.record.uuid if isinstance(record, VersionedRecord) else None)
+        return _Metadata(record, left, _leaders(ensemble, root), None if pinned is None else _pin(ensemble, root, pinned))
     except (EnsembleError, MalformedDataError) as error:
-        return _Metadata(Unknown(str(error)), Unknown(str(error)), {})
+        return _Metadata(Unknown(str(error)), Unknown(str(error)), {}, Unknown(str(error)))
 
 
 def _record(ensemble: Ensemble, root: str, name: str) -> VersionedRecord | RecordAbsent:
     found = ensemble.read(tablespace_path(root, name))
     return RecordAbsent() if found is None else VersionedRecord(decode_tablespace(found[0]), found[1])
+
+
+def _pin(ensemble: Ensemble, root: str, uuid: str) -> LogPin | None:
+    found = ensemble.read(checkpoint_pin_path(root, uuid))
+    if found is None:
+        return None
+    try:
+        return LogPin(decode_log_pin(found[0]), found[1])
+    except MalformedDataError:
+        return LogPin(None, found[1])
 
 
 def _leaders(ensemble: Ensemble, root: str) -> dict[str, str]:

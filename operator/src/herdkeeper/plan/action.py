@@ -214,6 +214,18 @@ class ChangeTablespaceRecord:
 
 
 @dataclass(frozen=True)
+class SetLogPin:
+    """Compare-and-set of what keeps a tablespace's log: from `lsn` (ledger id, entry id) on; None takes the pin away. `version` is that of
+    the pin that was read, None where there was none."""
+
+    zookeeper_address: str
+    path: str
+    lsn: tuple[int, int] | None
+    version: int | None
+    why: str
+
+
+@dataclass(frozen=True)
 class CheckpointFollower:
     """Have a follower write its tables to its disk, so that it replays less when it becomes the leader. One that can't goes without."""
 
@@ -314,6 +326,7 @@ Action = (
     | DeleteZnodes
     | CreateTablespace
     | ChangeTablespaceRecord
+    | SetLogPin
     | CheckpointFollower
     | SetCopyAside
     | WakeNodes

@@ -26,6 +26,7 @@ from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, Delete, DeleteLogs, DeleteZnodes, DropTablespace, Plan, SetFinalizer
+from herdkeeper.plan.log_pin import unpin
 
 PATIENCE_SECONDS = 120.0
 """How long a backend that can't be reached may hold up a deletion, see `waited_seconds`. Then it is given up with an event: else no
@@ -39,12 +40,15 @@ def finalizer_step(resource: Resource, users: Dependents) -> SetFinalizer | None
     """The finalizer follows deletionPolicy and those who use the resource; None when it is as it should be."""
     deletes = getattr(resource.spec, "deletion_policy", "Retain") == "Delete"
     used_by = (*users.living, *users.deleting)
-    wanted = deletes or bool(used_by)
+    pins = isinstance(resource, Tablespace) and resource.spec.log.keep_until_checkpoint
+    wanted = deletes or pins or bool(used_by)
     present = names.FINALIZER in resource.metadata.finalizers
     if wanted == present or (wanted and resource.metadata.deletion_timestamp is not None):
         return None
     if deletes:
         return SetFinalizer(True, Reason.UPDATING, "deletionPolicy is Delete: data goes when this resource is deleted")
+    if pins:
+        return SetFinalizer(True, Reason.UPDATING, "spec.log.keepUntilCheckpoint: nobody keeps the log once this resource is deleted")
     if wanted:
         return SetFinalizer(True, Reason.UPDATING, f"{', '.join(used_by)} uses it: a deletion of this resource waits for that")
     return SetFinalizer(False, Reason.UPDATING, "deletionPolicy is Retain and nobody uses it: data stays when this resource is deleted")
@@ -132,10 +136,19 @@ def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, waited: f
 
 
 def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, waited: float) -> Plan:
-    """Drop the tablespace that this resource made, then delete what DROP leaves behind. Another one of the same name is left alone."""
+    """Drop the tablespace that this resource made, then delete what DROP leaves behind. Another one of the same name is left alone.
+
+    Under Retain the tablespace lives on, and only its log is not kept any more: nobody is left to say when it may go.
+    """
     uuid = tablespace.status.uuid if tablespace.status is not None else None
+    if tablespace.spec.deletion_policy == "Retain":
+        return _let_go(seen, uuid, waited)
     if uuid is None:
         return Plan((SetFinalizer(False, Reason.DATA_DELETED, "there is nothing to drop: this resource never made a tablespace"),))
+    return _drop(tablespace, seen, uuid, waited)
+
+
+def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
     what = f"the tablespace {tablespace.sql_name} and its log"
     if seen.herddb is None or seen.zookeeper_address is None or seen.ledgers_root is None:
         return _patiently(waited, what, "there is no database any more")
@@ -149,6 +162,14 @@ def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, w
             return _patiently(waited, what, why)
         case VersionedRecord() | RecordAbsent():
             return _delete_log(seen, uuid, waited)
+
+
+def _let_go(seen: TablespaceObserved, uuid: str | None, waited: float) -> Plan:
+    if isinstance(seen.log_pin, Unknown):
+        return _patiently(waited, "what keeps the log for Checkpoints", seen.log_pin.why)
+    if uuid is not None and (step := unpin(seen, uuid, "the Tablespace is deleted")):
+        return Plan(step, look_again_seconds=0.5)
+    return Plan((SetFinalizer(False, Reason.DATA_KEPT, "deletionPolicy is Retain: the tablespace stays, its log is released by age"),))
 
 
 def _delete_log(seen: TablespaceObserved, uuid: str, waited: float) -> Plan:

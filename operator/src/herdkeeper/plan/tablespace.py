@@ -26,6 +26,7 @@ from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
 from herdkeeper.plan.action import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait
 from herdkeeper.plan.intent import settle
+from herdkeeper.plan.log_pin import log_pin_step
 from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, SetAside, Step, next_replica
 from herdkeeper.plan.restore import before_creation, plan_restore, refuse_existing
 
@@ -177,6 +178,12 @@ def _of_another(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None
 
 
 def _keep(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
+    """The pin goes first: what it keeps must not be gone before the rest is done."""
+    plan = _hold(tablespace, seen, found, spark_image)
+    return replace(plan, actions=(*log_pin_step(tablespace, seen, found.record.uuid), *plan.actions))
+
+
+def _hold(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
     if tablespace.is_restoring:
         return _fill(tablespace, seen, found, spark_image)
     return _for_clients(tablespace, seen, _adjust(tablespace, seen, found))

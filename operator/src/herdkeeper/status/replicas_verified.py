@@ -21,7 +21,10 @@ def _differing(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Hea
     found = different(verdicts, verdicts)
     shown = "; ".join(f"{verdict.node} {verdict.sentence}" for verdict in found)
     if record.leader in (verdict.node for verdict in found):
-        help_ = "it leads until another replica can, which is made from the log: raise spec.replicas where there is none"
+        help_ = (
+            "it leads until another replica can: raise spec.replicas where there is none. A new copy is made from the log only while that "
+            "has its beginning, later from this leader, with the same rows: then restore the last verified Checkpoint into a new Tablespace"
+        )
         return Health("False", Reason.LEADER_DIFFERS, f"{shown}; {help_}")
     if again := [verdict.node for verdict in found if verdict.made_anew]:
         command = "kubectl annotate tablespace NAME " + " ".join(f"{names.SET_ASIDE_PREFIX}{node}-" for node in again)

@@ -311,6 +311,8 @@ def _summary(
         base_ledger_id=None if manifest.base is None else manifest.base.lsn.ledger_id,
         base_entry_id=None if manifest.base is None else manifest.base.lsn.entry_id,
         open_transactions=len(manifest.open_transactions),
+        restart_ledger_id=manifest.restart_lsn.ledger_id,
+        restart_entry_id=manifest.restart_lsn.entry_id,
         verified=by,
         comparison=comparison,
         rows=sum(table.rows for table in manifest.tables),

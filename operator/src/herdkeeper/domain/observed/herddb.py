@@ -17,12 +17,22 @@ from herdkeeper.domain.unknown import Unknown
 
 
 @dataclass(frozen=True)
+class RetainedLog:
+    """Ledgers of a log that are past the retention and kept: how many, since when (milliseconds since 1970) the oldest, and for whom."""
+
+    ledgers: int
+    since_millis: int
+    kept_for: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class NodeTablespace:
     """What a SQL node says of one tablespace. `role`: leader, follower, booting, failed or stopped. LSNs are (ledger id, entry id).
 
     `lsn` is the last applied entry; `checkpoint` is up to where the tables are on the node's own disk, `recoverable` whether the log still
     has what follows (None: it was not told). `failed_checks` are the tables of which HerdDB's consistency check found other rows than the
     leader's; `differs` is how they differ from the log, as a Checkpoint found out (None: as far as is known they don't).
+    `retained_log` is what a leader has not released though it is past the retention.
     """
 
     name: str
@@ -35,6 +45,7 @@ class NodeTablespace:
     recoverable: bool | None = None
     failed_checks: tuple[str, ...] = ()
     differs: str | None = None
+    retained_log: RetainedLog | None = None
 
 
 NodeView = tuple[NodeTablespace, ...]

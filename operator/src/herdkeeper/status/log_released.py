@@ -1,0 +1,32 @@
+"""The condition LogReleased: ledgers of the log that are past the retention, and kept since somebody needs them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+from herdkeeper.domain.conditions import LOG_RELEASED
+from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_log_pin import CHECKPOINT
+from herdkeeper.status.summary import Health
+
+
+def log_released(leader: NodeTablespace | Unknown | None) -> Mapping[str, Health]:
+    """The condition, by its type, out of what the leader says; nothing while nothing is held back. Of a leader that is silent nothing is
+    told: that is said elsewhere."""
+    retained = leader.retained_log if isinstance(leader, NodeTablespace) else None
+    if retained is None:
+        return {}
+    since = datetime.datetime.fromtimestamp(retained.since_millis / 1000, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    needed = " and ".join(_who(name) for name in retained.kept_for)
+    message = (
+        f"{retained.ledgers} ledgers of the log are past retentionHours, and fill the bookies: the oldest ended at {since}, "
+        f"and is needed by {needed}"
+    )
+    return {LOG_RELEASED: Health("False", Reason.LOG_RETAINED, message)}
+
+
+def _who(name: str) -> str:
+    return "the next Checkpoint (spec.log.keepUntilCheckpoint): see why there is no newer one" if name == CHECKPOINT else name

@@ -1,0 +1,180 @@
+"""The log is kept from the newest verified Checkpoint on, where the Tablespace asks for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from situations import quickstart, ready, with_metadata, with_spec, with_status
+
+from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api.checkpoint import CheckpointStatus, Lsn
+from herdkeeper.api.tablespace import TablespaceLog
+from herdkeeper.domain.observed.dependents import NOBODY
+from herdkeeper.domain.observed.herddb import NodeTablespace, RetainedLog
+from herdkeeper.domain.observed.log_pin import LogPin
+from herdkeeper.domain.observed.tablespace import TablespaceObserved
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_log_pin import BEGIN, decode_log_pin, encode_log_pin
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.plan.action import DropTablespace, Plan, SetFinalizer, SetLogPin
+from herdkeeper.plan.deletion import finalizer_step, plan_tablespace_deletion
+from herdkeeper.plan.log_pin import log_pin_step
+from herdkeeper.plan.tablespace import plan_tablespace
+from herdkeeper.status.document import described
+from herdkeeper.status.log_released import log_released
+
+UUID = "a-uuid"
+PATH = f"/demo/db/herd/logPins/{UUID}/checkpoint"
+FORGETFUL = with_status(quickstart("Tablespace"), uuid=UUID)
+KEEPS = with_spec(FORGETFUL, log=TablespaceLog(keep_until_checkpoint=True))
+NODE = "db-herddb-0"
+SEEN = TablespaceObserved(
+    herddb=ready(quickstart("HerdDBCluster")),
+    zookeeper_address="zk-0:2181",
+    ledgers_root="/demo/bk/ledgers",
+    record=VersionedRecord(TablespaceRecord(UUID, "flights", NODE, (NODE,), 1, 10_000), 4),
+    log_left=True,
+    system_leader=NODE,
+    leaderships={},
+    nodes={NODE: (NodeTablespace("flights", UUID, "leader", True, (9, 7), None),)},
+)
+
+
+def checkpoint(name: str, lsn: tuple[int, int], uuid: str = UUID, **fields: Any) -> Checkpoint:
+    """One that succeeded and was verified; `fields` of its status say otherwise."""
+    status = {
+        "phase": "Succeeded",
+        "verified": "compared with follower x",
+        "lsn": Lsn(ledger_id=lsn[0], entry_id=lsn[1]),
+        "restart_lsn": Lsn(ledger_id=lsn[0], entry_id=lsn[1]),
+        "manifest": f"an-instance/{uuid}/manifests/{lsn[0]:020d}-{lsn[1]:020d}.json",
+        **fields,
+    }
+    return Checkpoint(
+        metadata={"name": name, "namespace": "demo"},
+        spec={"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "c"}}},
+        status=CheckpointStatus(**status),
+    )
+
+
+def pinned(tablespace: Tablespace, *checkpoints: Checkpoint, pin: LogPin | Unknown | None = None) -> list[tuple[Any, Any]]:
+    """What the pin becomes, and the version that was read."""
+    steps = log_pin_step(tablespace, replace(SEEN, checkpoints=checkpoints, log_pin=pin), UUID)
+    assert all(step.path == PATH for step in steps)
+    return [(step.lsn, step.version) for step in steps]
+
+
+OPEN_AT = {"restart_lsn": Lsn(ledger_id=4, entry_id=2), "open_transactions": 1}
+
+
+@pytest.mark.parametrize(
+    ("situation", "checkpoints", "lsn"),
+    [
+        ("there is none", (), BEGIN),
+        ("one is verified", (checkpoint("a", (5, 3)),), (5, 3)),
+        ("a transaction was open there: it is read again from its BEGIN", (checkpoint("a", (5, 3), **OPEN_AT),), (4, 2)),
+        (
+            "the newest counts, also where a transaction makes it go further back",
+            (checkpoint("a", (5, 3), **OPEN_AT), checkpoint("b", (4, 9))),
+            (4, 2),
+        ),
+        ("one failed", (checkpoint("a", (5, 3), phase="Failed"),), BEGIN),
+        ("nobody knows how one was verified", (checkpoint("a", (5, 3), verified=None),), BEGIN),
+        ("one is of another tablespace that had the name", (checkpoint("a", (5, 3), "another"),), BEGIN),
+        ("one is being deleted", (with_metadata(checkpoint("a", (5, 3)), deletion_timestamp="2026-01-01T00:00:00Z"),), BEGIN),
+        ("an earlier version made one", (checkpoint("a", (5, 3), restart_lsn=None, open_transactions=0),), (5, 3)),
+        (
+            "of an earlier version nobody knows where its transactions began",
+            (checkpoint("a", (5, 3), restart_lsn=None, open_transactions=1),),
+            BEGIN,
+        ),
+    ],
+)
+def test_the_log_is_kept_from_the_newest_verified_checkpoint_on(situation, checkpoints, lsn):
+    assert pinned(KEEPS, *checkpoints) == [(lsn, None)], situation
+
+
+def test_the_pin_only_moves_on_by_compare_and_set():
+    newer = checkpoint("b", (7, 0))
+    assert pinned(KEEPS, newer, pin=LogPin((5, 3), 8)) == [((7, 0), 8)]
+    assert pinned(KEEPS, newer, pin=LogPin((7, 0), 8)) == []
+    assert pinned(KEEPS, newer, pin=LogPin((9, 0), 8)) == [], "what lies before may be gone"
+    assert pinned(KEEPS, pin=LogPin((5, 3), 8)) == [], "the Checkpoint was deleted, its files may be there"
+    assert pinned(KEEPS, newer, pin=LogPin(None, 8)) == [((7, 0), 8)], "what nobody can read keeps everything"
+
+
+def test_a_pin_that_can_t_be_read_is_left_alone():
+    assert pinned(KEEPS, checkpoint("a", (5, 3)), pin=Unknown("silence")) == []
+    assert pinned(FORGETFUL, pin=Unknown("silence")) == []
+
+
+def test_a_tablespace_that_does_not_ask_for_it_has_no_pin():
+    assert pinned(FORGETFUL, checkpoint("a", (5, 3))) == []
+    assert pinned(FORGETFUL, checkpoint("a", (5, 3)), pin=LogPin((4, 0), 8)) == [(None, 8)]
+
+
+def test_the_pin_goes_before_everything_else():
+    plan = plan_tablespace(
+        KEEPS, replace(SEEN, record=VersionedRecord(TablespaceRecord(UUID, "flights", NODE, (NODE,), 1, 1), 4)), "spark:1"
+    )
+    assert [type(action).__name__ for action in plan.actions] == ["SetLogPin", "ChangeTablespaceRecord"]
+
+
+def test_nobody_keeps_the_log_of_a_tablespace_whose_resource_is_deleted():
+    assert finalizer_step(FORGETFUL, NOBODY) is None
+    step = finalizer_step(KEEPS, NOBODY)
+    assert step is not None
+    assert step.present
+    first = plan_tablespace_deletion(KEEPS, replace(SEEN, log_pin=LogPin((5, 3), 8)), 0.0)
+    assert [(type(action), getattr(action, "lsn", "")) for action in first.actions] == [(SetLogPin, None)]
+    (last,) = plan_tablespace_deletion(KEEPS, SEEN, 0.0).actions
+    assert isinstance(last, SetFinalizer)
+    assert (last.present, last.reason) == (False, Reason.DATA_KEPT)
+    unread = plan_tablespace_deletion(KEEPS, replace(SEEN, log_pin=Unknown("silence")), 0.0)
+    assert (unread.actions, unread.wait is not None) == ((), True)
+
+
+@pytest.mark.parametrize("seen", [SEEN, replace(SEEN, log_pin=LogPin((5, 3), 8)), replace(SEEN, herddb=None, zookeeper_address=None)])
+def test_under_retain_a_deletion_drops_nothing(seen):
+    plan: Plan = plan_tablespace_deletion(KEEPS, seen, 0.0)
+    assert not any(isinstance(action, DropTablespace) for action in plan.actions)
+    assert any(isinstance(action, SetLogPin | SetFinalizer) for action in plan.actions)
+
+
+def test_what_is_held_back_is_told_with_who_needs_it():
+    leader = NodeTablespace("flights", UUID, "leader", True, (9, 7), None)
+    assert log_released(leader) == log_released(Unknown("silence")) == log_released(None) == {}
+    (condition,) = log_released(replace(leader, retained_log=RetainedLog(7, 1_795_000_000_000, ("checkpoint", "replica n1")))).values()
+    assert (condition.status, condition.reason) == ("False", Reason.LOG_RETAINED)
+    assert "7 ledgers" in condition.message
+    assert "2026-11-18T" in condition.message
+    assert "keepUntilCheckpoint" in condition.message
+    assert condition.message.endswith("replica n1")
+
+
+@pytest.mark.parametrize("lsn", [BEGIN, (5, 90)])
+def test_a_pin_is_read_as_it_was_written(lsn):
+    assert decode_log_pin(encode_log_pin(lsn)) == lsn
+
+
+@pytest.mark.parametrize("data", [b"", b"?", b"[]", b'{"ledgerId":1}', b'{"ledgerId":"1","entryId":2}', b'{"ledgerId":true,"entryId":2}'])
+def test_a_pin_that_is_no_lsn_is_refused(data):
+    with pytest.raises(MalformedDataError, match="log pin"):
+        decode_log_pin(data)
+
+
+def test_a_pin_has_the_node_program_s_bytes():
+    assert encode_log_pin((5, 90)) == b'{"ledgerId":5,"entryId":90}'
+
+
+@pytest.mark.parametrize(
+    ("lsn", "words"), [(BEGIN, "from its beginning on"), ((5, 90), "from LSN 5,90 on"), (None, "for Checkpoints no longer")]
+)
+def test_what_is_done_about_the_log_is_told(lsn, words):
+    reason, message = described(SetLogPin("zk-0:2181", PATH, lsn, 8, "somebody said so"))
+    assert (reason, message) == (Reason.LOG_PINNED, f"Keeping the log {words}, since somebody said so")
