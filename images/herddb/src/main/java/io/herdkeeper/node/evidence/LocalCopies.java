@@ -1,6 +1,7 @@
 package io.herdkeeper.node.evidence;
 
 import herddb.core.DBManager;
+import herddb.core.TableSpaceManager;
 import herddb.file.FileDataStorageManager;
 import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManagerException;
@@ -19,15 +20,18 @@ import java.time.ZoneOffset;
 import java.time.format.DateTimeFormatter;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * What this node's disk has of tablespaces that it no longer replicates.
+ * What this node's disk has of tablespaces: it is written on request, and moved aside.
  *
- * <p>HerdDB keeps it, and begins with it when the node gets a copy again. A copy whose rows are wrong is moved aside, so that
+ * <p>HerdDB keeps what a node had that replicates a tablespace no more, and begins with it when the node gets a copy again. A copy whose rows are wrong is moved aside, so that
  * the next one is made anew, and stays as evidence: {@code evidence/<uuid>.<time>.<ledger>.<entry>} beside the tablespaces'
  * own folders. One for each tablespace; an older one is deleted.
  */
@@ -39,6 +43,8 @@ public final class LocalCopies {
 
     private final Server server;
     private final Clock clock;
+    /** By uuid: held while a copy's folder is written on request, and while it is moved. */
+    private final Map<String, Lock> folders = new ConcurrentHashMap<>();
 
     public LocalCopies(Server server, Clock clock) {
         this.server = server;
@@ -69,6 +75,44 @@ public final class LocalCopies {
         }
     }
 
+    /** The copy has stopped, or is only just booting: nothing was written. */
+    public static final class NotWrittenException extends Exception {
+
+        private static final long serialVersionUID = 1L;
+
+        NotWrittenException(String message) {
+            super(message);
+        }
+    }
+
+    /**
+     * Writes the tables of a running copy to its folder, and says up to where they are there.
+     *
+     * <p>HerdDB would do so for one that has stopped, too, in a folder that was moved aside meanwhile: the next copy would begin with
+     * what is in it.
+     */
+    public LogSequenceNumber checkpoint(TableSpaceManager tablespace) throws NotWrittenException {
+        String uuid = tablespace.getTableSpaceUUID();
+        String name = tablespace.getTableSpaceName();
+        Lock folder = folder(uuid);
+        folder.lock();
+        try {
+            if (tablespace.isClosed() || server.getManager().getTableSpaceManager(name) != tablespace) {
+                throw new NotWrittenException("tablespace " + name + " has stopped on this node: nothing is written");
+            }
+            if (tablespace.checkpoint(false, false, false) == null) {
+                throw new NotWrittenException("tablespace " + name + " is booting: ask again");
+            }
+            return server.getManager().getDataStorageManager().getLastcheckpointSequenceNumber(uuid);
+        } finally {
+            folder.unlock();
+        }
+    }
+
+    private Lock folder(String uuid) {
+        return folders.computeIfAbsent(uuid, first -> new ReentrantLock());
+    }
+
     /**
      * Moves the copy of a tablespace aside, which this node must neither hold nor be named for.
      *
@@ -80,7 +124,25 @@ public final class LocalCopies {
             MetadataStorageManagerException, IOException, InterruptedException {
         Path data = dataFolder();
         Path kept = data.resolve("evidence");
+        Lock folder = folder(uuid);
+        if (!folder.tryLock(LOCK_SECONDS, TimeUnit.SECONDS)) {
+            throw new StillUsedException("a checkpoint of tablespace " + name + " is being written: ask again");
+        }
         Evidence moved;
+        try {
+            moved = moveUnlessUsed(name, uuid, data, kept);
+        } finally {
+            folder.unlock();
+        }
+        if (moved != null) {
+            LOGGER.log(Level.INFO, "what the disk had of tablespace {0} is now in {1}", new Object[]{name, moved.folder()});
+            deleteOlder(kept, uuid, moved.folder());
+        }
+        return moved;
+    }
+
+    private Evidence moveUnlessUsed(String name, String uuid, Path data, Path kept) throws NoSuchTablespaceException,
+            StillUsedException, MetadataStorageManagerException, IOException, InterruptedException {
         // Shared with the activator, which boots nothing meanwhile: not even a copy that is declared in this very moment.
         Lock lock = HerdInternals.generalLock(server.getManager()).readLock();
         if (!lock.tryLock(LOCK_SECONDS, TimeUnit.SECONDS)) {
@@ -88,15 +150,10 @@ public final class LocalCopies {
         }
         try {
             refuseWhatIsUsed(name, uuid);
-            moved = move(data.resolve(uuid + ".tablespace"), uuid, kept);
+            return move(data.resolve(uuid + ".tablespace"), uuid, kept);
         } finally {
             lock.unlock();
         }
-        if (moved != null) {
-            LOGGER.log(Level.INFO, "what the disk had of tablespace {0} is now in {1}", new Object[]{name, moved.folder()});
-            deleteOlder(kept, uuid, moved.folder());
-        }
-        return moved;
     }
 
     private void refuseWhatIsUsed(String name, String uuid)

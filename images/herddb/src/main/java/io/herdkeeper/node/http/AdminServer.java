@@ -40,7 +40,7 @@ public final class AdminServer {
                 new TablespacesEndpoint(node, metadata),
                 new DigestEndpoint(node),
                 new CloseLedgerEndpoint(node),
-                new CheckpointEndpoint(node),
+                new CheckpointEndpoint(node, copies),
                 new SetAsideEndpoint(copies),
                 new WakeEndpoint(waker));
         server = HttpServer.create(

@@ -9,7 +9,6 @@ import io.herdkeeper.node.http.Request.BadRequestException;
 import io.herdkeeper.node.status.Position;
 import java.io.IOException;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.regex.Pattern;
 
@@ -17,7 +16,7 @@ import java.util.regex.Pattern;
  * {@code POST /tablespaces/<name>/set-aside?uuid=U}: what this node's disk has of a tablespace that it no longer replicates
  * becomes evidence, so that its next copy is made anew.
  */
-final class SetAsideEndpoint implements Endpoint {
+final class SetAsideEndpoint extends TablespaceOrder {
 
     /** It becomes part of a path. */
     private static final Pattern UUID = Pattern.compile("[A-Za-z0-9-]{1,64}");
@@ -25,27 +24,12 @@ final class SetAsideEndpoint implements Endpoint {
     private final LocalCopies copies;
 
     SetAsideEndpoint(LocalCopies copies) {
+        super("set-aside");
         this.copies = copies;
     }
 
     @Override
-    public String method() {
-        return "POST";
-    }
-
-    @Override
-    public List<String> path() {
-        return List.of("tablespaces", "*", "set-aside");
-    }
-
-    @Override
-    public boolean needsToken() {
-        return true;
-    }
-
-    @Override
-    public Answer answer(Request request) throws BadRequestException, IOException, InterruptedException {
-        String name = request.segments().get(1);
+    Answer answer(String name, Request request) throws BadRequestException, IOException, InterruptedException {
         String uuid = request.query().getOrDefault("uuid", "");
         if (!UUID.matcher(uuid).matches()) {
             throw new BadRequestException("query parameter uuid=" + uuid + " must be the tablespace's uuid, as GET /tablespaces has it");

@@ -5,6 +5,7 @@ import herddb.cluster.LedgersInfo;
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.log.CommitLogResult;
 import herddb.log.LogEntry;
+import herddb.log.LogEntryFactory;
 import herddb.log.LogEntryType;
 import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
@@ -347,6 +348,25 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         } catch (BKException error) {
             throw new LogNotAvailableException(
                     "ledger " + ledger + " is no part of tablespace " + tableSpaceName + " any more, and BookKeeper still has it", error);
+        }
+    }
+
+    /**
+     * Lets the followers see that this leader's ledger has begun: they see an entry with the next one, and HerdDB writes none by
+     * itself before the first statement. The followers of an idle tablespace would stay in the ledger of the leader before, and keep it,
+     * for ever.
+     *
+     * @throws NotWritingException this node does not lead, or does not any more
+     */
+    public void showBegin() throws NotWritingException {
+        rolls.readLock().lock();
+        try {
+            CommitFileWriter writer = currentWriter();
+            if (writer.getOut().getLastAddPushed() == 0) {
+                writer.writeEntry(LogEntryFactory.noop());
+            }
+        } finally {
+            rolls.readLock().unlock();
         }
     }
 

@@ -91,6 +91,7 @@ public final class LogRelease {
         if (manager == null || !manager.isLeader() || !(manager.getLog() instanceof NodeCommitLog log)) {
             return;
         }
+        log.showBegin();
         long retention = log.getLedgersRetentionPeriod();
         LedgersInfo ledgers = log.writtenLedgers();
         long before = clock.millis() - retention;

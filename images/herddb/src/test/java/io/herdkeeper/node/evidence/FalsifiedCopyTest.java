@@ -1,12 +1,15 @@
 package io.herdkeeper.node.evidence;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import herddb.core.AbstractTableManager;
+import herddb.core.TableSpaceManager;
 import herddb.log.CommitLogResult;
 import herddb.log.LogEntryFactory;
 import herddb.log.LogSequenceNumber;
@@ -16,6 +19,8 @@ import herddb.model.TableSpace;
 import herddb.server.ServerConfiguration;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.digest.RowDigest;
+import io.herdkeeper.node.evidence.LocalCopies.NotWrittenException;
+import io.herdkeeper.node.evidence.LocalCopies.StillUsedException;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
@@ -24,10 +29,14 @@ import java.net.http.HttpResponse;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Clock;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -114,6 +123,47 @@ class FalsifiedCopyTest {
         setAside(200);
         assertEquals(1, evidences().size());
         assertNotEquals(first, evidences());
+    }
+
+    @Test
+    void aCopyThatHasStoppedIsNotWrittenAndOneThatIsBeingWrittenIsNotMoved() throws Exception {
+        LocalCopies copies = new LocalCopies(follower.server(), Clock.systemUTC());
+        TableSpaceManager copy = follower.manager("app");
+        CountDownLatch writing = new CountDownLatch(1);
+        CountDownLatch goOn = new CountDownLatch(1);
+        copy.setAfterTableCheckPointAction(() -> {
+            writing.countDown();
+            await(goOn);
+        });
+        CompletableFuture<LogSequenceNumber> checkpoint = CompletableFuture.supplyAsync(() -> write(copies, copy));
+        await(writing);
+        StillUsedException refused = assertThrows(StillUsedException.class, () -> copies.setAside("app", uuid));
+        assertTrue(refused.getMessage().contains("is being written"), refused.getMessage());
+        goOn.countDown();
+        LogSequenceNumber written = checkpoint.get();
+        assertEquals(follower.status().checkpoint(copy), written);
+
+        takeOff();
+        setAside(200);
+        NotWrittenException late = assertThrows(NotWrittenException.class, () -> copies.checkpoint(copy));
+        assertTrue(late.getMessage().contains("has stopped"), late.getMessage());
+        assertFalse(Files.exists(disk.resolve("data").resolve(uuid + ".tablespace")), "the next copy would begin with it");
+    }
+
+    private static LogSequenceNumber write(LocalCopies copies, TableSpaceManager copy) {
+        try {
+            return copies.checkpoint(copy);
+        } catch (NotWrittenException error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
+    private static void await(CountDownLatch latch) {
+        try {
+            assertTrue(latch.await(LIMIT.toSeconds(), TimeUnit.SECONDS));
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
     }
 
     private void refusedAsLongAsItIsUsed() throws Exception {

@@ -8,6 +8,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import herddb.cluster.LedgersInfo;
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.log.LogSequenceNumber;
+import herddb.model.TableSpace;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.testing.Await;
@@ -130,6 +131,18 @@ class LogReleaseTest {
         followerStopped = true;
         long own = leader.status().checkpoint(leader.manager("app")).ledgerId;
         Await.until("it does not count any more", LIMIT, () -> active().get(0) == own);
+    }
+
+    @Test
+    void anIdleFollowerComesToTheNewLeadersLedgerAndKeepsTheOldOnesNoLonger() throws Exception {
+        TableSpace before = metadata().describeTableSpace("app");
+        assertTrue(metadata().updateTableSpace(TableSpace.builder().cloning(before).leader("n1").build(), before));
+        Await.until("the other one leads", LIMIT, () -> follower.tablespace("app").path("role").asText().equals("leader"));
+        long newest = active().get(active().size() - 1);
+        Await.until("the follower is there, though nobody writes", LIMIT,
+                () -> leader.tablespace("app").at("/log/ledgerId").asLong() == newest);
+        bothCheckpoint();
+        Await.until("the others are dropped", LIMIT, () -> active().equals(List.of(newest)));
     }
 
     @Test
