@@ -11,7 +11,7 @@ from proof import found_nothing_in, lost_nothing
 from volumes_by_hand import VolumesByHand
 
 from herdkeeper_e2e.cluster import REPOSITORY
-from herdkeeper_e2e.conditions import all_ready
+from herdkeeper_e2e.conditions import all_ready, condition
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Pending, wait_for
@@ -54,10 +54,14 @@ def claims(stack: Stack) -> dict[str, Object]:
     return {item["metadata"]["name"]: item for item in found if "ledgers" in item["metadata"]["name"]}
 
 
-def states(stack: Stack) -> dict[int, str]:
+def growing(stack: Stack) -> Object:
     found = stack.kubectl.get("bookkeepercluster", "growing")
     assert found is not None
-    return {bookie["number"]: bookie["state"] for bookie in found["status"]["bookies"]}
+    return found
+
+
+def states(stack: Stack) -> dict[int, str]:
+    return {bookie["number"]: bookie["state"] for bookie in growing(stack)["status"]["bookies"]}
 
 
 def until(stack: Stack, wanted: dict[int, str]) -> None:
@@ -106,8 +110,20 @@ def test_one_of_two_ledger_volumes_is_lost_and_the_bookie_replaced(stack: Stack,
     writer.order("mark a ledger volume is lost")
     stack.kubectl.run("delete", "persistentvolumeclaim", "growing-bookie-0-ledgers-1", "--wait=false")
     stack.kubectl.run("delete", "pod", "growing-bookie-0-0", "--grace-period=0", "--force")
+    wait_for("the end of its ledgers", lambda: needed_by_nobody(stack), LONG, say)
+    for claim in ("journal", "ledgers"):  # what could hold data is a person's to give up
+        stack.kubectl.run("delete", "persistentvolumeclaim", f"growing-bookie-0-{claim}", "--wait=false")
     until(stack, {1: "Writable", 2: "Writable", 3: "Writable"})
     whole(stack)
     writer.acknowledges(ROWS)
     lost_nothing(writer)
     found_nothing_in(stack, "growing", "after-a-volume")
+
+
+def needed_by_nobody(stack: Stack) -> bool | Pending:
+    """Once the operator says what is left of the bookie, and the command that gives it up."""
+    told = condition(growing(stack), "Ready")
+    command = "`kubectl delete pvc growing-bookie-0-journal growing-bookie-0-ledgers -n"
+    if told is not None and told["reason"] == "ClaimLost" and command in told["message"] and "no ledger needs it" in told["message"]:
+        return True
+    return Pending(str(told))
