@@ -46,10 +46,17 @@ def open_session(environment: Mapping[str, str] = os.environ) -> Iterator[Sessio
     hosts, herd_root, tablespace, username, password = (
         _required(environment, name) for name in (ZOOKEEPER, HERD_ROOT, TABLESPACE, USERNAME, PASSWORD)
     )
+    with zookeeper_client(hosts) as zookeeper:
+        yield Session(LeaderFinder(zookeeper, herd_root), tablespace, Credentials(username, password))
+
+
+@contextmanager
+def zookeeper_client(hosts: str) -> Iterator[KazooClient]:
+    """A client of the ensemble at `host:port,host:port` that reconnects by itself and ends with the block."""
     zookeeper = KazooClient(hosts=hosts, timeout=10.0, connection_retry={"max_tries": -1, "max_delay": 1.0})
     zookeeper.start(timeout=60)
     try:
-        yield Session(LeaderFinder(zookeeper, herd_root), tablespace, Credentials(username, password))
+        yield zookeeper
     finally:
         zookeeper.stop()
         zookeeper.close()

@@ -57,7 +57,17 @@ class SteeredProcess:
 
     def _listen(self) -> None:
         for line in self._process.stdout or ():
-            if line.startswith('{"acknowledged"'):
-                self.acknowledged = int(json.loads(line)["acknowledged"])
-            else:
+            acknowledged = acknowledged_in(line)
+            if acknowledged is None:
                 self._last = line
+            else:
+                self.acknowledged = acknowledged
+
+
+def acknowledged_in(line: str) -> int | None:
+    """How many writes a line says were acknowledged. None for any other line, and for one that a warning of the program runs into: both of
+    its outputs arrive in one stream, and the next report follows soon."""
+    try:
+        return int(json.loads(line)["acknowledged"])
+    except (ValueError, KeyError, TypeError):
+        return None

@@ -37,6 +37,7 @@ class Recorder:
     file: TextIO
     acknowledged: int = 0
     unknown: int = 0
+    reported: float = 0.0
 
     def record(self, kind: EventKind, row: int = -1, name: str = "") -> None:
         """Writes one event, with the present time."""
@@ -44,6 +45,12 @@ class Recorder:
         self.unknown += kind is EventKind.UNKNOWN
         self.file.write(Event(time.monotonic(), kind, row, name).to_line() + "\n")
         self.file.flush()
+
+    def report(self) -> None:
+        """Says on standard output how many rows were acknowledged, a few times a second."""
+        if time.monotonic() - self.reported >= REPORT_SECONDS:
+            self.reported = time.monotonic()
+            print(json.dumps({"acknowledged": self.acknowledged, "unknown": self.unknown}), flush=True)
 
 
 class Writer:
@@ -55,24 +62,14 @@ class Writer:
         self._insert = f"INSERT INTO {quoted(table)} (`id`, `payload`) VALUES (?, ?)"
         self._recorder = recorder
         self._connection: Connection | None = None
-        self._reported = 0.0
 
     def run(self, orders: queue.Queue[str]) -> None:
         """Writes rows 0, 1, 2, … until an order says `stop`."""
         row = 0
-        while self._obey(orders):
+        while obey(orders, self._recorder):
             if self._write(row):
                 row += 1
-            self._report()
-
-    def _obey(self, orders: queue.Queue[str]) -> bool:
-        """Records marks; False after `stop`."""
-        while not orders.empty():
-            order = orders.get()
-            if order == "stop":
-                return False
-            self._recorder.record(EventKind.MARK, name=order.removeprefix("mark "))
-        return True
+            self._recorder.report()
 
     def _write(self, row: int) -> bool:
         """Whether the id is used up: acknowledged, or its outcome unknown. An unknown row is never tried again."""
@@ -95,13 +92,19 @@ class Writer:
             self._connection.close()
             self._connection = None
 
-    def _report(self) -> None:
-        if time.monotonic() - self._reported >= REPORT_SECONDS:
-            self._reported = time.monotonic()
-            print(json.dumps({"acknowledged": self._recorder.acknowledged, "unknown": self._recorder.unknown}), flush=True)
+
+def obey(orders: queue.Queue[str], recorder: Recorder) -> bool:
+    """Records marks; False after `stop`."""
+    while not orders.empty():
+        order = orders.get()
+        if order == "stop":
+            return False
+        recorder.record(EventKind.MARK, name=order.removeprefix("mark "))
+    return True
 
 
-def _read_orders(orders: queue.Queue[str]) -> None:
+def read_orders(orders: queue.Queue[str]) -> None:
+    """Puts the lines of standard input into the queue; `stop` at its end."""
     rest = b""
     while piece := os.read(0, 4096):  # not sys.stdin: a thread that holds its lock aborts the interpreter at its end
         *lines, rest = (rest + piece).split(b"\n")
@@ -118,7 +121,7 @@ def main() -> int:
     parser.add_argument("--patience-seconds", type=float, default=PATIENCE_SECONDS, help="after which an answer is given up")
     arguments = parser.parse_args()
     orders: queue.Queue[str] = queue.Queue()
-    threading.Thread(target=_read_orders, args=(orders,), daemon=True).start()
+    threading.Thread(target=read_orders, args=(orders,), daemon=True).start()
     try:
         with open_session() as session, arguments.history.open("w", encoding="utf-8") as file:
             with session.connect(Patience(deadline_seconds=60.0, call_seconds=30.0)) as connection:

@@ -16,6 +16,7 @@ from herdkeeper_e2e.jobs import JobFailedError
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.query import text_table
 from herdkeeper_e2e.stages import Progress
+from herdkeeper_e2e.steered_process import acknowledged_in
 
 
 def python(code: str) -> list[str]:
@@ -32,6 +33,19 @@ def test_a_program_that_prints_more_than_a_pipe_holds_comes_to_its_end():
 def test_a_program_that_fails_is_named_with_its_code_and_last_words():
     with pytest.raises(CommandError, match=r"ended with code 3: no engine$"):
         run(python("import sys; print('no engine', file=sys.stderr); sys.exit(3)"), os.environ, lambda _: None)
+
+
+@pytest.mark.parametrize(
+    ("line", "acknowledged"),
+    [
+        ('{"acknowledged": 12, "unknown": 1}\n', 12),
+        ('{"acknowledged": 12, "unknown": 1}Connection dropped: outstanding heartbeat\n', None),
+        ("Connection dropped: outstanding heartbeat\n", None),
+        ("7\n", None),
+    ],
+)
+def test_a_report_into_which_a_warning_ran_is_none(line, acknowledged):
+    assert acknowledged_in(line) == acknowledged
 
 
 @dataclass(frozen=True)

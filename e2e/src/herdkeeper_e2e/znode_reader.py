@@ -1,0 +1,50 @@
+"""Compares a znode writer's history with the ensemble, in the cluster: `python3 -m herdkeeper_e2e.znode_reader --hosts H --history FILE`.
+
+Says what `herdkeeper_e2e.reader` says of rows. The server is told to catch up with the leader first: else a follower might know less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+
+from herdkeeper_e2e.history import HistoryError, gaps, judge, parse_history
+from herdkeeper_e2e.session import zookeeper_client
+from herdkeeper_e2e.znode_writer import ROOT, ZNODES_OF_A_FOLDER
+
+
+def rows(zookeeper: KazooClient) -> Iterator[int]:
+    """The rows whose znodes are there."""
+    zookeeper.sync(ROOT)
+    for folder in zookeeper.get_children(ROOT):
+        for place in zookeeper.get_children(f"{ROOT}/{folder}"):
+            yield int(folder) * ZNODES_OF_A_FOLDER + int(place)
+
+
+def main() -> int:
+    """The command line; 0 when the comparison could be made, whatever it says."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", required=True)
+    parser.add_argument("--history", type=Path, required=True)
+    arguments = parser.parse_args()
+    try:
+        events = parse_history(arguments.history.read_text(encoding="utf-8").splitlines())
+        with zookeeper_client(arguments.hosts) as zookeeper:
+            verdict = judge(events, rows(zookeeper))
+        found = gaps(events)
+    except (KazooException, HistoryError, OSError) as error:
+        print(f"znode_reader failed: {error!r}", file=sys.stderr)
+        return 1
+    print(json.dumps({"verdict": asdict(verdict), "violation": verdict.violation, "gaps": [asdict(gap) for gap in found]}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Creates znodes one by one and records each acknowledged one: `python3 -m herdkeeper_e2e.znode_writer --hosts H --history FILE`.
+
+It is steered and says what it does as `herdkeeper_e2e.writer`; a row is a znode here. Each holds 1,000 bytes, so that a member that joins
+has something to copy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import queue
+import sys
+import threading
+from pathlib import Path
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss, KazooException, OperationTimeoutError, SessionExpiredError
+
+from herdkeeper_e2e.history import EventKind
+from herdkeeper_e2e.session import zookeeper_client
+from herdkeeper_e2e.writer import Recorder, obey, read_orders
+
+ROOT = "/written"
+ZNODES_OF_A_FOLDER = 1000
+CONTENT = b"x" * 1000
+
+
+def znode_of(row: int) -> str:
+    """The path of a row: folders keep lists of children short."""
+    folder, place = divmod(row, ZNODES_OF_A_FOLDER)
+    return f"{ROOT}/{folder}/{place}"
+
+
+def write(zookeeper: KazooClient, recorder: Recorder, orders: queue.Queue[str]) -> None:
+    """Creates the znodes 0, 1, 2, … until an order says `stop`. One whose answer is lost is never tried again."""
+    row = 0
+    while obey(orders, recorder):
+        try:
+            zookeeper.create(znode_of(row), CONTENT, makepath=True)
+        except (ConnectionLoss, SessionExpiredError, OperationTimeoutError):
+            recorder.record(EventKind.UNKNOWN, row)
+        else:
+            recorder.record(EventKind.ACKNOWLEDGED, row)
+        row += 1
+        recorder.report()
+
+
+def main() -> int:
+    """The command line; 0 after `stop`."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--hosts", required=True, help="host:port,host:port of the ensemble")
+    parser.add_argument("--history", type=Path, required=True, help="file for the events")
+    arguments = parser.parse_args()
+    orders: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=read_orders, args=(orders,), daemon=True).start()
+    try:
+        with zookeeper_client(arguments.hosts) as zookeeper, arguments.history.open("w", encoding="utf-8") as file:
+            write(zookeeper, Recorder(file), orders)
+    except KazooException as error:
+        print(f"znode_writer failed: {error!r}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+"""What the storage scenarios do with an ensemble of ZooKeeper, and wait for."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from conftest import say
+
+from herdkeeper_e2e.conditions import condition
+from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+CHANGE = Limit(900, 1)
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """A ZooKeeperCluster by its name."""
+
+    kubectl: Kubectl
+    name: str
+
+    def seen(self) -> Object:
+        """The resource as it is now."""
+        found = self.kubectl.get("zookeepercluster", self.name)
+        assert found is not None
+        return found
+
+    def want(self, **spec: object) -> None:
+        """Changes its spec."""
+        self.kubectl.run("patch", "zookeepercluster", self.name, "--type", "merge", "-p", json.dumps({"spec": spec}))
+
+    def waits_for(self, reason: str) -> None:
+        """Until the operator says that this is what it does, or waits for."""
+
+        def ask() -> bool | Pending:
+            progressing = condition(self.seen(), "Progressing")
+            return True if progressing is not None and progressing["reason"] == reason else Pending(str(progressing))
+
+        wait_for(reason, ask, Limit(CHANGE.seconds, 0.3), say)
+
+    def takes_a_step(self, voters: int) -> None:
+        """Until not so many members vote any more, whatever is left to do."""
+
+        def ask() -> bool | Pending:
+            now = self.seen()["status"].get("voters")
+            return Pending(f"{now} voters") if now in (None, voters) else True
+
+        wait_for(f"another number of voters than {voters}", ask, Limit(CHANGE.seconds, 0.3), say)
+
+    def settled_on(self, members: int) -> None:
+        """Until so many members vote and serve, and nothing is left to do."""
+
+        def ask() -> bool | Pending:
+            found = self.seen()
+            status = found.get("status", {})
+            progressing = condition(found, "Progressing")
+            seen = status.get("observedGeneration") == found["metadata"]["generation"]
+            if seen and status.get("voters") == members and progressing is not None and progressing["reason"] == "Settled":
+                return True
+            return Pending(f"{status.get('voters')} voters; {progressing and progressing['message']}")
+
+        wait_for(f"{members} members", ask, CHANGE, say)
+
+    def pods(self) -> dict[str, str]:
+        """The members' pods and their uids."""
+        return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in self.kubectl.list("pods", self._selector())}
+
+    def marks(self) -> list[str]:
+        """What its claims say of their members, in the members' order."""
+        claims = sorted(self.kubectl.list("persistentvolumeclaims", self._selector()), key=lambda each: str(each["metadata"]["name"]))
+        return [claim["metadata"]["annotations"]["herdkeeper.io/founded"] for claim in claims]
+
+    def has_pods(self, wanted: int) -> None:
+        """Until so many pods are there."""
+        wait_for(f"{wanted} pods", lambda: True if len(self.pods()) == wanted else Pending(str(sorted(self.pods()))), CHANGE)
+
+    def _selector(self) -> str:
+        return f"app.kubernetes.io/name=zookeeper,app.kubernetes.io/instance={self.name}"
