@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs the Java tests in the builder: of the node program, and of the SQL checker's JDBC clients.
+# Runs the Java tests in the builder: of the node program, of the SQL checker's JDBC clients, and of the bookies' other clients.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../bootstrap/paths.sh"
 "$here/../bootstrap/engine.sh"
 mkdir -p "$cache/test-java"
-"$here/builder.sh" "$cache/test-java" bash -ec 'for module in images/herddb e2e/jdbc; do cp -r "/src/$module" /tmp/module; cd /tmp/module; rm -rf lib target; mvn -B -ntp test; cd /tmp; rm -rf module; done' | grep -vE '^\[INFO\] *$|^\[INFO\] -{5}|Downloading|Downloaded'
+"$here/builder.sh" "$cache/test-java" bash -ec 'for module in images/herddb e2e/jdbc e2e/clients; do cp -r "/src/$module" /tmp/module; cd /tmp/module; rm -rf lib target; mvn -B -ntp test; cd /tmp; rm -rf module; done' | grep -vE '^\[INFO\] *$|^\[INFO\] -{5}|Downloading|Downloaded'

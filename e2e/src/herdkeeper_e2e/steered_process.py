@@ -23,13 +23,14 @@ class ProgramEndedError(RuntimeError):
 
 
 class SteeredProcess:
-    """Runs until it is stopped. `acknowledged` counts the writes that the database promised to keep."""
+    """Runs until it is stopped. `acknowledged` counts the writes that were promised to be kept, `last_line` is what it said last."""
 
     def __init__(self, kubectl: Kubectl, pod: str, command: Sequence[str]) -> None:
         self._process: subprocess.Popen[str] = kubectl.start("exec", "-i", pod, "--", *command)
         self.acknowledged = 0
-        self._last = ""
-        threading.Thread(target=self._listen, daemon=True).start()
+        self.last_line = ""
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
 
     def order(self, line: str) -> None:
         """One order, such as `stop`."""
@@ -44,22 +45,24 @@ class SteeredProcess:
 
         def enough() -> bool | Pending:
             if self._process.poll() is not None:
-                raise ProgramEndedError(self._last)
+                raise ProgramEndedError(self.last_line)
             return True if self.acknowledged >= wanted else Pending(f"{self.acknowledged} of {wanted} rows")
 
         wait_for("acknowledged writes", enough, limit)
 
-    def stop(self) -> None:
+    def stop(self, patience_seconds: float = 60.0) -> None:
         """Ends it. Raises ProgramEndedError when it ended with an error."""
         self.order("stop")
-        if self._process.wait(timeout=60) != 0:
-            raise ProgramEndedError(self._last)
+        code = self._process.wait(timeout=patience_seconds)
+        self._listener.join(timeout=patience_seconds)  # else what it said last may not have been read yet
+        if code != 0:
+            raise ProgramEndedError(self.last_line)
 
     def _listen(self) -> None:
         for line in self._process.stdout or ():
             acknowledged = acknowledged_in(line)
             if acknowledged is None:
-                self._last = line
+                self.last_line = line
             else:
                 self.acknowledged = acknowledged
 

@@ -1,0 +1,48 @@
+"""What a client of the bookies says at its end (e2e/clients, `Report.java`). Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from herdkeeper_e2e.history import Gap, gap_table
+
+
+class ReportError(ValueError):
+    """A line is no report; the message has it."""
+
+
+@dataclass(frozen=True)
+class ClientReport:
+    """What was promised and what was read."""
+
+    acknowledged: int
+    """Entries that the bookies promised to keep."""
+    tailed: int
+    """Entries that the reader got that followed the writer, and never fenced."""
+    read: int
+    """Entries that a fresh client read back after the end."""
+    gaps: tuple[Gap, ...]
+    violation: str | None
+    """The first entry that was wrong, out of order, or missing though it was acknowledged; None when there is none."""
+
+    def __str__(self) -> str:
+        counts = f"{self.acknowledged} acknowledged, {self.tailed} followed, {self.read} read back"
+        verdict = f"{counts}: {self.violation or 'nothing is missing'}"
+        return f"{verdict}\n{gap_table(self.gaps)}" if self.gaps else verdict
+
+
+def parse_report(line: str) -> ClientReport:
+    """The report in a line of JSON.
+
+    Raises:
+        ReportError: it is none.
+    """
+    try:
+        found = json.loads(line)["report"]
+        gaps = tuple(Gap(str(gap["fault"]), float(gap["seconds"]), int(gap["unknown_rows"])) for gap in found["gaps"])
+        violation = found["violation"]
+        numbers = (int(found[name]) for name in ("acknowledged", "tailed", "read"))
+        return ClientReport(*numbers, gaps, None if violation is None else str(violation))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ReportError(f"this is no client's report: {line[:200]!r} ({error})") from error

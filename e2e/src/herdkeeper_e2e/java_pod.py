@@ -1,0 +1,83 @@
+"""A pod for Java clients of ours: the image of a server has most of their jars, the rest is built here and copied into the pod."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from herdkeeper_e2e.client_pod import client_pod, start_pod
+from herdkeeper_e2e.cluster import REPOSITORY, run
+from herdkeeper_e2e.kubectl import Kubectl, Object
+
+PROGRAMS = "/programs"
+
+
+@dataclass(frozen=True)
+class JavaProgram:
+    """A Maven module of the repository whose `mvn package` leaves in target/ all jars that the image lacks."""
+
+    module: str
+    """The module's folder, such as `e2e/jdbc`."""
+    image: str
+    libraries: str
+    """The folder of the image's own jars."""
+
+    def build(self, folder: Path, environment: Mapping[str, str]) -> None:
+        """Leaves the jars in the folder. CommandError when they can't be built."""
+        steps = (
+            f"cp -r /src/{self.module} /tmp/module",
+            "cd /tmp/module",
+            "rm -rf target",
+            "mvn -B -q -DskipTests package",
+            "cp target/*.jar /out/",
+        )
+        builder = str(REPOSITORY / "e2e/images/builder.sh")
+        run([builder, str(folder), "bash", "-ec", " && ".join(steps)], environment, lambda _: None)
+
+
+@dataclass(frozen=True)
+class JavaPod:
+    """The pod `name` for a program. `container` are further fields of its container (`envFrom`, say).
+
+    `folders` are volumes by where they are mounted.
+    """
+
+    kubectl: Kubectl
+    name: str
+    program: JavaProgram
+    container: Object = field(default_factory=dict)
+    folders: Mapping[str, Object] = field(default_factory=dict)
+
+    def start(self) -> None:
+        """Builds the program, makes the pod unless it is there, waits until it runs, and copies the jars into it."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            self.program.build(folder, self.kubectl.environment)
+            stream = io.BytesIO()
+            with tarfile.open(fileobj=stream, mode="w") as archive:
+                for jar in sorted(folder.glob("*.jar")):
+                    archive.add(jar, jar.name)
+        start_pod(self.kubectl, self.manifest())
+        self.kubectl.exec(self.name, "tar", "-xf", "-", "--no-same-owner", "-C", PROGRAMS, stdin=stream.getvalue())
+
+    def command(self, main_class: str, *arguments: str) -> tuple[str, ...]:
+        """The command line of a class with a main method, inside the pod."""
+        return ("java", "-XX:+UseSerialGC", "-Xmx128m", "-cp", f"{self.program.libraries}/*:{PROGRAMS}/*", main_class, *arguments)
+
+    def manifest(self) -> Object:
+        """The pod; a JVM of 128 MiB of heap has room in it, and its memory has no limit."""
+        volumes: Mapping[str, Object] = {PROGRAMS: {"emptyDir": {}}, "/tmp": {"emptyDir": {}}, **self.folders}
+        names = {path: path.strip("/").replace("/", "-") for path in volumes}
+        container = {
+            "name": self.name,
+            "image": self.program.image,
+            "command": ["sleep", "infinity"],
+            "resources": {"requests": {"cpu": "50m", "memory": "256Mi"}},
+            "volumeMounts": [{"name": names[path], "mountPath": path} for path in volumes],
+            **self.container,
+        }
+        return client_pod(self.name, container, [{"name": names[path], **volume} for path, volume in volumes.items()])

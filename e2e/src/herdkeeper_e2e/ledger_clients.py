@@ -1,0 +1,102 @@
+"""Clients of the bookies that are no SQL nodes (e2e/clients), in a pod of their own: plain BookKeeper, and DistributedLog.
+
+Each one writes without an end, follows what it writes with a reader that never fences, and reads all of it back at its end:
+
+    client = StripedClient(stack.kubectl, "striped-while-draining")
+    client.acknowledges(50)                    # they go on: waits for so many further entries
+    client.order("mark a bookie drained")      # from here on the longest gap is measured, until the next mark
+    …
+    report = client.proof()                    # stops it, reads everything back with a fresh client
+    assert report.violation is None, report
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper_e2e.client_report import ClientReport, parse_report
+from herdkeeper_e2e.java_pod import JavaPod, JavaProgram
+from herdkeeper_e2e.kubectl import Kubectl
+from herdkeeper_e2e.steered_process import SteeredProcess
+
+PROGRAM = JavaProgram("e2e/clients", "herdkeeper/bookkeeper:0.1.0", "/opt/bookkeeper/lib")
+POD = "bookkeeper-clients"
+RACKS = "/racks"
+PAUSE_MILLISECONDS = 20
+READ_BACK_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Bookies:
+    """Where the bookies of a BookKeeperCluster are, as its status publishes it."""
+
+    name: str
+    metadata_service_uri: str
+    zookeeper: str
+    ledgers_root: str
+
+    @staticmethod
+    def of(kubectl: Kubectl, name: str) -> Bookies:
+        """Reads the status. KeyError when there is no such cluster, or it is not there yet."""
+        found = kubectl.get("bookkeepercluster", name)
+        if found is None:
+            raise KeyError(f"there is no BookKeeperCluster {name}")
+        status = found["status"]
+        return Bookies(name, status["metadataServiceUri"], status["zooKeeperAddress"], status["ledgersRoot"])
+
+
+@dataclass(frozen=True)
+class Striping:
+    """How the ledgers of a StripedClient are; each entry has two copies, and both are acknowledged."""
+
+    ensemble_size: int = 4
+    """Bookies that a ledger is spread over; while fewer are writable nothing can be written. To go on when one is lost takes one more."""
+    entries: int = 500
+    """Then the next ledger begins; at fifty entries a second, after ten seconds."""
+
+
+class LedgerClient(SteeredProcess):
+    """A program of e2e/clients. `acknowledged` counts its entries; `mark TEXT` tells of a fault; it ends with `proof`."""
+
+    def proof(self) -> ClientReport:
+        """Ends it, and says what its readers found. Raises ProgramEndedError when it failed, ReportError when it said nothing."""
+        self.stop(READ_BACK_SECONDS)
+        return parse_report(self.last_line)
+
+
+class StripedClient(LedgerClient):
+    """Writes and reads ledgers that are striped over more bookies than hold an entry. `name` is in their custom metadata (`component`).
+
+    It is told where bookies stand, as autorecovery is (the ConfigMap `-racks`).
+    """
+
+    def __init__(self, kubectl: Kubectl, name: str = "striped", striping: Striping = Striping(), cluster: str = "bk") -> None:
+        bookies = Bookies.of(kubectl, cluster)
+        pod = clients_pod(kubectl, cluster)
+        pod.start()
+        arguments = (bookies.metadata_service_uri, f"{RACKS}/rack.sh", name, striping.ensemble_size, striping.entries, PAUSE_MILLISECONDS)
+        super().__init__(kubectl, pod.name, pod.command("io.herdkeeper.e2e.clients.StripedLedgers", *map(str, arguments)))
+
+
+class DistributedLogClient(LedgerClient):
+    """Writes and reads a new stream of DistributedLog with its own quorums (E = Wq = 3, Aq = 2), whose log segments end after 64 KiB.
+
+    The stream's namespace, of its own, is `/<Kubernetes namespace>/streams-<name>` in ZooKeeper, beside the bookies' root: a name can be
+    used once.
+    """
+
+    SEGMENT_BYTES = 64 << 10
+
+    def __init__(self, kubectl: Kubectl, name: str = "stream", cluster: str = "bk") -> None:
+        bookies = Bookies.of(kubectl, cluster)
+        pod = clients_pod(kubectl, cluster)
+        pod.start()
+        namespace = f"/{kubectl.namespace}/streams-{name}"
+        arguments = (bookies.zookeeper, bookies.ledgers_root, namespace, name, self.SEGMENT_BYTES, PAUSE_MILLISECONDS)
+        super().__init__(kubectl, pod.name, pod.command("io.herdkeeper.e2e.clients.DistributedLogClient", *map(str, arguments)))
+
+
+def clients_pod(kubectl: Kubectl, cluster: str) -> JavaPod:
+    """The pod of all clients of a cluster."""
+    racks = {"configMap": {"name": f"{cluster}-racks", "defaultMode": 0o555, "optional": True}}
+    return JavaPod(kubectl, POD, PROGRAM, {"resources": {"requests": {"cpu": "50m", "memory": "384Mi"}}}, {RACKS: racks})
