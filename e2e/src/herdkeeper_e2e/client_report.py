@@ -42,7 +42,7 @@ def parse_report(line: str) -> ClientReport:
         found = json.loads(line)["report"]
         gaps = tuple(Gap(str(gap["fault"]), float(gap["seconds"]), int(gap["unknown_rows"])) for gap in found["gaps"])
         violation = found["violation"]
-        numbers = (int(found[name]) for name in ("acknowledged", "tailed", "read"))
-        return ClientReport(*numbers, gaps, None if violation is None else str(violation))
+        acknowledged, tailed, read = (int(found[name]) for name in ("acknowledged", "tailed", "read"))
+        return ClientReport(acknowledged, tailed, read, gaps, None if violation is None else str(violation))
     except (ValueError, KeyError, TypeError) as error:
         raise ReportError(f"this is no client's report: {line[:200]!r} ({error})") from error
