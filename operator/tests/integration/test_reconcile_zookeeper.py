@@ -180,6 +180,23 @@ def test_a_claim_in_the_place_of_a_lost_one_is_unfounded_among_founded_ones(stag
     assert (marks(stage), founding(stage)) == (["true"] * 3, "false")
 
 
+def test_a_claim_that_the_stateful_set_made_in_the_place_of_a_lost_one_is_taken_over(stage: Stage) -> None:
+    founded(stage)
+    lost = stage.found(CLAIM, CLAIMS[1])
+    stage.stop_serving(f"{SERVERS}-1")
+    stage.delete(CLAIM, CLAIMS[1])
+    labels = stage.found("StatefulSet", SERVERS)["spec"]["selector"]["matchLabels"]
+    wanted = {name: lost["spec"][name] for name in ("accessModes", "resources")}
+    body = {"apiVersion": "v1", "kind": CLAIM, "metadata": {"name": CLAIMS[1], "labels": labels}, "spec": wanted}
+    stage.of(CLAIM).create(body=body, namespace=stage.namespace)
+    stage.settle(KIND, "zk")
+    taken = stage.found(CLAIM, CLAIMS[1])
+    assert (marks(stage), founding(stage), taken["metadata"]["labels"]) == (["true", "false", "true"], "false", lost["metadata"]["labels"])
+    stage.serve(SERVERS, 1)
+    stage.settle(KIND, "zk")
+    assert marks(stage) == ["true"] * 3
+
+
 def test_an_ensemble_that_lost_all_its_claims_is_not_founded_anew(stage: Stage) -> None:
     founded(stage)
     for name in CLAIMS:

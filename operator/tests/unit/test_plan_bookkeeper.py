@@ -60,9 +60,9 @@ def ledgers(open_ensemble: int, naming: dict[str, Naming] | None = None) -> Ledg
     return LedgerScan(7, open_ensemble, open_ensemble, {}, naming or {})
 
 
-def plan(*parts, cluster=CLUSTER, metadata=HEALTHY, store=STORE, scan=ledgers(0)):  # noqa: B008 - it never changes
+def plan(*parts, cluster=CLUSTER, metadata=HEALTHY, store=STORE, scan=ledgers(0), disturbance=None):  # noqa: B008 - it never changes
     """What is planned once the ledgers were looked at, where that is needed."""
-    seen = BookKeeperObserved(objects(*parts), store, metadata, TOKENS)
+    seen = BookKeeperObserved(objects(*parts), store, metadata, TOKENS, disturbance=disturbance)
     made = plan_bookkeeper(cluster, seen, JOBS_IMAGE)
     return plan_bookkeeper(cluster, replace(seen, scan=scan), JOBS_IMAGE) if made.needs_ledgers else made
 
@@ -183,6 +183,7 @@ def test_a_change_reaches_one_serving_bookie_at_a_time():
         ("a ledger names a bookie that nobody marked as lost yet", {"scan": ledgers(3, {"bk-bookie-9-zzzzzz": Naming(1, 0, 3)})}),
         ("an open ledger's ensemble needs every bookie", {"scan": ledgers(4)}),
         ("the ledgers can't be read", {"scan": Unknown("ZooKeeper is silent")}),
+        ("a SQL node restarts", {"scan": ledgers(3), "disturbance": "db-herddb-1 is not Ready (starting)"}),
     ],
 )
 def test_no_serving_bookie_is_changed_while_the_stack_is_not_whole(situation, changes):
@@ -195,6 +196,12 @@ def test_no_serving_bookie_is_changed_while_the_stack_is_not_whole(situation, ch
 def test_whoever_takes_the_risk_restarts_bookies_without_one_to_spare():
     bold = with_spec(CHANGED, roll_without_spare_bookie=True)
     assert names_of(rolled(bold, scan=ledgers(4)), "StatefulSet") == ["bk-bookie-0"]
+
+
+def test_bookies_do_not_wait_for_sql_nodes_that_lack_bookies():
+    bold = with_spec(CHANGED, roll_without_spare_bookie=True)
+    made = rolled(bold, scan=ledgers(5), disturbance="db-herddb-1 is not Ready (starting)")
+    assert names_of(made, "StatefulSet") == ["bk-bookie-0"]
 
 
 def test_the_ledgers_are_looked_at_only_for_a_step_that_needs_it():

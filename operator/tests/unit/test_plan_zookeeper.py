@@ -35,6 +35,15 @@ def claims(*marks: str | None):
     for number, mark in enumerate(marks):
         if mark is not None:
             found |= claim(claim_of(number), **{names.FOUNDED_ANNOTATION: mark})
+    for made in found.values():
+        made["metadata"]["labels"] = names.labels(names.ZOOKEEPER_COMPONENT, "ZooKeeperCluster", "zk")
+    return found
+
+
+def made_by_the_stateful_set(number: int):
+    """A claim in the place of a deleted one, as Kubernetes makes it."""
+    found = claim(claim_of(number))
+    found["PersistentVolumeClaim", claim_of(number)]["metadata"]["labels"] = names.selector(names.ZOOKEEPER_COMPONENT, "zk")
     return found
 
 
@@ -196,6 +205,24 @@ def test_a_lost_claim_is_made_anew_and_unfounded_and_counts_again_once_its_membe
     (mark,) = plan(healthy(marks=("true", "false", "true"))).actions
     assert isinstance(mark, Annotate)
     assert (mark.name, mark.annotations) == (claim_of(1), {names.FOUNDED_ANNOTATION: "true"})
+
+
+@pytest.mark.parametrize(("others", "founding"), [(("true", None, "true"), "false"), (("false", None, "false"), "true")])
+def test_a_claim_that_the_stateful_set_made_anew_is_taken_over_as_a_new_one(others, founding):
+    seen = nothing_seen(claims(*others), made_by_the_stateful_set(1))
+    made = plan(seen)
+    adopted = [action for action in made.actions if isinstance(action, Apply) and action.manifest["kind"] == "PersistentVolumeClaim"]
+    assert [(action.manifest["metadata"]["name"], action.manifest["metadata"]["uid"]) for action in adopted] == [
+        (claim_of(1), f"uid-{claim_of(1)}")
+    ]
+    assert adopted[0].manifest["metadata"]["annotations"][names.FOUNDED_ANNOTATION] == "false"
+    assert not [action for action in made.actions if isinstance(action, Create) and action.manifest["kind"] == "PersistentVolumeClaim"]
+    assert founding_in(made) == founding
+
+
+def test_an_ensemble_whose_claims_the_stateful_set_all_made_anew_is_not_founded_anew():
+    made = plan(nothing_seen(*map(made_by_the_stateful_set, range(3))), with_status(CLUSTER, founded=True))
+    assert (made.actions, made.wait.reason) == ((), Reason.DATA_LOST)
 
 
 def test_a_claim_of_another_ensemble_is_not_used():

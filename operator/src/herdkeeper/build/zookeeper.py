@@ -132,7 +132,8 @@ def _config(cluster: ZooKeeperCluster) -> str:
 def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Json:
     named = _names(cluster)
     selector = names.selector(COMPONENT, cluster.metadata.name)
-    # A StatefulSet adopts claims by this template's name; it never makes one, since the operator made them before.
+    # A StatefulSet adopts claims by this template's name. The operator made them before, so it makes one only in the place of one that
+    # somebody deleted: without our labels and marks, which can't be put into the template of a StatefulSet that is there.
     template = {"metadata": {"name": "data"}, "spec": pod.claim_spec(cluster.spec.storage)}
     serving = {"exec": {"command": ["/opt/zookeeper/serving.sh"]}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
     container = {

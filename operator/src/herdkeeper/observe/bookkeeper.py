@@ -46,6 +46,7 @@ from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.kubernetes import JOBS, SHARED, WORKLOADS
 from herdkeeper.observe.ledgers import Asked, scan_ledgers
 from herdkeeper.observe.nodes import nodes_of
+from herdkeeper.observe.stack import databases_disturbed, databases_on, ensemble_disturbed
 from herdkeeper.observe.world import World
 
 READ_ONLY_CHILD = "readonly"
@@ -66,6 +67,7 @@ def observe_bookkeeper(cluster: BookKeeperCluster, world: World) -> BookKeeperOb
         metadata=metadata,
         fresh_tokens=tuple(secrets.token_hex(5) for _ in range(cluster.spec.bookies)),
         dependents=observe_dependents(cluster, HerdDBCluster, world),
+        disturbance=ensemble_disturbed(cluster, world) or databases_disturbed(key, world),
         nodes=_nodes(objects, world),
         expandable=_expandable(cluster, objects, world),
         now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -112,11 +114,9 @@ def _scan(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World, *,
         return None
     named = BookKeeperNames(key)
     ids = {bookie_id for number in leaving for bookie_id in bookie_ids(named, objects, metadata.cookies, number)}
-    every = world.kubernetes.resources(HerdDBCluster, key.namespace)
-    databases = tuple(database for database in every if database.spec.book_keeper_ref.name == key.name)
     rule = rule_of(cluster, racks_of(cluster, objects, seen.nodes), metadata.cookies)
     try:
-        return scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, Asked(tuple(ids), databases, rule))
+        return scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, Asked(tuple(ids), databases_on(key, world), rule))
     except EnsembleError as error:
         return Unknown(str(error))
 

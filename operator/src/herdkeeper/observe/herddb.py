@@ -26,9 +26,9 @@ from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.kubernetes import SECRETS, SHARED, WORKLOADS
 from herdkeeper.observe.nodes import nodes_of_doubted
+from herdkeeper.observe.stack import ensemble_disturbed, servers_disturbed
 from herdkeeper.observe.world import World
 
-BOOKIES = (WORKLOADS[0], ("v1", "Pod"))
 MOST_READERS = 8
 SILENT_SECONDS = 2.0
 """A node that said nothing for so long, twice its period, is not asked: clients stand still while its answer is waited for."""
@@ -59,11 +59,16 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         fresh_password=secrets.token_urlsafe(24),
         fresh_token=secrets.token_urlsafe(32),
         dependents=observe_dependents(cluster, Tablespace, world),
-        bookies=world.kubernetes.owned(BookKeeperCluster.KIND, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name), BOOKIES),
+        disturbance=_disturbance(bookkeeper, world),
         silent_seconds=silent_seconds,
         heartbeats=_heartbeats(world, log, records, silent_seconds, named.herd_root),
         machines=nodes_of_doubted(objects, present_nodes(cluster, objects), world),
     )
+
+
+def _disturbance(bookkeeper: BookKeeperCluster | None, world: World) -> str | None:
+    """Which bookie, or member of the ensemble, is being disturbed."""
+    return None if bookkeeper is None else servers_disturbed(bookkeeper, world) or ensemble_disturbed(bookkeeper, world)
 
 
 def read_credentials(cluster: HerdDBCluster, world: World) -> UserCredentials | CredentialsMissing | None:

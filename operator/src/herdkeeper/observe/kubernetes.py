@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -103,10 +103,13 @@ class KubernetesReader:
 
     def owned(self, owner_kind: str, key: ObjectKey, kinds: tuple[tuple[str, str], ...]) -> Objects:
         """All objects of these kinds that carry the owner's labels."""
-        chosen = f"{names.OWNER_KIND_LABEL}={owner_kind},{names.OWNER_NAME_LABEL}={key.name}"
+        return self.labelled(key.namespace, {names.OWNER_KIND_LABEL: owner_kind, names.OWNER_NAME_LABEL: key.name}, kinds)
+
+    def labelled(self, namespace: str, labels: Mapping[str, str], kinds: tuple[tuple[str, str], ...]) -> Objects:
+        """All objects of these kinds that carry these labels, whoever made them."""
         items: dict[tuple[str, str], Json] = {}
         for api_version, kind in kinds:
-            for document in self._list(api_version, kind, key.namespace, chosen):
+            for document in self._list(api_version, kind, namespace, ",".join(f"{name}={value}" for name, value in labels.items())):
                 # a list's items carry neither
                 items[(kind, document["metadata"]["name"])] = {**document, "apiVersion": api_version, "kind": kind}
         return Objects(items)

@@ -7,11 +7,9 @@ from typing import Any
 
 from herdkeeper.api import BookKeeperCluster, ZooKeeperCluster
 from herdkeeper.domain import names
-from herdkeeper.domain.conditions import READY, condition, is_ready_resource, why_not_ready
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.observed.zookeeper import NOT_READ, ZooKeeperObserved
-from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.formats.zookeeper_membership import CONFIG_PATH, Membership, decode_membership
@@ -19,10 +17,10 @@ from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.kubernetes import SECRETS, SHARED, WORKLOADS
 from herdkeeper.observe.nodes import nodes_of_doubted
+from herdkeeper.observe.stack import users_disturbed
 from herdkeeper.observe.world import World
 
-STUCK = frozenset(reason.value for reason in Reason if reason.needs_person) | {Reason.WAITING_FOR_ZOOKEEPER, Reason.UNREADABLE}
-"""Why a BookKeeperCluster that is not Ready does not move by itself, or only once the ensemble does: it must not hold up the ensemble."""
+CLAIMS = (("v1", "PersistentVolumeClaim"),)
 
 
 def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObserved:
@@ -32,7 +30,7 @@ def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObser
     """
     key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
     named = ZooKeeperNames(key)
-    objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
+    objects = _objects(cluster, world)
     ready = [number for number in range(names.ZOOKEEPER_MOST_MEMBERS) if objects.pod_ready(named.pod(number))]
     known_leader = cluster.status.leader if cluster.status is not None else None
     stats = {
@@ -49,10 +47,18 @@ def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObser
         membership=_membership(address, world) if ready else NOT_READ,
         password=secret.get(names.PASSWORD_KEY) or None,
         fresh_password=secrets.token_urlsafe(32),
-        disturbance=_disturbance(cluster, world),
+        disturbance=users_disturbed(key, world),
         dependents=observe_dependents(cluster, BookKeeperCluster, world),
         machines=nodes_of_doubted(objects, map(named.pod, range(names.ZOOKEEPER_MOST_MEMBERS)), world),
     )
+
+
+def _objects(cluster: ZooKeeperCluster, world: World) -> Objects:
+    """What the operator made, and claims that the StatefulSet made: of one that somebody deleted it makes another before we can."""
+    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    made = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
+    claims = world.kubernetes.labelled(key.namespace, names.selector(names.ZOOKEEPER_COMPONENT, key.name), CLAIMS)
+    return Objects({**claims.items, **made.items})
 
 
 def _server_stats(world: World, url: str) -> tuple[str, int] | Unknown:
@@ -81,19 +87,3 @@ def _membership(address: str, world: World) -> Membership | Unknown:
         return Unknown(f"ZooKeeper at {address} has no {CONFIG_PATH}") if found is None else decode_membership(found[0])
     except (EnsembleError, MalformedDataError) as error:
         return Unknown(str(error))
-
-
-def _ensemble_of(bookkeeper: BookKeeperCluster) -> str | None:
-    return bookkeeper.spec.zoo_keeper_ref.name if bookkeeper.spec.zoo_keeper_ref else None
-
-
-def _disturbance(cluster: ZooKeeperCluster, world: World) -> str | None:
-    """A BookKeeperCluster on this ensemble that is being disturbed already."""
-    for other in world.kubernetes.resources(BookKeeperCluster, cluster.metadata.namespace):
-        if _ensemble_of(other) != cluster.metadata.name or other.metadata.deletion_timestamp is not None or is_ready_resource(other):
-            continue
-        ready = condition(other, READY)
-        stuck = ready is not None and ready.status != "True" and ready.reason in STUCK
-        if not stuck and other.metadata.annotations.get(names.PAUSED_ANNOTATION) != "true":
-            return f"the BookKeeperCluster {other.metadata.name} is not Ready ({why_not_ready(other)})"
-    return None

@@ -49,7 +49,8 @@ def why_not_restart(identity: BookieIdentity, stack: Stack) -> str | None:
     """The reason, None when this bookie may be restarted: the rest of the stack serves, and every entry has its replicas."""
     if isinstance(stack.seen.store, MetadataStore) and not stack.seen.store.serving:
         return "not all ZooKeeper members serve"
-    return _autorecovery(stack) or others_trouble(stack, identity.number) or _ledgers(stack) or _too_few(identity, stack)
+    own = _autorecovery(stack) or others_trouble(stack, identity.number) or _ledgers(stack) or _too_few(identity, stack)
+    return own or _disturbed(stack)
 
 
 def others_trouble(stack: Stack, but: int | None) -> str | None:
@@ -102,3 +103,10 @@ def _too_few(identity: BookieIdentity, stack: Stack) -> str | None:
         f"{remaining} writable bookies would remain, and ledgers are written to ensembles of {largest}: raise spec.bookies, or take the "
         "risk that writes wait with spec.rollWithoutSpareBookie"
     )
+
+
+def _disturbed(stack: Stack) -> str | None:
+    """The rest of the stack. What lacks bookies waits for these, and can't be waited for by them."""
+    scan = stack.seen.scan
+    largest = scan.open_ensemble if isinstance(scan, LedgerScan) else 0
+    return stack.seen.disturbance if len(stack.metadata.writable) >= largest else None

@@ -117,14 +117,7 @@ def _why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluste
 
 
 def _why_not_disturb(seen: HerdDBObserved) -> str | None:
-    """The bookies themselves are looked at: a status is older than what was done to them since."""
-    if not is_ready_resource(seen.bookkeeper):
-        return "its BookKeeperCluster is not Ready"
-    for item in seen.bookies.of_kind("StatefulSet"):
-        name = item["metadata"]["name"]
-        if item["spec"]["replicas"] and not (seen.bookies.rolled_out(name) and seen.bookies.pod_ready(f"{name}-0")):
-            return f"{name} is being restarted"
-    return None
+    return seen.disturbance if is_ready_resource(seen.bookkeeper) else "its BookKeeperCluster is not Ready"
 
 
 def _secret(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[str, tuple[Action, ...]]:

@@ -15,13 +15,13 @@ from herdkeeper.build.zookeeper import Ensemble, build_zookeeper, build_zookeepe
 from herdkeeper.domain import names
 from herdkeeper.domain.lost_node import unreachable
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
-from herdkeeper.domain.observed.objects import Json, annotation
+from herdkeeper.domain.observed.objects import Json, annotation, is_made_for
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.formats.zookeeper_membership import Membership, decode_membership, version_of
-from herdkeeper.plan.action import Action, Annotate, Create, Delete, Plan, Wait
+from herdkeeper.plan.action import Action, Annotate, Apply, Create, Delete, Plan, Wait
 from herdkeeper.plan.intent import settle, unsettled
 from herdkeeper.plan.membership import change, leader_of, observers_of, unlisted_follower, voters_of, why_not_in_step
 from herdkeeper.plan.rolling import Gate, restart
@@ -54,6 +54,7 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
     *others, stateful_set = build_zookeeper(cluster, ensemble)
     actions: list[Action] = list(settle((build_zookeeper_secret(cluster, password),), seen.objects))
     actions += [Create(build_zookeeper_claim(cluster, number, origin)) for number in members if number not in claims]
+    actions += [_adopt(cluster, number, origin, claims[number]) for number in members if _is_foreign(cluster, claims.get(number))]
     actions += settle(others, seen.objects)
     if (apply := unsettled(stateful_set, seen.objects)) is not None:
         actions.append(apply)  # OnDelete: it touches no pod that is there
@@ -189,7 +190,26 @@ def _marks(claims: Claims) -> set[str | None]:
 
 def _claims(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Claims:
     found = {number: seen.objects.get(CLAIM, _names(cluster).claim(number)) for number in range(names.ZOOKEEPER_MOST_MEMBERS)}
-    return {number: claim for number, claim in found.items() if claim is not None}
+    return {number: _as_marked(cluster, claim) for number, claim in found.items() if claim is not None}
+
+
+def _is_foreign(cluster: ZooKeeperCluster, claim: Json | None) -> bool:
+    """Whether the StatefulSet made this claim: it does when it finds none, and knows neither marks nor owner."""
+    return claim is not None and not is_made_for(claim, cluster.KIND, cluster.metadata.name)
+
+
+def _as_marked(cluster: ZooKeeperCluster, claim: Json) -> Json:
+    """The claim as it is once it is adopted: a new one."""
+    if not _is_foreign(cluster, claim):
+        return claim
+    annotations = {**(claim["metadata"].get("annotations") or {}), names.FOUNDED_ANNOTATION: names.NEW}
+    return {**claim, "metadata": {**claim["metadata"], "annotations": annotations}}
+
+
+def _adopt(cluster: ZooKeeperCluster, number: int, origin: str, claim: Json) -> Apply:
+    """The StatefulSet's claim becomes what the operator would have made, if it is still the one with this uid."""
+    manifest = build_zookeeper_claim(cluster, number, origin)
+    return Apply({**manifest, "metadata": {**manifest["metadata"], "uid": claim["metadata"]["uid"]}}, new=False, reason=Reason.CREATING)
 
 
 def _names(cluster: ZooKeeperCluster) -> ZooKeeperNames:

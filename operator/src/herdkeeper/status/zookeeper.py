@@ -97,7 +97,7 @@ def _way_out(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, voters: tuple[i
     """What a person should do about a lost quorum: an empty volume has no vote, and brings none back."""
     wanted = [_names(cluster).claim(number) for number in voters]
     claims = {name: seen.objects.get("PersistentVolumeClaim", name) for name in wanted}
-    empty = [name for name, claim in claims.items() if claim is None or annotation(claim, names.FOUNDED_ANNOTATION) == names.NEW]
+    empty = [name for name, claim in claims.items() if claim is None or annotation(claim, names.FOUNDED_ANNOTATION) in (None, names.NEW)]
     if len(voters) - len(empty) >= majority(len(voters)):
         return "They serve again by themselves once a majority runs: free what holds their pods up"
     return (

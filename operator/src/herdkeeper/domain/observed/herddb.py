@@ -76,7 +76,8 @@ class HerdDBObserved:
     the cluster's root, and the root, exist. `fresh_password` and `fresh_token` are random: for a Secret that has yet to get them.
     `records` are HerdDB's records by tablespace, `tablespaces` the resources that refer to it; `now` is in seconds since 1970.
     `registered` are the nodes of which HerdDB has a record. `taken_services` are the names of leaders' Services under which somebody else
-    has a Service. `dependents` are the Tablespaces that refer to it. `bookies` are the StatefulSets and pods of the BookKeeperCluster.
+    has a Service. `dependents` are the Tablespaces that refer to it. `disturbance` is which bookie, or
+    member of the ensemble, is being disturbed, None when none is.
     `silent_seconds` tells of each node that was ever heard for how long it has said nothing. `heartbeats` are those of all replicas, in
     seconds since 1970 by ZooKeeper's clock, by tablespace and node; only of tablespaces whose leader is silent.
     `machines` are the Kubernetes nodes of SQL nodes that are not Ready.
@@ -96,7 +97,7 @@ class HerdDBObserved:
     taken_services: frozenset[str] = frozenset()
     now: float = 0.0
     dependents: Dependents = NOBODY
-    bookies: Objects = field(default_factory=lambda: Objects({}))
+    disturbance: str | None = None
     silent_seconds: Mapping[str, float] = field(default_factory=dict)
     heartbeats: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     machines: Nodes = field(default_factory=dict)
