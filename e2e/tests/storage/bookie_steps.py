@@ -47,3 +47,16 @@ def settled_on(stack: Stack, numbers: list[int]) -> None:
         return Pending(f"bookies {there}; {'; '.join(drains) or progressing}")
 
     wait_for(f"bookies {numbers}", ask, LONG, say)
+
+
+def lose_the_disks_of_one(stack: Stack) -> str:
+    """The bookie with the lowest number loses both volumes; returns its identity once another one has taken its place."""
+    before = {bookie["number"]: bookie["bookieId"] for bookie in bookies(stack)["status"]["bookies"]}
+    number = min(before)
+    claims = [f"bk-bookie-{number}-{volume}" for volume in ("journal", "ledgers")]
+    stack.kubectl.run("delete", "persistentvolumeclaims", *claims, "--wait=false")
+    stack.kubectl.run("delete", "pod", f"bk-bookie-{number}-0", "--grace-period=0", "--force")
+    waits_for(stack, "Recovering")
+    say(bookies(stack)["status"]["message"])
+    settled_on(stack, [*sorted(set(before) - {number}), max(before) + 1])
+    return str(before[number])

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 
-from bookie_steps import bookies, settled_on, waits_for, want
+from bookie_steps import bookies, lose_the_disks_of_one, settled_on, want
 from conftest import Stack, say
 from proof import lost_nothing, made_whole
 
@@ -33,16 +33,3 @@ def test_two_bookies_lose_their_disks_in_turn_and_are_replaced_under_load(stack:
     lost_nothing(writer)
     stack.wait_until_ready()
     made_whole(stack, "after-the-loss")
-
-
-def lose_the_disks_of_one(stack: Stack) -> str:
-    """The bookie with the lowest number loses both volumes; returns its identity once another one has taken its place."""
-    before = {bookie["number"]: bookie["bookieId"] for bookie in bookies(stack)["status"]["bookies"]}
-    number = min(before)
-    claims = [f"bk-bookie-{number}-{volume}" for volume in ("journal", "ledgers")]
-    stack.kubectl.run("delete", "persistentvolumeclaims", *claims, "--wait=false")
-    stack.kubectl.run("delete", "pod", f"bk-bookie-{number}-0", "--grace-period=0", "--force")
-    waits_for(stack, "Recovering")
-    say(bookies(stack)["status"]["message"])
-    settled_on(stack, [*sorted(set(before) - {number}), max(before) + 1])
-    return str(before[number])

@@ -1,0 +1,47 @@
+"""While a plain BookKeeper client with striped ledgers, a DistributedLog client and a SQL writer go on, a bookie is lost for good: all
+three keep what was acknowledged, and another bookie takes its place."""
+
+from __future__ import annotations
+
+import time
+
+from bookie_steps import bookies, lose_the_disks_of_one, settled_on, want
+from conftest import Stack, say
+from proof import kept_all, lost_nothing, made_whole
+
+from herdkeeper_e2e.ledger_clients import DistributedLogClient, StripedClient, Striping
+from herdkeeper_e2e.writer_process import WriterProcess
+
+STRIPING = Striping(ensemble_size=4)
+DELAY_SECONDS = 30
+ENTRIES = 500
+
+
+def test_striped_ledgers_and_a_stream_of_distributed_log_outlive_a_bookie(stack: Stack) -> None:
+    there = [bookie["number"] for bookie in bookies(stack)["status"]["bookies"]]
+    lacking = max(0, STRIPING.ensemble_size + 1 - len(there))
+    following = range(max(there) + 1, max(there) + 1 + lacking)
+    want(stack, bookies=len(there) + lacking, autoRecovery={"lostBookieRecoveryDelaySeconds": DELAY_SECONDS})
+    settled_on(stack, [*there, *following])
+    writer = WriterProcess(stack.tools, "beside_other_clients")
+    clients = (StripedClient(stack.kubectl, "striped-and-a-loss", STRIPING), DistributedLogClient(stack.kubectl, "stream-and-a-loss"))
+    for client in clients:
+        client.acknowledges(ENTRIES)
+
+    began = time.monotonic()
+    for each in (writer, *clients):
+        each.order("mark a bookie lost")
+    lost = lose_the_disks_of_one(stack)
+    say(f"replaced in {time.monotonic() - began:.0f} s")
+    for client in clients:
+        client.acknowledges(ENTRIES)
+    assert not [path for path in stack.tools.run("znodes").splitlines() if lost in path]
+
+    for client in clients:
+        report = kept_all(client)
+        assert report.acknowledged >= 2 * ENTRIES
+        assert [gap.fault for gap in report.gaps] == ["a bookie lost"]
+    lost_nothing(writer)
+    stack.wait_until_ready()
+    # copies of striped ledgers: bookies of three zones have no ring of four or five in which neighbours are always parted
+    made_whole(stack, "after-the-clients", but=frozenset({"TooFewRacks"}))
