@@ -97,6 +97,7 @@ exec java \
     -XX:MaxMetaspaceSize=96m -XX:ReservedCodeCacheSize=48m -Xss512k \
     -XX:+ExitOnOutOfMemoryError \
     -Djava.io.tmpdir=/tmp \
+    -Djava.security.properties="$home/conf/java.security" \
     -Dlogback.configurationFile="$home/conf/logback.xml" \
     -Dzookeeper.db.autocreate=false \
     ${JVM_OPTIONS:-} \
