@@ -35,10 +35,8 @@ def volumes_found(cluster: BookKeeperCluster, objects: Objects, cookies: frozens
     named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
     served = sorted({number for cookie in cookies if (number := named.number_of(cookie)) is not None})
     names = {named.ledgers_claim(number, volume): volume for number in served for volume in range(MOST_LEDGER_VOLUMES)}
-    declared = max((volume + 1 for name, volume in names.items() if name in bound), default=None)
-    if declared is not None:
-        return declared
-    return max((volume + 1 for name, volume in names.items() if objects.get(CLAIM, name) is not None), default=None)
+    there = [name for name in names if name in bound] or [name for name in names if objects.get(CLAIM, name) is not None]
+    return max((names[name] + 1 for name in there), default=None)
 
 
 def claims_of(cluster: BookKeeperCluster, number: int, objects: Objects) -> dict[str, Json | None]:

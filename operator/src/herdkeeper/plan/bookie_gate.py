@@ -44,6 +44,11 @@ class Stack:
         """The names of the cluster's objects."""
         return BookKeeperNames(ObjectKey(self.cluster.metadata.namespace, self.cluster.metadata.name))
 
+    @property
+    def largest_ensemble(self) -> int:
+        """Of the ledgers that are being written; 0 while they were not read."""
+        return self.seen.scan.open_ensemble if isinstance(self.seen.scan, LedgerScan) else 0
+
 
 def why_not_restart(identity: BookieIdentity, stack: Stack) -> str | None:
     """The reason, None when this bookie may be restarted: the rest of the stack serves, and every entry has its replicas."""
@@ -94,8 +99,7 @@ def _ledgers(stack: Stack) -> str | None:
 
 def _too_few(identity: BookieIdentity, stack: Stack) -> str | None:
     """A writer needs as many writable bookies as its ensemble has, to put another one in the place of the one that restarts."""
-    scan = stack.seen.scan
-    largest = scan.open_ensemble if isinstance(scan, LedgerScan) else 0
+    largest = stack.largest_ensemble
     remaining = len(stack.metadata.writable - {identity.bookie_id})
     if remaining >= largest or stack.cluster.spec.roll_without_spare_bookie:
         return None
@@ -107,6 +111,4 @@ def _too_few(identity: BookieIdentity, stack: Stack) -> str | None:
 
 def _disturbed(stack: Stack) -> str | None:
     """The rest of the stack. What lacks bookies waits for these, and can't be waited for by them."""
-    scan = stack.seen.scan
-    largest = scan.open_ensemble if isinstance(scan, LedgerScan) else 0
-    return stack.seen.disturbance if len(stack.metadata.writable) >= largest else None
+    return stack.seen.disturbance if len(stack.metadata.writable) >= stack.largest_ensemble else None
