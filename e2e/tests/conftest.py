@@ -16,6 +16,7 @@ from herdkeeper_e2e.conditions import all_ready
 from herdkeeper_e2e.diagnosis import explain
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.nycflights import data_directory
+from herdkeeper_e2e.sql_stack import SqlStack
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, wait_for
 
@@ -45,6 +46,11 @@ class Stack:
 
     kubectl: Kubectl
     tools: ToolsPod
+
+    @property
+    def sql(self) -> SqlStack:
+        """The same, for who disturbs it."""
+        return SqlStack(self.kubectl, self.kubectl.environment)
 
     def wait_until_ready(self) -> None:
         """All four resources are Ready."""

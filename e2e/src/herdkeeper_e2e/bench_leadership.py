@@ -65,12 +65,8 @@ def hang(stack: SqlStack, writer: WriterProcess) -> None:
 
 def lose_machine(stack: SqlStack, writer: WriterProcess) -> None:
     """The leader's machine stands still, its kubelet and all its containers: bookie, ZooKeeper member and SQL node at once."""
-    machine = stack.node_of(stack.leader())
-    cluster.run(["docker", "pause", machine], stack.environment, say)
-    try:
+    with stack.standing_still(stack.node_of(stack.leader())):
         writer.acknowledges(ROWS)
-    finally:
-        cluster.run(["docker", "unpause", machine], stack.environment, say)
 
 
 def drain_machine(stack: SqlStack, writer: WriterProcess) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import pairwise
 
@@ -101,6 +101,17 @@ def judge(events: Sequence[Event], rows_in_table: Iterable[int]) -> Verdict:
         lost=tuple(sorted(acknowledged - present)),
         strangers=tuple(sorted(present - acknowledged - unknown)),
     )
+
+
+def comparison(events: Sequence[Event], rows: Iterable[int]) -> str:
+    """What a reader says of a history and the rows that are there: one line of JSON with the verdict, its violation or None, and the gaps.
+
+    Raises:
+        HistoryError: there is a mark whose gap can't be measured.
+    """
+    verdict = judge(events, rows)
+    found = {"verdict": asdict(verdict), "violation": verdict.violation, "gaps": [asdict(gap) for gap in gaps(events)]}
+    return json.dumps(found)
 
 
 def recorded(events: Sequence[Event], rows: Iterable[int]) -> list[int]:

@@ -7,14 +7,12 @@ may go on meanwhile: what it wrote after its history was read is left out.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.sql.leader import Patience
-from herdkeeper_e2e.history import HistoryError, gaps, judge, parse_history, recorded
+from herdkeeper_e2e.history import HistoryError, comparison, parse_history, recorded
 from herdkeeper_e2e.session import SettingError, open_session
 from herdkeeper_e2e.statements import quoted
 
@@ -34,12 +32,11 @@ def main() -> int:
         with open_session() as session, session.connect(PATIENCE) as connection:
             ids = (row["id"] for row in connection.stream(f"SELECT `id` FROM {quoted(arguments.table)}"))
             rows = [row for row in ids if isinstance(row, int)]
-        verdict = judge(events, recorded(events, rows) if arguments.while_writing else rows)
-        found = gaps(events)
+        found = comparison(events, recorded(events, rows) if arguments.while_writing else rows)
     except (SqlError, SettingError, HistoryError, OSError) as error:
         print(f"reader failed: {error}", file=sys.stderr)
         return 1
-    print(json.dumps({"verdict": asdict(verdict), "violation": verdict.violation, "gaps": [asdict(gap) for gap in found]}))
+    print(found)
     return 0
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from herdkeeper_e2e import cluster
@@ -93,9 +94,18 @@ class SqlStack:
         wait_for(f"another {pod}", lambda: self.replaced(pod, uid), Limit(300, 0.5))
 
     def kill_operator(self) -> None:
-        """Its pod is deleted with a grace of 0."""
+        """Its pod is deleted with a grace of 0; another one leads once the Lease has run out."""
         operator = self.kubectl.in_namespace(cluster.OPERATOR_NAMESPACE)
         operator.run("delete", "pods", "-l", OPERATOR, "--grace-period=0", "--force", "--wait=false")
+
+    @contextmanager
+    def standing_still(self, machine: str) -> Iterator[None]:
+        """Kubelet and containers of a machine stand still for as long as the block lasts."""
+        cluster.run(["docker", "pause", machine], self.environment, say)
+        try:
+            yield
+        finally:
+            cluster.run(["docker", "unpause", machine], self.environment, say)
 
     def machines(self) -> Sequence[str]:
         """The cluster's machines."""

@@ -6,16 +6,14 @@ Says what `herdkeeper_e2e.reader` says of rows. The server is told to catch up w
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 
-from herdkeeper_e2e.history import HistoryError, gaps, judge, parse_history
+from herdkeeper_e2e.history import HistoryError, comparison, parse_history
 from herdkeeper_e2e.session import zookeeper_client
 from herdkeeper_e2e.znode_writer import ROOT, ZNODES_OF_A_FOLDER
 
@@ -37,12 +35,11 @@ def main() -> int:
     try:
         events = parse_history(arguments.history.read_text(encoding="utf-8").splitlines())
         with zookeeper_client(arguments.hosts) as zookeeper:
-            verdict = judge(events, rows(zookeeper))
-        found = gaps(events)
+            found = comparison(events, rows(zookeeper))
     except (KazooException, HistoryError, OSError) as error:
         print(f"znode_reader failed: {error!r}", file=sys.stderr)
         return 1
-    print(json.dumps({"verdict": asdict(verdict), "violation": verdict.violation, "gaps": [asdict(gap) for gap in found]}))
+    print(found)
     return 0
 
 

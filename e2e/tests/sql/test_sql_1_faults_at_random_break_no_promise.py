@@ -58,7 +58,7 @@ def test_no_acknowledged_write_is_lost_no_transaction_torn_no_read_goes_back(sta
     minutes = float(os.environ.get("MINUTES") or 20)
     actions = [Action(name.strip()) for name in os.environ.get("ACTIONS", "").split(",") if name.strip()] or tuple(Action)
     say(f"seed {seed}, {minutes:g} minutes, histories in {tmp_path}")
-    sql = SqlStack(stack.kubectl, stack.kubectl.environment)
+    sql = stack.sql
     jdbc = JdbcPod(stack.kubectl, "jdbc", str(sql.get("tablespace", TABLESPACE)["status"]["connectionSecret"]))
     jdbc.start()
     clients = [python_clients(stack), jdbc.work(workload_plan.JDBC, HISTORY)]

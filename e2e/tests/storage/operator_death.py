@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from conftest import Stack, say
 
-from herdkeeper_e2e.cluster import OPERATOR_NAMESPACE
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 SOON = Limit(900, 0.2)
@@ -21,15 +20,9 @@ class Step:
     taken: Callable[[Stack], bool]
 
 
-def kill_the_operator(stack: Stack) -> None:
-    """Its pod goes without a word; another one leads once the Lease has run out."""
-    operator = stack.kubectl.in_namespace(OPERATOR_NAMESPACE)
-    operator.run("delete", "pods", "-l", "app.kubernetes.io/name=herdkeeper-operator", "--grace-period=0", "--force", "--wait=false")
-
-
 def dies_after_each(stack: Stack, steps: Sequence[Step]) -> None:
     """Waits for one step after the other, and kills the operator as soon as its trace is seen."""
     for step in steps:
         wait_for(step.name, lambda step=step: step.taken(stack) or Pending(f"not yet: {step.name}"), SOON, say)  # type: ignore[misc]
         say(f"{step.name}: the operator is killed")
-        kill_the_operator(stack)
+        stack.sql.kill_operator()

@@ -13,7 +13,6 @@ from herdkeeper_e2e.history import Gap, gap_table
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.ledger_clients import LedgerClient
-from herdkeeper_e2e.sql_stack import SqlStack
 from herdkeeper_e2e.writer_process import WriterProcess
 
 
@@ -52,8 +51,7 @@ def made_whole(stack: Stack, name: str, but: frozenset[str] = frozenset()) -> No
     copy: BookKeeper replaces a bookie in its ledger from the first entry on that was not acknowledged. A repair works on closed ledgers, so
     a leader change closes the one that is written.
     """
-    sql = SqlStack(stack.kubectl, stack.kubectl.environment)
-    sql.switch_over(sql.other())
+    stack.sql.switch_over(stack.sql.other())
     repaired = _audited(stack, "bk", f"{name}-repaired", "Repair")
     say(f"{repaired['findingsTotal']} findings, {repaired.get('replicasRepaired', 0)} copies written")
     found = [finding for finding in repaired.get("findings", []) if finding["kind"] not in but]

@@ -13,7 +13,6 @@ from proof import found_nothing, lost_nothing, made_whole
 
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.sql_stack import SqlStack
 from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS = 50
@@ -141,8 +140,7 @@ def test_four_bookies_become_six_and_four_again_under_load(stack: Stack) -> None
 
 
 def test_a_configuration_is_rolled_under_load_and_the_operator_dies_after_each_step(stack: Stack) -> None:
-    sql = SqlStack(stack.kubectl, stack.kubectl.environment)
-    leader = sql.leader()
+    leader = stack.sql.leader()
     numbers = [bookie["number"] for bookie in bookies(stack)["status"]["bookies"]]
     writer = WriterProcess(stack.tools, "rolled_under_load")
     writer.acknowledges(ROWS)
@@ -155,6 +153,6 @@ def test_a_configuration_is_rolled_under_load_and_the_operator_dies_after_each_s
     say(f"rolled in {time.monotonic() - began:.0f} s")
     writer.acknowledges(ROWS)
     lost_nothing(writer)
-    assert sql.leader() == leader, "clients of the bookies lost more than one at a time"
+    assert stack.sql.leader() == leader, "clients of the bookies lost more than one at a time"
     stack.wait_until_ready()
     made_whole(stack, "after-the-roll")

@@ -7,7 +7,6 @@ import time
 
 from conftest import Stack, say
 from ensemble_steps import CHANGE, Ensemble
-from operator_death import kill_the_operator
 from proof import lost_nothing
 
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -26,7 +25,7 @@ def test_zookeeper_grows_to_five_and_shrinks_to_three_under_load(stack: Stack) -
     writer.order("mark three members become five")
     ensemble.want(replicas=5)
     ensemble.waits_for("Joining")
-    kill_the_operator(stack)
+    stack.sql.kill_operator()
     ensemble.settled_on(5)
     say(f"three became five in {time.monotonic() - began:.0f} s")
     assert len(ensemble.pods()) == 5
@@ -35,7 +34,7 @@ def test_zookeeper_grows_to_five_and_shrinks_to_three_under_load(stack: Stack) -
     began = time.monotonic()
     writer.order("mark five members become three")
     ensemble.want(replicas=3)
-    kill_the_operator(stack)
+    stack.sql.kill_operator()
     ensemble.settled_on(3)
     say(f"five became three in {time.monotonic() - began:.0f} s")
     ensemble.has_pods(3)

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
 import pytest
@@ -14,17 +12,15 @@ from bookie_steps import bookies, settled_on, want
 from conftest import Stack, say
 from proof import lost_nothing, made_whole
 
-from herdkeeper_e2e import cluster
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.sql_stack import SqlStack
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS = 50
 DELAY_SECONDS = 30
 SILENT = Limit(300, 1)
-KINDS = ("zookeepercluster/zk", "bookkeepercluster/bk", "herddbcluster/db")
+CLUSTERS = {"zookeepercluster": "zk", "bookkeepercluster": "bk", "herddbcluster": "db"}
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
 SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 
@@ -32,29 +28,20 @@ SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 @pytest.fixture
 def beside_the_operator(stack: Stack) -> Stack:
     """The same stack, written to from the machine of the operator, which is not the one that is lost."""
-    tools = replace(stack.tools, name="tools-beside-the-operator", machine=sql(stack).machine_of_operator())
+    tools = replace(stack.tools, name="tools-beside-the-operator", machine=stack.sql.machine_of_operator())
     tools.start()
     return Stack(stack.kubectl, tools)
-
-
-def sql(stack: Stack) -> SqlStack:
-    return SqlStack(stack.kubectl, stack.kubectl.environment)
 
 
 def machine_to_lose(stack: Stack) -> str:
     """One that has a single bookie, so that those that are left suffice for ensembles of three."""
     machines = Counter(pod["spec"]["nodeName"] for pod in stack.kubectl.list("pods", "app.kubernetes.io/name=bookie"))
-    return next(name for name, count in machines.items() if count == 1 and name != sql(stack).machine_of_operator())
+    return next(name for name, count in machines.items() if count == 1 and name != stack.sql.machine_of_operator())
 
 
-@contextmanager
-def standing_still(stack: Stack, machine: str) -> Iterator[None]:
-    """Kubelet and containers of a machine stand still for as long as the block lasts."""
-    cluster.run(["docker", "pause", machine], stack.kubectl.environment, say)
-    try:
-        yield
-    finally:
-        cluster.run(["docker", "unpause", machine], stack.kubectl.environment, say)
+def tellings(stack: Stack) -> dict[str, Object | None]:
+    """What each cluster says of lost nodes, None for one that says nothing."""
+    return {name: condition(stack.sql.get(kind, name), "NodesReachable") for kind, name in CLUSTERS.items()}
 
 
 def told_of(stack: Stack, machine: str, reason: str) -> None:
@@ -62,11 +49,9 @@ def told_of(stack: Stack, machine: str, reason: str) -> None:
     concerned = {pod["metadata"]["labels"]["herdkeeper.io/owner-name"] for pod in servers_on(stack, machine)}
 
     def ask() -> bool | Pending:
-        for kind in KINDS:
-            name = kind.partition("/")[2]
-            told = condition(stack.kubectl.list(kind.partition("/")[0])[0], "NodesReachable")
+        for name, told in tellings(stack).items():
             if name in concerned and (told is None or told["reason"] != reason or machine not in told["message"]):
-                return Pending(f"{kind}: {told}")
+                return Pending(f"{name}: {told}")
         return True
 
     wait_for(f"{reason} of {machine}", ask, SILENT, say)
@@ -76,8 +61,8 @@ def forgotten(stack: Stack) -> None:
     """Until no resource speaks of a node any more."""
 
     def ask() -> bool | Pending:
-        told = [condition(stack.kubectl.list(kind.partition("/")[0])[0], "NodesReachable") for kind in KINDS]
-        return Pending(str(told)) if any(each is not None and each["status"] != "True" for each in told) else True
+        told = tellings(stack)
+        return Pending(str(told)) if any(each is not None and each["status"] != "True" for each in told.values()) else True
 
     wait_for("no lost node", ask, SILENT, say)
 
@@ -98,7 +83,7 @@ def test_a_machine_that_is_silent_for_a_while_is_told_and_nothing_is_lost(beside
     writer = WriterProcess(stack.tools, "machine_silent")
     writer.acknowledges(ROWS)
     writer.order("mark a machine stands still")
-    with standing_still(stack, machine):
+    with stack.sql.standing_still(machine):
         began = time.monotonic()
         writer.acknowledges(ROWS)
         told_of(stack, machine, "NodeSilent")
@@ -125,7 +110,7 @@ def test_a_machine_that_is_gone_for_good_is_done_without_once_a_person_gives_its
     )
     writer.order("mark a machine is gone")
     began = time.monotonic()
-    with standing_still(stack, machine):
+    with stack.sql.standing_still(machine):
         told_of(stack, machine, "NodeSilent")
         stack.kubectl.run("taint", "nodes", machine, OUT_OF_SERVICE)
         try:

@@ -14,7 +14,6 @@ import pytest
 import yaml
 from conftest import Stack, say
 from ensemble_steps import Ensemble
-from operator_death import kill_the_operator
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.history import Gap, gap_table
@@ -46,9 +45,9 @@ def changed(stack: Stack, ensemble: Ensemble, writer: SteeredProcess, before: in
     ensemble.want(replicas=after)
     if after > before:
         ensemble.waits_for("Joining")
-    kill_the_operator(stack)
+    stack.sql.kill_operator()
     ensemble.takes_a_step(before)
-    kill_the_operator(stack)
+    stack.sql.kill_operator()
     ensemble.settled_on(after)
     ensemble.has_pods(after)
     say(f"{what} in {time.monotonic() - began:.0f} s")

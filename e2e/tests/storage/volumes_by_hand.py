@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from conftest import Stack
 
 from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.sql_stack import SqlStack
 
 CLASS = "by-hand"
 FOLDER = "/mnt/by-hand"
@@ -70,7 +69,7 @@ class VolumesByHand:
         return [each["metadata"]["name"] for each in machines if "node-role.kubernetes.io/control-plane" not in each["metadata"]["labels"]]
 
     def _on(self, machine: str, script: str) -> None:
-        SqlStack(self.stack.kubectl, self.stack.kubectl.environment).on_machine(machine, script)
+        self.stack.sql.on_machine(machine, script)
 
 
 def _place(volume: Object) -> tuple[str, str]:

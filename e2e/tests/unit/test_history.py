@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
-from herdkeeper_e2e.history import Event, EventKind, HistoryError, gaps, judge, parse_history, recorded
+from herdkeeper_e2e.history import Event, EventKind, HistoryError, comparison, gaps, judge, parse_history, recorded
 
 ACKNOWLEDGED, UNKNOWN, MARK = EventKind.ACKNOWLEDGED, EventKind.UNKNOWN, EventKind.MARK
 
@@ -50,6 +52,16 @@ def test_each_fault_has_its_own_gap():
 def test_writes_that_never_resumed_are_no_gap_but_an_error():
     with pytest.raises(HistoryError, match="after the mark 'kill'"):
         gaps([acknowledged(1, 0), Event(2, MARK, name="kill")])
+
+
+def test_a_comparison_tells_what_is_lost_and_each_gap_in_one_line():
+    events = [acknowledged(1, 0), Event(2, MARK, name="kill"), acknowledged(4, 1)]
+    line = comparison(events, [0])
+    assert "\n" not in line
+    found = json.loads(line)
+    assert found["violation"] == judge(events, [0]).violation
+    assert found["verdict"]["lost"] == [1]
+    assert found["gaps"] == [{"fault": "kill", "seconds": 3, "unknown_rows": 0}]
 
 
 def test_a_history_survives_its_file():
