@@ -68,6 +68,7 @@ public final class Main {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(server, status, settings.handOver()), "stop"));
         server.start();
         waker.start();
+        status.contacts().start();
         new PlannerWarmer(server).start();
         new LogRelease(server, Clock.systemUTC()).start(LogRelease.PERIOD);
         new DisplacedLeader(status, STOPPING, why -> {

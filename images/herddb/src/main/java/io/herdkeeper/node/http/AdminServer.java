@@ -52,7 +52,7 @@ public final class AdminServer {
             return thread;
         }));
         server.createContext("/", this::handle);
-        server.createContext("/alive", new AliveStream());
+        server.createContext("/alive", new AliveStream(node.contacts()));
     }
 
     public void start() {

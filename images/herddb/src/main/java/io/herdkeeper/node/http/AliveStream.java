@@ -1,31 +1,49 @@
 package io.herdkeeper.node.http;
 
+import com.fasterxml.jackson.databind.ObjectMapper;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpHandler;
+import io.herdkeeper.node.contact.Contacts;
+import io.herdkeeper.node.contact.Contacts.Report;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 
 /**
- * {@code GET /alive}: a line each second for as long as the process lives.
+ * {@code GET /alive}: a line each second for as long as the process lives, and at once when a leader's log fails.
  *
- * <p>Its end tells at once what a probe finds out seconds later: the kernel closes the connection of a killed process.
+ * <p>Its end tells at once what a probe finds out seconds later: the kernel closes the connection of a killed process. Its lines tell
+ * what the node knows of its own way to ZooKeeper and to its bookies ({@link Report}).
  */
 final class AliveStream implements HttpHandler {
 
-    private static final byte[] LINE = "alive\n".getBytes(StandardCharsets.UTF_8);
-    private static final long PERIOD_MILLIS = 1_000;
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final int LOOKS = 4;
+    private static final long LOOK_MILLIS = 250;
+
+    private final Contacts contacts;
+
+    AliveStream(Contacts contacts) {
+        this.contacts = contacts;
+    }
 
     @Override
     public void handle(HttpExchange exchange) throws IOException {
         try (exchange; OutputStream body = begin(exchange)) {
             while (true) {
-                body.write(LINE);
+                Report report = contacts.report();
+                body.write(("alive " + JSON.writeValueAsString(report) + "\n").getBytes(StandardCharsets.UTF_8));
                 body.flush();
-                Thread.sleep(PERIOD_MILLIS);
+                rest(report);
             }
         } catch (InterruptedException ended) {
             Thread.currentThread().interrupt();
+        }
+    }
+
+    private void rest(Report told) throws InterruptedException {
+        for (int look = 0; look < LOOKS && contacts.report().failed().equals(told.failed()); look++) {
+            Thread.sleep(LOOK_MILLIS);
         }
     }
 

@@ -7,6 +7,7 @@ import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
 import herddb.file.FileDataStorageManager;
 import herddb.log.CommitLog.FollowerContext;
+import herddb.log.CommitLogManager;
 import herddb.log.LogEntry;
 import herddb.log.LogSequenceNumber;
 import java.lang.reflect.Field;
@@ -14,6 +15,7 @@ import java.nio.file.Path;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.function.BiConsumer;
 import org.apache.bookkeeper.client.api.ReadHandle;
@@ -45,6 +47,9 @@ public final class HerdInternals {
     private static final Field DATA_FOLDER = field(FileDataStorageManager.class.getName(), "baseDirectory", Path.class);
     private static final Field PENDING_ADDS =
             field(CommitFileWriter.class.getName(), "pendingAdds", AtomicLong.class);
+    private static final Field WRITE_ERROR =
+            field(CommitFileWriter.class.getName(), "writeError", AtomicReference.class);
+    private static final Field LOGS = field(DBManager.class.getName(), "commitLogManager", CommitLogManager.class);
 
     private HerdInternals() {
     }
@@ -113,6 +118,16 @@ public final class HerdInternals {
     /** How many entries a ledger's writer has sent and has not been answered for. */
     static long pendingAdds(CommitFileWriter writer) {
         return ((AtomicLong) get(PENDING_ADDS, writer)).get();
+    }
+
+    /** What the bookies' client said of the last entry that it could not write, or null. */
+    static Throwable writeError(CommitFileWriter writer) {
+        return (Throwable) ((AtomicReference<?>) get(WRITE_ERROR, writer)).get();
+    }
+
+    /** What makes the logs of a node's tablespaces. */
+    static CommitLogManager logs(DBManager manager) {
+        return (CommitLogManager) get(LOGS, manager);
     }
 
     private static Field field(String className, String name, Class<?> type) {

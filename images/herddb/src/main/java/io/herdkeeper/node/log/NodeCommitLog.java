@@ -64,6 +64,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private volatile long rollAboveBytes = Long.MAX_VALUE;
     private volatile LogSequenceNumber applied = LogSequenceNumber.START_OF_TIME;
     private volatile boolean writing;
+    private volatile boolean failureTold;
     private volatile AtomicLong lastTransactionId;
     private volatile RetainedLog retained;
     /** The ledgers that {@link #recovery} has fenced and replayed; null before. */
@@ -142,6 +143,28 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         }
         raiseTransactionIds();
         writing = true;
+        manager.failures().over(tableSpaceName);
+    }
+
+    /** Remembers the failure of a leader's log: the activator, which asks each second, takes this log away right after. */
+    @Override
+    public boolean isFailed() {
+        boolean failed = super.isFailed();
+        if (failed && writing && !failureTold) {
+            failureTold = true;
+            CommitFileWriter writer = getWriter();
+            manager.failures().failed(tableSpaceName, writer == null ? null : HerdInternals.writeError(writer));
+        }
+        return failed;
+    }
+
+    /** The entry that the bookies have to acknowledge next; null when none waits for them, or on a follower. */
+    public LogSequenceNumber awaited() {
+        CommitFileWriter writer = getWriter();
+        if (!writing || writer == null || HerdInternals.pendingAdds(writer) == 0) {
+            return null;
+        }
+        return new LogSequenceNumber(writer.getLedgerId(), writer.getOut().getLastAddConfirmed() + 1);
     }
 
     /**
@@ -423,6 +446,13 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         if (counter != null && writer != null) {
             TransactionIds.raise(counter, writer.getLedgerId());
         }
+    }
+
+    @SuppressWarnings("unchecked") // HerdDB's own override returns less than CommitLog promises, too
+    @Override
+    public FollowerContext startFollowing(LogSequenceNumber position) {
+        manager.failures().over(tableSpaceName);
+        return super.startFollowing(position);
     }
 
     @Override

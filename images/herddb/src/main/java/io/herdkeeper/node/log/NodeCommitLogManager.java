@@ -3,14 +3,22 @@ package io.herdkeeper.node.log;
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.cluster.BookkeeperCommitLogManager;
 import herddb.cluster.ZookeeperMetadataStorageManager;
+import herddb.core.DBManager;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.log.NodeCommitLog.LogIdentity;
+import java.time.Clock;
 import org.apache.bookkeeper.stats.StatsLogger;
 
 /** Makes a {@link NodeCommitLog} for each tablespace, with the sizes and periods of the server's configuration. */
 public class NodeCommitLogManager extends BookkeeperCommitLogManager {
 
     private final ZookeeperMetadataStorageManager metadata;
+    private final LogFailures failures = new LogFailures(Clock.systemUTC());
+
+    /** The one that a node of this program was made with. */
+    public static NodeCommitLogManager of(DBManager node) {
+        return (NodeCommitLogManager) HerdInternals.logs(node);
+    }
 
     /**
      * A manager that is not started yet.
@@ -33,6 +41,11 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
         setMaxIdleTime(configuration.getLong(ServerConfiguration.PROPERTY_BOOKKEEPER_MAX_IDLE_TIME,
                 ServerConfiguration.PROPERTY_BOOKKEEPER_MAX_IDLE_TIME_DEFAULT));
         setLedgersRetentionPeriod(retentionPeriod(configuration));
+    }
+
+    /** The leaders' logs that failed. */
+    public LogFailures failures() {
+        return failures;
     }
 
     private static long retentionPeriod(ServerConfiguration configuration) {

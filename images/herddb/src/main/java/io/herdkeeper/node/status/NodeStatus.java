@@ -9,8 +9,10 @@ import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.Table;
 import herddb.model.TableSpace;
 import herddb.server.Server;
+import io.herdkeeper.node.contact.Contacts;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
+import io.herdkeeper.node.log.NodeCommitLogManager;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -30,11 +32,18 @@ public final class NodeStatus {
 
     private final Server server;
     private final HerdEvents events;
+    private final Contacts contacts;
     private volatile Phase phase = Phase.STARTING;
 
     public NodeStatus(Server server, HerdEvents events) {
         this.server = server;
         this.events = events;
+        contacts = new Contacts(server);
+    }
+
+    /** What the node knows of its way to ZooKeeper and to its bookies. */
+    public Contacts contacts() {
+        return contacts;
     }
 
     public Phase phase() {
@@ -176,7 +185,12 @@ public final class NodeStatus {
                 manager == null ? 0 : manager.getOpenTransactions().size(),
                 rows(manager),
                 events.verdicts(tablespace.name),
-                events.lastError(tablespace.name));
+                role == Role.FAILED && failure(tablespace) != null ? failure(tablespace) : events.lastError(tablespace.name));
+    }
+
+    /** Why this node lost the log of a tablespace that it shall lead; null when it did not. */
+    private String failure(TableSpace tablespace) {
+        return wanted(tablespace) == Role.LEADER ? NodeCommitLogManager.of(server.getManager()).failures().why(tablespace.name) : null;
     }
 
     private Role role(TableSpace tablespace, TableSpaceManager manager) {
@@ -185,7 +199,7 @@ public final class NodeStatus {
             return Role.STOPPED;
         }
         if (manager == null) {
-            return Role.BOOTING;
+            return failure(tablespace) == null ? Role.BOOTING : Role.FAILED;
         }
         if (manager.isFailed()) {
             return Role.FAILED;

@@ -11,7 +11,7 @@ public enum Role {
     FOLLOWER,
     /** It is assigned to this node, and reads its checkpoint and its log, or copies from the leader. */
     BOOTING,
-    /** Its log or its follower failed; the activator stops it and boots it again. */
+    /** Its log or its follower failed; the activator stops it and boots it again. A leader is failed until that boot has succeeded. */
     FAILED,
     /** It is closed here, or not assigned to this node any more. */
     STOPPED;

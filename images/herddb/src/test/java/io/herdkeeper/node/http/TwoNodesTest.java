@@ -202,7 +202,12 @@ class TwoNodesTest {
     void aStreamTellsEachSecondThatTheProcessLives() throws Exception {
         URI uri = URI.create("http://127.0.0.1:" + leader.http().port() + "/alive");
         try (Stream<String> lines = HTTP.send(HttpRequest.newBuilder(uri).build(), BodyHandlers.ofLines()).body()) {
-            assertEquals(List.of("alive", "alive"), lines.limit(2).toList());
+            for (String line : lines.limit(2).toList()) {
+                assertTrue(line.startsWith("alive "), line);
+                JsonNode report = JSON.readTree(line.substring("alive ".length()));
+                assertTrue(report.at("/zooKeeper/answers").asBoolean(), line);
+                assertTrue(report.has("unacknowledgedSeconds") && report.path("failed").isArray(), line);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ import java.nio.file.Path;
 import java.util.UUID;
 import org.apache.bookkeeper.client.BookKeeperAdmin;
 import org.apache.bookkeeper.conf.ServerConfiguration;
+import org.apache.bookkeeper.proto.BookieServer;
 import org.apache.bookkeeper.server.EmbeddedServer;
 import org.apache.bookkeeper.server.conf.BookieConfiguration;
 import org.apache.zookeeper.server.NIOServerCnxnFactory;
@@ -24,6 +25,8 @@ public final class BookKeeperForTests {
     public static final String LEDGERS_PATH = "/ledgers";
 
     private static BookKeeperForTests instance;
+
+    private BookieServer bookie;
 
     private final Path folder;
     private final ServerCnxnFactory zooKeeperPort;
@@ -62,6 +65,15 @@ public final class BookKeeperForTests {
         return Files.createTempDirectory(folder, "node");
     }
 
+    /** Has the bookie take no more requests, and answer none, until {@link #resumeBookie()}. */
+    public void suspendBookie() {
+        bookie.suspendProcessing();
+    }
+
+    public void resumeBookie() {
+        bookie.resumeProcessing();
+    }
+
     public static int freePort() throws Exception {
         try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             return socket.getLocalPort();
@@ -82,7 +94,8 @@ public final class BookKeeperForTests {
         configuration.setEntryLogFilePreAllocationEnabled(false);
         configuration.setAutoRecoveryDaemonEnabled(false);
         BookKeeperAdmin.initNewCluster(configuration);
-        EmbeddedServer bookie = EmbeddedServer.builder(new BookieConfiguration(configuration)).build();
-        bookie.getLifecycleComponentStack().start();
+        EmbeddedServer server = EmbeddedServer.builder(new BookieConfiguration(configuration)).build();
+        server.getLifecycleComponentStack().start();
+        bookie = server.getBookieService().getServer();
     }
 }

@@ -14,12 +14,16 @@ import io.herdkeeper.node.release.LogRelease;
 import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
+import java.io.BufferedReader;
+import java.io.InputStream;
+import java.io.InputStreamReader;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
@@ -57,6 +61,7 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http) {
         server.start();
         waker.start();
         new LogRelease(server, Clock.systemUTC()).start(RELEASE_PERIOD);
+        status.contacts().start();
         status.enter(Phase.RUNNING);
         return new RunningNode(server, status, http);
     }
@@ -86,6 +91,14 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http) {
             }
         }
         return JSON.nullNode();
+    }
+
+    /** The first line of a new stream {@code GET /alive}: what the node knows of its own connections. */
+    public JsonNode report() throws Exception {
+        HttpResponse<InputStream> answer = HTTP.send(HttpRequest.newBuilder(uri("/alive")).build(), BodyHandlers.ofInputStream());
+        try (BufferedReader lines = new BufferedReader(new InputStreamReader(answer.body(), StandardCharsets.UTF_8))) {
+            return JSON.readTree(lines.readLine().substring("alive ".length()));
+        }
     }
 
     public TableSpaceManager manager(String tablespace) {

@@ -1,0 +1,46 @@
+package io.herdkeeper.node.contact;
+
+import herddb.cluster.ZookeeperMetadataStorageManager;
+import herddb.server.Server;
+import io.herdkeeper.node.log.NodeCommitLogManager;
+import java.util.List;
+import java.util.Map;
+
+/** What the node knows of its own way to ZooKeeper and to its bookies; nothing of it needs either. */
+public final class Contacts {
+
+    /**
+     * A line of {@code GET /alive}, as JSON.
+     *
+     * @param zooKeeper             whether ZooKeeper answers
+     * @param unacknowledgedSeconds the tablespaces that this node leads, and whose bookies have acknowledged nothing for a second or
+     *                              more though entries wait for it; with the seconds
+     * @param failed                the tablespaces whose log failed while this node led them, until they are led or followed again
+     */
+    public record Report(Period zooKeeper, Map<String, Double> unacknowledgedSeconds, List<String> failed) {
+    }
+
+    private final ZooKeeperContact zooKeeper;
+    private final BookieContact bookies;
+    private final Server server;
+
+    public Contacts(Server server) {
+        this.server = server;
+        zooKeeper = new ZooKeeperContact((ZookeeperMetadataStorageManager) server.getMetadataStorageManager());
+        bookies = new BookieContact(server);
+    }
+
+    /** Looks from now on; the server has been started. */
+    public void start() {
+        zooKeeper.start();
+        bookies.start();
+    }
+
+    public Report report() {
+        return new Report(zooKeeper.period(), bookies.unacknowledgedSeconds(), failed());
+    }
+
+    private List<String> failed() {
+        return NodeCommitLogManager.of(server.getManager()).failures().tablespaces();
+    }
+}
