@@ -10,6 +10,7 @@ from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, 
 from stage import MERGE_PATCH, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.domain import names
+from herdkeeper.domain.observed.self_report import SelfReport
 from herdkeeper.execute.metadata import forget_node
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, heartbeat_path, tablespace_path
 from herdkeeper.observe.ensembles import EnsembleError
@@ -70,6 +71,26 @@ def test_a_leader_of_which_neither_the_operator_nor_zookeeper_hears_is_replaced_
     stage.reconcile(HERDDB, "db")
     assert leader(stage) == NODES[1]
     assert woken(stage) == [NODES[1]]
+
+
+def test_a_leader_that_tells_that_its_bookies_or_zookeeper_do_not_answer_it_is_replaced(stage: Stage) -> None:
+    first, second = (stage.found("Pod", node)["metadata"]["uid"] for node in NODES)
+    stage.signs_of_life.heard(first, SelfReport(zookeeper_steady=60.0, unacknowledged={"flights": 7.5}))
+    stage.signs_of_life.heard(second, SelfReport(zookeeper_steady=60.0))
+    stage.reconcile(HERDDB, "db")
+    assert (leader(stage), woken(stage)) == (NODES[1], [NODES[1]])
+    (told,) = [event["message"] for event in stage.events("db") if event["reason"] == "LeaderMoved"]
+    assert "its bookies acknowledge nothing any more" in told
+
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("follower", "leader"))
+    stage.signs_of_life.heard(first, SelfReport(zookeeper_steady=60.0))
+    stage.signs_of_life.heard(second, SelfReport(zookeeper_silent=7.5))
+    for node, beat in zip(NODES, (2006.0, 2000.0), strict=True):
+        path = heartbeat_path(named(stage).herd_root, "a-uuid", node)
+        stage.ensemble.put(path, b"")
+        stage.ensemble.changed_by_path[path] = beat
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[0]
 
 
 def test_the_leadership_of_a_deleted_pod_is_moved_by_one_reconcile(stage: Stage) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import queue
 import threading
 from collections.abc import Callable, Generator, Iterator
@@ -12,6 +13,7 @@ from urllib.error import URLError
 
 import pytest
 
+from herdkeeper.domain.observed.self_report import SelfReport, decode_line
 from herdkeeper.handlers.node_streams import NodeStreams
 from herdkeeper.observe.signs_of_life import SignsOfLife
 from herdkeeper.reconcile import Key
@@ -119,6 +121,43 @@ def test_only_a_node_that_does_not_answer_at_all_is_silent(streams, nodes, lost,
     nodes.told.put(end)
     assert lost.get(timeout=LONG) == CLUSTER
     assert (signs_of_life.silent_seconds("a-uid") is not None) == is_silent
+
+
+def line(*, answers: bool = True, waits: tuple[str, ...] = (), failed: tuple[str, ...] = ()) -> bytes:
+    said = {"zooKeeper": {"answers": answers, "seconds": 2.5}, "unacknowledgedSeconds": dict.fromkeys(waits, 1.5), "failed": failed}
+    return b"alive " + json.dumps(said).encode() + b"\n"
+
+
+def test_a_node_that_tells_of_a_trouble_is_looked_at_once_for_each(streams, nodes, lost, signs_of_life) -> None:
+    streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
+    for said in (line(), line(answers=False), line(answers=False), line(answers=False, waits=("app",)), line(), line(failed=("app",))):
+        nodes.told.put(said)
+    _wait_for(lambda: signs_of_life.said("a-uid") == SelfReport(zookeeper_steady=2.5, failed=("app",)))
+    assert [lost.get(timeout=LONG) for _ in range(3)] == [CLUSTER] * 3
+    assert lost.empty()
+
+
+def test_what_a_process_said_is_forgotten_with_it() -> None:
+    signs = SignsOfLife()
+    signs.heard("a-uid", SelfReport(zookeeper_silent=3.0))
+    signs.forget("a-uid")
+    assert signs.said("a-uid") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "report"),
+    [
+        (line(), SelfReport(zookeeper_steady=2.5)),
+        (line(answers=False, waits=("app",)), SelfReport(zookeeper_silent=2.5, unacknowledged={"app": 1.5})),
+        (b"alive\n", None),
+        (b"alive {\n", None),
+        (b"alive []\n", None),
+        (b'alive {"zooKeeper":{"answers":true}}\n', None),
+    ],
+    ids=["well", "in trouble", "an older program", "cut", "something else", "incomplete"],
+)
+def test_a_line_tells_what_the_node_says_of_itself_or_only_that_it_lives(said: bytes, report: SelfReport | None) -> None:
+    assert decode_line(said) == report
 
 
 def test_silence_is_told_in_seconds_since_the_last_sign_and_not_of_who_was_never_heard() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.observed.self_report import SelfReport
 from herdkeeper.domain.unknown import NotListening, Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide
@@ -37,6 +38,22 @@ OTHER_ROWS = "had other rows than the log"
 DIFFERING = follower(differs=OTHER_ROWS)
 WRONG = Node(copy=replace(LEADER, differs=OTHER_ROWS))
 DOUBTED = Keep(f"{A} does not answer (silence): whether it lives is for HerdDB's own failover to find out", settled=False)
+FAILED = Node(copy=replace(LEADER, role="failed", ready=False, last_error="not enough bookies"))
+LEFT = Move(B, f"{A} shall not lead any more (its pod is being deleted)")
+UNACKNOWLEDGED = "its bookies acknowledge nothing any more"
+UNANSWERED = Keep(f"{A} does not answer (no ZooKeeper): whether it lives is for HerdDB's own failover to find out", settled=False)
+SERVED = replace(WELL[B], heartbeat=1999.0, report=SelfReport(zookeeper_steady=7.0))
+
+
+def cut_off(seconds: float) -> Node:
+    return Node(copy=Unknown("no ZooKeeper"), silent_seconds=0.4, heartbeat=1994.0, report=SelfReport(zookeeper_silent=seconds))
+
+
+def waiting(node: Node, seconds: float, tablespace: str = "flights") -> Node:
+    return replace(node, report=SelfReport(zookeeper_steady=100.0, unacknowledged={tablespace: seconds}))
+
+
+CUT_OFF = cut_off(7.0)
 TABLE: list[tuple[str, Situation, Decision]] = [
     # the leader serves
     ("all is well", CALM, Keep(f"{A} leads")),
@@ -51,10 +68,82 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         situation(a=BOOTING, changed_at=1999.0),
         Keep(f"{A} is booting: whether it lives is for HerdDB's own failover to find out", settled=False),
     ),
+    # the leader lives, and can't write its log
+    ("its log has failed", situation(a=FAILED), Move(B, f"{A} can't lead any more (it has failed: not enough bookies)")),
     (
-        "the leader's log has failed, as it does without bookies",
-        situation(a=Node(copy=replace(LEADER, role="failed", ready=False))),
-        Keep(f"{A} is failed: whether it lives is for HerdDB's own failover to find out", settled=False),
+        "its log has failed soon after it got the leadership",
+        situation(a=FAILED, changed_at=1971.0),
+        Blocked(
+            f"{A} can't lead any more (it has failed: not enough bookies), but it was changed 29 s ago: the storage may be the cause, "
+            "looked at again after 30 s"
+        ),
+    ),
+    (
+        "its log has failed, and nobody could write",
+        situation(a=FAILED, no_writing="2 writable bookies of 3"),
+        Blocked(f"{A} can't lead any more (it has failed: not enough bookies), and nobody else could: 2 writable bookies of 3"),
+    ),
+    (
+        "a copy of an earlier tablespace of that name has failed",
+        situation(a=Node(copy=replace(LEADER, role="failed", uuid="an-older-uuid"))),
+        Keep(f"{A} does not hold the tablespace yet: whether it lives is for HerdDB's own failover to find out", settled=False),
+    ),
+    (
+        "its log has failed, and it is about to end",
+        situation(a=replace(FAILED, leaving="its pod is being deleted"), changed_at=1999.0),
+        LEFT,
+    ),
+    ("its bookies acknowledge nothing", situation(a=waiting(WELL[A], 7.0)), Move(B, f"{A} can't lead any more ({UNACKNOWLEDGED})")),
+    ("they have not for a moment", situation(a=waiting(WELL[A], 6.9)), Keep(f"{A} leads, and its bookies let it wait", settled=False)),
+    (
+        "a longer wait is allowed",
+        situation(a=waiting(WELL[A], 8.9), hung_seconds=9.0),
+        Keep(f"{A} leads, and its bookies let it wait", settled=False),
+    ),
+    ("they acknowledge nothing of another tablespace", situation(a=waiting(WELL[A], 7.0, "other")), Keep(f"{A} leads")),
+    (
+        "they acknowledge nothing soon after it got the leadership",
+        situation(a=waiting(WELL[A], 7.0), changed_at=1990.0),
+        Blocked(
+            f"{A} can't lead any more ({UNACKNOWLEDGED}), but it was changed 10 s ago: the storage may be the cause, "
+            "looked at again after 30 s"
+        ),
+    ),
+    (
+        "they acknowledge nothing of what a follower leads either",
+        situation(a=waiting(WELL[A], 7.0), b=waiting(WELL[B], 2.0, "other")),
+        Move(C, f"{A} can't lead any more ({UNACKNOWLEDGED})"),
+    ),
+    (
+        "they answer nobody",
+        situation(a=waiting(WELL[A], 7.0), b=waiting(WELL[B], 2.0, "other"), c=DEAD),
+        Blocked(
+            f"{A} can't lead any more ({UNACKNOWLEDGED}), and no other replica can: {B}: its bookies don't answer "
+            f"it either; {C}: its pod is gone"
+        ),
+    ),
+    # the leader says that it is cut off from ZooKeeper
+    (
+        "ZooKeeper answers others",
+        situation(a=CUT_OFF, b=SERVED),
+        Move(B, f"{A} can't lead any more (ZooKeeper answers others, and not it)"),
+    ),
+    ("it may still find another member", situation(a=cut_off(6.9), b=SERVED), UNANSWERED),
+    ("a longer time is allowed", situation(a=CUT_OFF, b=SERVED, hung_seconds=8.0), UNANSWERED),
+    ("ZooKeeper has heard of it since", situation(a=replace(CUT_OFF, heartbeat=1994.1), b=SERVED), UNANSWERED),
+    ("ZooKeeper answers nobody", situation(a=CUT_OFF, b=cut_off(7.0)), UNANSWERED),
+    (
+        "ZooKeeper has just begun to answer others",
+        situation(a=CUT_OFF, b=replace(SERVED, report=SelfReport(zookeeper_steady=6.9))),
+        UNANSWERED,
+    ),
+    ("others don't tell whether it answers them", situation(a=CUT_OFF, b=replace(SERVED, report=None)), UNANSWERED),
+    ("no heartbeat of others can be read", situation(a=CUT_OFF, b=replace(SERVED, heartbeat=None)), UNANSWERED),
+    ("its own heartbeat can't be read", situation(a=replace(CUT_OFF, heartbeat=None), b=SERVED), UNANSWERED),
+    (
+        "ZooKeeper answers others, and the record was changed a moment ago",
+        situation(a=CUT_OFF, b=SERVED, changed_at=1997.0),
+        Blocked(f"{A} can't lead any more (ZooKeeper answers others, and not it), but it was changed 3 s ago: looked at again after 5 s"),
     ),
     # the leader gives no sign of life: it hangs, or it is only this or that which does not hear it
     ("neither the operator nor ZooKeeper hears of it", situation(a=HUNG, b=BEATING), Move(B, f"{A} can't lead any more ({UNHEARD})")),

@@ -39,7 +39,8 @@ class Failover(Model):
         ge=3,
         le=600,
         description="Seconds after which the operator replaces a leader of which neither it nor ZooKeeper hears: one that hangs, or whose "
-        "machine is gone. A leader whose process has ended is replaced at once.",
+        "machine is gone. Not before 7 s, in which it may help itself, one that says that ZooKeeper answers others and not it, or that its "
+        "bookies acknowledge nothing. A leader whose process has ended, or whose log has failed, is replaced at once.",
     )
     max_leader_inactivity_seconds: int = Field(
         10,

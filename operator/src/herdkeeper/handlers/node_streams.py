@@ -1,7 +1,7 @@
 """One stream to each SQL node, whose end tells that the process died, a second or more before Kubernetes does.
 
-A stream decides nothing: it has the node's cluster looked at, and remembers when the node was heard last. A node sends a line each second
-(images/herddb, `GET /alive`).
+A stream decides nothing: it has the node's cluster looked at, and remembers when the node was heard last and what it said of itself. A node
+sends a line each second (images/herddb, `GET /alive`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from contextlib import closing
 from typing import Any
 
 from herdkeeper.domain.names import HERDDB_HTTP_PORT
+from herdkeeper.domain.observed.self_report import decode_line
 from herdkeeper.observe.signs_of_life import SignsOfLife
 from herdkeeper.reconcile import Key
 
@@ -34,7 +35,8 @@ def open_stream(address: str) -> Generator[bytes, None, None]:
 
 
 class NodeStreams:
-    """The streams of all SQL nodes that the watches have told of. `lost` is called with the node's cluster, by any thread."""
+    """The streams of all SQL nodes that the watches have told of. `lost` is called with the cluster of a node that is lost, or that tells
+    of a new trouble, by any thread."""
 
     def __init__(
         self,
@@ -70,21 +72,27 @@ class NodeStreams:
 
     def _follow(self, owner: Key, uid: str, address: str, end: threading.Event) -> None:
         while not end.is_set():
-            if self._read(uid, address, end) and not end.is_set():
+            if self._read(owner, uid, address, end) and not end.is_set():
                 self._lost(owner)
             end.wait(self._reconnect_seconds)
         self._signs_of_life.forget(uid)
 
-    def _read(self, uid: str, address: str, end: threading.Event) -> bool:
+    def _read(self, owner: Key, uid: str, address: str, end: threading.Event) -> bool:
         """Read until the stream ends; whether there was one."""
         lived = False
+        known: frozenset[str] = frozenset()
         try:
             with closing(self._connect(address)) as lines:
-                for _ in lines:
+                for line in lines:
                     lived = True
-                    self._signs_of_life.heard(uid)
+                    said = decode_line(line)
+                    self._signs_of_life.heard(uid, said)
                     if end.is_set():
                         break
+                    trouble = said.trouble() if said is not None else frozenset()
+                    if trouble - known:
+                        self._lost(owner)
+                    known = trouble
         except (OSError, http.client.HTTPException) as error:
             if _is_silence(error):
                 return lived

@@ -14,6 +14,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey, TablespaceNames
 from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, NodeTablespace, NodeView, RetainedLog, UserCredentials
 from herdkeeper.domain.observed.objects import Objects, why_gone
+from herdkeeper.domain.observed.self_report import SelfReport
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
@@ -31,7 +32,8 @@ from herdkeeper.observe.world import World
 
 MOST_READERS = 8
 SILENT_SECONDS = 2.0
-"""A node that said nothing for so long, twice its period, is not asked: clients stand still while its answer is waited for."""
+"""A node that said nothing for so long, twice its period, is not asked: clients stand still while its answer is waited for. Nor is one that
+says that ZooKeeper has not answered it for so long: it can't tell of its tablespaces without."""
 
 
 def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
@@ -43,6 +45,8 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
     log = log_store(bookkeeper)
     tablespaces = _tablespaces(cluster, world)
     silent_seconds = _silent_seconds(cluster, objects, world)
+    reports = _reports(objects, silent_seconds, world)
+    doubted = _doubted(silent_seconds, reports)
     records = _records(world, log, named.herd_root)
     return HerdDBObserved(
         objects=objects,
@@ -50,7 +54,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         root_parent=_exists(world, log, named.herd_root.rpartition("/")[0]),
         root=_exists(world, log, named.herd_root),
         credentials=read_credentials(cluster, world),
-        nodes=_judged(_read_running_nodes(cluster, objects, silent_seconds, world), tablespaces),
+        nodes=_judged(_read_running_nodes(cluster, objects, doubted, world), tablespaces),
         records=records,
         registered=_registered(world, log, named.herd_root),
         tablespaces=tablespaces,
@@ -61,7 +65,8 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         dependents=observe_dependents(cluster, Tablespace, world),
         disturbance=_disturbance(bookkeeper, world),
         silent_seconds=silent_seconds,
-        heartbeats=_heartbeats(world, log, records, silent_seconds, named.herd_root),
+        reports=reports,
+        heartbeats=_heartbeats(world, log, records, doubted, named.herd_root),
         machines=nodes_of_doubted(objects, present_nodes(cluster, objects), world),
     )
 
@@ -115,13 +120,12 @@ def _read_all(named: HerdDBNames, nodes: Sequence[str], world: World) -> dict[st
 
 
 def _read_running_nodes(
-    cluster: HerdDBCluster, objects: Objects, silent_seconds: Mapping[str, float], world: World
+    cluster: HerdDBCluster, objects: Objects, doubted: Mapping[str, Unknown], world: World
 ) -> dict[str, NodeView | Unknown]:
     """The same of each node whose process has not ended as far as Kubernetes knows: a leader that is about to stop still serves."""
-    silent = [node for node, seconds in silent_seconds.items() if seconds >= SILENT_SECONDS]
     running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
-    asked = [node for node in running if node not in silent]
-    return {**_read_all(names_of(cluster), asked, world), **{node: Unknown("its process gives no sign of life") for node in silent}}
+    asked = [node for node in running if node not in doubted]
+    return {**_read_all(names_of(cluster), asked, world), **doubted}
 
 
 def _judged(nodes: dict[str, NodeView | Unknown], tablespaces: Sequence[Tablespace]) -> dict[str, NodeView | Unknown]:
@@ -138,14 +142,33 @@ def _silent_seconds(cluster: HerdDBCluster, objects: Objects, world: World) -> d
     return {node: seconds for node, seconds in found.items() if seconds is not None}
 
 
+def _reports(objects: Objects, silent_seconds: Mapping[str, float], world: World) -> dict[str, SelfReport]:
+    """Of nodes that speak: what a silent one said last may not be so any more."""
+    speaking = [node for node, seconds in silent_seconds.items() if seconds < SILENT_SECONDS]
+    pods = {node: pod for node in speaking if (pod := objects.get("Pod", node)) is not None}
+    found = {node: world.signs_of_life.said(pod["metadata"]["uid"]) for node, pod in pods.items()}
+    return {node: report for node, report in found.items() if report is not None}
+
+
+def _doubted(silent_seconds: Mapping[str, float], reports: Mapping[str, SelfReport]) -> dict[str, Unknown]:
+    """The nodes that are not asked, and why."""
+    silent = {node: Unknown("its process gives no sign of life") for node, seconds in silent_seconds.items() if seconds >= SILENT_SECONDS}
+    cut_off = {
+        node: Unknown("it says that ZooKeeper does not answer it")
+        for node, report in reports.items()
+        if report.zookeeper_silent >= SILENT_SECONDS
+    }
+    return {**silent, **cut_off}
+
+
 def _heartbeats(
-    world: World, log: LogStore | None, records: Mapping[str, VersionedRecord] | Unknown, silent_seconds: Mapping[str, float], root: str
+    world: World, log: LogStore | None, records: Mapping[str, VersionedRecord] | Unknown, doubted: Mapping[str, Unknown], root: str
 ) -> dict[str, dict[str, float]]:
     """An unreadable one is left out: nothing follows from it. The leader's is read last: what lies between the reads makes it look younger,
     never older than the others."""
     if log is None or isinstance(records, Unknown):
         return {}
-    doubted = [found.record for found in records.values() if silent_seconds.get(found.record.leader, 0.0) >= SILENT_SECONDS]
+    led_by_doubted = [found.record for found in records.values() if found.record.leader in doubted]
     try:
         ensemble = world.ensembles.at(log.zookeeper_address)
         found = {
@@ -153,7 +176,7 @@ def _heartbeats(
                 node: ensemble.read_changed(heartbeat_path(root, record.uuid, node))
                 for node in sorted(record.replicas, key=lambda node: node == record.leader)
             }
-            for record in doubted
+            for record in led_by_doubted
         }
     except EnsembleError:
         return {}

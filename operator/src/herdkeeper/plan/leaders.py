@@ -89,6 +89,7 @@ def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRec
             running_since=running_since(pod),
             silent_seconds=seen.silent_seconds.get(name),
             heartbeat=heartbeat,
+            report=seen.reports.get(name),
         )
     return found
 

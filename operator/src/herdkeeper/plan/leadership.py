@@ -6,10 +6,11 @@ could lose a row, but whether it helps: a leader is left only for a replica that
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.observed.self_report import SelfReport
 from herdkeeper.domain.unknown import NotListening, Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 
@@ -21,6 +22,13 @@ HEARTBEAT_SECONDS = 2.0
 """By so much two live nodes' heartbeats may differ: each sends one a second."""
 FAR_BEHIND = 10_000
 """Entries that a follower may lack when it is to take over from a leader that serves."""
+SELF_HELP_SECONDS = 7.0
+"""So long a leader that loses a member of ZooKeeper, or a bookie, may take to help itself: ZooKeeper's client is connected to another
+member within its session of 6 s, and BookKeeper's turns to another bookie after 5 s without an answer."""
+STORAGE_PAUSE_SECONDS = 30.0
+"""After a change of the record nobody is failed over for what its bookies do: when they answer nobody, moving does not help."""
+WAITING_SECONDS = 2.0
+"""A node whose own log has waited for so long gets no other to lead."""
 MUCH_TO_REPLAY = 500
 """Entries since the last local checkpoint, from which on a follower checkpoints before it takes over from a leader that serves."""
 
@@ -31,7 +39,8 @@ class Node:
 
     `copy` is what it says of the tablespace, None when it does not hold it. `running_since` is in seconds since 1970.
     `silent_seconds` is for how long the operator has not heard of its process, None when it never has. `heartbeat` is when it last told
-    ZooKeeper that it lives, by ZooKeeper's clock; None when that was not looked at.
+    ZooKeeper that it lives, by ZooKeeper's clock; None when that was not looked at. `report` is what it says of its own connections, None
+    when it is silent or says nothing of them.
     """
 
     gone: str | None = None
@@ -40,6 +49,7 @@ class Node:
     running_since: float | None = None
     silent_seconds: float | None = None
     heartbeat: float | None = None
+    report: SelfReport | None = None
 
 
 @dataclass(frozen=True)
@@ -104,13 +114,12 @@ def decide(seen: Situation) -> Decision:
         return _fail_over(seen, gone)
     if leader.leaving is not None:
         return _leave(seen, leader.leaving)
+    failing = _why_not_writing(leader, seen)
+    if failing is not None:
+        return _fail_over(seen, failing, STORAGE_PAUSE_SECONDS)
     if seen.requested is not None:
         return _switch_over(seen, seen.requested)
-    if trouble := _why_not_leading(leader, seen.record):
-        return Keep(f"{seen.record.leader} {trouble}: whether it lives is for HerdDB's own failover to find out", settled=False)
-    if seen.relieve and isinstance(leader.copy, NodeTablespace) and leader.copy.differs is not None:
-        return _relieve(seen, f"it {leader.copy.differs}")
-    return _fail_back(seen)
+    return _stay(seen, leader)
 
 
 def cannot_lead(node: Node, record: TablespaceRecord) -> str | None:
@@ -118,6 +127,8 @@ def cannot_lead(node: Node, record: TablespaceRecord) -> str | None:
     copy = node.copy
     if stops := node.gone or node.leaving:
         return stops
+    if node.report is not None and any(waited >= WAITING_SECONDS for waited in node.report.unacknowledged.values()):
+        return "its bookies don't answer it either"
     if isinstance(copy, Unknown):
         return f"it does not answer ({copy.why})"
     if copy is None or copy.uuid != record.uuid:
@@ -134,6 +145,15 @@ def behind(leader: NodeTablespace | Unknown | None, follower: NodeTablespace | U
     if follower.lsn[0] == leader.lsn[0] and leader.lsn[1] - follower.lsn[1] > FAR_BEHIND:
         return f"it is {leader.lsn[1] - follower.lsn[1]} entries behind"
     return None
+
+
+def _stay(seen: Situation, leader: Node) -> Decision:
+    """Nobody has to take over; somebody may."""
+    if trouble := _why_not_leading(leader, seen.record):
+        return Keep(f"{seen.record.leader} {trouble}: whether it lives is for HerdDB's own failover to find out", settled=False)
+    if seen.relieve and isinstance(leader.copy, NodeTablespace) and leader.copy.differs is not None:
+        return _relieve(seen, f"it {leader.copy.differs}")
+    return _fail_back(seen)
 
 
 def _why_not_promotable(copy: NodeTablespace) -> str | None:
@@ -157,7 +177,7 @@ def _why_gone(leader: Node, seen: Situation) -> str | None:
     booting = isinstance(leader.copy, NodeTablespace) and leader.copy.role == "booting"
     if booting and leader.running_since is not None and seen.changed_at is not None and leader.running_since > seen.changed_at:
         return "its process has started anew"
-    return _why_hung(leader, seen)
+    return _why_hung(leader, seen) or _why_cut_off(leader, seen)
 
 
 def _why_hung(leader: Node, seen: Situation) -> str | None:
@@ -166,9 +186,40 @@ def _why_hung(leader: Node, seen: Situation) -> str | None:
     """
     if leader.silent_seconds is None or leader.silent_seconds < seen.hung_seconds or leader.heartbeat is None:
         return None
-    others = [node.heartbeat for name, node in seen.nodes.items() if name != seen.record.leader and node.heartbeat is not None]
-    late = max(others, default=leader.heartbeat) - leader.heartbeat
+    others = [node for name, node in seen.nodes.items() if name != seen.record.leader]
+    late = _seconds_behind(leader.heartbeat, others)
     return "neither the operator nor ZooKeeper hears of its process" if late >= seen.hung_seconds - HEARTBEAT_SECONDS else None
+
+
+def _why_cut_off(leader: Node, seen: Situation) -> str | None:
+    """The leader says that ZooKeeper does not answer it, and ZooKeeper has not heard of it for as long. The others that ZooKeeper hears
+    must have had its answers all the while: after an outage for everybody the leader may only be the last to be connected again.
+    """
+    limit = max(seen.hung_seconds, SELF_HELP_SECONDS)
+    if leader.report is None or leader.report.zookeeper_silent < limit or leader.heartbeat is None:
+        return None
+    others = [node for name, node in seen.nodes.items() if name != seen.record.leader]
+    served = [node for node in others if node.report is not None and node.report.zookeeper_steady >= limit]
+    late = _seconds_behind(leader.heartbeat, served)
+    return "ZooKeeper answers others, and not it" if late >= limit - HEARTBEAT_SECONDS else None
+
+
+def _seconds_behind(heartbeat: float, others: Sequence[Node]) -> float:
+    return max((node.heartbeat for node in others if node.heartbeat is not None), default=heartbeat) - heartbeat
+
+
+def _why_not_writing(leader: Node, seen: Situation) -> str | None:
+    """Why a leader that lives can't write its log, as its own node says."""
+    copy = leader.copy
+    if isinstance(copy, NodeTablespace) and copy.uuid == seen.record.uuid and copy.role == "failed":
+        return f"it has failed: {copy.last_error or 'it does not say why'}"
+    if _unacknowledged(leader, seen.record) >= max(seen.hung_seconds, SELF_HELP_SECONDS):
+        return "its bookies acknowledge nothing any more"
+    return None
+
+
+def _unacknowledged(leader: Node, record: TablespaceRecord) -> float:
+    return leader.report.unacknowledged.get(record.name, 0.0) if leader.report is not None else 0.0
 
 
 def _why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:
@@ -180,12 +231,13 @@ def _why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:
     return None if copy.role == "leader" else f"is {copy.role}"
 
 
-def _fail_over(seen: Situation, why: str) -> Decision:
+def _fail_over(seen: Situation, why: str, pause: float = PAUSE_SECONDS) -> Decision:
     lost = f"{seen.record.leader} can't lead any more ({why})"
     if seen.no_writing is not None:
         return Blocked(f"{lost}, and nobody else could: {seen.no_writing}")
-    if seen.changed_at is not None and 0 <= seen.now - seen.changed_at < PAUSE_SECONDS:
-        return Blocked(f"{lost}, but it was changed {seen.now - seen.changed_at:.0f} s ago: looked at again after {PAUSE_SECONDS:.0f} s")
+    if seen.changed_at is not None and 0 <= seen.now - seen.changed_at < pause:
+        cause = "the storage may be the cause, " if pause > PAUSE_SECONDS else ""
+        return Blocked(f"{lost}, but it was changed {seen.now - seen.changed_at:.0f} s ago: {cause}looked at again after {pause:.0f} s")
     best = _best(seen)
     return Move(best, lost) if best is not None else Blocked(f"{lost}, and no other replica can: {_why_none(seen)}")
 
@@ -223,6 +275,8 @@ def _switch_over(seen: Situation, target: str) -> Decision:
 
 def _fail_back(seen: Situation) -> Decision:
     leads = f"{seen.record.leader} leads"
+    if _unacknowledged(seen.nodes[seen.record.leader], seen.record) > 0:
+        return Keep(f"{leads}, and its bookies let it wait", settled=False)
     target = seen.preferred
     if target is None or target == seen.record.leader:
         return Keep(leads)

@@ -11,6 +11,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.observed.dependents import NOBODY, Dependents
 from herdkeeper.domain.observed.node import Nodes
 from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.domain.observed.self_report import SelfReport
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -78,8 +79,9 @@ class HerdDBObserved:
     `registered` are the nodes of which HerdDB has a record. `taken_services` are the names of leaders' Services under which somebody else
     has a Service. `dependents` are the Tablespaces that refer to it. `disturbance` is which bookie, or
     member of the ensemble, is being disturbed, None when none is.
-    `silent_seconds` tells of each node that was ever heard for how long it has said nothing. `heartbeats` are those of all replicas, in
-    seconds since 1970 by ZooKeeper's clock, by tablespace and node; only of tablespaces whose leader is silent.
+    `silent_seconds` tells of each node that was ever heard for how long it has said nothing, `reports` what those that are not silent say
+    of their own connections. `heartbeats` are those of all replicas, in seconds since 1970 by ZooKeeper's clock, by tablespace and node;
+    only of tablespaces whose leader is silent, or says that ZooKeeper is.
     `machines` are the Kubernetes nodes of SQL nodes that are not Ready.
     """
 
@@ -99,6 +101,7 @@ class HerdDBObserved:
     dependents: Dependents = NOBODY
     disturbance: str | None = None
     silent_seconds: Mapping[str, float] = field(default_factory=dict)
+    reports: Mapping[str, SelfReport] = field(default_factory=dict)
     heartbeats: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     machines: Nodes = field(default_factory=dict)
 

@@ -1,0 +1,49 @@
+"""What a SQL node says of its own way to ZooKeeper and to its bookies, each second on its stream (images/herddb, `GET /alive`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+PREFIX = b"alive "
+
+
+@dataclass(frozen=True)
+class SelfReport:
+    """`zookeeper_silent` is for how many seconds ZooKeeper has not answered the node, 0 while it does; `zookeeper_steady` since how many
+    seconds it answers without a break, 0 while it does not.
+
+    `unacknowledged` are the tablespaces that the node leads and whose bookies have acknowledged nothing, though entries wait for it, with
+    the seconds (a second or more). `failed` are those whose log failed while it led them, until it leads or follows them again.
+    """
+
+    zookeeper_silent: float = 0.0
+    zookeeper_steady: float = 0.0
+    unacknowledged: Mapping[str, float] = field(default_factory=dict)
+    failed: tuple[str, ...] = ()
+
+    def trouble(self) -> frozenset[str]:
+        """What is wrong, without for how long: nothing when all is well."""
+        zookeeper = {"ZooKeeper"} if self.zookeeper_silent > 0 else set()
+        return frozenset(zookeeper | {f"waits: {name}" for name in self.unacknowledged} | {f"failed: {name}" for name in self.failed})
+
+
+def decode_line(line: bytes) -> SelfReport | None:
+    """What a line says, e.g. `alive {"zooKeeper":{"answers":true,"seconds":9.5},"unacknowledgedSeconds":{"app":2.5},"failed":[]}`.
+
+    None when it says no more than that the process lives, as those of older node programs do.
+    """
+    if not line.startswith(PREFIX):
+        return None
+    try:
+        said = json.loads(line.removeprefix(PREFIX))
+        answers, seconds = bool(said["zooKeeper"]["answers"]), float(said["zooKeeper"]["seconds"])
+        return SelfReport(
+            zookeeper_silent=0.0 if answers else seconds,
+            zookeeper_steady=seconds if answers else 0.0,
+            unacknowledged={str(name): float(waited) for name, waited in said["unacknowledgedSeconds"].items()},
+            failed=tuple(str(name) for name in said["failed"]),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None
