@@ -40,6 +40,7 @@ WRONG = Node(copy=replace(LEADER, differs=OTHER_ROWS))
 DOUBTED = Keep(f"{A} does not answer (silence): whether it lives is for HerdDB's own failover to find out", settled=False)
 FAILED = Node(copy=replace(LEADER, role="failed", ready=False, last_error="not enough bookies"))
 LEFT = Move(B, f"{A} shall not lead any more (its pod is being deleted)")
+GONE = f"{A} can't lead any more (its pod is gone)"
 UNACKNOWLEDGED = "its bookies acknowledge nothing any more"
 UNANSWERED = Keep(f"{A} does not answer (no ZooKeeper): whether it lives is for HerdDB's own failover to find out", settled=False)
 SERVED = replace(WELL[B], heartbeat=1999.0, report=SelfReport(zookeeper_steady=7.0))
@@ -119,8 +120,30 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         situation(a=waiting(WELL[A], 7.0), b=waiting(WELL[B], 2.0, "other"), c=DEAD),
         Blocked(
             f"{A} can't lead any more ({UNACKNOWLEDGED}), and no other replica can: {B}: its bookies don't answer "
-            f"it either; {C}: its pod is gone"
+            f"it; {C}: its pod is gone"
         ),
+    ),
+    (
+        "a follower waits for its bookies, and the leader is gone: another one takes over",
+        situation(a=DEAD, b=waiting(follower(checkpoint=(7, 850)), 2.0, "other")),
+        Move(C, GONE),
+    ),
+    ("the only follower waits for its bookies, and the leader is gone", situation(a=DEAD, b=waiting(WELL[B], 9.0, "other"), c=DEAD), Move(B, GONE)),
+    ("the only follower waits for its bookies, and the leader leaves", situation(a=LEAVING, b=waiting(WELL[B], 9.0, "other"), c=DEAD), LEFT),
+    (
+        "one is asked for that waits for its bookies",
+        situation(b=waiting(WELL[B], 2.0, "other"), requested=B),
+        Refused(f"{B} can't lead now: its bookies don't answer it"),
+    ),
+    (
+        "the preferred one waits for its bookies",
+        situation(c=waiting(WELL[C], 2.0, "other"), preferred=C),
+        Keep(f"{A} leads; the preferred {C} can't: its bookies don't answer it"),
+    ),
+    (
+        "the leader differs, and the others wait for their bookies",
+        situation(a=WRONG, b=waiting(follower(lsn=(7, 900)), 2.0, "other"), c=DEAD),
+        Keep(f"{A} leads on, though it {OTHER_ROWS}: no other replica can ({B}: its bookies don't answer it; {C}: its pod is gone)"),
     ),
     # the leader says that it is cut off from ZooKeeper
     (

@@ -6,7 +6,7 @@ could lose a row, but whether it helps: a leader is left only for a replica that
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from herdkeeper.domain.observed.herddb import NodeTablespace
@@ -24,11 +24,12 @@ FAR_BEHIND = 10_000
 """Entries that a follower may lack when it is to take over from a leader that serves."""
 SELF_HELP_SECONDS = 7.0
 """So long a leader that loses a member of ZooKeeper, or a bookie, may take to help itself: ZooKeeper's client is connected to another
-member within its session of 6 s, and BookKeeper's turns to another bookie after 5 s without an answer."""
+member within its session of 6 s, and BookKeeper's, which looks once a second, turns to another bookie after 5 s without an answer."""
 STORAGE_PAUSE_SECONDS = 30.0
 """After a change of the record nobody is failed over for what its bookies do: when they answer nobody, moving does not help."""
 WAITING_SECONDS = 2.0
-"""A node whose own log has waited for so long gets no other to lead."""
+"""A node whose own log has waited for so long gets no other to lead, unless its leader ends: whoever takes over then is better than nobody,
+and the bookie that it waits for may have gone with the leader's machine."""
 MUCH_TO_REPLAY = 500
 """Entries since the last local checkpoint, from which on a follower checkpoints before it takes over from a leader that serves."""
 
@@ -116,7 +117,7 @@ def decide(seen: Situation) -> Decision:
         return _leave(seen, leader.leaving)
     failing = _why_not_writing(leader, seen)
     if failing is not None:
-        return _fail_over(seen, failing, STORAGE_PAUSE_SECONDS)
+        return _fail_over(seen, failing, storage=True)
     if seen.requested is not None:
         return _switch_over(seen, seen.requested)
     return _stay(seen, leader)
@@ -127,8 +128,6 @@ def cannot_lead(node: Node, record: TablespaceRecord) -> str | None:
     copy = node.copy
     if stops := node.gone or node.leaving:
         return stops
-    if node.report is not None and any(waited >= WAITING_SECONDS for waited in node.report.unacknowledged.values()):
-        return "its bookies don't answer it either"
     if isinstance(copy, Unknown):
         return f"it does not answer ({copy.why})"
     if copy is None or copy.uuid != record.uuid:
@@ -231,15 +230,18 @@ def _why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:
     return None if copy.role == "leader" else f"is {copy.role}"
 
 
-def _fail_over(seen: Situation, why: str, pause: float = PAUSE_SECONDS) -> Decision:
+def _fail_over(seen: Situation, why: str, *, storage: bool = False) -> Decision:
+    """`storage`: the leader's node lives, and what its bookies do may be what they do to everybody."""
     lost = f"{seen.record.leader} can't lead any more ({why})"
     if seen.no_writing is not None:
         return Blocked(f"{lost}, and nobody else could: {seen.no_writing}")
+    pause = STORAGE_PAUSE_SECONDS if storage else PAUSE_SECONDS
     if seen.changed_at is not None and 0 <= seen.now - seen.changed_at < pause:
-        cause = "the storage may be the cause, " if pause > PAUSE_SECONDS else ""
+        cause = "the storage may be the cause, " if storage else ""
         return Blocked(f"{lost}, but it was changed {seen.now - seen.changed_at:.0f} s ago: {cause}looked at again after {pause:.0f} s")
-    best = _best(seen)
-    return Move(best, lost) if best is not None else Blocked(f"{lost}, and no other replica can: {_why_none(seen)}")
+    why_not = _why_not_freely if storage else _why_not
+    best = _best(seen, why_not)
+    return Move(best, lost) if best is not None else Blocked(f"{lost}, and no other replica can: {_why_none(seen, why_not)}")
 
 
 def _leave(seen: Situation, why: str) -> Decision:
@@ -255,9 +257,10 @@ def _leave(seen: Situation, why: str) -> Decision:
 def _relieve(seen: Situation, why: str) -> Decision:
     """A leader that serves, with rows that the log does not have: left as soon as somebody can take over. Nobody has to be asked twice:
     what changes that is told by an event."""
-    best = _best(replace(seen, record=replace(seen.record, replicas=tuple(n for n in seen.record.replicas if not _lags(seen, n)))))
+    near = replace(seen, record=replace(seen.record, replicas=tuple(n for n in seen.record.replicas if not _lags(seen, n))))
+    best = _best(near, _why_not_freely)
     if best is None or seen.no_writing is not None:
-        return Keep(f"{seen.record.leader} leads on, though {why}: {seen.no_writing or f'no other replica can ({_why_none(seen)})'}")
+        return Keep(f"{seen.record.leader} leads on, though {why}: {seen.no_writing or f'no other replica can ({_why_none(seen, _why_not_freely)})'}")
     return Move(best, f"{seen.record.leader} shall not lead any more ({why})", _much_to_replay(seen.nodes[best]))
 
 
@@ -268,7 +271,7 @@ def _switch_over(seen: Situation, target: str) -> Decision:
         return Refused(f"{target} holds no replica; replicas are on {', '.join(sorted(seen.record.replicas))}")
     if trouble := _why_not_leading(seen.nodes[seen.record.leader], seen.record):
         return Refused(f"there is nobody to take over from: {seen.record.leader} {trouble}")
-    if why := cannot_lead(seen.nodes[target], seen.record) or _behind(seen, target) or seen.no_writing:
+    if why := _why_not_freely(seen, target) or _behind(seen, target) or seen.no_writing:
         return Refused(f"{target} can't lead now: {why}")
     return Move(target, f"{target} was asked for", _much_to_replay(seen.nodes[target]))
 
@@ -282,17 +285,31 @@ def _fail_back(seen: Situation) -> Decision:
         return Keep(leads)
     if target not in seen.record.replicas or target not in seen.nodes:
         return Keep(f"{leads}; the preferred {target} holds no replica")
-    if why := cannot_lead(seen.nodes[target], seen.record) or _behind(seen, target) or seen.no_writing:
+    if why := _why_not_freely(seen, target) or _behind(seen, target) or seen.no_writing:
         return Keep(f"{leads}; the preferred {target} can't: {why}")
     if seen.changed_at is None or seen.now - seen.changed_at < HEALTHY_SECONDS:
         return Keep(f"{leads}; the preferred {target} gets it back {HEALTHY_SECONDS:.0f} s after the last change")
     return Move(target, f"{target} is preferred and healthy", _much_to_replay(seen.nodes[target]))
 
 
-def _best(seen: Situation) -> str | None:
-    """The replica that has the least to replay; the first by name among equals, so that the choice is the same each time."""
-    able = [name for name in sorted(seen.record.replicas) if name != seen.record.leader and _why_not(seen, name) is None]
-    return max(able, key=lambda name: _progress(seen.nodes[name]), default=None)
+def _why_not(seen: Situation, name: str) -> str | None:
+    return cannot_lead(seen.nodes[name], seen.record) if name in seen.nodes else "it is no node of this cluster"
+
+
+def _why_not_freely(seen: Situation, name: str) -> str | None:
+    """The same while the leader lives: there is something worse than to wait, which is to go where the storage does not answer either."""
+    return _why_not(seen, name) or ("its bookies don't answer it" if _waits(seen.nodes[name]) else None)
+
+
+def _waits(node: Node) -> bool:
+    return node.report is not None and any(waited >= WAITING_SECONDS for waited in node.report.unacknowledged.values())
+
+
+def _best(seen: Situation, why_not: Callable[[Situation, str], str | None] = _why_not) -> str | None:
+    """Of the replicas that can: one whose bookies answer it, and then the one that has the least to replay; the first by name among equals,
+    so that the choice is the same each time."""
+    able = [name for name in sorted(seen.record.replicas) if name != seen.record.leader and why_not(seen, name) is None]
+    return max(able, key=lambda name: (not _waits(seen.nodes[name]), _progress(seen.nodes[name])), default=None)
 
 
 def _progress(node: Node) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -303,13 +320,9 @@ def _progress(node: Node) -> tuple[tuple[int, int], tuple[int, int]]:
     return copy.checkpoint or (-1, -1), copy.lsn or (-1, -1)
 
 
-def _why_not(seen: Situation, name: str) -> str | None:
-    return cannot_lead(seen.nodes[name], seen.record) if name in seen.nodes else "it is no node of this cluster"
-
-
-def _why_none(seen: Situation) -> str:
+def _why_none(seen: Situation, why_not: Callable[[Situation, str], str | None] = _why_not) -> str:
     others = [name for name in sorted(seen.record.replicas) if name != seen.record.leader]
-    return "; ".join(f"{name}: {_why_not(seen, name) or _behind(seen, name)}" for name in others) or "there is none"
+    return "; ".join(f"{name}: {why_not(seen, name) or _behind(seen, name)}" for name in others) or "there is none"
 
 
 def _lags(seen: Situation, name: str) -> bool:

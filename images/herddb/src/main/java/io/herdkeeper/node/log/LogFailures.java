@@ -13,30 +13,35 @@ import java.util.concurrent.ConcurrentHashMap;
  */
 public final class LogFailures {
 
+    private record Failure(String tablespace, String why) {
+    }
+
     private final Clock clock;
-    private final Map<String, String> failures = new ConcurrentHashMap<>();
+    /** By the tablespace's uuid: one that is dropped and made anew under its name has not failed. */
+    private final Map<String, Failure> failures = new ConcurrentHashMap<>();
 
     LogFailures(Clock clock) {
         this.clock = clock;
     }
 
     /** The first failure counts: what comes later follows from it. */
-    void failed(String tablespace, Throwable error) {
-        failures.computeIfAbsent(tablespace, name -> clock.instant() + " the log failed: " + rootOf(error));
+    void failed(String uuid, String tablespace, Throwable error) {
+        failures.computeIfAbsent(uuid, key -> new Failure(tablespace, clock.instant() + " the log failed: " + rootOf(error)));
     }
 
-    void over(String tablespace) {
-        failures.remove(tablespace);
+    void over(String uuid) {
+        failures.remove(uuid);
     }
 
-    /** When and why a log failed, or null. */
-    public String why(String tablespace) {
-        return failures.get(tablespace);
+    /** When and why the log of the tablespace with this uuid failed, or null. */
+    public String why(String uuid) {
+        Failure failure = failures.get(uuid);
+        return failure == null ? null : failure.why();
     }
 
     /** Their names, sorted. */
     public List<String> tablespaces() {
-        return failures.keySet().stream().sorted().toList();
+        return failures.values().stream().map(Failure::tablespace).distinct().sorted().toList();
     }
 
     private static String rootOf(Throwable error) {

@@ -143,7 +143,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         }
         raiseTransactionIds();
         writing = true;
-        manager.failures().over(tableSpaceName);
+        manager.failures().over(tableSpaceUuid);
     }
 
     /** Remembers the failure of a leader's log: the activator, which asks each second, takes this log away right after. */
@@ -153,7 +153,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         if (failed && writing && !failureTold) {
             failureTold = true;
             CommitFileWriter writer = getWriter();
-            manager.failures().failed(tableSpaceName, writer == null ? null : HerdInternals.writeError(writer));
+            manager.failures().failed(tableSpaceUuid, tableSpaceName, writer == null ? null : HerdInternals.writeError(writer));
         }
         return failed;
     }
@@ -451,7 +451,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     @SuppressWarnings("unchecked") // HerdDB's own override returns less than CommitLog promises, too
     @Override
     public FollowerContext startFollowing(LogSequenceNumber position) {
-        manager.failures().over(tableSpaceName);
+        manager.failures().over(tableSpaceUuid);
         return super.startFollowing(position);
     }
 

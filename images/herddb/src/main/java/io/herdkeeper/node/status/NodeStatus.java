@@ -190,7 +190,7 @@ public final class NodeStatus {
 
     /** Why this node lost the log of a tablespace that it shall lead; null when it did not. */
     private String failure(TableSpace tablespace) {
-        return wanted(tablespace) == Role.LEADER ? NodeCommitLogManager.of(server.getManager()).failures().why(tablespace.name) : null;
+        return wanted(tablespace) == Role.LEADER ? NodeCommitLogManager.of(server.getManager()).failures().why(tablespace.uuid) : null;
     }
 
     private Role role(TableSpace tablespace, TableSpaceManager manager) {

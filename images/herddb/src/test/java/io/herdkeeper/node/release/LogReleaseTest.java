@@ -120,7 +120,7 @@ class LogReleaseTest {
         // As a node with an older program, which tells nothing.
         metadata().ensureZooKeeper().delete(metadata().getBasePath() + "/logPins/" + uuid + "/" + name, -1);
         List<Long> before = active();
-        assertTrue(retained().get("keptFor").toString().contains("not known"), retained().toString());
+        Await.until("it is missed", LIMIT, () -> retained().get("keptFor").toString().contains("not known"));
         assertEquals(before, active());
     }
 
