@@ -150,6 +150,16 @@ def test_nothing_is_moved_while_no_ledger_can_be_opened(stage: Stage) -> None:
     assert "2 writable bookies of the 3" in stage.found(HERDDB, "db")["status"]["message"]
 
 
+def test_a_leader_that_ended_is_replaced_though_the_bookies_could_not_be_counted(stage: Stage) -> None:
+    stage.set_status("BookKeeperCluster", "bk", {"readyBookies": None})
+    ask(stage, NODES[1])
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[0]
+    stage.delete("Pod", NODES[0])
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[1]
+
+
 def test_a_requested_switchover_is_done_once_and_answered(stage: Stage) -> None:
     ask(stage, NODES[1])
     stage.reconcile(HERDDB, "db")

@@ -54,7 +54,8 @@ def test_a_new_database_gets_its_znode_its_password_and_then_its_nodes():
 
 def test_nodes_wait_until_as_many_bookies_serve_as_a_ledger_needs():
     few = ready(quickstart("BookKeeperCluster"), zoo_keeper_address="zk-0:2181", ledgers_root="/demo/bk/ledgers", ready_bookies=2)
-    for bookkeeper in (None, quickstart("BookKeeperCluster"), few):
+    unread = ready(quickstart("BookKeeperCluster"), zoo_keeper_address="zk-0:2181", ledgers_root="/demo/bk/ledgers")
+    for bookkeeper in (None, quickstart("BookKeeperCluster"), few, unread):
         plan = plan_herddb(CLUSTER, replace(SEEN, bookkeeper=bookkeeper))
         assert plan.actions == ()
         assert plan.wait is not None

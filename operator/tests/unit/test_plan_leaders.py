@@ -242,6 +242,12 @@ def test_a_leader_that_differs_is_relieved_unless_its_tablespace_is_left_alone(a
     assert any(isinstance(each, ChangeTablespaceRecord) for each in plan_herddb(CLUSTER, seen).actions) is moved
 
 
+@pytest.mark.parametrize("plan_of", [plan_herddb, plan_refused_herddb])
+def test_a_lost_leader_is_replaced_though_zookeeper_did_not_tell_how_many_bookies_are_writable(plan_of):
+    unread = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "ready_bookies": None})
+    assert [type(action) for action in plan_of(CLUSTER, replace(LOST, bookkeeper=unread)).actions][:1] == [ChangeTablespaceRecord]
+
+
 def test_a_refused_database_moves_no_leader_to_where_no_ledger_can_be_opened():
     few = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "ready_bookies": 2})
     plan = plan_refused_herddb(CLUSTER, replace(LOST, bookkeeper=few))

@@ -30,6 +30,8 @@ def follower(**more: object) -> Node:
 
 
 LEAVING = replace(WELL[A], leaving="its pod is being deleted")
+RELIEVED = replace(WELL[A], relieved="its node is restarted")
+NOT_KNOWN = Unknown("how many bookies are writable is not known")
 BOOTING = Node(copy=replace(LEADER, role="booting", ready=False), running_since=1500.0)
 UNHEARD = "neither the operator nor ZooKeeper hears of its process"
 HUNG = Node(copy=Unknown("silence"), silent_seconds=5.0, heartbeat=1994.0)
@@ -119,8 +121,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "they answer nobody",
         situation(a=waiting(WELL[A], 7.0), b=waiting(WELL[B], 2.0, "other"), c=DEAD),
         Blocked(
-            f"{A} can't lead any more ({UNACKNOWLEDGED}), and no other replica can: {B}: its bookies don't answer "
-            f"it; {C}: its pod is gone"
+            f"{A} can't lead any more ({UNACKNOWLEDGED}), and no other replica can: {B}: its bookies don't answer it; {C}: its pod is gone"
         ),
     ),
     (
@@ -128,8 +129,16 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         situation(a=DEAD, b=waiting(follower(checkpoint=(7, 850)), 2.0, "other")),
         Move(C, GONE),
     ),
-    ("the only follower waits for its bookies, and the leader is gone", situation(a=DEAD, b=waiting(WELL[B], 9.0, "other"), c=DEAD), Move(B, GONE)),
-    ("the only follower waits for its bookies, and the leader leaves", situation(a=LEAVING, b=waiting(WELL[B], 9.0, "other"), c=DEAD), LEFT),
+    (
+        "the only follower waits for its bookies, and the leader is gone",
+        situation(a=DEAD, b=waiting(WELL[B], 9.0, "other"), c=DEAD),
+        Move(B, GONE),
+    ),
+    (
+        "the only follower waits for its bookies, and the leader leaves",
+        situation(a=LEAVING, b=waiting(WELL[B], 9.0, "other"), c=DEAD),
+        LEFT,
+    ),
     (
         "one is asked for that waits for its bookies",
         situation(b=waiting(WELL[B], 2.0, "other"), requested=B),
@@ -283,6 +292,32 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         replace(CALM, record=replace(RECORD, replicas=(A,)), nodes={A: DEAD}),
         Blocked(f"{A} can't lead any more (its pod is gone), and no other replica can: there is none"),
     ),
+    ("it is gone, and nobody knows whether another one could write", situation(a=DEAD, no_writing=NOT_KNOWN), Move(B, GONE)),
+    (
+        "it hangs, and nobody knows whether another one could write",
+        situation(a=HUNG, b=BEATING, no_writing=NOT_KNOWN),
+        Move(B, f"{A} can't lead any more ({UNHEARD})"),
+    ),
+    (
+        "its log has failed, and nobody knows whether another one could write",
+        situation(a=FAILED, no_writing=NOT_KNOWN),
+        Blocked(f"{A} can't lead any more (it has failed: not enough bookies), and nobody else could: {NOT_KNOWN.why}"),
+    ),
+    (
+        "the leader differs, and nobody knows whether another one could write",
+        situation(a=WRONG, no_writing=NOT_KNOWN),
+        Keep(f"{A} leads on, though it {OTHER_ROWS}: {NOT_KNOWN.why}"),
+    ),
+    (
+        "one is asked for, and nobody knows whether it could write",
+        replace(CALM, requested=B, no_writing=NOT_KNOWN),
+        Refused(f"{B} can't lead now: {NOT_KNOWN.why}"),
+    ),
+    (
+        "the preferred one is healthy, and nobody knows whether it could write",
+        replace(CALM, preferred=C, no_writing=NOT_KNOWN),
+        Keep(f"{A} leads; the preferred {C} can't: {NOT_KNOWN.why}"),
+    ),
     # the leader is about to stop
     ("its pod is being deleted", situation(a=LEAVING), Move(B, f"{A} shall not lead any more (its pod is being deleted)")),
     (
@@ -306,6 +341,22 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "nobody could write after it",
         situation(a=LEAVING, no_writing="no bookies"),
         Blocked(f"{A} shall not lead any more (its pod is being deleted), but it stays: no bookies"),
+    ),
+    ("it ends, and nobody knows whether another one could write", situation(a=LEAVING, no_writing=NOT_KNOWN), LEFT),
+    (
+        "it is to be relieved",
+        situation(a=RELIEVED),
+        Move(B, f"{A} shall not lead any more (its node is restarted)"),
+    ),
+    (
+        "it is to be relieved, and nobody knows whether another one could write",
+        situation(a=RELIEVED, no_writing=NOT_KNOWN),
+        Blocked(f"{A} shall not lead any more (its node is restarted), but it stays: {NOT_KNOWN.why}"),
+    ),
+    (
+        "a follower is to be relieved: another one takes over",
+        situation(a=LEAVING, b=replace(WELL[B], relieved="it leaves")),
+        Move(C, LEFT.why),
     ),
     # a person asks
     ("a follower is asked for", replace(CALM, requested=C), Move(C, f"{C} was asked for")),

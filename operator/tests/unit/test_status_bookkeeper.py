@@ -58,6 +58,11 @@ def test_health_counts_writable_bookies_and_says_what_ails_each_other(metadata, 
     assert health.message.startswith(expected[2])
 
 
+def test_how_many_bookies_are_writable_is_left_open_while_zookeeper_can_t_be_read():
+    told = [summary(metadata).fields["readyBookies"] for metadata in (HEALTHY, WITHOUT_FIRST, MetadataAbsent(), Unknown("silence"))]
+    assert told == [4, 3, 0, None]
+
+
 def test_bookies_without_autorecovery_are_not_healthy():
     health = summary(HEALTHY, ready_recovery=0).health
     assert (health.status, health.reason) == ("False", Reason.AUTORECOVERY_NOT_READY)

@@ -196,7 +196,9 @@ class BookKeeperClusterStatus(Status):
     ledgers_root: str | None = Field(None, description="The cluster's own root in ZooKeeper.")
     metadata_service_uri: str | None = Field(None, description="What BookKeeper clients connect with.")
     instance_id: str | None = Field(None, description="Identity that BookKeeper gave the cluster when it was formatted.")
-    ready_bookies: int | None = Field(None, description="Bookies that are registered as writable and pass their readiness probe.")
+    ready_bookies: int | None = Field(
+        None, description="Bookies that are registered as writable and pass their readiness probe; absent while ZooKeeper can't be read."
+    )
     auditor: str | None = Field(None, description="The elected auditor.")
     under_replicated: bool | None = Field(None, description="Whether the auditor knows of under-replicated ledgers; absent while unknown.")
     placement_policy: str | None = Field(None, description="RackAware, or RegionAware where bookies stand in several regions.")

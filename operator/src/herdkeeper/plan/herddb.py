@@ -55,7 +55,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
     named = _names(cluster)
     new = seen.objects.get("StatefulSet", named.stateful_set) is None
     if new and (why := _why_no_ledger_can_open(cluster, seen.bookkeeper)):
-        return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why)
+        return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why.why if isinstance(why, Unknown) else why)
     actions: list[Action] = []
     if not seen.root_parent:
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
@@ -107,9 +107,11 @@ def _soon(seen: HerdDBObserved, pods: list[str]) -> float | None:
     return None if all(map(seen.objects.pod_ready, pods)) else 5.0
 
 
-def _why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> str | None:
-    """A SQL node without enough bookies would only fail and start again."""
-    ready = (bookkeeper.status.ready_bookies or 0) if bookkeeper is not None and bookkeeper.status is not None else 0
+def _why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> str | Unknown | None:
+    """A SQL node without enough bookies would only fail and start again. Unknown while nothing tells how many there are."""
+    ready = bookkeeper.status.ready_bookies if bookkeeper is not None and bookkeeper.status is not None else None
+    if ready is None:
+        return Unknown(f"how many bookies of the BookKeeperCluster {cluster.spec.book_keeper_ref.name} are writable is not known")
     wanted = cluster.spec.ledgers.ensemble_size
     if ready >= wanted:
         return None

@@ -30,11 +30,11 @@ SOON_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Terms:
-    """On what terms leaders are moved. `no_writing` is why no new leader could write now; `leave` are the nodes that shall lead nothing,
+    """On what terms leaders are moved. `no_writing` is why no new leader could write now, None when one could; `leave` are the nodes that shall lead nothing,
     each with the reason. `only_lost`: nobody's wish counts, only leaders that have ended, hang or are about to end are replaced.
     """
 
-    no_writing: str | None
+    no_writing: str | Unknown | None
     leave: Mapping[str, str] = field(default_factory=dict)
     only_lost: bool = False
 
@@ -84,7 +84,8 @@ def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRec
         heartbeat = seen.heartbeats.get(record.name, {}).get(name)
         found[name] = Node(
             gone=why_gone(pod),
-            leaving=why_leaving(pod) or leaves,
+            leaving=why_leaving(pod),
+            relieved=leaves,
             copy=copy,
             running_since=running_since(pod),
             silent_seconds=seen.silent_seconds.get(name),

@@ -36,7 +36,8 @@ MUCH_TO_REPLAY = 500
 
 @dataclass(frozen=True)
 class Node:
-    """What is known of one replica's node. `gone`: why its process has ended, `leaving`: why it is about to; None when neither.
+    """What is known of one replica's node. `gone`: why its process has ended, `leaving`: why it is about to, `relieved`: why it shall lead nothing though it
+    goes on; None when not so.
 
     `copy` is what it says of the tablespace, None when it does not hold it. `running_since` is in seconds since 1970.
     `silent_seconds` is for how long the operator has not heard of its process, None when it never has. `heartbeat` is when it last told
@@ -46,6 +47,7 @@ class Node:
 
     gone: str | None = None
     leaving: str | None = None
+    relieved: str | None = None
     copy: NodeTablespace | Unknown | None = None
     running_since: float | None = None
     silent_seconds: float | None = None
@@ -55,7 +57,8 @@ class Node:
 
 @dataclass(frozen=True)
 class Situation:
-    """One tablespace. `no_writing`: why no new leader could write now, None when one could. `changed_at` and `now` are in seconds since
+    """One tablespace. `no_writing`: why no new leader could write now, None when one could; Unknown keeps a leader that can go on, and
+    none that ends or has ended: with it nobody would write either. `changed_at` and `now` are in seconds since
     1970.
 
     `requested` is the node that a person wants to lead now, `preferred` the one that shall lead when it is healthy. `hung_seconds` is how
@@ -64,7 +67,7 @@ class Situation:
 
     record: TablespaceRecord
     nodes: Mapping[str, Node]
-    no_writing: str | None
+    no_writing: str | Unknown | None
     changed_at: float | None
     now: float
     requested: str | None = None
@@ -114,7 +117,9 @@ def decide(seen: Situation) -> Decision:
     if gone is not None:
         return _fail_over(seen, gone)
     if leader.leaving is not None:
-        return _leave(seen, leader.leaving)
+        return _leave(seen, leader.leaving, _surely(seen.no_writing))
+    if leader.relieved is not None:
+        return _leave(seen, leader.relieved, _perhaps(seen.no_writing))
     failing = _why_not_writing(leader, seen)
     if failing is not None:
         return _fail_over(seen, failing, storage=True)
@@ -126,7 +131,7 @@ def decide(seen: Situation) -> Decision:
 def cannot_lead(node: Node, record: TablespaceRecord) -> str | None:
     """Why a replica can't become the leader now; None when it can."""
     copy = node.copy
-    if stops := node.gone or node.leaving:
+    if stops := node.gone or node.leaving or node.relieved:
         return stops
     if isinstance(copy, Unknown):
         return f"it does not answer ({copy.why})"
@@ -233,8 +238,9 @@ def _why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:
 def _fail_over(seen: Situation, why: str, *, storage: bool = False) -> Decision:
     """`storage`: the leader's node lives, and what its bookies do may be what they do to everybody."""
     lost = f"{seen.record.leader} can't lead any more ({why})"
-    if seen.no_writing is not None:
-        return Blocked(f"{lost}, and nobody else could: {seen.no_writing}")
+    no_writing = _perhaps(seen.no_writing) if storage else _surely(seen.no_writing)
+    if no_writing is not None:
+        return Blocked(f"{lost}, and nobody else could: {no_writing}")
     pause = STORAGE_PAUSE_SECONDS if storage else PAUSE_SECONDS
     if seen.changed_at is not None and 0 <= seen.now - seen.changed_at < pause:
         cause = "the storage may be the cause, " if storage else ""
@@ -244,10 +250,20 @@ def _fail_over(seen: Situation, why: str, *, storage: bool = False) -> Decision:
     return Move(best, lost) if best is not None else Blocked(f"{lost}, and no other replica can: {_why_none(seen, why_not)}")
 
 
-def _leave(seen: Situation, why: str) -> Decision:
+def _surely(no_writing: str | Unknown | None) -> str | None:
+    """Why nobody could write, as far as that is known."""
+    return None if isinstance(no_writing, Unknown) else no_writing
+
+
+def _perhaps(no_writing: str | Unknown | None) -> str | None:
+    """Why nobody could write, or why that is not known."""
+    return no_writing.why if isinstance(no_writing, Unknown) else no_writing
+
+
+def _leave(seen: Situation, why: str, no_writing: str | None) -> Decision:
     leaves = f"{seen.record.leader} shall not lead any more ({why})"
-    if seen.no_writing is not None:
-        return Blocked(f"{leaves}, but it stays: {seen.no_writing}")
+    if no_writing is not None:
+        return Blocked(f"{leaves}, but it stays: {no_writing}")
     best = _best(seen)
     if best is None:
         return Blocked(f"{leaves}, and no other replica can: {_why_none(seen)}")
@@ -259,8 +275,11 @@ def _relieve(seen: Situation, why: str) -> Decision:
     what changes that is told by an event."""
     near = replace(seen, record=replace(seen.record, replicas=tuple(n for n in seen.record.replicas if not _lags(seen, n))))
     best = _best(near, _why_not_freely)
-    if best is None or seen.no_writing is not None:
-        return Keep(f"{seen.record.leader} leads on, though {why}: {seen.no_writing or f'no other replica can ({_why_none(seen, _why_not_freely)})'}")
+    no_writing = _perhaps(seen.no_writing)
+    if best is None or no_writing is not None:
+        return Keep(
+            f"{seen.record.leader} leads on, though {why}: {no_writing or f'no other replica can ({_why_none(seen, _why_not_freely)})'}"
+        )
     return Move(best, f"{seen.record.leader} shall not lead any more ({why})", _much_to_replay(seen.nodes[best]))
 
 
@@ -271,7 +290,7 @@ def _switch_over(seen: Situation, target: str) -> Decision:
         return Refused(f"{target} holds no replica; replicas are on {', '.join(sorted(seen.record.replicas))}")
     if trouble := _why_not_leading(seen.nodes[seen.record.leader], seen.record):
         return Refused(f"there is nobody to take over from: {seen.record.leader} {trouble}")
-    if why := _why_not_freely(seen, target) or _behind(seen, target) or seen.no_writing:
+    if why := _why_not_freely(seen, target) or _behind(seen, target) or _perhaps(seen.no_writing):
         return Refused(f"{target} can't lead now: {why}")
     return Move(target, f"{target} was asked for", _much_to_replay(seen.nodes[target]))
 
@@ -285,7 +304,7 @@ def _fail_back(seen: Situation) -> Decision:
         return Keep(leads)
     if target not in seen.record.replicas or target not in seen.nodes:
         return Keep(f"{leads}; the preferred {target} holds no replica")
-    if why := _why_not_freely(seen, target) or _behind(seen, target) or seen.no_writing:
+    if why := _why_not_freely(seen, target) or _behind(seen, target) or _perhaps(seen.no_writing):
         return Keep(f"{leads}; the preferred {target} can't: {why}")
     if seen.changed_at is None or seen.now - seen.changed_at < HEALTHY_SECONDS:
         return Keep(f"{leads}; the preferred {target} gets it back {HEALTHY_SECONDS:.0f} s after the last change")

@@ -63,7 +63,8 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
         "metadataServiceUri": names.metadata_service_uri(store.address, named.ledgers_root) if store else None,
         # remembered: metadata that is gone or another one later must not be taken for this cluster's
         "instanceId": (before.instance_id if before else None) or (metadata.instance_id if metadata else None),
-        "readyBookies": len(serving),
+        # none of them is known to be writable is not the same as that none is
+        "readyBookies": None if isinstance(seen.metadata, Unknown) else len(serving),
         "auditor": metadata.auditor if metadata else None,
         "underReplicated": metadata.under_replicated if metadata else None,
         "underReplicatedLedgers": metadata.marks.ledgers if metadata else None,
