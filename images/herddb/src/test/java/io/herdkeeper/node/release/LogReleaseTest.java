@@ -4,7 +4,6 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-import com.fasterxml.jackson.databind.JsonNode;
 import herddb.cluster.LedgersInfo;
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.log.LogSequenceNumber;
@@ -19,6 +18,8 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.Optional;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Predicate;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
 import org.apache.bookkeeper.client.BookKeeper;
 import org.junit.jupiter.api.AfterEach;
@@ -65,8 +66,7 @@ class LogReleaseTest {
     void aLivingReplicaKeepsWhatItsDiskLacksAndItsNextCheckpointReleasesIt() throws Exception {
         List<Long> before = active();
         leader.manager("app").checkpoint(true, false, false);
-        JsonNode retained = retained();
-        assertTrue(retained.get("keptFor").toString().contains("replica n1"), retained.toString());
+        awaitKeptFor(reasons -> reasons.contains("replica n1"));
         assertEquals(before, active());
         LogSequenceNumber needed = follower.status().checkpoint(follower.manager("app"));
         assertTrue(log().isRecoveryAvailable(needed), "the follower can still become the leader from " + needed);
@@ -87,7 +87,7 @@ class LogReleaseTest {
     @Test
     void theLeadersOwnDiskKeepsItsLog() throws Exception {
         follower.manager("app").checkpoint(true, false, false);
-        assertTrue(retained().get("keptFor").toString().contains("this node's own checkpoint"), retained().toString());
+        awaitKeptFor(reasons -> reasons.contains("this node's own checkpoint"));
         assertTrue(log().isRecoveryAvailable(leader.status().checkpoint(leader.manager("app"))));
     }
 
@@ -100,13 +100,12 @@ class LogReleaseTest {
         String unreadable = metadata().getBasePath() + "/logPins/" + uuid + "/stream";
         metadata().ensureZooKeeper().setData(unreadable, "?".getBytes(StandardCharsets.UTF_8), -1);
         bothCheckpoint();
-        assertEquals("[\"stream\"]", retained().get("keptFor").toString());
+        awaitKeptFor("[\"stream\"]"::equals);
         assertEquals(before, active());
 
         metadata().ensureZooKeeper().delete(unreadable, -1);
         Await.until("the ledgers before the pin are dropped", LIMIT, () -> active().get(0).equals(before.get(1)));
-        Await.until("it is the pin that keeps the others", LIMIT,
-                () -> leader.tablespace("app").at("/retainedLog/keptFor").toString().equals("[\"checkpoint\"]"));
+        awaitKeptFor("[\"checkpoint\"]"::equals);
         assertEquals(before.subList(1, before.size()), active());
     }
 
@@ -120,7 +119,7 @@ class LogReleaseTest {
         // As a node with an older program, which tells nothing.
         metadata().ensureZooKeeper().delete(metadata().getBasePath() + "/logPins/" + uuid + "/" + name, -1);
         List<Long> before = active();
-        Await.until("it is missed", LIMIT, () -> retained().get("keptFor").toString().contains("not known"));
+        awaitKeptFor(reasons -> reasons.contains("not known"));
         assertEquals(before, active());
     }
 
@@ -169,10 +168,17 @@ class LogReleaseTest {
         follower.manager("app").checkpoint(true, false, false);
     }
 
-    /** What the leader says of the ledgers that it keeps though they are old enough, once there are some. */
-    private JsonNode retained() throws Exception {
-        Await.until("there is something past the retention", LIMIT, () -> !leader.tablespace("app").get("retainedLog").isNull());
-        return leader.tablespace("app").get("retainedLog");
+    /** Waits for what the leader says of the ledgers that it keeps though they are old enough: it looks once in a while only. */
+    private void awaitKeptFor(Predicate<String> expected) throws Exception {
+        AtomicReference<String> reasons = new AtomicReference<>();
+        try {
+            Await.until("the reasons", LIMIT, () -> {
+                reasons.set(leader.tablespace("app").at("/retainedLog/keptFor").toString());
+                return expected.test(reasons.get());
+            });
+        } catch (AssertionError late) {
+            throw new AssertionError("it is kept for " + reasons, late);
+        }
     }
 
     private boolean exists(long ledger) throws Exception {
