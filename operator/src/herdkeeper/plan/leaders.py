@@ -30,8 +30,9 @@ SOON_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Terms:
-    """On what terms leaders are moved. `no_writing` is why no new leader could write now, None when one could; `leave` are the nodes that shall lead nothing,
-    each with the reason. `only_lost`: nobody's wish counts, only leaders that have ended, hang or are about to end are replaced.
+    """On what terms leaders are moved. `no_writing` is why no new leader could write now, None when one could; `leave` are the nodes that
+    shall lead nothing, each with the reason. `only_lost`: nobody's wish counts, only leaders that have ended, hang or are about to end are
+    replaced.
     """
 
     no_writing: str | Unknown | None

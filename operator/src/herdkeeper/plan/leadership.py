@@ -36,8 +36,8 @@ MUCH_TO_REPLAY = 500
 
 @dataclass(frozen=True)
 class Node:
-    """What is known of one replica's node. `gone`: why its process has ended, `leaving`: why it is about to, `relieved`: why it shall lead nothing though it
-    goes on; None when not so.
+    """What is known of one replica's node. `gone`: why its process has ended, `leaving`: why it is about to, `relieved`: why it
+    shall lead nothing though it goes on; None when not so.
 
     `copy` is what it says of the tablespace, None when it does not hold it. `running_since` is in seconds since 1970.
     `silent_seconds` is for how long the operator has not heard of its process, None when it never has. `heartbeat` is when it last told
@@ -58,8 +58,7 @@ class Node:
 @dataclass(frozen=True)
 class Situation:
     """One tablespace. `no_writing`: why no new leader could write now, None when one could; Unknown keeps a leader that can go on, and
-    none that ends or has ended: with it nobody would write either. `changed_at` and `now` are in seconds since
-    1970.
+    none that ends or has ended: with it nobody would write either. `changed_at` and `now` are in seconds since 1970.
 
     `requested` is the node that a person wants to lead now, `preferred` the one that shall lead when it is healthy. `hung_seconds` is how
     long a leader may give no sign of life. `relieve`: whether a leader is left that serves other rows than the log says.
