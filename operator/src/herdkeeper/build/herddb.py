@@ -24,6 +24,13 @@ same, and was replaced after 10 (`failover.maxLeaderInactivitySeconds`). A sessi
 BOOKKEEPER_SESSION_SECONDS = 10
 """BookKeeper's own default."""
 
+ASK_ANOTHER_BOOKIE_MILLIS = 250
+"""After so long without an answer BookKeeper's client reads from another copy, too; by its own default after 2 s. A boot reads a log in
+lots of 1,000 entries, and waits for it with each lot while a bookie hangs, such as the one on the machine that the last leader was on. It
+asks twice only where none of the bookies asked has answered anything. (`reorderReadSequenceEnabled`, by which such a bookie would be asked
+last, stays off: 4.16.6 cuts the entry at which a write to a bookie failed to 20 bits before it computes from it whom to read from, and so
+takes another bookie for it in longer ledgers; a recovery could count one bookie's "no such entry" twice.)"""
+
 
 def build_herddb(
     cluster: HerdDBCluster, log: LogStore, secret: str, credentials: UserCredentials, nodes: int | None = None
@@ -126,6 +133,8 @@ def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
         "herdkeeper.http.port": names.HERDDB_HTTP_PORT,
         # what stands behind `bookkeeper.` is handed to its client, which would take HerdDB's session timeout otherwise
         "bookkeeper.zkTimeout": BOOKKEEPER_SESSION_SECONDS * 1000,
+        "bookkeeper.speculativeReadTimeout": ASK_ANOTHER_BOOKIE_MILLIS,
+        "bookkeeper.firstSpeculativeReadLACTimeout": ASK_ANOTHER_BOOKIE_MILLIS,
         **{f"bookkeeper.{key}": value for key, value in placement_lines(log.placement).items()},
     }
     return pod.properties(lines, cluster.spec.config)

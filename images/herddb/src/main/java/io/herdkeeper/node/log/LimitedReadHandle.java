@@ -1,14 +1,21 @@
 package io.herdkeeper.node.log;
 
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import org.apache.bookkeeper.client.api.LastConfirmedAndEntry;
 import org.apache.bookkeeper.client.api.LedgerEntries;
 import org.apache.bookkeeper.client.api.LedgerEntry;
 import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.bookkeeper.client.api.ReadHandle;
 
-/** A ledger's reader that shows entries only up to the limit of a {@link FollowerGate}. */
+/**
+ * A ledger's reader that shows entries only up to the limit of a {@link FollowerGate}, and that is not held up by a bookie which
+ * hangs.
+ */
 final class LimitedReadHandle implements ReadHandle {
+
+    /** Ten times what a bookie that is there needs for an answer from its memory. */
+    private static final long ANSWER_MILLIS = 250;
 
     private final ReadHandle ledger;
     private final FollowerGate gate;
@@ -44,9 +51,19 @@ final class LimitedReadHandle implements ReadHandle {
         return ledger.readLastAddConfirmedAsync().thenApply(this::limited);
     }
 
+    /**
+     * Asks all bookies for the LAC, and waits for a short while only.
+     *
+     * <p>BookKeeper (4.16, {@code TryReadLastConfirmedOp}) answers at once when one of them knows a higher one, and otherwise when
+     * the last of them has answered. While nothing is written a bookie that hangs would hold up the follower for the whole time out
+     * of a read, and with it the new leader, which begins to boot when the follower has stopped. What comes later is not lost: the
+     * ledger's reader notes it.
+     */
     @Override
     public CompletableFuture<Long> tryReadLastAddConfirmedAsync() {
-        return ledger.tryReadLastAddConfirmedAsync().thenApply(this::limited);
+        return ledger.tryReadLastAddConfirmedAsync()
+                .completeOnTimeout(ledger.getLastAddConfirmed(), ANSWER_MILLIS, TimeUnit.MILLISECONDS)
+                .thenApply(this::limited);
     }
 
     @Override

@@ -6,11 +6,6 @@ import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.UUID;
-import org.apache.bookkeeper.client.BookKeeperAdmin;
-import org.apache.bookkeeper.conf.ServerConfiguration;
-import org.apache.bookkeeper.proto.BookieServer;
-import org.apache.bookkeeper.server.EmbeddedServer;
-import org.apache.bookkeeper.server.conf.BookieConfiguration;
 import org.apache.zookeeper.server.NIOServerCnxnFactory;
 import org.apache.zookeeper.server.ServerCnxnFactory;
 import org.apache.zookeeper.server.ZooKeeperServer;
@@ -26,8 +21,7 @@ public final class BookKeeperForTests {
 
     private static BookKeeperForTests instance;
 
-    private BookieServer bookie;
-
+    private final BookieForTests bookie;
     private final Path folder;
     private final ServerCnxnFactory zooKeeperPort;
 
@@ -40,7 +34,7 @@ public final class BookKeeperForTests {
         zooKeeperPort = new NIOServerCnxnFactory();
         zooKeeperPort.configure(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 100);
         zooKeeperPort.startup(zooKeeper);
-        startBookie();
+        bookie = BookieForTests.start(zooKeeperAddress(), LEDGERS_PATH, folder);
     }
 
     /** The servers, which live as long as the JVM of the tests. */
@@ -67,35 +61,16 @@ public final class BookKeeperForTests {
 
     /** Has the bookie take no more requests, and answer none, until {@link #resumeBookie()}. */
     public void suspendBookie() {
-        bookie.suspendProcessing();
+        bookie.suspend();
     }
 
     public void resumeBookie() {
-        bookie.resumeProcessing();
+        bookie.resume();
     }
 
     public static int freePort() throws Exception {
         try (ServerSocket socket = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
             return socket.getLocalPort();
         }
-    }
-
-    private void startBookie() throws Exception {
-        ServerConfiguration configuration = new ServerConfiguration();
-        configuration.setMetadataServiceUri("zk+hierarchical://" + zooKeeperAddress() + LEDGERS_PATH);
-        configuration.setBookiePort(freePort());
-        configuration.setAdvertisedAddress("127.0.0.1");
-        configuration.setAllowLoopback(true);
-        configuration.setJournalDirName(folder.resolve("journal").toString());
-        configuration.setLedgerDirNames(new String[]{folder.resolve("ledgers").toString()});
-        configuration.setJournalSyncData(false);
-        configuration.setProperty("journalMaxGroupWaitMSec", 1);
-        configuration.setProperty("journalPreAllocSizeMB", 1);
-        configuration.setEntryLogFilePreAllocationEnabled(false);
-        configuration.setAutoRecoveryDaemonEnabled(false);
-        BookKeeperAdmin.initNewCluster(configuration);
-        EmbeddedServer server = EmbeddedServer.builder(new BookieConfiguration(configuration)).build();
-        server.getLifecycleComponentStack().start();
-        bookie = server.getBookieService().getServer();
     }
 }
