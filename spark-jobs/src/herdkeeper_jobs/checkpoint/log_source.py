@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -106,6 +107,11 @@ class LogSource:
             if not metadata.closed:
                 break
         return found
+
+    def successors(self) -> dict[int, int]:
+        """Per ledger of the log that another one follows now, that one."""
+        active = self._ledgers().active
+        return dict(itertools.pairwise(active))
 
     def partitions(self, ledgers: Sequence[tuple[LedgerMetadata, int]], count: int, begin: Lsn | None = None) -> tuple[PartitionSpec, ...]:
         """What each of about `count` tasks reads; in the ledger of `begin` from that entry on."""

@@ -8,8 +8,6 @@ cluster, so the path holds the identity of both the cluster and the tablespace. 
 from __future__ import annotations
 
 import json
-import os
-import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,8 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from herdkeeper_jobs.checkpoint.continuation import Continuation
-from herdkeeper_jobs.checkpoint.data_files import sync_folder
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.exclusive_file import create_if_absent
 from herdkeeper_jobs.wal.lsn import Lsn
 
 SCHEMA_VERSION = 1
@@ -203,23 +201,11 @@ def commit_manifest(manifest: Manifest, folder: Path) -> CommittedManifest:
         InvariantViolated: the existing one belongs to another log, or has another content: one of the two is wrong.
     """
     path = manifest_path(folder, manifest.lsn.lsn)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with temporary.open("xb") as stream:
-        stream.write(manifest.model_dump_json(by_alias=True, indent=1).encode())
-        stream.flush()
-        os.fsync(stream.fileno())
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        existing = read_manifest(path)
-        _require_equal(existing, manifest, path)
-        return CommittedManifest(existing, path, existed=True)
-    finally:
-        temporary.unlink()
-    sync_folder(path.parent)
-    sync_folder(folder)
-    return CommittedManifest(manifest, path, existed=False)
+    if create_if_absent(path, manifest.model_dump_json(by_alias=True, indent=1).encode()):
+        return CommittedManifest(manifest, path, existed=False)
+    existing = read_manifest(path)
+    _require_equal(existing, manifest, path)
+    return CommittedManifest(existing, path, existed=True)
 
 
 def _require_equal(existing: Manifest, manifest: Manifest, path: Path) -> None:

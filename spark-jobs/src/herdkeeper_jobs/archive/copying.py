@@ -1,0 +1,97 @@
+"""Copies a log into its archive, from where the newest segment ends to what is confirmed now. Fences nothing.
+
+One process: what it reads is confirmed already, and of the same order as what one leader writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Place, SegmentManifest, commit_segment, segments
+from herdkeeper_jobs.bookkeeper.reader import DEFAULT_SETTINGS, PartitionSpec, ReadSettings, ledger_pieces, read_partition
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
+from herdkeeper_jobs.checkpoint.log_source import LogSource
+from herdkeeper_jobs.wal.decode import decode_batches
+from herdkeeper_jobs.wal.lsn import Lsn
+
+SEGMENT_BYTES = 64 * 1024 * 1024
+"""Payload after which a segment ends: what is in memory at once, and written again by a run that was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """What a run did: segments and entries that it committed, and where the archive ends now (None: it is empty)."""
+
+    segments: int
+    entries: int
+    end: SegmentManifest | None
+
+
+def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETTINGS, segment_bytes: int = SEGMENT_BYTES) -> Copied:
+    """Archives what the archive lacks and the log has.
+
+    Raises:
+        CheckpointRefused: the log was dropped beyond the end of the archive.
+        CheckpointRetryable: another run archives the same log, or bookies do not tell what is confirmed.
+        InvariantViolated: the archive, or the log, contradicts itself.
+    """
+    archived = segments(place.folder, place.identity)
+    end = archived[-1] if archived else None
+    copied = entries = 0
+    for rows, next_ledger in _pieces(log, end, settings, segment_bytes):
+        committed = commit_segment(rows, place, end, next_ledger)
+        if committed is None:
+            raise CheckpointRetryable(f"another run has archived the log behind {'nothing' if end is None else end.last.lsn} just now")
+        end, copied, entries = committed, copied + 1, entries + committed.entries
+    return Copied(copied, entries, end)
+
+
+def _pieces(
+    log: LogSource, end: SegmentManifest | None, settings: ReadSettings, segment_bytes: int
+) -> Iterator[tuple[pa.Table, int | None]]:
+    """The entries behind the archive's end, each piece with the ledger that goes on behind it."""
+    begin = None if end is None else end.resume
+    try:
+        readable = log.readable_from(begin)
+    except LogTruncatedError as error:
+        there = "the archive is empty" if end is None else f"the archive ends with {end.last.lsn}"
+        raise CheckpointRefused(
+            f"{there}, and {error}: what lies between is lost to it. Take another destination once a base checkpoint can begin it, and "
+            "archive more often than spec.ledgers.retentionHours"
+        ) from error
+    successors = log.successors()
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for metadata, last in readable:
+        first = begin.entry_id if begin is not None and begin.ledger_id == metadata.ledger_id else 0
+        for batch in _entries(log, (metadata, first, last), settings):
+            held.append(batch)
+            size += batch.column("payload").nbytes
+            ended = metadata.last_entry_id == batch.column("entry_id")[-1].as_py()
+            if size >= segment_bytes:
+                yield pa.Table.from_batches(held), successors.get(metadata.ledger_id) if ended else None
+                held, size = [], 0
+    if held:
+        at = Lsn(held[-1].column("ledger_id")[-1].as_py(), held[-1].column("entry_id")[-1].as_py())
+        ends = {metadata.ledger_id: metadata.last_entry_id for metadata, _ in readable}
+        yield pa.Table.from_batches(held), successors.get(at.ledger_id) if ends[at.ledger_id] == at.entry_id else None
+
+
+def _entries(log: LogSource, what: tuple[LedgerMetadata, int, int], settings: ReadSettings) -> Iterator[pa.RecordBatch]:
+    """Entries `first` to `last` of a ledger, as SEGMENT_SCHEMA. Raises InvariantViolated unless each comes after the one before."""
+    metadata, first, last = what
+    spec = PartitionSpec(ledger_pieces(metadata, last, first), log.catalog.bookie_addresses(), settings)
+    expected = first
+    for batch in read_partition(spec):
+        stamped = next(decode_batches([batch])).column("timestamp")
+        if batch.column("entry_id").to_pylist() != list(range(expected, expected + len(batch))):
+            raise InvariantViolated(f"ledger {metadata.ledger_id}: entries from {expected} on came in another order")
+        expected += len(batch)
+        columns = [batch.column("ledger_id"), batch.column("entry_id"), stamped, batch.column("payload")]
+        yield pa.RecordBatch.from_arrays(columns, schema=SEGMENT_SCHEMA)
+    if expected <= last:
+        raise InvariantViolated(f"ledger {metadata.ledger_id} ends with entry {last}, entries up to {expected - 1} came")

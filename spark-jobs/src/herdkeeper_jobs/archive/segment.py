@@ -1,0 +1,170 @@
+"""A segment: a range of a log's entries, one after the other, in one file, and the manifest that makes it part of the archive.
+
+`<destination>/<INSTANCEID>/<tablespace uuid>/log/segments/<ledger>-<entry>.json` (the first LSN, 20 digits each) is created only if absent;
+the file that it names lies below `log/data/<run>/` and is fsynced and read again before. Each segment says which LSN it follows, so that
+two archivers can't both go on, and a segment that is missing is noticed. A file is Parquet with `SEGMENT_SCHEMA`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+from xxhash import xxh3_128_hexdigest
+
+from herdkeeper_jobs.checkpoint.data_files import sync_folder
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.exclusive_file import create_if_absent
+from herdkeeper_jobs.checkpoint.manifest import Identity, Position
+from herdkeeper_jobs.wal.lsn import Lsn
+
+SCHEMA_VERSION = 1
+SEGMENT_SCHEMA = pa.schema(
+    [
+        pa.field("ledger_id", pa.int64(), nullable=False),
+        pa.field("entry_id", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.int64(), nullable=False),
+        pa.field("payload", pa.binary(), nullable=False),
+    ]
+)
+"""One row per entry, in log order: `timestamp` in milliseconds, as its leader stamped it; `payload` the entry's bytes as in the ledger."""
+
+
+class SegmentManifest(BaseModel):
+    """A segment of an archive. Keys are camelCase in the file."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore")
+
+    schema_version: int = SCHEMA_VERSION
+    identity: Identity
+    first: Position
+    last: Position
+    follows: Position | None
+    """The last entry of the segment before; None for the one that begins with the log."""
+    next_ledger: int | None
+    """The ledger that goes on, when the segment ends with the last entry of a closed one; None while the same one goes on, or none is
+    known."""
+    entries: int
+    lowest_timestamp_millis: int
+    highest_timestamp_millis: int
+    path: str
+    """Of the file, below the tablespace's folder."""
+    size: int
+    hash: str
+    """XXH3-128 of the file's bytes."""
+    run_id: str
+
+    @property
+    def resume(self) -> Lsn:
+        """Where the log goes on behind it."""
+        return Lsn(self.last.ledger_id, self.last.entry_id + 1) if self.next_ledger is None else Lsn(self.next_ledger, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a segment belongs: the tablespace's folder, whose log it is, the run that writes it."""
+
+    folder: Path
+    identity: Identity
+    run_id: str
+
+
+def segments(folder: Path, identity: Identity) -> tuple[SegmentManifest, ...]:
+    """The archive of a tablespace's folder, in log order.
+
+    Raises:
+        InvariantViolated: a manifest can't be read, belongs to another log, or does not follow the one before.
+    """
+    found = [_read(path) for path in sorted((folder / "log" / "segments").glob("[0-9]*.json"))]
+    before: SegmentManifest | None = None
+    for segment in found:
+        name = _path(folder, segment.first.lsn)
+        if segment.identity != identity:
+            raise InvariantViolated(f"{name} belongs to {segment.identity}, this run reads {identity}")
+        expected = None if before is None else before.last
+        if segment.follows != expected:
+            raise InvariantViolated(f"{name} follows {_shown(segment.follows)}, but the segment before it ends with {_shown(expected)}")
+        before = segment
+    return tuple(found)
+
+
+def commit_segment(rows: pa.Table, place: Place, before: SegmentManifest | None, next_ledger: int | None) -> SegmentManifest | None:
+    """Writes rows of SEGMENT_SCHEMA, which follow `before`, and makes them part of the archive. None when somebody else's segment is there.
+
+    Raises InvariantViolated when what was written can't be read again.
+    """
+    sink = pa.BufferOutputStream()
+    pq.write_table(rows, sink, compression="zstd")
+    content = sink.getvalue().to_pybytes()
+    path = f"log/data/{place.run_id}/{uuid.uuid4().hex}.parquet"
+    _write(place.folder / path, content)
+    stamps = rows.column("timestamp").to_pylist()
+    first, *_, last = [*_positions(rows.slice(0, 1)), *_positions(rows.slice(len(rows) - 1))]
+    segment = SegmentManifest(
+        identity=place.identity,
+        first=first,
+        last=last,
+        follows=None if before is None else before.last,
+        next_ledger=next_ledger,
+        entries=len(rows),
+        lowest_timestamp_millis=min(stamps),
+        highest_timestamp_millis=max(stamps),
+        path=path,
+        size=len(content),
+        hash=xxh3_128_hexdigest(content),
+        run_id=place.run_id,
+    )
+    if read_segment(segment, place.folder) != rows:
+        raise InvariantViolated(f"{place.folder / path} gives other entries than were written")
+    document = segment.model_dump_json(by_alias=True, indent=1).encode()
+    return segment if create_if_absent(_path(place.folder, first.lsn), document) else None
+
+
+def read_segment(segment: SegmentManifest, folder: Path) -> pa.Table:
+    """Its entries, as SEGMENT_SCHEMA. Raises InvariantViolated when the file has not the bytes that were committed."""
+    path = folder / segment.path
+    content = path.read_bytes()
+    if (found := xxh3_128_hexdigest(content)) != segment.hash:
+        raise InvariantViolated(f"{path} has other bytes than were committed: {found} instead of {segment.hash}")
+    return pq.read_table(pa.BufferReader(content), schema=SEGMENT_SCHEMA)
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("xb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+    for folder in path.parents[:4]:
+        sync_folder(folder)
+
+
+def _read(path: Path) -> SegmentManifest:
+    try:
+        document = json.loads(path.read_bytes())
+        if document.get("schemaVersion") != SCHEMA_VERSION:
+            raise InvariantViolated(f"{path}: schemaVersion {document.get('schemaVersion')}, this program knows {SCHEMA_VERSION}")
+        return SegmentManifest.model_validate(document)
+    except (ValueError, AttributeError) as error:
+        raise InvariantViolated(f"{path} is no manifest of a segment: {error}") from error
+
+
+def _path(folder: Path, first: Lsn) -> Path:
+    return folder / "log" / "segments" / f"{first.ledger_id:020d}-{first.entry_id:020d}.json"
+
+
+def _positions(rows: pa.Table) -> Sequence[Position]:
+    columns = (rows.column(name).to_pylist() for name in ("ledger_id", "entry_id"))
+    return [Position(ledger_id=ledger, entry_id=entry) for ledger, entry in zip(*columns, strict=True)]
+
+
+def _shown(position: Position | None) -> str:
+    return "nothing" if position is None else str(position.lsn)

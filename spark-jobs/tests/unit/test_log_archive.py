@@ -1,0 +1,278 @@
+"""The archive of a log: whole whenever somebody is killed, and with the rest of the log the same as the log that never was dropped."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from played_bookie import PlayedBookie, served
+from played_log import TABLESPACE, PlayedLog
+
+from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
+from herdkeeper_jobs.archive.copying import Copied, copy_log
+from herdkeeper_jobs.archive.parts import LogParts, archive_partitions, live_partitions, log_parts, read_archived
+from herdkeeper_jobs.archive.segment import Place, read_segment, segments
+from herdkeeper_jobs.bookkeeper.reader import ReadSettings, read_partition
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, NotConfirmedYet
+from herdkeeper_jobs.checkpoint.log_source import LogSource
+from herdkeeper_jobs.checkpoint.manifest import Identity
+from herdkeeper_jobs.wal.lsn import Lsn
+
+IDENTITY = Identity(instance_id="c", tablespace_uuid="0ab", tablespace="demo", ledgers_root="/l", herd_root="/h")
+Entries = list[tuple[Lsn, bytes]]
+
+
+@dataclass
+class Archive:
+    """A log, the folder of its archive, and what was ever written to the log."""
+
+    log: PlayedLog
+    folder: Path
+    written: dict[Lsn, bytes] = field(default_factory=dict)
+
+    @property
+    def source(self) -> LogSource:
+        catalog: Any = self.log.metadata
+        return LogSource(catalog, "/db/herd", TABLESPACE)
+
+    def write(self, ledger_id: int, count: int, *, closed: bool) -> None:
+        entries = [LogEntry(ledger_id * 1000 + number, LogEntryType.DELETE, 0, "t", bytes([number])) for number in range(count)]
+        self.log.write(ledger_id, entries, closed=closed)
+        for (ledger, entry), data in self.log.bookies[0].entries.items():
+            self.written[Lsn(ledger, entry)] = data
+
+    def copy(self, batch_entries: int = 3, segment_bytes: int = 60) -> Copied:
+        place = Place(self.folder, IDENTITY, "run-1")
+        return copy_log(self.source, place, ReadSettings(batch_entries=batch_entries), segment_bytes)
+
+    def archived(self) -> Entries:
+        """All entries of the archive, each file verified."""
+        return [entry for segment in segments(self.folder, IDENTITY) for entry in _entries(read_segment(segment, self.folder).to_batches())]
+
+    def up_to(self, target: Lsn) -> tuple[LogParts, Entries]:
+        """The parts of the log that reach to an LSN, and the entries in them up to there."""
+        parts = log_parts(self.source, (self.folder, IDENTITY), target)
+        found = [entry for part in archive_partitions(parts, self.folder, 2) for entry in _entries(read_archived(part))]
+        found += [entry for spec in live_partitions(parts, self.source, 2) for entry in _entries(read_partition(spec))]
+        assert len(found) == parts.entries
+        return parts, [(lsn, payload) for lsn, payload in found if lsn <= target]
+
+    def expected(self, target: Lsn) -> list[Lsn]:
+        return sorted(lsn for lsn in self.written if lsn <= target)
+
+
+def _entries(batches: Any) -> Entries:
+    return [
+        (Lsn(row["ledger_id"], row["entry_id"]), row["payload"])
+        for batch in batches
+        for row in batch.select(["ledger_id", "entry_id", "payload"]).to_pylist()
+    ]
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Archive]:
+    bookies = [PlayedBookie() for _ in range(3)]
+    with served(*bookies) as addresses:
+        yield Archive(PlayedLog(bookies, addresses, tmp_path), tmp_path / "c" / "0ab")
+
+
+def test_a_log_is_archived_up_to_what_is_confirmed_and_the_next_run_goes_on_from_there(archive: Archive) -> None:
+    archive.write(3, 5, closed=True)
+    archive.write(5, 4, closed=False)
+    first = archive.copy()
+    assert (first.entries, first.end and first.end.last.lsn) == (8, Lsn(5, 2))  # the last entry is not confirmed yet
+    assert archive.copy().segments == 0
+    archive.write(5, 6, closed=True)
+    assert archive.copy().entries == 3
+    assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
+    chain = segments(archive.folder, IDENTITY)
+    assert [segment.follows for segment in chain] == [None, *(segment.last for segment in chain[:-1])]
+
+
+def test_archived_bytes_are_those_of_the_ledger_with_the_stamp_of_the_leader(archive: Archive) -> None:
+    archive.write(3, 4, closed=True)
+    archive.copy()
+    parts, entries = archive.up_to(Lsn(3, 3))
+    assert [entry in archive.written[lsn] for lsn, entry in entries] == [True] * 4
+    stamps = [row["timestamp"] for segment in parts.archived for row in read_segment(segment, archive.folder).to_pylist()]
+    assert stamps == [3000, 3001, 3002, 3003]
+
+
+def test_what_retention_drops_is_read_from_the_archive_and_the_rest_from_bookies(archive: Archive) -> None:
+    archive.write(3, 5, closed=True)
+    archive.write(5, 5, closed=True)
+    archive.write(9, 2, closed=False)
+    archive.copy()
+    archive.log.drop(3)
+    archive.log.drop(5)
+    archive.write(9, 5, closed=False)
+    for target in (Lsn(3, 2), Lsn(5, 4), Lsn(9, 0), Lsn(9, 3)):
+        parts, entries = archive.up_to(target)
+        assert [lsn for lsn, _ in entries] == archive.expected(target)
+        assert bool(parts.live) is (target == Lsn(9, 3))
+
+
+def test_an_archive_that_ends_with_a_ledger_knows_the_one_that_goes_on(archive: Archive) -> None:
+    archive.write(3, 5, closed=True)
+    archive.write(5, 1, closed=False)  # nothing of it is confirmed
+    archive.copy()
+    archive.log.drop(3)
+    archive.write(5, 4, closed=True)
+    assert [lsn for lsn, _ in archive.up_to(Lsn(5, 2))[1]] == archive.expected(Lsn(5, 2))
+    assert archive.copy().entries == 4
+
+
+def test_a_log_that_may_lack_ledgers_behind_the_archive_is_not_taken_for_its_continuation(archive: Archive) -> None:
+    archive.write(3, 5, closed=True)
+    archive.copy()
+    archive.write(9, 4, closed=True)  # perhaps there was a ledger between
+    archive.log.drop(3)
+    with pytest.raises(
+        CheckpointRefused, match="but it begins with ledger 9 now, and the archive ends with 3,4: take a moment that it has"
+    ):
+        archive.up_to(Lsn(9, 0))
+    assert len(archive.up_to(Lsn(3, 4))[1]) == 5
+
+
+def test_an_lsn_that_neither_archive_nor_log_has_is_refused_with_what_they_have(archive: Archive) -> None:
+    archive.write(3, 5, closed=True)
+    archive.write(5, 4, closed=False)
+    archive.copy(batch_entries=5, segment_bytes=1)
+    with pytest.raises(NotConfirmedYet, match="spec.target.lsn .--to. is 5,3: the log is confirmed up to 5,2 only"):
+        archive.up_to(Lsn(5, 3))
+    with pytest.raises(CheckpointRefused, match="is 3,9: the archived log has no such entry, it goes on from 3,4 to 5,0"):
+        archive.up_to(Lsn(3, 9))
+
+
+def test_an_archiver_that_comes_too_late_refuses_to_leave_a_gap(archive: Archive) -> None:
+    archive.write(3, 5, closed=False)
+    archive.copy()
+    archive.write(3, 7, closed=True)
+    archive.write(5, 4, closed=True)
+    archive.log.drop(3)
+    with pytest.raises(
+        CheckpointRefused, match=r"the archive ends with 3,3, and the log .* begins with ledger 5 now: what lies between is lost"
+    ):
+        archive.copy()
+    assert len(archive.archived()) == 4
+
+
+def test_a_log_without_its_beginning_begins_no_archive(archive: Archive) -> None:
+    archive.write(3, 2, closed=True)
+    archive.write(5, 2, closed=True)
+    archive.log.drop(3)
+    with pytest.raises(CheckpointRefused, match="the archive is empty, and the log"):
+        archive.copy()
+
+
+class Killed(BaseException):
+    """A process that ends, whatever it was at."""
+
+
+STEPS = ("open", "fsync", "link", "unlink")
+
+
+def test_whoever_is_killed_at_any_step_leaves_a_readable_archive_and_the_next_run_completes_it(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.write(3, 5, closed=True)
+    archive.copy()
+    before = archive.archived()
+    archive.write(5, 5, closed=True)
+    saved = archive.folder.with_name("saved")
+    shutil.copytree(archive.folder, saved)
+    killed = 0
+    for step in range(200):
+        with monkeypatch.context() as patched:
+            steps = iter(range(step + 1))
+            for name in STEPS:
+                patched.setattr(os, name, _killing(getattr(os, name), steps))
+            try:
+                archive.copy()
+            except Killed:
+                killed += 1
+            else:
+                break
+        during = archive.archived()
+        assert during[: len(before)] == before
+        assert [lsn for lsn, _ in during] == sorted(archive.written)[: len(during)]
+        archive.copy()
+        assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
+        shutil.rmtree(archive.folder)
+        shutil.copytree(saved, archive.folder)
+    assert killed > 10
+    assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
+
+
+def _killing(call: Any, steps: Iterator[int]) -> Any:
+    def step(*arguments: Any, **options: Any) -> Any:
+        if next(steps, None) is None:
+            raise Killed
+        return call(*arguments, **options)
+
+    return step
+
+
+def test_of_two_archivers_one_goes_on_and_the_other_stops(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive.write(3, 5, closed=True)
+    link, others = os.link, [archive.copy]
+
+    def meanwhile(source: Any, target: Any) -> None:
+        if others:
+            others.pop()()
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", meanwhile)
+    with pytest.raises(CheckpointRetryable, match="another run has archived the log behind nothing"):
+        archive.copy()
+    assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
+
+
+def test_a_changed_byte_a_missing_segment_and_another_log_are_found(archive: Archive) -> None:
+    archive.write(3, 9, closed=True)
+    archive.copy()
+    chain = segments(archive.folder, IDENTITY)
+    with pytest.raises(InvariantViolated, match="belongs to"):
+        segments(archive.folder, IDENTITY.model_copy(update={"instance_id": "other"}))
+    file = archive.folder / chain[0].path
+    content = file.read_bytes()
+    file.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+    with pytest.raises(InvariantViolated, match="other bytes than were committed"):
+        archive.archived()
+    file.write_bytes(content)
+    sorted((archive.folder / "log" / "segments").iterdir())[1].unlink()
+    with pytest.raises(InvariantViolated, match="follows 3,5, but the segment before it ends with 3,2"):
+        segments(archive.folder, IDENTITY)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_archive_and_the_rest_of_the_log_are_the_log(archive: Archive, data: st.DataObject) -> None:
+    """Ledgers of any length, archived at any time, also while one is open, and dropped then: nothing is missing, twice, or changed."""
+    shutil.rmtree(archive.folder, ignore_errors=True)
+    archive.written.clear()
+    for bookie in archive.log.bookies:
+        bookie.entries.clear()
+    archive.log.metadata.ledgers.clear()
+    archive.log.metadata.active, archive.log.metadata.first = [], -1
+    sizes = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
+    for number, size in enumerate(sizes):
+        ledger_id = number * 2 + 1
+        archive.write(ledger_id, data.draw(st.integers(1, size)), closed=False)
+        if data.draw(st.booleans()):
+            end = archive.copy(data.draw(st.integers(1, 4)), data.draw(st.integers(1, 200))).end
+            droppable = [ledger for ledger in archive.log.metadata.active if end is not None and ledger < end.resume.ledger_id]
+            for dropped in droppable[: data.draw(st.integers(0, 5))]:
+                archive.log.drop(dropped)
+        archive.write(ledger_id, size, closed=True)
+    target = data.draw(st.sampled_from(sorted(archive.written)))
+    _, entries = archive.up_to(target)
+    assert [lsn for lsn, _ in entries] == archive.expected(target)
+    assert all(payload in archive.written[lsn] for lsn, payload in entries)
