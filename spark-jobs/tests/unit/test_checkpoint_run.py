@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
 from herdkeeper.formats.herddb_record import encode_row
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper_jobs.archive.copying import copy_log
+from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.checkpoint import target
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest
 from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
@@ -59,6 +63,12 @@ class Job:
         request = TargetRequest(parse_moment(moment), verify_against=verify_against)
         catalog: Any = self.log.metadata
         return run_checkpoint(lambda: self.spark, catalog, CheckpointRequest("/db/herd", "demo", request, self.folder, "run-1"))
+
+    def archive(self) -> None:
+        identity = open_manifest(manifests(self.folder)[0]).manifest.identity
+        catalog: Any = self.log.metadata
+        place = Place(self.folder / identity.instance_id / identity.tablespace_uuid, identity, "archive-1")
+        copy_log(open_log(catalog, "/db/herd", "demo"), place, segment_bytes=1)
 
     def rows(self, summary: CheckpointSummary) -> dict[int, str]:
         loaded = open_manifest(self.folder / summary.manifest).load("t").to_pydict()
@@ -127,6 +137,19 @@ def test_a_time_outside_of_the_log_names_the_field_and_what_the_log_has(job: Job
     with pytest.raises(error, match=words):
         job.run(moment)
     assert manifests(job.folder) == []
+
+
+def test_a_moment_whose_log_was_dropped_is_made_from_its_archive_and_the_rest_of_the_log(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = job.run("3,4")
+    before_time = job.run("1970-01-01T00:00:08.599Z")
+    job.archive()
+    job.log.drop(3)
+    folder = job.folder.with_name("again")
+    shutil.copytree(job.folder / "cluster-1" / "0ab" / "log", folder / "cluster-1" / "0ab" / "log")
+    again = replace(job, folder=folder)
+    follower_has(monkeypatch, {9: "after the mistake"})
+    assert again.run("3,4").tables == before.tables
+    assert again.run("1970-01-01T00:00:08.599Z", verify_against="n1:9845").tables == before_time.tables
 
 
 def test_a_moment_whose_log_was_dropped_is_refused(job: Job) -> None:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper_jobs.checkpoint import target
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.moment import Time
@@ -20,9 +19,9 @@ class PlayedLog:
     """A log whose confirmed end moves on by one entry with every look."""
 
     end: Lsn = field(default_factory=lambda: Lsn(5, 10))
-    tablespace: TablespaceRecord = field(default_factory=lambda: TablespaceRecord("u", "demo", "n0", ("n0",), 1, 0))
+    name: str = "demo"
 
-    def ledgers_up_to(self, lsn: Lsn, begin: Lsn) -> None:
+    def parts_up_to(self, lsn: Lsn, begin: Lsn) -> None:
         if lsn > (end := self.confirmed_end()):
             raise NotConfirmedYet(f"{lsn}: confirmed up to {end}")
 
@@ -104,7 +103,7 @@ def test_the_log_is_read_up_to_a_confirmed_lsn_also_when_the_bookies_that_are_as
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     class Forgetful(PlayedLog):
-        def ledgers_up_to(self, lsn: Lsn, begin: Lsn | None = None) -> None:
+        def parts_up_to(self, lsn: Lsn, begin: Lsn | None = None) -> None:
             """It is confirmed."""
 
     follower = follow(monkeypatch, HELD)

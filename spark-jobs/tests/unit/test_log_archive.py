@@ -17,10 +17,10 @@ from played_log import TABLESPACE, PlayedLog
 
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
 from herdkeeper_jobs.archive.copying import Copied, copy_log
-from herdkeeper_jobs.archive.parts import LogParts, archive_partitions, live_partitions, log_parts, read_archived
-from herdkeeper_jobs.archive.segment import Place, read_segment, segments
+from herdkeeper_jobs.archive.parts import LogParts, WholeLog, archive_partitions, live_partitions, log_parts, read_archived
+from herdkeeper_jobs.archive.segment import Place, newest_segment, oldest_segment, read_segment, segments
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings, read_partition
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, NotConfirmedYet
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogDropped, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -56,13 +56,13 @@ class Archive:
         """All entries of the archive, each file verified."""
         return [entry for segment in segments(self.folder, IDENTITY) for entry in _entries(read_segment(segment, self.folder).to_batches())]
 
-    def up_to(self, target: Lsn) -> tuple[LogParts, Entries]:
+    def up_to(self, target: Lsn, begin: Lsn | None = None) -> tuple[LogParts, Entries]:
         """The parts of the log that reach to an LSN, and the entries in them up to there."""
-        parts = log_parts(self.source, (self.folder, IDENTITY), target)
+        parts = log_parts(WholeLog(self.source, self.folder, IDENTITY), target, begin)
         found = [entry for part in archive_partitions(parts, self.folder, 2) for entry in _entries(read_archived(part))]
         found += [entry for spec in live_partitions(parts, self.source, 2) for entry in _entries(read_partition(spec))]
         assert len(found) == parts.entries
-        return parts, [(lsn, payload) for lsn, payload in found if lsn <= target]
+        return parts, [(lsn, payload) for lsn, payload in found if (begin or lsn) <= lsn <= target]
 
     def expected(self, target: Lsn) -> list[Lsn]:
         return sorted(lsn for lsn in self.written if lsn <= target)
@@ -134,9 +134,7 @@ def test_a_log_that_may_lack_ledgers_behind_the_archive_is_not_taken_for_its_con
     archive.copy()
     archive.write(9, 4, closed=True)  # perhaps there was a ledger between
     archive.log.drop(3)
-    with pytest.raises(
-        CheckpointRefused, match="but it begins with ledger 9 now, and the archive ends with 3,4: take a moment that it has"
-    ):
+    with pytest.raises(LogDropped, match="but it begins with ledger 9 now, and its archive ends with 3,4: take a moment that it has"):
         archive.up_to(Lsn(9, 0))
     assert len(archive.up_to(Lsn(3, 4))[1]) == 5
 
@@ -145,7 +143,7 @@ def test_an_lsn_that_neither_archive_nor_log_has_is_refused_with_what_they_have(
     archive.write(3, 5, closed=True)
     archive.write(5, 4, closed=False)
     archive.copy(batch_entries=5, segment_bytes=1)
-    with pytest.raises(NotConfirmedYet, match="spec.target.lsn .--to. is 5,3: the log is confirmed up to 5,2 only"):
+    with pytest.raises(NotConfirmedYet, match=r"spec.target.lsn .--to. is 5,3: the log is confirmed up to 5,2 only"):
         archive.up_to(Lsn(5, 3))
     with pytest.raises(CheckpointRefused, match="is 3,9: the archived log has no such entry, it goes on from 3,4 to 5,0"):
         archive.up_to(Lsn(3, 9))
@@ -164,12 +162,39 @@ def test_an_archiver_that_comes_too_late_refuses_to_leave_a_gap(archive: Archive
     assert len(archive.archived()) == 4
 
 
-def test_a_log_without_its_beginning_begins_no_archive(archive: Archive) -> None:
+def test_the_archive_of_a_log_without_its_beginning_begins_with_what_is_left_and_serves_checkpoints_that_go_on_from_there(
+    archive: Archive,
+) -> None:
     archive.write(3, 2, closed=True)
-    archive.write(5, 2, closed=True)
+    archive.write(5, 4, closed=True)
+    archive.write(7, 4, closed=True)
     archive.log.drop(3)
-    with pytest.raises(CheckpointRefused, match="the archive is empty, and the log"):
-        archive.copy()
+    archive.copy()
+    archive.log.drop(5)
+    oldest = oldest_segment(archive.folder, IDENTITY)
+    assert oldest is not None
+    assert (oldest.begins_log, oldest.first.lsn) == (False, Lsn(5, 0))
+    with pytest.raises(LogDropped, match="begins with 5,0, and not with the log's beginning"):
+        archive.up_to(Lsn(7, 1))
+    with pytest.raises(LogDropped, match="would be read from 3,1, and its archive begins with 5,0"):
+        archive.up_to(Lsn(7, 1), Lsn(3, 1))
+    assert [lsn for lsn, _ in archive.up_to(Lsn(7, 1), Lsn(5, 2))[1]] == [Lsn(5, 2), Lsn(5, 3), Lsn(7, 0), Lsn(7, 1)]
+    with pytest.raises(CheckpointRefused, match="archived log begins with 5,0; take an LSN from there on"):
+        archive.up_to(Lsn(3, 1), Lsn(5, 0))
+
+
+def test_the_oldest_segments_may_be_taken_away_and_only_what_is_needed_is_read(archive: Archive) -> None:
+    archive.write(3, 9, closed=True)
+    archive.copy(batch_entries=1, segment_bytes=1)
+    everything = segments(archive.folder, IDENTITY)
+    assert (everything[0].begins_log, everything[1].begins_log, len(everything)) == (True, False, 9)
+    assert segments(archive.folder, IDENTITY, Lsn(3, 4), Lsn(3, 6)) == everything[4:7]
+    for path in sorted((archive.folder / "log" / "segments").iterdir())[:3]:
+        path.unlink()
+    left = segments(archive.folder, IDENTITY)
+    assert left == everything[3:]
+    assert (oldest_segment(archive.folder, IDENTITY), newest_segment(archive.folder, IDENTITY)) == (left[0], left[-1])
+    assert [lsn.entry_id for lsn, _ in archive.up_to(Lsn(3, 6), Lsn(3, 4))[1]] == [4, 5, 6]
 
 
 class Killed(BaseException):

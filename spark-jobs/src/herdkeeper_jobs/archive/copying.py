@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
-from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Place, SegmentManifest, commit_segment, segments
+from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, SegmentManifest, commit_segment, newest_segment
 from herdkeeper_jobs.bookkeeper.reader import DEFAULT_SETTINGS, PartitionSpec, ReadSettings, ledger_pieces, read_partition
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
 from herdkeeper_jobs.checkpoint.log_source import LogSource
@@ -32,18 +32,18 @@ class Copied:
 
 
 def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETTINGS, segment_bytes: int = SEGMENT_BYTES) -> Copied:
-    """Archives what the archive lacks and the log has.
+    """Archives what the archive lacks and the log has: from the archive's end, or the beginning of what is left of the log.
 
     Raises:
         CheckpointRefused: the log was dropped beyond the end of the archive.
         CheckpointRetryable: another run archives the same log, or bookies do not tell what is confirmed.
         InvariantViolated: the archive, or the log, contradicts itself.
     """
-    archived = segments(place.folder, place.identity)
-    end = archived[-1] if archived else None
+    end = newest_segment(place.folder, place.identity)
+    begin = log.first_left() if end is None else end.resume
     copied = entries = 0
-    for rows, next_ledger in _pieces(log, end, settings, segment_bytes):
-        committed = commit_segment(rows, place, end, next_ledger)
+    for rows, next_ledger in _pieces(log, (end, begin), settings, segment_bytes):
+        committed = commit_segment(rows, place, Link(end, begin is None and end is None, next_ledger))
         if committed is None:
             raise CheckpointRetryable(f"another run has archived the log behind {'nothing' if end is None else end.last.lsn} just now")
         end, copied, entries = committed, copied + 1, entries + committed.entries
@@ -51,17 +51,17 @@ def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETT
 
 
 def _pieces(
-    log: LogSource, end: SegmentManifest | None, settings: ReadSettings, segment_bytes: int
+    log: LogSource, behind: tuple[SegmentManifest | None, Lsn | None], settings: ReadSettings, segment_bytes: int
 ) -> Iterator[tuple[pa.Table, int | None]]:
-    """The entries behind the archive's end, each piece with the ledger that goes on behind it."""
-    begin = None if end is None else end.resume
+    """The entries behind the archive's end, from an LSN on, each piece with the ledger that goes on behind it."""
+    end, begin = behind
     try:
         readable = log.readable_from(begin)
     except LogTruncatedError as error:
         there = "the archive is empty" if end is None else f"the archive ends with {end.last.lsn}"
         raise CheckpointRefused(
-            f"{there}, and {error}: what lies between is lost to it. Take another destination once a base checkpoint can begin it, and "
-            "archive more often than spec.ledgers.retentionHours"
+            f"{there}, and {error}: what lies between is lost to it. Move the folder `log` of the tablespace away from the destination, or "
+            "take another one: an archive begins there with what is left of the log"
         ) from error
     successors = log.successors()
     held: list[pa.RecordBatch] = []

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from herdkeeper_jobs.archive.segment import SegmentManifest, read_segment, segments
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pieces, ledger_pieces
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogTruncatedError, NotConfirmedYet
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped, LogTruncatedError, LsnNotInLog, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -18,7 +18,7 @@ from herdkeeper_jobs.wal.lsn import Lsn
 
 @dataclass(frozen=True, slots=True)
 class LogParts:
-    """A log from its beginning: archived segments, then pieces of ledgers. The last segment may hold more than was asked for."""
+    """A range of a log: archived segments, then pieces of ledgers. The first and the last segment may hold more than was asked for."""
 
     archived: tuple[SegmentManifest, ...]
     live: tuple[LedgerPiece, ...]
@@ -37,42 +37,97 @@ class ArchivePartition:
     segments: tuple[SegmentManifest, ...]
 
 
-def log_parts(log: LogSource, place: tuple[Path, Identity], target: Lsn) -> LogParts:
-    """The parts that hold everything up to an LSN. `place`: the tablespace's folder at the destination, and whose log it is.
+@dataclass(frozen=True, slots=True)
+class WholeLog:
+    """A log, and its archive as far as there is one in `folder`, the tablespace's folder where it is archived."""
+
+    log: LogSource
+    folder: Path
+    identity: Identity
+
+    @property
+    def name(self) -> str:
+        """Of the tablespace."""
+        return self.log.tablespace.name
+
+    def confirmed_end(self) -> Lsn:
+        """As `LogSource.confirmed_end`."""
+        return self.log.confirmed_end()
+
+    def live_up_to(self, target: Lsn, begin: Lsn | None = None) -> LogParts:
+        """What holds everything up to an LSN, from `begin` on (None: the log's beginning), in the log alone. Raises as
+        `LogSource.ledgers_up_to`."""
+        first = {} if begin is None else {begin.ledger_id: begin.entry_id}
+        ledgers = self.log.ledgers_up_to(target, begin)
+        return LogParts((), tuple(piece for metadata, last in ledgers for piece in ledger_pieces(metadata, last, first.get(metadata.ledger_id, 0))))
+
+    def parts_up_to(self, target: Lsn, begin: Lsn | None = None) -> LogParts:
+        """The same in the log, or where it lacks something in the archive and the log. Raises as `LogSource.ledgers_up_to` and
+        `log_parts`."""
+        try:
+            return self.live_up_to(target, begin)
+        except (LogDropped, LsnNotInLog):
+            if not segments(self.folder, self.identity, until=target):
+                raise
+            return log_parts(self, target, begin)
+
+
+def log_parts(whole: WholeLog, target: Lsn, begin: Lsn | None = None) -> LogParts:
+    """The archive, and the log behind it, from `begin` on (None: the log's beginning) up to an LSN.
 
     Raises:
-        CheckpointRefused: neither archive nor log begins with the log's beginning, they don't meet, or the LSN is in neither.
+        LogDropped: the archive begins later, or does not meet the log.
+        CheckpointRefused: the LSN is in neither.
         NotConfirmedYet, CheckpointRetryable: as `LogSource.readable_from`.
         InvariantViolated: the archive contradicts itself.
     """
-    archived = segments(*place)
+    archived = segments(whole.folder, whole.identity, begin)
+    if archived:
+        _require_beginning(archived[0], begin)
     needed = tuple(segment for segment in archived if segment.first.lsn <= target)
     if needed and target <= needed[-1].last.lsn:
         return LogParts(needed, ())
     if archived and len(needed) < len(archived):
-        raise CheckpointRefused(
-            f"spec.target.lsn (--to) is {target}: the archived log has no such entry, it goes on from {needed[-1].last.lsn} to "
-            f"{archived[len(needed)].first.lsn}"
-            if needed
-            else f"spec.target.lsn (--to) is {target}: the log begins with {archived[0].first.lsn}"
-        )
-    begin = archived[-1].resume if archived else None
+        raise CheckpointRefused(_not_archived(needed, archived[len(needed)], target))
+    live = _behind(whole.log, archived[-1] if archived else None, target)
+    end = Lsn(live[-1].ledger_id, live[-1].entries.last) if live else None
+    if end != target:
+        known = archived[-1].last.lsn if end is None and archived else end
+        raise NotConfirmedYet(f"spec.target.lsn (--to) is {target}: the log is confirmed up to {known} only, or has no such entry")
+    return LogParts(needed, tuple(live))
+
+
+def _require_beginning(first: SegmentManifest, begin: Lsn | None) -> None:
+    if begin is None and not first.begins_log:
+        raise LogDropped(f"the archive of the log begins with {first.first.lsn}, and not with the log's beginning")
+    if begin is not None and begin < first.first.lsn:
+        raise LogDropped(f"the log would be read from {begin}, and its archive begins with {first.first.lsn}")
+
+
+def _not_archived(needed: tuple[SegmentManifest, ...], behind: SegmentManifest, target: Lsn) -> str:
+    if not needed:
+        return f"spec.target.lsn (--to) is {target}: the archived log begins with {behind.first.lsn}; take an LSN from there on"
+    return (
+        f"spec.target.lsn (--to) is {target}: the archived log has no such entry, it goes on from {needed[-1].last.lsn} to "
+        f"{behind.first.lsn}; take one of these"
+    )
+
+
+def _behind(log: LogSource, end: SegmentManifest | None, target: Lsn) -> list[LedgerPiece]:
+    """What the log has behind the archive's end, up to an LSN at most."""
+    begin = None if end is None else end.resume
     try:
         readable = log.readable_from(begin)
     except LogTruncatedError as error:
-        until = f"the archive ends with {archived[-1].last.lsn}" if archived else "there is no archive at the destination"
-        raise CheckpointRefused(f"{error}, and {until}: take a moment that it has, or a checkpoint that there is") from error
+        until = "there is no archive of it" if end is None else f"its archive ends with {end.last.lsn}"
+        raise LogDropped(f"{error}, and {until}: take a moment that it has, or a checkpoint that there is") from error
     live: list[LedgerPiece] = []
     for metadata, last in readable:
         if metadata.ledger_id > target.ledger_id:
             break
         first = begin.entry_id if begin is not None and begin.ledger_id == metadata.ledger_id else 0
         live.extend(ledger_pieces(metadata, min(last, target.entry_id) if metadata.ledger_id == target.ledger_id else last, first))
-    end = Lsn(live[-1].ledger_id, live[-1].entries.last) if live else None
-    if end != target:
-        known = archived[-1].last.lsn if end is None and archived else end
-        raise NotConfirmedYet(f"spec.target.lsn (--to) is {target}: the log is confirmed up to {known} only, or has no such entry")
-    return LogParts(needed, tuple(live))
+    return live
 
 
 def archive_partitions(parts: LogParts, folder: Path, count: int) -> tuple[ArchivePartition, ...]:

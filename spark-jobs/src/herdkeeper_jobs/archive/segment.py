@@ -2,7 +2,8 @@
 
 `<destination>/<INSTANCEID>/<tablespace uuid>/log/segments/<ledger>-<entry>.json` (the first LSN, 20 digits each) is created only if absent;
 the file that it names lies below `log/data/<run>/` and is fsynced and read again before. Each segment says which LSN it follows, so that
-two archivers can't both go on, and a segment that is missing is noticed. A file is Parquet with `SEGMENT_SCHEMA`.
+two archivers can't both go on, and a segment that is missing is noticed; only the oldest may be taken away, one after the other. A file is
+Parquet with `SEGMENT_SCHEMA`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +50,9 @@ class SegmentManifest(BaseModel):
     first: Position
     last: Position
     follows: Position | None
-    """The last entry of the segment before; None for the one that begins with the log."""
+    """The last entry of the segment before; None for the first one."""
+    begins_log: bool
+    """Whether no entry of the log was ever before it."""
     next_ledger: int | None
     """The ledger that goes on, when the segment ends with the last entry of a closed one; None while the same one goes on, or none is
     known."""
@@ -77,27 +81,68 @@ class Place:
     run_id: str
 
 
-def segments(folder: Path, identity: Identity) -> tuple[SegmentManifest, ...]:
-    """The archive of a tablespace's folder, in log order.
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What a segment goes on from, and what goes on behind it: see the fields of its manifest."""
+
+    before: SegmentManifest | None
+    begins_log: bool
+    next_ledger: int | None
+
+
+def segments(folder: Path, identity: Identity, since: Lsn | None = None, until: Lsn | None = None) -> tuple[SegmentManifest, ...]:
+    """The archive of a tablespace's folder in log order, or those segments of it that may hold entries from one LSN to another.
 
     Raises:
         InvariantViolated: a manifest can't be read, belongs to another log, or does not follow the one before.
     """
-    found = [_read(path) for path in sorted((folder / "log" / "segments").glob("[0-9]*.json"))]
+    paths = _paths(folder)
+    starts = [_start(path) for path in paths]
+    first = 0 if since is None else max(bisect_right(starts, since) - 1, 0)
+    behind = len(paths) if until is None else bisect_right(starts, until)
+    return _chain([_read(path) for path in paths[first:behind]], folder, identity)
+
+
+def newest_segment(folder: Path, identity: Identity) -> SegmentManifest | None:
+    """The one that the archive ends with; None while there is none. Raises as `segments`."""
+    found = _chain([_read(path) for path in _paths(folder)[-1:]], folder, identity)
+    return found[0] if found else None
+
+
+def oldest_segment(folder: Path, identity: Identity) -> SegmentManifest | None:
+    """The one that the archive begins with; None while there is none. Raises as `segments`."""
+    found = _chain([_read(path) for path in _paths(folder)[:1]], folder, identity)
+    return found[0] if found else None
+
+
+def _chain(found: Sequence[SegmentManifest], folder: Path, identity: Identity) -> tuple[SegmentManifest, ...]:
     before: SegmentManifest | None = None
     for segment in found:
         name = _path(folder, segment.first.lsn)
         if segment.identity != identity:
             raise InvariantViolated(f"{name} belongs to {segment.identity}, this run reads {identity}")
-        expected = None if before is None else before.last
-        if segment.follows != expected:
-            raise InvariantViolated(f"{name} follows {_shown(segment.follows)}, but the segment before it ends with {_shown(expected)}")
+        if before is not None and segment.follows != before.last:
+            shown = "nothing" if segment.follows is None else segment.follows.lsn
+            raise InvariantViolated(f"{name} follows {shown}, but the segment before it ends with {before.last.lsn}")
         before = segment
     return tuple(found)
 
 
-def commit_segment(rows: pa.Table, place: Place, before: SegmentManifest | None, next_ledger: int | None) -> SegmentManifest | None:
-    """Writes rows of SEGMENT_SCHEMA, which follow `before`, and makes them part of the archive. None when somebody else's segment is there.
+def _paths(folder: Path) -> list[Path]:
+    return sorted((folder / "log" / "segments").glob("[0-9]*.json"))
+
+
+def _start(path: Path) -> Lsn:
+    """Where the segment of a manifest begins, as the file's name says. Raises InvariantViolated for another name."""
+    try:
+        ledger, entry = path.stem.split("-")
+        return Lsn(int(ledger), int(entry))
+    except ValueError as error:
+        raise InvariantViolated(f"{path} is no manifest of a segment: its name is no LSN") from error
+
+
+def commit_segment(rows: pa.Table, place: Place, link: Link) -> SegmentManifest | None:
+    """Writes rows of SEGMENT_SCHEMA, and makes them part of the archive. None when somebody else's segment is there.
 
     Raises InvariantViolated when what was written can't be read again.
     """
@@ -112,8 +157,9 @@ def commit_segment(rows: pa.Table, place: Place, before: SegmentManifest | None,
         identity=place.identity,
         first=first,
         last=last,
-        follows=None if before is None else before.last,
-        next_ledger=next_ledger,
+        follows=None if link.before is None else link.before.last,
+        begins_log=link.begins_log,
+        next_ledger=link.next_ledger,
         entries=len(rows),
         lowest_timestamp_millis=min(stamps),
         highest_timestamp_millis=max(stamps),
@@ -164,7 +210,3 @@ def _path(folder: Path, first: Lsn) -> Path:
 def _positions(rows: pa.Table) -> Sequence[Position]:
     columns = (rows.column(name).to_pylist() for name in ("ledger_id", "entry_id"))
     return [Position(ledger_id=ledger, entry_id=entry) for ledger, entry in zip(*columns, strict=True)]
-
-
-def _shown(position: Position | None) -> str:
-    return "nothing" if position is None else str(position.lsn)

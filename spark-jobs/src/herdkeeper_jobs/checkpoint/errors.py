@@ -13,6 +13,10 @@ class LogDropped(CheckpointRefused):
     """The log no longer has the ledger that it would have to be read from."""
 
 
+class LsnNotInLog(CheckpointRefused):
+    """The ledger of an LSN that was asked for is not in the log: it was dropped, or never was."""
+
+
 class CheckpointRetryable(RuntimeError):  # noqa: N818 - as above
     """Something that is needed is not there now. Exit code 3."""
 

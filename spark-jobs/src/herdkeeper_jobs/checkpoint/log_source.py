@@ -13,13 +13,14 @@ from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
 from herdkeeper.formats.herddb_ledgers import LedgerList, decode_ledgers, ledgers_path
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, tablespace_path
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
-from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, PartitionSpec, last_confirmed, plan_partitions
+from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, last_confirmed
 from herdkeeper_jobs.checkpoint.errors import (
     CheckpointRefused,
     CheckpointRetryable,
     InvariantViolated,
     LogDropped,
     LogTruncatedError,
+    LsnNotInLog,
     NotConfirmedYet,
 )
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -52,14 +53,14 @@ class LogSource:
         """The ledgers of the log up to an LSN, from that of `begin` on (None: from the log's beginning), each with the last entry to read.
 
         Raises:
-            CheckpointRefused: the LSN is not in it.
+            CheckpointRefused: the LSN is not in it (LsnNotInLog: nor is its ledger).
             LogDropped: the log doesn't have the ledger to begin with any more; from its beginning on, also when another one was dropped.
             NotConfirmedYet: the LSN is behind what is confirmed.
             CheckpointRetryable: a ledger before it is still being closed.
         """
         ledgers = self._ledgers()
         if target.ledger_id not in ledgers.active:
-            raise CheckpointRefused(
+            raise LsnNotInLog(
                 f"spec.target.lsn (--to) is {target}: ledger {target.ledger_id} is not in the log of {self.tablespace.name!r}, which has "
                 f"{_listed(ledgers.active)}; take an LSN in one of these"
             )
@@ -108,15 +109,15 @@ class LogSource:
                 break
         return found
 
+    def first_left(self) -> Lsn | None:
+        """Where what is left of the log begins; None while that is the log's own beginning."""
+        ledgers = self._ledgers()
+        return None if ledgers.complete or not ledgers.active else Lsn(ledgers.active[0], 0)
+
     def successors(self) -> dict[int, int]:
         """Per ledger of the log that another one follows now, that one."""
         active = self._ledgers().active
         return dict(itertools.pairwise(active))
-
-    def partitions(self, ledgers: Sequence[tuple[LedgerMetadata, int]], count: int, begin: Lsn | None = None) -> tuple[PartitionSpec, ...]:
-        """What each of about `count` tasks reads; in the ledger of `begin` from that entry on."""
-        first = {} if begin is None else {begin.ledger_id: begin.entry_id}
-        return plan_partitions(ledgers, self.catalog.bookie_addresses(), count, first_entries=first)
 
     def _confirmed(self, metadata: LedgerMetadata) -> int:
         try:

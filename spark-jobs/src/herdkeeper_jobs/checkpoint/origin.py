@@ -1,4 +1,8 @@
-"""What a checkpoint is made from: the whole log, or another checkpoint and the log behind it. One is chosen here, and its files proven."""
+"""What a checkpoint is made from: the whole log, or another checkpoint and the log behind it. One is chosen here, and its files proven.
+
+What the log has dropped is read from its archive. The whole log is never folded from an archive while a base spares it: an archive may
+be years long.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,10 @@ from pathlib import Path
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 
+from herdkeeper_jobs.archive.parts import ArchivePartition, LogParts, WholeLog, archive_partitions, live_partitions
 from herdkeeper_jobs.bookkeeper.reader import PartitionSpec
 from herdkeeper_jobs.checkpoint.base import Base, BaseRows, BaseUnusable, candidates, described, load_rows
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped
-from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.wal.fold import with_base
@@ -27,7 +31,7 @@ class Mode(StrEnum):
     """What a user asks for."""
 
     AUTO = "Auto"
-    """The whole log while it begins with its first ledger, else a base."""
+    """The whole log while it begins with its first ledger, else a base, else what is archived of the log from its beginning on."""
     FULL = "Full"
     """The whole log, or nothing."""
     INCREMENTAL = "Incremental"
@@ -46,9 +50,12 @@ class Search:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What is read: these partitions of the log, up to an LSN that was asked for, and the rows of a base. `release` it."""
+    """What is read: these partitions of the log and of its archive, and the rows of a base. `entries` are in the partitions, which may
+    begin before the LSN that is needed first, and end behind the last one. `release` it."""
 
-    partitions: tuple[PartitionSpec, ...]
+    archived: tuple[ArchivePartition, ...]
+    live: tuple[PartitionSpec, ...]
+    entries: int
     rows: BaseRows | None = None
 
     @property
@@ -61,11 +68,6 @@ class Origin:
         """Where the log's walk begins."""
         return None if self.rows is None else self.rows.base.start
 
-    @property
-    def entries(self) -> int:
-        """How many entries of the log are read."""
-        return sum(len(piece.entries) for partition in self.partitions for piece in partition.pieces)
-
     def with_rows(self, placed: DataFrame, timeline: Timeline) -> DataFrame:
         """The changes that are placed of the log, on top of the base's rows."""
         return placed if self.rows is None else with_base(placed, self.rows.placed(timeline), self.rows.base.start.at)
@@ -76,22 +78,24 @@ class Origin:
             self.rows.release()
 
 
-def choose_origin(spark: SparkSession, log: LogSource, search: Search, read_to: Lsn) -> Origin:
+def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: Lsn) -> Origin:
     """What to read for a checkpoint from a log that is read up to an LSN.
 
     Raises:
         CheckpointRefused: neither is the log whole nor is there a base; says which checkpoints were looked at, and why each is none.
-        CheckpointRetryable: as `LogSource.ledgers_up_to`.
+        CheckpointRetryable: as `WholeLog.parts_up_to`.
     """
     count = 3 * spark.sparkContext.defaultParallelism
-    dropped: LogDropped | None = None
-    if search.mode is not Mode.INCREMENTAL:
+    if search.mode is Mode.FULL:
         try:
-            return _whole(log, read_to, count)
+            return _origin(log, log.parts_up_to(read_to), count)
         except LogDropped as error:
-            dropped = error
-            if search.mode is Mode.FULL:
-                raise CheckpointRefused(f"{error}; spec.mode (--mode) is Full: take Auto, which goes on from a checkpoint") from error
+            raise CheckpointRefused(f"{error}; spec.mode (--mode) is Full: take Auto, which goes on from a checkpoint") from error
+    if search.mode is Mode.AUTO:
+        try:
+            return _origin(log, log.live_up_to(read_to), count)
+        except LogDropped as error:
+            _log.info("log not whole", reason=str(error))
     reasons: list[BaseUnusable] = []
     for candidate in candidates(search.folder, search.identity, search.at):
         try:
@@ -99,16 +103,18 @@ def choose_origin(spark: SparkSession, log: LogSource, search: Search, read_to: 
         except BaseUnusable as unusable:
             _log.warning("no base", reason=str(unusable))
             reasons.append(unusable)
-    if dropped is None:
-        return _whole(log, read_to, count)
-    raise CheckpointRefused(
-        f"{dropped}, and no checkpoint at the destination is a base ({described(reasons)}). Copy the tables into a new tablespace, "
-        "whose log is whole, and make checkpoints more often than retentionHours"
-    )
+    try:
+        return _origin(log, log.parts_up_to(read_to), count)
+    except LogDropped as error:
+        raise CheckpointRefused(
+            f"{error}, and no checkpoint at the destination is a base ({described(reasons)}). Copy the tables into a new tablespace, "
+            "whose log is whole, and archive it (spec.log.archive of the Tablespace), or make checkpoints more often than retentionHours"
+        ) from error
 
 
-def _whole(log: LogSource, read_to: Lsn, count: int) -> Origin:
-    return Origin(log.partitions(log.ledgers_up_to(read_to), count))
+def _origin(log: WholeLog, parts: LogParts, count: int, rows: BaseRows | None = None) -> Origin:
+    archived, live = archive_partitions(parts, log.folder, count), live_partitions(parts, log.log, count)
+    return Origin(archived, live, parts.entries, rows)
 
 
 def _usable(candidate: Base | BaseUnusable) -> Base:
@@ -117,12 +123,12 @@ def _usable(candidate: Base | BaseUnusable) -> Base:
     return candidate
 
 
-def _from(spark: SparkSession, log: LogSource, base: Base, reading: tuple[Lsn, int]) -> Origin:
+def _from(spark: SparkSession, log: WholeLog, base: Base, reading: tuple[Lsn, int]) -> Origin:
     read_to, count = reading
     try:
-        ledgers = log.ledgers_up_to(read_to, base.start.restart)
+        parts = log.parts_up_to(read_to, base.start.restart)
     except LogDropped as error:
         raise BaseUnusable(f"{base.path.stem}: {error}") from error
     rows = load_rows(spark, base)
     _log.info("base", lsn=str(base.start.at), restart=str(base.start.restart), rows=sum(table.rows for table in base.manifest.tables))
-    return Origin(log.partitions(ledgers, count, base.start.restart), rows)
+    return _origin(log, parts, count, rows)

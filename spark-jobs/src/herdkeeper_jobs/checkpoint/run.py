@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from herdkeeper.domain.job_summary import CheckpointSummary, FollowerComparison, JobOutcome, TableSummary
 from herdkeeper.formats.herddb_table import TableDefinition, encode_table
 from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper_jobs.archive.parts import ArchivePartition, WholeLog, read_archived
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import PartitionSpec, read_partition
 from herdkeeper_jobs.checkpoint.base import Base, highest_keys_of, uuids_of_altered
@@ -45,7 +46,7 @@ from herdkeeper_jobs.checkpoint.moment import Time, stamp
 from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin
 from herdkeeper_jobs.checkpoint.table_digests import table_digests
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
-from herdkeeper_jobs.wal.cut import cut_at_time, up_to
+from herdkeeper_jobs.wal.cut import cut_at_time, since, up_to
 from herdkeeper_jobs.wal.decode import LOG_COLUMNS, decode_batches
 from herdkeeper_jobs.wal.fold import LogExtent, highest_auto_increments, last_changes, log_extent, log_timeline, place_changes
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -64,6 +65,8 @@ class CheckpointRequest:
     destination: Path
     run_id: str
     mode: Mode = Mode.AUTO
+    archive: Path | None = None
+    """The destination where the log is archived; None: this one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,8 +99,6 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     """
     started = time.monotonic()
     log = open_log(catalog, request.herd_root, request.tablespace)
-    target = choose_target(log, request.target)
-    _log.info("target", at=str(target.at), read_to=str(target.read_to), follower="" if target.follower is None else target.follower.node)
     identity = Identity(
         instance_id=catalog.instance_id,
         tablespace_uuid=log.tablespace.uuid,
@@ -106,8 +107,11 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
         herd_root=log.herd_root,
     )
     folder = tablespace_folder(request.destination, identity)
+    whole = WholeLog(log, tablespace_folder(request.archive or request.destination, identity), identity)
+    target = choose_target(whole, request.target)
+    _log.info("target", at=str(target.at), read_to=str(target.read_to), follower="" if target.follower is None else target.follower.node)
     spark = start()
-    origin = choose_origin(spark, log, Search(folder, identity, request.mode, target.at), target.read_to)
+    origin = choose_origin(spark, whole, Search(folder, identity, request.mode, target.at), target.read_to)
     try:
         folded = _fold(spark, origin, target, (folder, request.run_id))
     finally:
@@ -135,17 +139,42 @@ def read_log(spark: SparkSession, partitions: tuple[PartitionSpec, ...]) -> Data
     return spark.range(0, len(partitions), 1, max(1, len(partitions))).mapInArrow(read, LOG_COLUMNS)
 
 
+def read_archive(spark: SparkSession, partitions: tuple[ArchivePartition, ...]) -> DataFrame:
+    """The same of archived segments."""
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for position in batch.column(0).to_pylist():
+                yield from decode_batches(read_archived(partitions[position]))
+
+    return spark.range(0, len(partitions), 1, max(1, len(partitions))).mapInArrow(read, LOG_COLUMNS)
+
+
+def _read(spark: SparkSession, origin: Origin) -> DataFrame:
+    live = read_log(spark, origin.live)
+    return live if not origin.archived else read_archive(spark, origin.archived).union(live)
+
+
+def _within(read: DataFrame, origin: Origin, read_to: Lsn) -> DataFrame:
+    """Archived segments are read whole: the first may begin, and the last may end, elsewhere."""
+    if not origin.archived:
+        return read
+    entries = up_to(read, read_to)
+    return entries if origin.start is None else since(entries, origin.start.restart)
+
+
 def _fold(spark: SparkSession, origin: Origin, target: Target, where: tuple[Path, str]) -> _Folded:
     cores = spark.sparkContext.defaultParallelism
     # On disk, so that bookies are read once: the timeline, the extent and the fold each go over the log.
-    entries = read_log(spark, origin.partitions).persist(StorageLevel.DISK_ONLY)
+    read = _read(spark, origin).persist(StorageLevel.DISK_ONLY)
     try:
-        extent = log_extent(entries)
+        extent = log_extent(read)
         if extent.entries != origin.entries:
             raise InvariantViolated(
                 f"what is read of the log up to {target.read_to} has {origin.entries} entries, {extent.entries} were read"
             )
-        _log.info("log read", entries=extent.entries)
+        _log.info("log read", entries=extent.entries, archived=sum(len(part.segments) for part in origin.archived))
+        entries = _within(read, origin, target.read_to)
         cut = _cut(entries, target)
         reads_on = cut.lsn != target.read_to
         prefix = up_to(entries, cut.lsn) if reads_on else entries
@@ -158,9 +187,9 @@ def _fold(spark: SparkSession, origin: Origin, target: Target, where: tuple[Path
         compared = {table.name: item.digest for table, item in zip(timeline.tables, written, strict=True)}
         if reads_on and target.follower is not None:
             compared = _digests_at_the_end(entries, origin, 2 * cores)
-        return _Folded(cut, log_extent(prefix) if reads_on else extent, timeline, written, highest, compared, origin.base)
+        return _Folded(cut, log_extent(prefix) if reads_on or origin.archived else extent, timeline, written, highest, compared, origin.base)
     finally:
-        entries.unpersist()
+        read.unpersist()
 
 
 def _cut(entries: DataFrame, target: Target) -> _Cut:

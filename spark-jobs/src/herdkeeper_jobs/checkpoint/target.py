@@ -14,8 +14,8 @@ import time
 from dataclasses import dataclass
 from typing import assert_never
 
+from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
-from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.checkpoint.moment import Time, stamp
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, log_position
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -46,7 +46,7 @@ class Target:
     follower: FollowerDigest | None = None
 
 
-def choose_target(log: LogSource, request: TargetRequest) -> Target:
+def choose_target(log: WholeLog, request: TargetRequest) -> Target:
     """The moment to checkpoint, and up to where to read.
 
     Raises:
@@ -69,15 +69,15 @@ def choose_target(log: LogSource, request: TargetRequest) -> Target:
             end = log.confirmed_end()
         case _:
             assert_never(request.at)
-    follower = _digest(log.tablespace.name, request.verify_against, end) if request.verify_against else None
+    follower = _digest(log.name, request.verify_against, end) if request.verify_against else None
     if follower is not None:
         end = follower.lsn
     _wait_until_confirmed(log, end)
     return Target(end if request.at is None else request.at, end, follower)
 
 
-def _now(log: LogSource, leader_http: str) -> Lsn:
-    lsn = log_position(leader_http, log.tablespace.name) if leader_http else None
+def _now(log: WholeLog, leader_http: str) -> Lsn:
+    lsn = log_position(leader_http, log.name) if leader_http else None
     # the position of a new leader that has not written yet is before its first entry: everything is in the ledgers before its own
     return log.confirmed_end() if lsn is None or lsn.entry_id < 0 else lsn
 
@@ -101,12 +101,12 @@ def _passed(answer: NotHeld, lsn: Lsn) -> bool:
     return answer.position is not None and answer.position > lsn
 
 
-def _require_confirmed(log: LogSource, lsn: Lsn) -> None:
+def _require_confirmed(log: WholeLog, lsn: Lsn) -> None:
     """That the log has an LSN that a user named. What is written is confirmed soon, so one that isn't does not exist."""
     deadline = time.monotonic() + _CONFIRM_SECONDS
     while True:
         try:
-            log.ledgers_up_to(lsn, lsn)
+            log.parts_up_to(lsn, lsn)
             return
         except NotConfirmedYet as error:
             if time.monotonic() > deadline:
@@ -114,7 +114,7 @@ def _require_confirmed(log: LogSource, lsn: Lsn) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _wait_until_confirmed(log: LogSource, lsn: Lsn) -> None:
+def _wait_until_confirmed(log: WholeLog, lsn: Lsn) -> None:
     deadline = time.monotonic() + _CONFIRM_SECONDS
     while (end := log.confirmed_end()) < lsn:
         if time.monotonic() > deadline:

@@ -59,6 +59,11 @@ def up_to(log: DataFrame, lsn: Lsn) -> DataFrame:
     return log.where(_is_before(Lsn(lsn.ledger_id, lsn.entry_id + 1)))
 
 
+def since(log: DataFrame, lsn: Lsn) -> DataFrame:
+    """The entries of a decoded log from an LSN on."""
+    return log.where(~_is_before(lsn))
+
+
 def _is_before(lsn: Lsn) -> Column:
     ledger, entry = functions.col("ledger_id"), functions.col("entry_id")
     return (ledger < lsn.ledger_id) | ((ledger == lsn.ledger_id) & (entry < lsn.entry_id))
