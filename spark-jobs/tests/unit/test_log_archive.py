@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from played_bookie import PlayedBookie, served
 from played_log import TABLESPACE, PlayedLog
 
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
+from herdkeeper_jobs.archive import cli
 from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.parts import LogParts, WholeLog, archive_partitions, live_partitions, log_parts, read_archived
 from herdkeeper_jobs.archive.segment import Place, newest_segment, oldest_segment, read_segment, segments
@@ -301,3 +303,20 @@ def test_archive_and_the_rest_of_the_log_are_the_log(archive: Archive, data: st.
     _, entries = archive.up_to(target)
     assert [lsn for lsn, _ in entries] == archive.expected(target)
     assert all(payload in archive.written[lsn] for lsn, payload in entries)
+
+
+def test_the_program_archives_and_says_up_to_which_moment(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive.write(3, 5, closed=True)
+    archive.write(5, 3, closed=False)
+    monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
+    monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(tmp_path / "message"))
+    where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo"]
+    arguments = [*where, "--destination", str(tmp_path), "--run-id", "r"]
+    said = []
+    for _ in range(2):
+        assert cli.main(arguments) == 0
+        said.append((tmp_path / "message").read_text())
+    end = "the archive ends with 5,1, and holds moments up to 1970-01-01T00:00:05.001Z"
+    assert said == [f"7 entries in 1 segments were archived; {end}", f"nothing was new; {end}"]
+    assert cli.main([*arguments, "--tablespace", "other"]) == 2
+    assert cli.main([*arguments, "--bytes-per-second-per-bookie", "0"]) == 2
