@@ -18,11 +18,22 @@ from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
 from herdkeeper.formats.herddb_record import encode_row
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
 from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper_jobs.archive.copying import copy_log
+from herdkeeper_jobs.archive.parts import WholeLog
+from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.checkpoint.base import Base, BaseUnusable, candidates, described
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
 from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import Manifest, Position, Verification, commit_manifest, tablespace_folder
+from herdkeeper_jobs.checkpoint.manifest import (
+    Identity,
+    Manifest,
+    Position,
+    Verification,
+    commit_manifest,
+    manifest_path,
+    tablespace_folder,
+)
 from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.checkpoint.origin import Mode, Search, choose_origin
 from herdkeeper_jobs.checkpoint.reading import open_manifest
@@ -65,16 +76,22 @@ class Job:
     log: PlayedLog
     destination: Path
 
-    def run(self, run_id: str, mode: Mode) -> CheckpointSummary:
-        catalog: Any = self.log.metadata
-        request = CheckpointRequest("/db/herd", "demo", TargetRequest(), self.destination, run_id, mode)
-        return run_checkpoint(lambda: self.spark, catalog, request)
+    @property
+    def catalog(self) -> Any:
+        return self.log.metadata
+
+    @property
+    def identity(self) -> Identity:
+        return IDENTITY.model_copy(update={"instance_id": "cluster-1", "tablespace_uuid": "0ab"})
+
+    def run(self, run_id: str, mode: Mode, at: Lsn | None = None, archive: Path | None = None) -> CheckpointSummary:
+        request = CheckpointRequest("/db/herd", "demo", TargetRequest(at), self.destination, run_id, mode, archive)
+        return run_checkpoint(lambda: self.spark, self.catalog, request)
 
     def base_for(self, mode: Mode, up_to: Lsn) -> Lsn | None:
-        catalog: Any = self.log.metadata
         identity = IDENTITY.model_copy(update={"tablespace_uuid": "0ab"})
         search = Search(tablespace_folder(self.destination, identity), identity, mode, up_to)
-        origin = choose_origin(self.spark, open_log(catalog, "/db/herd", "demo"), search, up_to)
+        origin = choose_origin(self.spark, WholeLog(open_log(self.catalog, "/db/herd", "demo"), search.folder, identity), search, up_to)
         origin.release()
         return None if origin.start is None else origin.start.at
 
@@ -128,6 +145,40 @@ def test_a_log_whose_first_ledger_was_dropped_is_folded_from_the_newest_checkpoi
             job.base_for(Mode.AUTO, end)
         with pytest.raises(CheckpointRefused, match=r"Full: take Auto"):
             job.base_for(Mode.FULL, end)
+
+
+def test_a_checkpoint_and_the_archive_of_the_log_behind_it_give_any_moment_after_the_log_was_released(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    bookies = [PlayedBookie() for _ in range(3)]
+    destination, archive = tmp_path / "checkpoints", tmp_path / "archive"
+    destination.mkdir()
+    with served(*bookies) as addresses:
+        log = PlayedLog(bookies, addresses, tmp_path)
+        log.write(3, FIRST, closed=True)
+        job = Job(spark, log, destination)
+        expected = {}
+        log.write(5, SECOND, closed=True)
+        job.run("run-1", Mode.AUTO)
+        log.write(7, THIRD, closed=True)
+        for moment in (Lsn(7, 0), Lsn(7, 1)):
+            expected[moment] = job.opened(job.run(f"at-{moment.entry_id}", Mode.FULL, moment)).logical_content()
+            (manifest_path(destination / "cluster-1" / "0ab", moment)).unlink()
+        log.drop(3)
+        place = Place(archive / "cluster-1" / "0ab", job.identity, "archiver")
+        copy_log(open_log(job.catalog, "/db/herd", "demo"), place, segment_bytes=1)
+        log.drop(5)
+        log.write(9, [mark(LogEntryType.NOOP)] * 3, closed=False)
+        log.drop(7)
+        with pytest.raises(CheckpointRefused, match="ledger 7 is not in the log"):
+            job.run("lost", Mode.AUTO, Lsn(7, 1))
+        for moment, content in expected.items():
+            made = job.run(f"again-{moment.entry_id}", Mode.AUTO, moment, archive)
+            assert (made.base_ledger_id, made.base_entry_id) >= (5, 3)
+            assert job.opened(made).logical_content() == content
+        assert job.run("now", Mode.INCREMENTAL, None, archive).ledger_id == 9
+        with pytest.raises(CheckpointRefused, match="archive of the log begins with 5,0, and not with the log's beginning"):
+            job.run("whole", Mode.FULL, None, archive)
 
 
 def made_of(folder: Path, entry_id: int, **changes: object) -> None:

@@ -59,7 +59,9 @@ class WholeLog:
         `LogSource.ledgers_up_to`."""
         first = {} if begin is None else {begin.ledger_id: begin.entry_id}
         ledgers = self.log.ledgers_up_to(target, begin)
-        return LogParts((), tuple(piece for metadata, last in ledgers for piece in ledger_pieces(metadata, last, first.get(metadata.ledger_id, 0))))
+        return LogParts(
+            (), tuple(piece for metadata, last in ledgers for piece in ledger_pieces(metadata, last, first.get(metadata.ledger_id, 0)))
+        )
 
     def parts_up_to(self, target: Lsn, begin: Lsn | None = None) -> LogParts:
         """The same in the log, or where it lacks something in the archive and the log. Raises as `LogSource.ledgers_up_to` and

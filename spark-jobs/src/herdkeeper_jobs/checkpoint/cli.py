@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
         "Auto: Full while the log begins with its first ledger (default: %(default)s)",
     )
     parser.add_argument("--destination", required=True, help="folder for checkpoints; with executors as pods all of them must mount it")
+    parser.add_argument("--archive", default="", help="folder where the log is archived, if it is not the destination")
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
     parser.add_argument(
         "--verify-against", default="", metavar="HOST:PORT", help="HTTP port of a follower, to compare digests at the LSN with"
@@ -106,12 +107,15 @@ def _request(parsed: argparse.Namespace) -> CheckpointRequest:
     destination = Path(parsed.destination)
     if not destination.is_dir():
         raise CheckpointRefused(f"--destination is {str(destination)!r}: no such folder; mount the volume there")
+    archive = Path(parsed.archive) if parsed.archive else None
+    if archive is not None and not archive.is_dir():
+        raise CheckpointRefused(f"--archive is {str(archive)!r}: no such folder; mount the volume there")
     try:
         moment = parse_moment(parsed.to)
     except ValueError as error:
         raise CheckpointRefused(f"spec.target (--to): {error}") from error
     target = TargetRequest(moment, parsed.leader_http, parsed.verify_against)
-    return CheckpointRequest(parsed.herd_root, parsed.tablespace, target, destination, parsed.run_id, Mode(parsed.mode))
+    return CheckpointRequest(parsed.herd_root, parsed.tablespace, target, destination, parsed.run_id, Mode(parsed.mode), archive)
 
 
 def _failed(parsed: argparse.Namespace, outcome: JobOutcome, error: Exception) -> CheckpointSummary:

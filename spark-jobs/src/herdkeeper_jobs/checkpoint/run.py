@@ -187,7 +187,9 @@ def _fold(spark: SparkSession, origin: Origin, target: Target, where: tuple[Path
         compared = {table.name: item.digest for table, item in zip(timeline.tables, written, strict=True)}
         if reads_on and target.follower is not None:
             compared = _digests_at_the_end(entries, origin, 2 * cores)
-        return _Folded(cut, log_extent(prefix) if reads_on or origin.archived else extent, timeline, written, highest, compared, origin.base)
+        return _Folded(
+            cut, log_extent(prefix) if reads_on or origin.archived else extent, timeline, written, highest, compared, origin.base
+        )
     finally:
         read.unpersist()
 
