@@ -119,7 +119,7 @@ def _chain(found: Sequence[SegmentManifest], folder: Path, identity: Identity) -
     before: SegmentManifest | None = None
     for segment in found:
         name = _path(folder, segment.first.lsn)
-        if segment.identity != identity:
+        if (segment.identity.instance_id, segment.identity.tablespace_uuid) != (identity.instance_id, identity.tablespace_uuid):
             raise InvariantViolated(f"{name} belongs to {segment.identity}, this run reads {identity}")
         if before is not None and segment.follows != before.last:
             shown = "nothing" if segment.follows is None else segment.follows.lsn
