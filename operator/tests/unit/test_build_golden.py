@@ -12,6 +12,7 @@ import yaml
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace, ZooKeeperCluster
 from herdkeeper.build.bookkeeper import BookieIdentity, Founded, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
 from herdkeeper.build.herddb import LogStore, build_herddb, build_herddb_secret
+from herdkeeper.build.log_archive import ArchivedLog, build_archiver
 from herdkeeper.build.racks import build_racks
 from herdkeeper.build.spark_job import AuditSource, CheckpointSource, RestoreSource, build_audit, build_checkpoint, build_restore
 from herdkeeper.build.tablespace import build_connection_secret, build_leader_service
@@ -51,6 +52,7 @@ def built() -> dict[str, tuple[Any, ...]]:
     herddb = read(HerdDBCluster, bookKeeperRef={"name": "quick"})
     tablespace = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights")
     restored = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="restored", bootstrap={"checkpoint": {"name": "flights-1"}})
+    archived = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": CLAIM}})
     source = CheckpointSource(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd", "flights", "leader:9845", "follower:9845")
     checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM)
     audit = read(ReplicationAudit, bookKeeperRef={"name": "quick"}, job=EXECUTORS)
@@ -89,6 +91,7 @@ def built() -> dict[str, tuple[Any, ...]]:
         "restore": build_restore(
             restored, RestoreSource(ZOOKEEPER, "/demo/db/herd", "out", "i/u/manifests/m.json", "db-credentials"), "herdkeeper/spark:0.1.0"
         ),
+        "archive": (build_archiver(archived, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), "herdkeeper/spark:0.1.0"),),
         "audit": build_audit(audit, AuditSource(ZOOKEEPER, "/demo/quick/ledgers"), "herdkeeper/spark:0.1.0"),
     }
 

@@ -23,7 +23,7 @@ from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.plan.action import DropTablespace, Plan, SetFinalizer, SetLogPin
 from herdkeeper.plan.deletion import finalizer_step, plan_tablespace_deletion
-from herdkeeper.plan.log_pin import log_pin_step
+from herdkeeper.plan.log_pin import log_pin_steps
 from herdkeeper.plan.tablespace import plan_tablespace
 from herdkeeper.status.document import described
 from herdkeeper.status.log_released import log_released
@@ -64,7 +64,7 @@ def checkpoint(name: str, lsn: tuple[int, int], uuid: str = UUID, **fields: Any)
 
 def pinned(tablespace: Tablespace, *checkpoints: Checkpoint, pin: LogPin | Unknown | None = None) -> list[tuple[Any, Any]]:
     """What the pin becomes, and the version that was read."""
-    steps = log_pin_step(tablespace, replace(SEEN, checkpoints=checkpoints, log_pin=pin), UUID)
+    steps = log_pin_steps(tablespace, replace(SEEN, checkpoints=checkpoints, log_pin=pin), UUID)
     assert all(step.path == PATH for step in steps)
     return [(step.lsn, step.version) for step in steps]
 
@@ -173,7 +173,8 @@ def test_a_pin_has_the_node_program_s_bytes():
 
 
 @pytest.mark.parametrize(
-    ("lsn", "words"), [(BEGIN, "from its beginning on"), ((5, 90), "from LSN 5,90 on"), (None, "for Checkpoints no longer")]
+    ("lsn", "words"),
+    [(BEGIN, "for Checkpoints from its beginning on"), ((5, 90), "for Checkpoints from LSN 5,90 on"), (None, "for Checkpoints no longer")],
 )
 def test_what_is_done_about_the_log_is_told(lsn, words):
     reason, message = described(SetLogPin("zk-0:2181", PATH, lsn, 8, "somebody said so"))

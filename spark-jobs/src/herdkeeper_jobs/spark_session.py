@@ -36,7 +36,7 @@ class SparkSettings:
     executor_image: str = ""
     executor_cpu_request: str = "200m"
     executor_volume: str = ""
-    """A PersistentVolumeClaim that executors mount as well, and where: `claim:/path`. Empty: none."""
+    """PersistentVolumeClaims that executors mount as well, and where: `claim:/path,…`. Empty: none."""
     image_pull_policy: str = "IfNotPresent"
     driver_memory: str = "768m"
     """Heap of the driver's JVM, which with local[N] runs the tasks too."""
@@ -71,7 +71,7 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--executor-memory", default=defaults.executor_memory, help="heap of an executor (default: %(default)s)")
     group.add_argument("--executor-cpu-request", default=defaults.executor_cpu_request, help="CPU request of a pod (default: %(default)s)")
     group.add_argument(
-        "--executor-volume", default=defaults.executor_volume, metavar="CLAIM:/PATH", help="claim that executors mount as well"
+        "--executor-volume", default=defaults.executor_volume, metavar="CLAIM:/PATH,…", help="claims that executors mount as well"
     )
     group.add_argument("--executor-image", default=defaults.executor_image, help="image of the executors, needed with a k8s:// master")
     group.add_argument("--image-pull-policy", default=defaults.image_pull_policy, help="of the executors (default: %(default)s)")
@@ -156,14 +156,17 @@ def _kubernetes(settings: SparkSettings, environment: Mapping[str, str]) -> dict
 
 
 def _volume(text: str) -> dict[str, str]:
-    """Configuration for `claim:/path`."""
+    """Configuration for `claim:/path,…`."""
     if not text:
         return {}
-    claim, _, path = text.partition(":")
-    if not claim or not path.startswith("/"):
-        raise SparkConfigurationError(f"--executor-volume is {text!r}: give claim:/path, e.g. checkpoints:/checkpoints")
-    prefix = "spark.kubernetes.executor.volumes.persistentVolumeClaim.destination"
-    return {f"{prefix}.options.claimName": claim, f"{prefix}.mount.path": path, f"{prefix}.mount.readOnly": "false"}
+    found: dict[str, str] = {}
+    for number, volume in enumerate(text.split(",")):
+        claim, _, path = volume.partition(":")
+        if not claim or not path.startswith("/"):
+            raise SparkConfigurationError(f"--executor-volume is {text!r}: give claim:/path, e.g. checkpoints:/checkpoints")
+        prefix = f"spark.kubernetes.executor.volumes.persistentVolumeClaim.{'destination' if number == 0 else f'volume-{number}'}"
+        found |= {f"{prefix}.options.claimName": claim, f"{prefix}.mount.path": path, f"{prefix}.mount.readOnly": "false"}
+    return found
 
 
 def _java_size(argument: str, size: str) -> str:

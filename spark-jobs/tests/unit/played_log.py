@@ -40,6 +40,7 @@ class PlayedMetadata:
     dropped: int = 0
     instance_id: str = "cluster-1"
     root: str = "/bk/ledgers"
+    told: dict[str, bytes] = field(default_factory=dict)
 
     @property
     def client(self) -> PlayedMetadata:
@@ -52,7 +53,20 @@ class PlayedMetadata:
             times = [1] * len(self.active)
             document = {"activeLedgers": self.active, "ledgersTimestamps": times, "firstLedger": self.first, "zkVersion": 1}
             return json.dumps(document).encode(), SimpleNamespace(version=len(self.active) + 2 * self.dropped)
+        if path in self.told:
+            return self.told[path], SimpleNamespace(version=0)
         raise NoNodeError
+
+    def set(self, path: str, data: bytes) -> None:
+        if path not in self.told:
+            raise NoNodeError
+        self.told[path] = data
+
+    def ensure_path(self, path: str) -> None:
+        """All folders are there."""
+
+    def create(self, path: str, data: bytes) -> None:
+        self.told[path] = data
 
     def read_many(self, ids: Sequence[int]) -> Iterator[VersionedMetadata]:
         return (VersionedMetadata(self.ledgers[ledger_id], 0) for ledger_id in ids if ledger_id in self.ledgers)

@@ -164,12 +164,13 @@ def test_a_checkpoint_and_the_archive_of_the_log_behind_it_give_any_moment_after
         for moment in (Lsn(7, 0), Lsn(7, 1)):
             expected[moment] = job.opened(job.run(f"at-{moment.entry_id}", Mode.FULL, moment)).logical_content()
             (manifest_path(destination / "cluster-1" / "0ab", moment)).unlink()
+        log.write(9, [mark(LogEntryType.NOOP)] * 3, closed=False)
         log.drop(3)
         place = Place(archive / "cluster-1" / "0ab", job.identity, "archiver")
         copy_log(open_log(job.catalog, "/db/herd", "demo"), place, segment_bytes=1)
         log.drop(5)
-        log.write(9, [mark(LogEntryType.NOOP)] * 3, closed=False)
         log.drop(7)
+        log.write(9, [mark(LogEntryType.NOOP)] * 5, closed=False)
         with pytest.raises(CheckpointRefused, match="ledger 7 is not in the log"):
             job.run("lost", Mode.AUTO, Lsn(7, 1))
         for moment, content in expected.items():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,8 +17,9 @@ from hypothesis import strategies as st
 from played_bookie import PlayedBookie, served
 from played_log import TABLESPACE, PlayedLog
 
+from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress, decode_archive_progress
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
-from herdkeeper_jobs.archive import cli
+from herdkeeper_jobs.archive import cli, copying
 from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.parts import LogParts, WholeLog, archive_partitions, live_partitions, log_parts, read_archived
 from herdkeeper_jobs.archive.segment import Place, newest_segment, oldest_segment, read_segment, segments
@@ -320,3 +322,65 @@ def test_the_program_archives_and_says_up_to_which_moment(archive: Archive, tmp_
     assert said == [f"7 entries in 1 segments were archived; {end}", f"nothing was new; {end}"]
     assert cli.main([*arguments, "--tablespace", "other"]) == 2
     assert cli.main([*arguments, "--bytes-per-second-per-bookie", "0"]) == 2
+
+
+class Looks(threading.Event):
+    """What happens between two looks at the log; after the last of them the program shall end."""
+
+    def __init__(self, *between: Callable[[], None]) -> None:
+        super().__init__()
+        self.between = list(between)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        assert timeout == 60
+        if not self.between:
+            self.set()
+            return True
+        self.between.pop(0)()
+        return False
+
+
+def test_the_program_goes_on_and_tells_what_is_archived_and_what_is_in_the_way(
+    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[ArchiveProgress] = []
+
+    def noted(step: Callable[[], None]) -> Callable[[], None]:
+        def note() -> None:
+            told.append(decode_archive_progress(archive.log.metadata.told["/db/herd/logArchive/0ab"]))
+            step()
+
+        return note
+
+    def unreadable() -> None:
+        archive.log.metadata.addresses.clear()
+
+    def readable() -> None:
+        archive.log.metadata.addresses.update(addresses)
+        archive.write(5, 3, closed=True)
+
+    addresses = dict(archive.log.metadata.addresses)
+    archive.write(3, 5, closed=True)
+    archive.write(5, 2, closed=False)
+    monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
+    where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo", "--run-id", "r"]
+    looks = Looks(noted(unreadable), noted(readable), noted(lambda: None))
+    assert cli.main([*where, "--destination", str(tmp_path), "--claim", "archives", "--every", "60"], looks) == 0
+    first, stuck, again = told
+    assert first.held == ArchivedRange((3, 0), 3000, True, (5, 0), 5000, (5, 1))
+    assert (first.destination, first.trouble, stuck.held) == ("archives", "", first.held)
+    assert (stuck.current_at_millis, "no bookie told its LAC" in stuck.trouble) == (first.current_at_millis, True)
+    assert again.held is not None
+    assert (again.held.last, again.trouble) == ((5, 2), "")
+    assert first.current_at_millis is not None
+    assert again.current_at_millis is not None
+    assert again.lag_seconds is not None
+    assert again.current_at_millis >= first.current_at_millis
+    assert again.lag_seconds >= (again.current_at_millis - first.current_at_millis) / 1000
+
+
+def test_a_long_way_is_told_in_parts(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "MOST_SEGMENTS", 2)
+    archive.write(3, 5, closed=True)
+    done = [archive.copy(batch_entries=1, segment_bytes=1) for _ in range(3)]
+    assert [(run.entries, run.complete) for run in done] == [(2, False), (2, False), (1, True)]

@@ -7,15 +7,18 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from herdkeeper.api.checkpoint import Lsn
-from herdkeeper.api.job import ClaimDestination, Phase, SparkJob
+from herdkeeper.api.job import ClaimDestination, Destination, Phase, SparkJob
 from herdkeeper.api.resource import (
     AGE_COLUMN,
     NAME_RULES,
     READY_COLUMN,
     STATUS_COLUMN,
+    Compute,
     DeletionPolicy,
+    Image,
     Model,
     PrinterColumn,
+    Quantity,
     Reference,
     Resource,
     Rule,
@@ -77,6 +80,21 @@ class Bootstrap(Model):
     )
 
 
+class LogArchive(Model):
+    """Where, and how often, the log is archived. A pod copies what is new; nothing is fenced."""
+
+    destination: Destination = Field(
+        description="Where the archive goes, below `<INSTANCEID>/<tablespace uuid>/log`. The claim of the Checkpoints, or another one: it "
+        "must be mountable where the archiver and the Checkpoints' Jobs run at the same time."
+    )
+    every_seconds: int = Field(60, ge=5, le=3600, description="Seconds from one look at the log to the next.")
+    bytes_per_second_per_bookie: Quantity | None = Field(
+        None, description="Most bytes per second read from one bookie; unlimited when absent."
+    )
+    image: Image | None = Field(None, description="Image of the archiver; the operator's setting for jobs when absent.")
+    resources: Compute = Field(Compute(cpu="100m", memory="768Mi"), description="CPU and memory of the archiver.")
+
+
 class TablespaceLog(Model):
     """For how long the log is kept."""
 
@@ -85,6 +103,12 @@ class TablespaceLog(Model):
         description="Keeps the log from the newest verified Checkpoint on, or from its beginning while there is none, also past the "
         "HerdDBCluster's `ledgers.retentionHours`: so that the next Checkpoint can be made from that one, however late it comes. "
         "The condition LogReleased tells when that fills the bookies.",
+    )
+    archive: LogArchive | None = Field(
+        None,
+        description="Archives the log continuously outside of the bookies, and keeps what is not archived yet, also past "
+        "`ledgers.retentionHours`. Checkpoints of any moment that the archive has can be made after the log was released. The condition "
+        "LogArchived tells whether it keeps up. An archive is never deleted by the operator.",
     )
 
 
@@ -142,6 +166,33 @@ class RestoreStatus(Model):
     duration_seconds: float | None = Field(None, description="Seconds that the last run worked.")
 
 
+class ArchiveStatus(Model):
+    """What is archived of the log."""
+
+    claim_name: str = Field(description="The volume claim with the archive.")
+    lsn: Lsn | None = Field(None, description="Everything up to here is archived, from where the archive begins.")
+    lsn_timestamp: str | None = Field(
+        None,
+        description="The latest time of the last archived entries, by their leader's clock.",
+        json_schema_extra={"format": "date-time"},
+    )
+    current_at: str | None = Field(
+        None, description="All that was confirmed at this time is archived.", json_schema_extra={"format": "date-time"}
+    )
+    lag_seconds: int | None = Field(
+        None, description="For how long, at most, an entry waited until it was archived, when there was one last."
+    )
+
+
+class RecoveryWindow(Model):
+    """The moments of which a Checkpoint can be made from the archive, even if the log were lost."""
+
+    from_: str | None = Field(None, alias="from", description="The first one.", json_schema_extra={"format": "date-time"})
+    to: str | None = Field(None, description="The last one.", json_schema_extra={"format": "date-time"})
+    from_lsn: Lsn | None = Field(None, description="The first one in the log.")
+    to_lsn: Lsn | None = Field(None, description="The last one in the log.")
+
+
 class TablespaceStatus(Status):
     """What the tablespace is."""
 
@@ -156,6 +207,12 @@ class TablespaceStatus(Status):
     last_switchover: str | None = Field(None, description="What became of the last switchover that was requested.")
     ready_replicas: int | None = Field(None, description="Copies that are settled in their role.")
     restore: RestoreStatus | None = Field(None, description="With `spec.bootstrap`: how far it is.")
+    archive: ArchiveStatus | None = Field(None, description="With `spec.log.archive`: how far it is.")
+    recovery_window: RecoveryWindow | None = Field(
+        None,
+        description="With `spec.log.archive`: the moments that can be had. Absent while there is none: an archive that does not "
+        "begin with the log needs a verified Checkpoint to go on from.",
+    )
 
 
 _UNCHANGED_SOURCE = " && ".join(
@@ -180,6 +237,7 @@ class Tablespace(Resource):
         PrinterColumn(name="Leader", type="string", json_path=".status.leader"),
         PrinterColumn(name="Replicas", type="integer", json_path=".status.readyReplicas"),
         PrinterColumn(name="Verified", type="string", json_path='.status.conditions[?(@.type=="ReplicasVerified")].status', priority=1),
+        PrinterColumn(name="Archived", type="string", json_path='.status.conditions[?(@.type=="LogArchived")].status', priority=1),
         PrinterColumn(name="Connection", type="string", json_path=".status.connectionSecret", priority=1),
         STATUS_COLUMN,
         AGE_COLUMN,
@@ -218,6 +276,11 @@ class Tablespace(Resource):
                 field_path=".bootstrap",
             )
             for field, mebibytes in (("resources.memory", 1024), ("executors.memory", 256))
+        ),
+        Rule(
+            rule="!has(self.log.archive) || quantity(self.log.archive.resources.memory).compareTo(quantity('512Mi')) >= 0",
+            message="spec.log.archive.resources.memory is too small: the process does not run in less than 512Mi; raise it",
+            field_path=".log",
         ),
         *NAME_RULES,
     )

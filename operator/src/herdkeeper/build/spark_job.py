@@ -24,13 +24,24 @@ from herdkeeper.domain.validation import MIB, bytes_of
 
 DESTINATION = "/checkpoints"
 """Where the destination's claim is mounted."""
+ARCHIVE = "/archive"
+"""Where the claim with the archive of the log is mounted, if it is another one."""
 REMOVAL_RESOURCES = Compute(cpu="100m", memory="512Mi")
 """Of a Job that lists and deletes files: Python with the modules that know a checkpoint's layout."""
 
 
 @dataclass(frozen=True)
+class ArchiveSource:
+    """Where a log is archived: by the archiver of which Tablespace, and at which claim."""
+
+    tablespace: str
+    claim: str
+
+
+@dataclass(frozen=True)
 class CheckpointSource:
-    """What a Checkpoint's references resolve to. `leader` and `follower` are host:port of their HTTP endpoints, None where unknown."""
+    """What a Checkpoint's references resolve to. `leader` and `follower` are host:port of their HTTP endpoints, None where unknown;
+    `archive` is where the log is archived, None where it is not."""
 
     zookeeper_address: str
     ledgers_root: str
@@ -38,6 +49,7 @@ class CheckpointSource:
     tablespace: str
     leader: str | None
     follower: str | None
+    archive: ArchiveSource | None = None
 
 
 @dataclass(frozen=True)
@@ -63,7 +75,8 @@ class RestoreSource:
 
 @dataclass(frozen=True)
 class _Run:
-    """A job as all kinds describe it. `secret`, where the job logs in to the database; `reads_only`: it writes nothing to its claim."""
+    """A job as all kinds describe it. `secret`, where the job logs in to the database; `reads_only`: it writes nothing to its claim;
+    `archive`: where the log that it reads is archived."""
 
     owner: Checkpoint | ReplicationAudit | Tablespace
     component: str
@@ -73,6 +86,7 @@ class _Run:
     spec: SparkJob
     secret: str | None = None
     reads_only: bool = False
+    archive: ArchiveSource | None = None
 
     @property
     def image(self) -> str:
@@ -89,6 +103,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
     spec = checkpoint.spec
     if spec.verify == "Follower" and source.follower is None:
         raise ValueError("spec.verify is Follower: no follower is known; wait for one, or create a Checkpoint with verify: Reread")
+    archived = ("--archive", ARCHIVE) if source.archive and source.archive.claim != checkpoint.claim else ()
     verify = ("--verify-against", source.follower) if spec.verify == "Follower" and source.follower else ()
     command = (
         "herdkeeper_jobs.checkpoint.cli",
@@ -102,8 +117,11 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *(("--leader-http", source.leader) if source.leader and spec.moment is None else ()),
         *verify,
     )
-    claim = spec.destination.persistent_volume_claim.claim_name
-    return _objects(_Run(checkpoint, names.CHECKPOINT_COMPONENT, default_image, command, claim, spec.job))
+    return _objects(
+        _Run(
+            checkpoint, names.CHECKPOINT_COMPONENT, default_image, (*command, *archived), checkpoint.claim, spec.job, archive=source.archive
+        )
+    )
 
 
 def _moment(target: Target | None) -> str:
@@ -204,15 +222,39 @@ def _spark_arguments(run: _Run) -> tuple[str, ...]:
         *("--executor-cpu-request", executors.cpu),
         *("--executor-memory", f"{bytes_of(executors.memory) // MIB}m"),
         *("--executor-image", run.image),
-        *(("--executor-volume", f"{run.claim}:{DESTINATION}") if run.claim else ()),
+        *(("--executor-volume", ",".join(f"{claim}:{path}" for claim, path in _claims(run))) if run.claim else ()),
         *("--image-pull-policy", "IfNotPresent"),
     )
+
+
+def _claims(run: _Run) -> tuple[tuple[str, str], ...]:
+    """Each claim with the path where it is mounted."""
+    archive = run.archive.claim if run.archive is not None and run.archive.claim != run.claim else None
+    return tuple((claim, path) for claim, path in ((run.claim, DESTINATION), (archive, ARCHIVE)) if claim)
+
+
+def _volumes(run: _Run) -> tuple[list[Json], list[Json]]:
+    """The volumes of a job's pod, and where they are mounted."""
+    called = {DESTINATION: "destination", ARCHIVE: "archive"}
+    read = {DESTINATION: run.reads_only, ARCHIVE: True}
+    volumes = [{"name": called[path], "persistentVolumeClaim": {"claimName": claim}} for claim, path in _claims(run)]
+    mounts = [{"name": called[path], "mountPath": path, **({"readOnly": True} if read[path] else {})} for _, path in _claims(run)]
+    return volumes, mounts
+
+
+def _beside_the_archiver(run: _Run) -> Json:
+    """A volume that can be mounted by one node only is mounted where the archiver runs."""
+    if run.archive is None:
+        return {}
+    selector = {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, run.archive.tablespace)}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
+    return {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}}}
 
 
 def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
     # The run keeps its id over the Job's retries, so that a retry of a finished run finds its result.
     run_id = run.owner.metadata.uid or run.owner.metadata.name
-    readonly = {"readOnly": True} if run.reads_only else {}
+    volumes, mounts = _volumes(run)
     container = {
         "name": "driver",
         "image": run.image,
@@ -227,10 +269,9 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
         "resources": pod.compute(run.spec.resources),
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "File",
-        "volumeMounts": [{"name": "destination", "mountPath": DESTINATION, **readonly}] if run.claim else [],
+        "volumeMounts": mounts,
     }
-    volumes = [{"name": "destination", "persistentVolumeClaim": {"claimName": run.claim}}] if run.claim else []
-    spec: Json = {**pod.pod_spec(container, volumes, 30), "restartPolicy": "Never"}
+    spec: Json = {**pod.pod_spec(container, volumes, 30), **_beside_the_archiver(run), "restartPolicy": "Never"}
     if run.spec.executors.instances:
         spec |= {"serviceAccountName": run.name, "automountServiceAccountToken": True}
     return {

@@ -75,6 +75,7 @@ CHECKPOINT_COMPONENT = "checkpoint"
 AUDIT_COMPONENT = "audit"
 RESTORE_COMPONENT = "restore"
 REMOVAL_COMPONENT = "removal"
+ARCHIVE_COMPONENT = "archive"
 
 ZOOKEEPER_MOST_MEMBERS = 7
 ZOOKEEPER_CLIENT_PORT = 2181
@@ -413,6 +414,11 @@ class TablespaceNames:
     def connection_secret(self) -> str:
         """Secret with all that a client needs."""
         return f"{self.key.name}-connection"
+
+    @property
+    def archive(self) -> str:
+        """Deployment that archives its log."""
+        return f"{self.key.name}-{ARCHIVE_COMPONENT}"
 
     @property
     def leader_jdbc_url(self) -> str:

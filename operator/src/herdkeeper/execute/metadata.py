@@ -11,6 +11,7 @@ from herdkeeper.formats.bookkeeper_layout import LedgerLayout, decode_layout, le
 from herdkeeper.formats.bookkeeper_metadata import decode_ledger_metadata
 from herdkeeper.formats.bookkeeper_replication import recovery_delay_path
 from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
+from herdkeeper.formats.herddb_log_archive import archive_progress_path
 from herdkeeper.formats.herddb_log_pin import encode_log_pin, log_pins_path
 from herdkeeper.formats.herddb_node import node_path
 from herdkeeper.formats.herddb_replica import replicas_path
@@ -163,7 +164,8 @@ def _parents(path: str) -> tuple[str, ...]:
 
 
 def delete_logs(ensemble: Ensemble, action: DeleteLogs) -> None:
-    """The ledgers of the listed tablespaces (all when None), then their lists, pins and heartbeats. Bookies collect what nobody names."""
+    """The ledgers of the listed tablespaces (all when None), then their lists, pins, heartbeats and what was
+    said of their archive. Bookies collect what nobody names."""
     root = action.herd_root
     uuids = action.uuids if action.uuids is not None else ensemble.children(f"{root}/ledgers") or ()
     layout = ensemble.read(f"{action.ledgers_root}/LAYOUT")
@@ -174,6 +176,7 @@ def delete_logs(ensemble: Ensemble, action: DeleteLogs) -> None:
                 _delete_ledger(ensemble, action.ledgers_root, decode_layout(layout[0]), ledger, tablespace_uuid)
         ensemble.delete_tree(replicas_path(root, tablespace_uuid))
         ensemble.delete_tree(log_pins_path(root, tablespace_uuid))
+        ensemble.delete_tree(archive_progress_path(root, tablespace_uuid))
         ensemble.delete_tree(ledgers_path(root, tablespace_uuid))
     _count("delete")
 

@@ -1,7 +1,7 @@
 """What needs a tablespace's log, and from where on: `<herd root>/logPins/<tablespace uuid>/<name>`, where our node program runs.
 
 JSON: ledgerId, entryId; the log is kept from that ledger on. `replica-<node>` is up to where that node's own disk has the tables, and
-counts while the node is a replica; a pin of another name counts for as long as it is there. `checkpoint` is the operator's.
+counts while the node is a replica; a pin of another name counts for as long as it is there. `checkpoint` and `archive` are the operator's.
 Source: io.herdkeeper.node.release.LogPins (images/herddb). What the node program can't read keeps the whole log.
 """
 
@@ -12,6 +12,9 @@ import json
 from herdkeeper.formats.java_data import MalformedDataError
 
 CHECKPOINT = "checkpoint"
+"""The log that the next Checkpoint needs."""
+ARCHIVE = "archive"
+"""The log that is not archived yet."""
 BEGIN = (-1, -1)
 """Before the log's first entry: all of it is needed."""
 
@@ -21,9 +24,9 @@ def log_pins_path(herd_root: str, tablespace_uuid: str) -> str:
     return f"{herd_root}/logPins/{tablespace_uuid}"
 
 
-def checkpoint_pin_path(herd_root: str, tablespace_uuid: str) -> str:
-    """Path of the operator's pin: the log that the next Checkpoint needs."""
-    return f"{log_pins_path(herd_root, tablespace_uuid)}/{CHECKPOINT}"
+def log_pin_path(herd_root: str, tablespace_uuid: str, name: str) -> str:
+    """Path of one pin."""
+    return f"{log_pins_path(herd_root, tablespace_uuid)}/{name}"
 
 
 def encode_log_pin(lsn: tuple[int, int]) -> bytes:

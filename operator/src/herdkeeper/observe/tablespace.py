@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import dataclass
 
@@ -9,17 +10,19 @@ from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablesp
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey, TablespaceNames
+from herdkeeper.domain.observed.archive import ArchiveObserved
 from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.observed.node import Node
-from herdkeeper.domain.observed.objects import Objects, is_made_for
+from herdkeeper.domain.observed.objects import Objects, is_made_for, is_ready, pod_trouble
 from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_ledgers import ledgers_path
-from herdkeeper.formats.herddb_log_pin import checkpoint_pin_path, decode_log_pin
+from herdkeeper.formats.herddb_log_archive import ArchiveProgress, archive_progress_path, decode_archive_progress
+from herdkeeper.formats.herddb_log_pin import ARCHIVE, CHECKPOINT, decode_log_pin, log_pin_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
@@ -70,6 +73,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         places=_places(pods, world) if _is_chosen(tablespace, herddb, metadata.record) else {},
         checkpoints=checkpoints,
         log_pin=metadata.log_pin,
+        archive=ArchiveObserved(metadata.progress, metadata.archive_pin, _archiver_trouble(tablespace, world), time.time()),
     )
     return see_restore(tablespace, seen, world)
 
@@ -96,15 +100,16 @@ def _places(pods: Objects, world: World) -> dict[str, Place]:
 
 
 def _for_clients(tablespace: Tablespace, world: World) -> tuple[Objects, tuple[str, ...]]:
-    """Its connection Secret, and what stands under its names that was not made for it."""
+    """Its connection Secret, its archiver, and what stands under its names that was not made for it."""
     key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
     named = TablespaceNames(key)
     wanted = (
-        ("Service", named.leader_service, (HerdDBCluster.KIND, tablespace.spec.herd_db_ref.name)),
-        ("Secret", named.connection_secret, (Tablespace.KIND, key.name)),
+        ("v1", "Service", named.leader_service, (HerdDBCluster.KIND, tablespace.spec.herd_db_ref.name)),
+        ("v1", "Secret", named.connection_secret, (Tablespace.KIND, key.name)),
+        ("apps/v1", "Deployment", named.archive, (Tablespace.KIND, key.name)),
     )
-    found = {(kind, name): world.kubernetes.document("v1", kind, ObjectKey(key.namespace, name)) for kind, name, _ in wanted}
-    live = {(kind, name): item for kind, name, owner in wanted if (item := found[kind, name]) is not None and is_made_for(item, *owner)}
+    found = {(kind, name): world.kubernetes.document(version, kind, ObjectKey(key.namespace, name)) for version, kind, name, _ in wanted}
+    live = {(kind, name): item for _, kind, name, owner in wanted if (item := found[kind, name]) is not None and is_made_for(item, *owner)}
     return Objects(live), tuple(f"{kind} {name}" for (kind, name), item in found.items() if item is not None and (kind, name) not in live)
 
 
@@ -116,6 +121,8 @@ class _Metadata:
     log_left: bool | Unknown
     leaders: dict[str, str]
     log_pin: LogPin | Unknown | None
+    archive_pin: LogPin | Unknown | None
+    progress: ArchiveProgress | Unknown | None
 
 
 def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, world: World) -> _Metadata:
@@ -126,9 +133,14 @@ def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore,
         left = uuid is not None and ensemble.read(ledgers_path(root, uuid)) is not None
         record = _record(ensemble, root, tablespace.sql_name)
         pinned = uuid or (record.record.uuid if isinstance(record, VersionedRecord) else None)
-        return _Metadata(record, left, _leaders(ensemble, root), None if pinned is None else _pin(ensemble, root, pinned))
+        if pinned is None:
+            return _Metadata(record, left, _leaders(ensemble, root), None, None, None)
+        checkpoint_pin, archive_pin = (_pin(ensemble, log_pin_path(root, pinned, name)) for name in (CHECKPOINT, ARCHIVE))
+        progress = _progress(ensemble, archive_progress_path(root, pinned))
+        return _Metadata(record, left, _leaders(ensemble, root), checkpoint_pin, archive_pin, progress)
     except (EnsembleError, MalformedDataError) as error:
-        return _Metadata(Unknown(str(error)), Unknown(str(error)), {}, Unknown(str(error)))
+        why = Unknown(str(error))
+        return _Metadata(why, why, {}, why, why, why)
 
 
 def _record(ensemble: Ensemble, root: str, name: str) -> VersionedRecord | RecordAbsent:
@@ -136,8 +148,27 @@ def _record(ensemble: Ensemble, root: str, name: str) -> VersionedRecord | Recor
     return RecordAbsent() if found is None else VersionedRecord(decode_tablespace(found[0]), found[1])
 
 
-def _pin(ensemble: Ensemble, root: str, uuid: str) -> LogPin | None:
-    found = ensemble.read(checkpoint_pin_path(root, uuid))
+def _archiver_trouble(tablespace: Tablespace, world: World) -> str:
+    """Why the archiver's pod does not run; empty when it does, or there shall be none."""
+    if tablespace.spec.log.archive is None:
+        return ""
+    pods = world.kubernetes.owned(tablespace.KIND, ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name), PODS)
+    archivers = [pod for pod in pods.of_kind("Pod") if pod["metadata"]["labels"].get(names.COMPONENT_LABEL) == names.ARCHIVE_COMPONENT]
+    if any(is_ready(pod) for pod in archivers):
+        return ""
+    return pod_trouble(archivers[0] if archivers else None)
+
+
+def _progress(ensemble: Ensemble, path: str) -> ArchiveProgress | Unknown | None:
+    found = ensemble.read(path)
+    try:
+        return None if found is None else decode_archive_progress(found[0])
+    except MalformedDataError as error:
+        return Unknown(str(error))
+
+
+def _pin(ensemble: Ensemble, path: str) -> LogPin | None:
+    found = ensemble.read(path)
     if found is None:
         return None
     try:

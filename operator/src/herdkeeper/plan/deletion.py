@@ -26,7 +26,7 @@ from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, Delete, DeleteLogs, DeleteZnodes, DropTablespace, Plan, SetFinalizer
-from herdkeeper.plan.log_pin import unpin
+from herdkeeper.plan.log_pin import unpin, unreadable_pin
 
 PATIENCE_SECONDS = 120.0
 """How long a backend that can't be reached may hold up a deletion, see `waited_seconds`. Then it is given up with an event: else no
@@ -40,7 +40,7 @@ def finalizer_step(resource: Resource, users: Dependents) -> SetFinalizer | None
     """The finalizer follows deletionPolicy and those who use the resource; None when it is as it should be."""
     deletes = getattr(resource.spec, "deletion_policy", "Retain") == "Delete"
     used_by = (*users.living, *users.deleting)
-    pins = isinstance(resource, Tablespace) and resource.spec.log.keep_until_checkpoint
+    pins = isinstance(resource, Tablespace) and (resource.spec.log.keep_until_checkpoint or resource.spec.log.archive is not None)
     wanted = deletes or pins or bool(used_by)
     present = names.FINALIZER in resource.metadata.finalizers
     if wanted == present or (wanted and resource.metadata.deletion_timestamp is not None):
@@ -48,7 +48,7 @@ def finalizer_step(resource: Resource, users: Dependents) -> SetFinalizer | None
     if deletes:
         return SetFinalizer(True, Reason.UPDATING, "deletionPolicy is Delete: data goes when this resource is deleted")
     if pins:
-        return SetFinalizer(True, Reason.UPDATING, "spec.log.keepUntilCheckpoint: nobody keeps the log once this resource is deleted")
+        return SetFinalizer(True, Reason.UPDATING, "spec.log has the log kept: nobody keeps it once this resource is deleted")
     if wanted:
         return SetFinalizer(True, Reason.UPDATING, f"{', '.join(used_by)} uses it: a deletion of this resource waits for that")
     return SetFinalizer(False, Reason.UPDATING, "deletionPolicy is Retain and nobody uses it: data stays when this resource is deleted")
@@ -165,8 +165,8 @@ def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: f
 
 
 def _let_go(seen: TablespaceObserved, uuid: str | None, waited: float) -> Plan:
-    if isinstance(seen.log_pin, Unknown):
-        return _patiently(waited, "what keeps the log for Checkpoints", seen.log_pin.why)
+    if (unread := unreadable_pin(seen)) is not None:
+        return _patiently(waited, "what keeps the log", unread.why)
     if uuid is not None and (step := unpin(seen, uuid, "the Tablespace is deleted")):
         return Plan(step, look_again_seconds=0.5)
     return Plan((SetFinalizer(False, Reason.DATA_KEPT, "deletionPolicy is Retain: the tablespace stays, its log is released by age"),))

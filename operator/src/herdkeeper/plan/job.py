@@ -5,7 +5,7 @@ from __future__ import annotations
 from herdkeeper.api import Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.build.log_store import log_store
-from herdkeeper.build.spark_job import AuditSource, CheckpointSource, build_audit, build_checkpoint
+from herdkeeper.build.spark_job import ArchiveSource, AuditSource, CheckpointSource, build_audit, build_checkpoint
 from herdkeeper.domain import names
 from herdkeeper.domain.conditions import is_ready_resource, why_not_ready
 from herdkeeper.domain.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
@@ -45,6 +45,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
         tablespace=seen.tablespace.sql_name,
         leader=_address(_leader(seen.tablespace), seen.herddb),
         follower=follower,
+        archive=_archive(seen.tablespace),
     )
     return _once(build_checkpoint(checkpoint, source, spark_image), seen)
 
@@ -62,6 +63,11 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
     racks = {bookie.bookie_id: bookie.rack for bookie in seen.bookkeeper.status.bookies if bookie.rack and bookie.state not in _GONE}
     source = AuditSource(log.zookeeper_address, log.ledgers_root, racks, log.placement.min_racks)
     return _once(build_audit(audit, source, spark_image), seen)
+
+
+def _archive(tablespace: Tablespace) -> ArchiveSource | None:
+    archive = tablespace.spec.log.archive
+    return None if archive is None else ArchiveSource(tablespace.metadata.name, archive.destination.persistent_volume_claim.claim_name)
 
 
 def _leader(tablespace: Tablespace) -> str | None:

@@ -1,66 +1,115 @@
-"""From where on the log of a tablespace is kept for its Checkpoints: the SQL nodes release nothing from there on (images/herddb).
+"""From where on the log of a tablespace is kept: for its Checkpoints, and until it is archived. The SQL nodes release nothing from there on
+(images/herddb).
 
-The pin is in ZooKeeper, so it holds while no operator runs, and for whoever leads. It only moves on: what it has let go may be gone.
+The pins are in ZooKeeper, so they hold while no operator runs, and for whoever leads. They only move on: what they have let go may be gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import CheckpointStatus
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.archive import archived_at
 from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_log_pin import BEGIN, checkpoint_pin_path
+from herdkeeper.formats.herddb_log_pin import ARCHIVE, BEGIN, CHECKPOINT, log_pin_path
 from herdkeeper.plan.action import SetLogPin
 
 
-def log_pin_step(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
-    """How the pin becomes what the spec asks for, if it is not yet. `uuid` is the tablespace's."""
+def log_pin_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
+    """How the pins become what the spec asks for, if they are not yet. `uuid` is the tablespace's."""
+    return (*_for_checkpoints(tablespace, seen, uuid), *_for_the_archive(tablespace, seen, uuid))
+
+
+def unpin(seen: TablespaceObserved, uuid: str, why: str) -> tuple[SetLogPin, ...]:
+    """Take all pins away that there are."""
+    return (*_take(seen, uuid, CHECKPOINT, why), *_take(seen, uuid, ARCHIVE, why))
+
+
+def unreadable_pin(seen: TablespaceObserved) -> Unknown | None:
+    """Why it is not known which pins there are; None when it is."""
+    return next((pin for pin in (seen.log_pin, seen.archive.pin) if isinstance(pin, Unknown)), None)
+
+
+def _for_checkpoints(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
     pin = seen.log_pin
     if isinstance(pin, Unknown):
         return ()
     if not tablespace.spec.log.keep_until_checkpoint:
-        return unpin(seen, uuid, "spec.log.keepUntilCheckpoint does not ask for it any more")
+        return _take(seen, uuid, CHECKPOINT, "spec.log.keepUntilCheckpoint does not ask for it any more")
     newest = _newest(seen.checkpoints, uuid)
     lsn, why = (BEGIN, "no Checkpoint was verified yet") if newest is None else newest
     if pin is not None and pin.lsn is not None and pin.lsn >= lsn:
         return ()
-    return _set(seen, uuid, lsn, why)
+    return _set(seen, (uuid, CHECKPOINT), lsn, why)
 
 
-def unpin(seen: TablespaceObserved, uuid: str, why: str) -> tuple[SetLogPin, ...]:
-    """Take the pin away, if there is one."""
-    return _set(seen, uuid, None, why) if isinstance(seen.log_pin, LogPin) else ()
+def _for_the_archive(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
+    """Ledgers are released whole, so the pin moves from one to another only."""
+    pin, archive = seen.archive.pin, tablespace.spec.log.archive
+    if isinstance(pin, Unknown):
+        return ()
+    if archive is None:
+        return _take(seen, uuid, ARCHIVE, "spec.log.archive does not ask for it any more")
+    claim = archive.destination.persistent_volume_claim.claim_name
+    held = archived_at(seen.archive, claim)
+    if held is None:
+        return _set(seen, (uuid, ARCHIVE), BEGIN, f"nothing is archived yet at the claim {claim}") if pin is None else ()
+    if pin is not None and pin.lsn is not None and pin.lsn[0] >= held.resume[0]:
+        return ()
+    return _set(seen, (uuid, ARCHIVE), held.resume, "everything before is archived")
 
 
-def _set(seen: TablespaceObserved, uuid: str, lsn: tuple[int, int] | None, why: str) -> tuple[SetLogPin, ...]:
+def _take(seen: TablespaceObserved, uuid: str, name: str, why: str) -> tuple[SetLogPin, ...]:
+    return _set(seen, (uuid, name), None, why) if isinstance(_pin(seen, name), LogPin) else ()
+
+
+def _pin(seen: TablespaceObserved, name: str) -> LogPin | Unknown | None:
+    return seen.archive.pin if name == ARCHIVE else seen.log_pin
+
+
+def _set(seen: TablespaceObserved, which: tuple[str, str], lsn: tuple[int, int] | None, why: str) -> tuple[SetLogPin, ...]:
+    """`which`: the tablespace's uuid and the pin's name."""
     if seen.herddb is None or seen.zookeeper_address is None:
         return ()
     root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
-    version = seen.log_pin.version if isinstance(seen.log_pin, LogPin) else None
-    return (SetLogPin(seen.zookeeper_address, checkpoint_pin_path(root, uuid), lsn, version, why),)
+    pin = _pin(seen, which[1])
+    version = pin.version if isinstance(pin, LogPin) else None
+    return (SetLogPin(seen.zookeeper_address, log_pin_path(root, *which), lsn, version, why),)
 
 
-def _newest(checkpoints: Iterable[Checkpoint], uuid: str) -> tuple[tuple[int, int], str] | None:
-    """Where the newest verified Checkpoint of this very tablespace has to be gone on from, and its name. One that is being deleted may have
-    no files any more."""
-    found = [
-        ((status.lsn.ledger_id, status.lsn.entry_id), restart, checkpoint.metadata.name)
+@dataclass(frozen=True)
+class Base:
+    """A verified Checkpoint: where it is, where it has to be gone on from, its time as its status tells it, and its name."""
+
+    lsn: tuple[int, int]
+    restart: tuple[int, int]
+    stamp: str | None
+    name: str
+
+
+def bases(checkpoints: Iterable[Checkpoint], uuid: str) -> tuple[Base, ...]:
+    """The verified Checkpoints of this very tablespace. One that is being deleted may have no files any more."""
+    return tuple(
+        Base((status.lsn.ledger_id, status.lsn.entry_id), restart, status.lsn_timestamp, checkpoint.metadata.name)
         for checkpoint in checkpoints
         if (status := checkpoint.status) is not None
         and checkpoint.metadata.deletion_timestamp is None
         and status.lsn is not None
         and _is_base(status, uuid)
         and (restart := _restart(status)) is not None
-    ]
-    if not found:
-        return None
-    _, restart, name = max(found)
-    return restart, f"the Checkpoint {name} is verified, and goes on from there"
+    )
+
+
+def _newest(checkpoints: Iterable[Checkpoint], uuid: str) -> tuple[tuple[int, int], str] | None:
+    """Where the newest one has to be gone on from, and its name."""
+    newest = max(bases(checkpoints, uuid), key=lambda base: (base.lsn, base.restart, base.name), default=None)
+    return None if newest is None else (newest.restart, f"the Checkpoint {newest.name} is verified, and goes on from there")
 
 
 def _is_base(status: CheckpointStatus, uuid: str) -> bool:

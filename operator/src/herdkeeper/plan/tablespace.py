@@ -25,8 +25,9 @@ from herdkeeper.domain.sql_nodes import staying_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
 from herdkeeper.plan.action import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait
+from herdkeeper.plan.archive import archive_steps
 from herdkeeper.plan.intent import settle
-from herdkeeper.plan.log_pin import log_pin_step
+from herdkeeper.plan.log_pin import log_pin_steps
 from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, SetAside, Step, next_replica
 from herdkeeper.plan.restore import before_creation, plan_restore, refuse_existing
 
@@ -178,9 +179,15 @@ def _of_another(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None
 
 
 def _keep(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:
-    """The pin goes first: what it keeps must not be gone before the rest is done."""
+    """The pins go first: what they keep must not be gone before the rest is done."""
     plan = _hold(tablespace, seen, found, spark_image)
-    return replace(plan, actions=(*log_pin_step(tablespace, seen, found.record.uuid), *plan.actions))
+    archive = archive_steps(tablespace, seen, spark_image)
+    sooner = [seconds for seconds in (plan.look_again_seconds, archive.look_again_seconds) if seconds is not None]
+    return replace(
+        plan,
+        actions=(*log_pin_steps(tablespace, seen, found.record.uuid), *plan.actions, *archive.actions),
+        look_again_seconds=min(sooner, default=None),
+    )
 
 
 def _hold(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:

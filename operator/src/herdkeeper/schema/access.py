@@ -68,7 +68,7 @@ ACCESS: tuple[AccessRule, ...] = (
         ("create", "delete"),
         "the runs of schedules, made at their time and deleted when they have expired",
     ),
-    AccessRule(Scope.WATCHED, "apps", ("statefulsets", "deployments"), (*APPLY, "delete"), "servers and autorecovery"),
+    AccessRule(Scope.WATCHED, "apps", ("statefulsets", "deployments"), (*APPLY, "delete"), "servers, autorecovery and archivers of logs"),
     AccessRule(Scope.WATCHED, "batch", ("jobs",), (*APPLY, "delete"), "checkpoints, audits and drains"),
     AccessRule(Scope.WATCHED, "policy", ("poddisruptionbudgets",), (*APPLY, "delete"), "one voluntary disruption at a time"),
     AccessRule(Scope.WATCHED, "", ("configmaps", "services"), (*APPLY, "delete"), "configuration, addresses"),

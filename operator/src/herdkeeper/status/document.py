@@ -9,7 +9,7 @@ from herdkeeper.api.resource import Condition, Resource
 from herdkeeper.domain.conditions import PROGRESSING, READY, condition
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.validation import Refusal
-from herdkeeper.formats.herddb_log_pin import BEGIN
+from herdkeeper.formats.herddb_log_pin import ARCHIVE, BEGIN
 from herdkeeper.plan.action import (
     Action,
     AddToSecret,
@@ -75,10 +75,14 @@ def planned(plan: Plan) -> dict[str, Any]:
     return {"steps": _shortened(steps), "blockers": _shortened(blockers)}
 
 
-def _kept(lsn: tuple[int, int] | None) -> str:
+def _kept(path: str, lsn: tuple[int, int] | None) -> str:
     if lsn is None:
-        return "Keeping the log for Checkpoints no longer"
-    return "Keeping the log from its beginning on" if lsn == BEGIN else f"Keeping the log from LSN {lsn[0]},{lsn[1]} on"
+        return f"Keeping the log {_for_whom(path)} no longer"
+    return f"Keeping the log {_for_whom(path)} from {'its beginning' if lsn == BEGIN else f'LSN {lsn[0]},{lsn[1]}'} on"
+
+
+def _for_whom(pin_path: str) -> str:
+    return "until it is archived" if pin_path.endswith(f"/{ARCHIVE}") else "for Checkpoints"
 
 
 def _shortened(sentences: tuple[str, ...]) -> list[str]:
@@ -187,8 +191,8 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.LEADER_MOVED, f"Having {node} write tablespace {tablespace} to its disk"
         case SetCopyAside(_, node, tablespace, _, why):
             return Reason.REPLICA_SET_ASIDE, f"Having {node} move what it has of tablespace {tablespace} aside, since {why}"
-        case SetLogPin(_, _, lsn, _, why):
-            return Reason.LOG_PINNED, f"{_kept(lsn)}, since {why}"
+        case SetLogPin(_, path, lsn, _, why):
+            return Reason.LOG_PINNED, f"{_kept(path, lsn)}, since {why}"
         case WakeNodes(_, nodes):
             return Reason.LEADER_MOVED, f"Having {' and '.join(nodes)} look at their tablespaces"
         case AnswerRequest(_, name, _, request, answer):

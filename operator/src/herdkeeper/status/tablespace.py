@@ -18,6 +18,7 @@ from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.restore import refuse_existing
 from herdkeeper.plan.tablespace import own_copy
+from herdkeeper.status.archive import archive_fields, log_archived
 from herdkeeper.status.log_released import log_released
 from herdkeeper.status.replicas_verified import replicas_verified
 from herdkeeper.status.restore import restore_fields, restore_health
@@ -51,11 +52,14 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
         "readyReplicas": len(settled),
         **_for_clients(tablespace, seen),
         "restore": restore_fields(tablespace, seen),
+        **archive_fields(tablespace, seen, record.uuid),
     }
     health = _health(tablespace, record, copies, len(settled))
     verified = replicas_verified(record, _about_present_nodes(verdicts, record, seen))
     released = log_released(own_copy(seen, record.leader, record.name))
-    return Summary(restore_health(tablespace, seen) or health, fields, {REPLICAS_VERIFIED: verified, **released})
+    return Summary(
+        restore_health(tablespace, seen) or health, fields, {REPLICAS_VERIFIED: verified, **released, **log_archived(tablespace, seen)}
+    )
 
 
 def _about_present_nodes(verdicts: Mapping[str, Verdict], record: TablespaceRecord, seen: TablespaceObserved) -> Mapping[str, Verdict]:

@@ -1,23 +1,32 @@
 """`python -m herdkeeper_jobs.archive.cli`: copies a tablespace's log into its archive, from the archive's end to what is confirmed now.
 
-Exit codes: 0 archived, or there was nothing new; 2 refused (arguments, or a log that was dropped beyond the archive's end); 3 worth a
-retry; 42 the archive or the log contradicts itself. One sentence goes to the container's termination message and to standard output. It
-may be repeated, killed, and run twice at once. Needs no Spark.
+Once, or with `--every` again and again until SIGTERM, and then whatever fails is told (in ZooKeeper, where the operator reads it) and tried
+again. Exit codes: 0 archived, or there was nothing new, or ended by SIGTERM; 2 refused (arguments, or a log that was dropped beyond the
+archive's end); 3 worth a retry; 42 the archive or the log contradicts itself. One sentence goes to the container's termination message and
+to standard output. It may be repeated, killed, and run twice at once. Needs no Spark.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
+import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import structlog
+
 from herdkeeper.domain.job_summary import JobOutcome
+from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.archive.copying import Copied, copy_log
+from herdkeeper_jobs.archive.progress import held_at, tell, told_before
 from herdkeeper_jobs.archive.segment import Place
-from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
+from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError, ReadSettings
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
 from herdkeeper_jobs.checkpoint.log_source import open_log
@@ -26,48 +35,110 @@ from herdkeeper_jobs.checkpoint.moment import stamp
 from herdkeeper_jobs.checkpoint.removal import RUN_ID
 from herdkeeper_jobs.termination_message import write_termination_message
 
+_log = structlog.get_logger()
+_MOST_TROUBLE = 500
+"""Characters of what is told of a failure."""
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Archives and returns the exit code."""
+
+def main(arguments: Sequence[str] | None = None, stop: threading.Event | None = None) -> int:
+    """Archives and returns the exit code. `stop` ends what `--every` began."""
     parsed = _parser().parse_args(arguments)
-    outcome, sentence = _attempt(parsed)
-    write_termination_message(sentence[:1000], os.environ)
-    return outcome.exit_code
-
-
-def _attempt(parsed: argparse.Namespace) -> tuple[JobOutcome, str]:
     try:
-        copied = _copy(parsed)
-    except (CheckpointRefused, ClusterNotFoundError) as error:
-        return JobOutcome.CONFIGURATION_REFUSED, str(error)
-    except (InvariantViolated, MalformedDataError) as error:
-        return JobOutcome.INVARIANT_VIOLATED, str(error)
-    except (CheckpointRetryable, MetadataUnavailableError, EntryUnreadableError, OSError) as error:
-        return JobOutcome.RETRYABLE, f"{type(error).__name__}: {error}"
-    return JobOutcome.SUCCEEDED if copied.segments else JobOutcome.ALREADY_DONE, _sentence(copied)
+        _require_valid(parsed)
+    except CheckpointRefused as error:
+        write_termination_message(str(error)[:1000], os.environ)
+        return JobOutcome.CONFIGURATION_REFUSED.exit_code
+    if parsed.every is None:
+        run = _run(parsed)
+        write_termination_message(run.sentence[:1000], os.environ)
+        return run.outcome.exit_code
+    ended = stop or _ended_by_sigterm()
+    while not ended.is_set():
+        run = _run(parsed)
+        _log.info("archived" if run.outcome.exit_code == 0 else "not archived", outcome=run.outcome.value, sentence=run.sentence)
+        if run.complete:
+            ended.wait(parsed.every)
+    return 0
 
 
-def _copy(parsed: argparse.Namespace) -> Copied:
-    destination = Path(parsed.destination)
-    if not destination.is_dir():
-        raise CheckpointRefused(f"--destination is {str(destination)!r}: no such folder; mount the volume there")
+def _ended_by_sigterm() -> threading.Event:
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    return ended
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """What became of one look at the log. `complete`: the next one has time."""
+
+    outcome: JobOutcome
+    sentence: str
+    complete: bool = True
+
+
+def _run(parsed: argparse.Namespace) -> _Run:
+    try:
+        with open_catalog(parsed.zookeeper, parsed.ledgers_root) as catalog:
+            return _archive(parsed, catalog)
+    except Exception as error:
+        return _failed(error)
+
+
+def _failed(error: Exception) -> _Run:
+    match error:
+        case CheckpointRefused() | ClusterNotFoundError():
+            return _Run(JobOutcome.CONFIGURATION_REFUSED, str(error))
+        case InvariantViolated() | MalformedDataError():
+            return _Run(JobOutcome.INVARIANT_VIOLATED, str(error))
+        case CheckpointRetryable() | MetadataUnavailableError() | EntryUnreadableError() | OSError():
+            return _Run(JobOutcome.RETRYABLE, f"{type(error).__name__}: {error}")
+        case _:
+            raise error
+
+
+def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog) -> _Run:
+    log = open_log(catalog, parsed.herd_root, parsed.tablespace)
+    identity = Identity(
+        instance_id=catalog.instance_id,
+        tablespace_uuid=log.tablespace.uuid,
+        tablespace=log.tablespace.name,
+        ledgers_root=catalog.root,
+        herd_root=log.herd_root,
+    )
+    place = Place(tablespace_folder(Path(parsed.destination), identity), identity, parsed.run_id)
+    before, began = told_before(catalog.client, place, parsed.claim), time.time()
+    try:
+        copied = copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
+        if parsed.claim:
+            tell(catalog.client, place, _progress(before, copied, held_at(place), began))
+    except Exception as error:
+        failed = _failed(error)
+        if parsed.claim:
+            tell(catalog.client, place, replace(before, trouble=failed.sentence[:_MOST_TROUBLE]))
+        return failed
+    return _Run(JobOutcome.SUCCEEDED if copied.segments else JobOutcome.ALREADY_DONE, _sentence(copied), copied.complete)
+
+
+def _progress(before: ArchiveProgress, copied: Copied, held: ArchivedRange | None, began: float) -> ArchiveProgress:
+    """What is told of a run that began at a time, in seconds: what it found confirmed is archived now."""
+    if not copied.complete:
+        return replace(before, held=held, trouble="")
+    since = began if before.current_at_millis is None else before.current_at_millis / 1000
+    lag = max(0.0, time.time() - since) if copied.segments else before.lag_seconds
+    return ArchiveProgress(before.destination, held, int(began * 1000), lag)
+
+
+def _require_valid(parsed: argparse.Namespace) -> None:
+    if not Path(parsed.destination).is_dir():
+        raise CheckpointRefused(f"--destination is {parsed.destination!r}: no such folder; mount the volume there")
     if RUN_ID.fullmatch(parsed.run_id) is None:
         raise CheckpointRefused(f"--run-id is {parsed.run_id!r}: it names a folder, take letters, digits, '.', '_' and '-'")
     if parsed.bytes_per_second_per_bookie <= 0:
         raise CheckpointRefused(
             f"--bytes-per-second-per-bookie is {parsed.bytes_per_second_per_bookie:g}: give more than 0, or leave it out for no limit"
         )
-    with open_catalog(parsed.zookeeper, parsed.ledgers_root) as catalog:
-        log = open_log(catalog, parsed.herd_root, parsed.tablespace)
-        identity = Identity(
-            instance_id=catalog.instance_id,
-            tablespace_uuid=log.tablespace.uuid,
-            tablespace=log.tablespace.name,
-            ledgers_root=catalog.root,
-            herd_root=log.herd_root,
-        )
-        place = Place(tablespace_folder(destination, identity), identity, parsed.run_id)
-        return copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
+    if parsed.every is not None and parsed.every <= 0:
+        raise CheckpointRefused(f"--every is {parsed.every:g}: give seconds, more than 0")
 
 
 def _sentence(copied: Copied) -> str:
@@ -86,7 +157,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--herd-root", required=True, help="HerdDB's root in ZooKeeper, for example /ns/db/herd")
     parser.add_argument("--tablespace", required=True, help="name of the tablespace")
     parser.add_argument("--destination", required=True, help="folder for archives and checkpoints")
+    parser.add_argument(
+        "--claim", default="", help="name of the volume claim at the destination; with it, the operator is told what is archived"
+    )
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
+    parser.add_argument("--every", type=float, metavar="SECONDS", help="go on, with so many seconds between two looks at the log")
     parser.add_argument(
         "--bytes-per-second-per-bookie",
         type=float,

@@ -18,17 +18,21 @@ from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
-SEGMENT_BYTES = 64 * 1024 * 1024
+SEGMENT_BYTES = 32 * 1024 * 1024
 """Payload after which a segment ends: what is in memory at once, and written again by a run that was killed."""
+MOST_SEGMENTS = 16
+"""After which a run ends, so that it is told how far a long way has been gone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copied:
-    """What a run did: segments and entries that it committed, and where the archive ends now (None: it is empty)."""
+    """What a run did: segments and entries that it committed, where the archive ends now (None: it is empty), and whether it came to what
+    was the log's confirmed end when it began."""
 
     segments: int
     entries: int
     end: SegmentManifest | None
+    complete: bool
 
 
 def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETTINGS, segment_bytes: int = SEGMENT_BYTES) -> Copied:
@@ -47,7 +51,9 @@ def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETT
         if committed is None:
             raise CheckpointRetryable(f"another run has archived the log behind {'nothing' if end is None else end.last.lsn} just now")
         end, copied, entries = committed, copied + 1, entries + committed.entries
-    return Copied(copied, entries, end)
+        if copied == MOST_SEGMENTS:
+            return Copied(copied, entries, end, complete=False)
+    return Copied(copied, entries, end, complete=True)
 
 
 def _pieces(

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from herdkeeper_jobs.archive.segment import SegmentManifest, read_segment, segments
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pieces, ledger_pieces
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped, LogTruncatedError, LsnNotInLog, NotConfirmedYet
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped, LogTruncatedError, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -68,7 +68,7 @@ class WholeLog:
         `log_parts`."""
         try:
             return self.live_up_to(target, begin)
-        except (LogDropped, LsnNotInLog):
+        except LogDropped:
             if not segments(self.folder, self.identity, until=target):
                 raise
             return log_parts(self, target, begin)

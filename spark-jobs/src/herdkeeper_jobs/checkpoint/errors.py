@@ -13,7 +13,7 @@ class LogDropped(CheckpointRefused):
     """The log no longer has the ledger that it would have to be read from."""
 
 
-class LsnNotInLog(CheckpointRefused):
+class LsnNotInLog(LogDropped):
     """The ledger of an LSN that was asked for is not in the log: it was dropped, or never was."""
 
 

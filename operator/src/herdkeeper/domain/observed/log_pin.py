@@ -1,4 +1,4 @@
-"""What was seen of the operator's pin on a tablespace's log."""
+"""What was seen of a pin of the operator's on a tablespace's log."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
+from herdkeeper.domain.observed.archive import ArchiveObserved
 from herdkeeper.domain.observed.herddb import NodeView, UserCredentials
 from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.observed.objects import Objects
@@ -32,7 +33,7 @@ class TablespaceObserved:
     of its objects (`Service flights-leader`), `credentials` are those of the database, None while they can't be read. While it is made from
     a checkpoint, `objects` has the Job too, `checkpoint` is the resource that it names, and `progress` what SQL says of the load.
     `checkpoints` are those that refer to it. `places` tells where SQL nodes run; it is only looked at while copies are added or taken away.
-    `log_pin` is the operator's own pin on the log, None while there is none.
+    `log_pin` is the operator's pin on the log for Checkpoints, None while there is none. `archive` is what was seen of the log's archive.
     """
 
     herddb: HerdDBCluster | None
@@ -52,3 +53,4 @@ class TablespaceObserved:
     places: Mapping[str, Place] = field(default_factory=dict)
     checkpoints: tuple[Checkpoint, ...] = ()
     log_pin: LogPin | Unknown | None = None
+    archive: ArchiveObserved = field(default_factory=ArchiveObserved)

@@ -1,0 +1,66 @@
+"""Tablespace -> the Deployment of the one pod that archives its log. The arguments are those of herdkeeper_jobs.archive.cli."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.api import Tablespace
+from herdkeeper.build import pod
+from herdkeeper.build.pod import Json
+from herdkeeper.domain import names
+from herdkeeper.domain.names import ObjectKey, TablespaceNames
+from herdkeeper.domain.validation import bytes_of
+
+DESTINATION = "/archive"
+"""Where the destination's claim is mounted."""
+
+
+@dataclass(frozen=True)
+class ArchivedLog:
+    """Where the log is that is archived."""
+
+    zookeeper_address: str
+    ledgers_root: str
+    herd_root: str
+
+
+def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str) -> Json:
+    """The Deployment. ValueError for a Tablespace whose log is not archived."""
+    archive = tablespace.spec.log.archive
+    if archive is None:
+        raise ValueError("spec.log.archive is absent: there is nothing to archive")
+    claim, rate = archive.destination.persistent_volume_claim.claim_name, archive.bytes_per_second_per_bookie
+    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    labels = names.labels(names.ARCHIVE_COMPONENT, tablespace.KIND, key.name)
+    container = {
+        "name": "archiver",
+        "image": archive.image or default_image,
+        "args": [
+            *("python3", "-m", "herdkeeper_jobs.archive.cli"),
+            *("--zookeeper", log.zookeeper_address),
+            *("--ledgers-root", log.ledgers_root),
+            *("--herd-root", log.herd_root),
+            *("--tablespace", tablespace.sql_name),
+            *("--destination", DESTINATION),
+            *("--claim", claim),
+            *("--run-id", tablespace.metadata.uid or key.name),
+            *("--every", str(archive.every_seconds)),
+            *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
+        ],
+        "resources": pod.compute(archive.resources),
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [{"name": "destination", "mountPath": DESTINATION}],
+    }
+    volumes = [{"name": "destination", "persistentVolumeClaim": {"claimName": claim}}]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": pod.metadata(tablespace, names.ARCHIVE_COMPONENT, TablespaceNames(key).archive),
+        "spec": {
+            "replicas": 1,
+            # Two at once do no harm, but one of them only reads what the other one writes, and a volume may be mountable once.
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, key.name)},
+            "template": {"metadata": {"labels": labels}, "spec": pod.pod_spec(container, volumes, 30)},
+        },
+    }

@@ -1,0 +1,26 @@
+"""What was seen of the archive of a tablespace's log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.domain.observed.log_pin import LogPin
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress
+
+
+@dataclass(frozen=True)
+class ArchiveObserved:
+    """`progress` is what the archiver says, None while it said nothing yet; `pin` the operator's pin on what is not archived, None while
+    there is none. `trouble` is why the archiver's pod does not run, empty when it does, or was not looked at. `now`: seconds since 1970."""
+
+    progress: ArchiveProgress | Unknown | None = None
+    pin: LogPin | Unknown | None = None
+    trouble: str = ""
+    now: float = 0.0
+
+
+def archived_at(seen: ArchiveObserved, claim: str) -> ArchivedRange | None:
+    """What is archived at a claim, as far as it is known. What is at another one counts for nothing."""
+    progress = seen.progress
+    return progress.held if isinstance(progress, ArchiveProgress) and progress.destination == claim else None

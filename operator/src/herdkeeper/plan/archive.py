@@ -1,0 +1,32 @@
+"""The pod that archives a tablespace's log is there while the spec asks for it."""
+
+from __future__ import annotations
+
+from herdkeeper.api import Tablespace
+from herdkeeper.build.log_archive import ArchivedLog, build_archiver
+from herdkeeper.domain import names
+from herdkeeper.domain.names import ObjectKey, TablespaceNames
+from herdkeeper.domain.observed.tablespace import TablespaceObserved
+from herdkeeper.domain.reason import Reason
+from herdkeeper.plan.action import Delete, Plan
+from herdkeeper.plan.intent import settle
+
+LOOK_SECONDS = 10.0
+"""The archiver tells ZooKeeper, of which no event comes; it is looked at as often as it looks at the log, but not more often than this."""
+
+
+def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
+    """Make the archiver, or take it away. What it has archived stays."""
+    archive, key = tablespace.spec.log.archive, ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    name = TablespaceNames(key).archive
+    if archive is None:
+        live = seen.objects.get("Deployment", name)
+        if live is None or live["metadata"].get("deletionTimestamp"):
+            return Plan()
+        return Plan((Delete("apps/v1", "Deployment", name, live["metadata"]["uid"], Reason.REMOVED),))
+    look = max(LOOK_SECONDS, float(archive.every_seconds))
+    if seen.herddb is None or seen.zookeeper_address is None or seen.ledgers_root is None or f"Deployment {name}" in seen.taken:
+        return Plan(look_again_seconds=look)
+    root = names.herd_root(ObjectKey(key.namespace, seen.herddb.metadata.name))
+    source = ArchivedLog(seen.zookeeper_address, seen.ledgers_root, root)
+    return Plan(settle((build_archiver(tablespace, source, spark_image),), seen.objects), look_again_seconds=look)

@@ -1,0 +1,112 @@
+"""What is archived of a tablespace's log: status.archive, status.recoveryWindow and the condition LogArchived."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any
+
+from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api.tablespace import LogArchive
+from herdkeeper.domain.conditions import LOG_ARCHIVED
+from herdkeeper.domain.observed.archive import ArchiveObserved, archived_at
+from herdkeeper.domain.observed.tablespace import TablespaceObserved
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress
+from herdkeeper.plan.log_pin import bases
+from herdkeeper.status.summary import Health
+
+LATE_SECONDS = 60.0
+"""How much later than at its next look an archive may be current before it counts as lagging: a look takes its time."""
+LATE_LOOKS = 3
+
+
+def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> dict[str, Any]:
+    """The status fields, of a tablespace with this uuid; those of before while nobody knows."""
+    archive = tablespace.spec.log.archive
+    if archive is None:
+        return {}
+    claim, progress = _claim(archive), seen.archive.progress
+    if isinstance(progress, Unknown):
+        return _remembered(tablespace)
+    if progress is None or progress.destination != claim:
+        return {"archive": {"claimName": claim}}
+    held = progress.held
+    known = {
+        "claimName": claim,
+        "lsn": None if held is None else _lsn(held.last),
+        "lsnTimestamp": None if held is None else _stamp(held.last_millis),
+        "currentAt": None if progress.current_at_millis is None else _stamp(progress.current_at_millis),
+        "lagSeconds": None if progress.lag_seconds is None else round(progress.lag_seconds),
+    }
+    window = recovery_window(held, seen.checkpoints, uuid)
+    return {
+        "archive": {key: value for key, value in known.items() if value is not None},
+        **({} if window is None else {"recoveryWindow": window}),
+    }
+
+
+def recovery_window(held: ArchivedRange | None, checkpoints: tuple[Checkpoint, ...], uuid: str) -> dict[str, Any] | None:
+    """From where on, and up to where, moments can be had from an archive; None while there is none.
+
+    An archive that begins with the log needs nothing else. Of another one the oldest verified checkpoint counts from which it goes on.
+    """
+    if held is None:
+        return None
+    to = {"to": _stamp(held.last_millis), "toLsn": _lsn(held.last)}
+    if held.begins_log:
+        return {"from": _stamp(held.first_millis), "fromLsn": _lsn(held.first), **to}
+    reached = [base for base in bases(checkpoints, uuid) if held.first <= base.restart and base.lsn <= held.last]
+    if not reached:
+        return None
+    oldest = min(reached, key=lambda base: base.lsn)
+    since = {} if oldest.stamp is None else {"from": oldest.stamp}
+    return {**since, "fromLsn": _lsn(oldest.lsn), **to}
+
+
+def log_archived(tablespace: Tablespace, seen: TablespaceObserved) -> Mapping[str, Health]:
+    """The condition, by its type; nothing where the log is not archived."""
+    archive = tablespace.spec.log.archive
+    return {} if archive is None else {LOG_ARCHIVED: _health(archive, seen.archive)}
+
+
+def _health(archive: LogArchive, seen: ArchiveObserved) -> Health:
+    claim, progress = _claim(archive), seen.progress
+    if isinstance(progress, Unknown):
+        return Health("Unknown", Reason.UNREADABLE, progress.why)
+    pod = f"; its pod: {seen.trouble}" if seen.trouble else ""
+    if progress is None or progress.destination != claim:
+        return Health("False", Reason.ARCHIVE_STARTING, f"nothing is archived yet at the claim {claim}{pod}")
+    if progress.trouble:
+        return Health("False", Reason.ARCHIVE_STANDS, f"{_until(progress)}: {progress.trouble}")
+    if progress.current_at_millis is None:
+        return Health("False", Reason.ARCHIVE_STARTING, f"what the log has is being archived at the claim {claim}{pod}")
+    if seen.now - progress.current_at_millis / 1000 > LATE_LOOKS * archive.every_seconds + LATE_SECONDS:
+        return Health("False", Reason.ARCHIVE_LAGS, f"{_until(progress)}{pod}")
+    start = "" if archived_at(seen, claim) is not None else "; the log has no confirmed entry yet"
+    return Health("True", Reason.ARCHIVED, f"the log is archived at the claim {claim}, each {archive.every_seconds} s{start}")
+
+
+def _until(progress: ArchiveProgress) -> str:
+    if progress.current_at_millis is None:
+        return "the archive has not come to the log's end yet"
+    return f"all that was confirmed at {_stamp(progress.current_at_millis)} is archived, and nothing since"
+
+
+def _remembered(tablespace: Tablespace) -> dict[str, Any]:
+    status = tablespace.status
+    found = {} if status is None else {"archive": status.archive, "recoveryWindow": status.recovery_window}
+    return {name: value.model_dump(mode="json", by_alias=True, exclude_none=True) for name, value in found.items() if value is not None}
+
+
+def _claim(archive: LogArchive) -> str:
+    return archive.destination.persistent_volume_claim.claim_name
+
+
+def _lsn(lsn: tuple[int, int]) -> dict[str, int]:
+    return {"ledgerId": lsn[0], "entryId": lsn[1]}
+
+
+def _stamp(millis: int) -> str:
+    return datetime.datetime.fromtimestamp(millis / 1000, datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

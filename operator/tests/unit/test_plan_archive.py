@@ -1,0 +1,211 @@
+"""The log's archive: who makes it, for how long the log waits for it, and what is told of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from situations import quickstart, with_metadata, with_spec, with_status
+from test_plan_log_pin import SEEN, UUID, checkpoint
+
+from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api.checkpoint import Lsn
+from herdkeeper.api.tablespace import ArchiveStatus, LogArchive, TablespaceLog
+from herdkeeper.build.spark_job import ArchiveSource, CheckpointSource, build_checkpoint
+from herdkeeper.domain.observed.archive import ArchiveObserved
+from herdkeeper.domain.observed.dependents import NOBODY
+from herdkeeper.domain.observed.herddb import NodeTablespace, RetainedLog
+from herdkeeper.domain.observed.log_pin import LogPin
+from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress, decode_archive_progress, encode_archive_progress
+from herdkeeper.formats.herddb_log_pin import BEGIN
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.plan.action import Apply, Delete, SetFinalizer, SetLogPin
+from herdkeeper.plan.archive import archive_steps
+from herdkeeper.plan.deletion import finalizer_step, plan_tablespace_deletion
+from herdkeeper.plan.log_pin import log_pin_steps
+from herdkeeper.status.archive import archive_fields, log_archived
+from herdkeeper.status.document import described
+from herdkeeper.status.log_released import log_released
+
+PATH = f"/demo/db/herd/logPins/{UUID}/archive"
+CLAIM: Any = {"persistentVolumeClaim": {"claimName": "archives"}}
+FORGETFUL = with_status(quickstart("Tablespace"), uuid=UUID)
+ARCHIVED = with_spec(FORGETFUL, log=TablespaceLog(archive=LogArchive(destination=CLAIM, every_seconds=30)))
+HELD = ArchivedRange((3, 0), 1_000, True, (5, 9), 61_500, (5, 10))
+LATER = replace(HELD, begins_log=False, first=(4, 0))
+PROGRESS = ArchiveProgress("archives", HELD, 62_000, 31.4)
+
+
+def pins(tablespace: Tablespace, progress: Any, pin: LogPin | Unknown | None) -> list[tuple[Any, Any]]:
+    """What the pin becomes, and the version that was read."""
+    steps = log_pin_steps(tablespace, replace(SEEN, archive=ArchiveObserved(progress, pin)), UUID)
+    assert all(step.path == PATH for step in steps)
+    return [(step.lsn, step.version) for step in steps]
+
+
+@pytest.mark.parametrize(
+    ("situation", "progress", "pin", "becomes"),
+    [
+        ("the archiver has said nothing yet", None, None, [(BEGIN, None)]),
+        ("it begins", None, LogPin(BEGIN, 0), []),
+        ("the archive is empty", replace(PROGRESS, held=None), LogPin(BEGIN, 0), []),
+        ("something is archived", PROGRESS, LogPin(BEGIN, 0), [((5, 10), 0)]),
+        ("more of the same ledger is: ledgers are released whole", PROGRESS, LogPin((5, 2), 4), []),
+        ("its ledger has ended", replace(PROGRESS, held=replace(HELD, resume=(7, 0))), LogPin((5, 2), 4), [((7, 0), 4)]),
+        ("the pin is ahead: what lies before may be gone", PROGRESS, LogPin((9, 0), 4), []),
+        ("another claim holds it, and the new one nothing", replace(PROGRESS, destination="older"), LogPin((5, 2), 4), []),
+        ("the same, and nothing was ever pinned", replace(PROGRESS, destination="older"), None, [(BEGIN, None)]),
+        ("nobody knows what the pin holds", PROGRESS, LogPin(None, 4), [((5, 10), 4)]),
+        ("the pin can't be read", PROGRESS, Unknown("silence"), []),
+        ("the progress can't be read", Unknown("silence"), LogPin((3, 0), 4), []),
+    ],
+)
+def test_the_log_is_kept_until_it_is_archived(situation: str, progress: Any, pin: Any, becomes: Any) -> None:
+    assert pins(ARCHIVED, progress, pin) == becomes, situation
+
+
+def test_a_log_that_is_not_archived_is_not_kept_for_it() -> None:
+    assert pins(FORGETFUL, PROGRESS, LogPin((5, 2), 4)) == [(None, 4)]
+    assert pins(FORGETFUL, PROGRESS, None) == pins(FORGETFUL, PROGRESS, Unknown("silence")) == []
+    assert described(SetLogPin("zk-0:2181", PATH, None, 4, "so")) == (
+        Reason.LOG_PINNED,
+        "Keeping the log until it is archived no longer, since so",
+    )
+
+
+def test_both_pins_go_with_the_resource_and_an_archive_never_does() -> None:
+    step = finalizer_step(ARCHIVED, NOBODY)
+    assert step is not None
+    assert step.present
+    seen = replace(SEEN, log_pin=LogPin((5, 3), 8), archive=ArchiveObserved(PROGRESS, LogPin((5, 2), 4)))
+    first = plan_tablespace_deletion(ARCHIVED, seen, 0.0)
+    assert [(type(action), getattr(action, "lsn", "")) for action in first.actions] == [(SetLogPin, None)] * 2
+    (last,) = plan_tablespace_deletion(ARCHIVED, SEEN, 0.0).actions
+    assert isinstance(last, SetFinalizer)
+    unread = plan_tablespace_deletion(ARCHIVED, replace(SEEN, archive=ArchiveObserved(pin=Unknown("silence"))), 0.0)
+    assert (unread.actions, unread.wait is not None) == ((), True)
+
+
+def test_the_archiver_is_there_while_the_spec_asks_for_it() -> None:
+    made = archive_steps(ARCHIVED, SEEN, "spark:1")
+    (apply,) = made.actions
+    assert isinstance(apply, Apply)
+    assert (apply.new, made.look_again_seconds) == (True, 30)
+    container = apply.manifest["spec"]["template"]["spec"]["containers"][0]
+    assert container["image"] == "spark:1"
+    assert container["args"][-2:] == ["--every", "30"]
+    live = {**apply.manifest, "metadata": {**apply.manifest["metadata"], "uid": "a-deployment"}}
+    there = replace(SEEN, objects=Objects({("Deployment", "flights-archive"): live}))
+    assert archive_steps(ARCHIVED, there, "spark:1").actions == ()
+    assert archive_steps(ARCHIVED, replace(SEEN, taken=("Deployment flights-archive",)), "spark:1").actions == ()
+    (gone,) = archive_steps(FORGETFUL, there, "spark:1").actions
+    assert gone == Delete("apps/v1", "Deployment", "flights-archive", "a-deployment", Reason.REMOVED)
+    assert archive_steps(FORGETFUL, SEEN, "spark:1").actions == ()
+
+
+@pytest.mark.parametrize(
+    ("situation", "observed", "status", "reason", "words"),
+    [
+        ("it keeps up", ArchiveObserved(PROGRESS, now=100), "True", Reason.ARCHIVED, "archived at the claim archives, each 30 s"),
+        ("the log is empty", ArchiveObserved(replace(PROGRESS, held=None), now=100), "True", Reason.ARCHIVED, "has no confirmed entry"),
+        ("it is late", ArchiveObserved(PROGRESS, trouble="no pod", now=213), "False", Reason.ARCHIVE_LAGS, "1970-01-01T00:01:02.000Z is"),
+        ("it can't go on", ArchiveObserved(replace(PROGRESS, trouble="full"), now=63), "False", Reason.ARCHIVE_STANDS, "since: full"),
+        ("it has a long way to go", ArchiveObserved(replace(PROGRESS, current_at_millis=None)), "False", Reason.ARCHIVE_STARTING, "being"),
+        ("its pod does not run", ArchiveObserved(trouble="no pod"), "False", Reason.ARCHIVE_STARTING, "archives; its pod: no pod"),
+        ("it went to another claim", ArchiveObserved(replace(PROGRESS, destination="o")), "False", Reason.ARCHIVE_STARTING, "nothing is"),
+        ("ZooKeeper is silent", ArchiveObserved(Unknown("silence")), "Unknown", Reason.UNREADABLE, "silence"),
+    ],
+)
+def test_it_is_told_whether_the_archive_keeps_up(
+    situation: str, observed: ArchiveObserved, status: str, reason: Reason, words: str
+) -> None:
+    (condition,) = log_archived(ARCHIVED, replace(SEEN, archive=observed)).values()
+    assert (condition.status, condition.reason, words in condition.message) == (status, reason, True), (situation, condition)
+
+
+def fields(progress: Any, *checkpoints: Checkpoint, tablespace: Tablespace = ARCHIVED) -> dict[str, Any]:
+    return archive_fields(tablespace, replace(SEEN, checkpoints=checkpoints, archive=ArchiveObserved(progress)), UUID)
+
+
+def test_the_status_has_what_is_archived_and_how_old_it_may_be() -> None:
+    assert fields(PROGRESS)["archive"] == {
+        "claimName": "archives",
+        "lsn": {"ledgerId": 5, "entryId": 9},
+        "lsnTimestamp": "1970-01-01T00:01:01.500Z",
+        "currentAt": "1970-01-01T00:01:02.000Z",
+        "lagSeconds": 31,
+    }
+    assert fields(None) == fields(replace(PROGRESS, destination="older")) == {"archive": {"claimName": "archives"}}
+    assert fields(PROGRESS, tablespace=FORGETFUL) == {}
+    before = with_status(ARCHIVED, archive=ArchiveStatus(claim_name="archives", lag_seconds=3))
+    assert fields(Unknown("silence"), tablespace=before) == {"archive": {"claimName": "archives", "lagSeconds": 3}}
+
+
+def at(ledger: int, entry: int, stamp: str = "1970-01-01T00:00:30Z", **more: Any) -> Checkpoint:
+    return checkpoint(f"c{ledger}-{entry}", (ledger, entry), lsn_timestamp=stamp, **more)
+
+
+END = {"to": "1970-01-01T00:01:01.500Z", "toLsn": {"ledgerId": 5, "entryId": 9}}
+
+
+@pytest.mark.parametrize(
+    ("situation", "held", "checkpoints", "since"),
+    [
+        ("the archive has the whole log", HELD, (), {"from": "1970-01-01T00:00:01.000Z", "fromLsn": {"ledgerId": 3, "entryId": 0}}),
+        ("it began later, and there is nothing to go on from", LATER, (), None),
+        ("one goes on", LATER, (at(4, 3),), {"from": "1970-01-01T00:00:30Z", "fromLsn": {"ledgerId": 4, "entryId": 3}}),
+        ("the oldest counts", LATER, (at(5, 1, "x"), at(4, 3)), {"from": "1970-01-01T00:00:30Z", "fromLsn": {"ledgerId": 4, "entryId": 3}}),
+        ("a transaction that is open there began before", LATER, (at(4, 3, restart_lsn=Lsn(ledger_id=3, entry_id=9)),), None),
+        ("it lies behind what is archived", LATER, (at(6, 0),), None),
+        ("one is being deleted", LATER, (with_metadata(at(4, 3), deletion_timestamp="2026-01-01T00:00:00Z"),), None),
+        ("nothing is archived", None, (at(4, 3),), None),
+    ],
+)
+def test_the_window_is_what_can_be_had_from_the_archive(situation: str, held: Any, checkpoints: Any, since: Any) -> None:
+    found = fields(replace(PROGRESS, held=held), *checkpoints).get("recoveryWindow")
+    assert found == (None if since is None else {**since, **END}), situation
+
+
+def test_a_log_that_is_held_back_for_the_archive_says_so() -> None:
+    leader = NodeTablespace("flights", UUID, "leader", True, (9, 7), None, retained_log=RetainedLog(7, 1_795_000_000_000, ("archive",)))
+    (condition,) = log_released(leader).values()
+    assert condition.message.endswith("see the condition LogArchived")
+
+
+@pytest.mark.parametrize("progress", [PROGRESS, ArchiveProgress("c", None, None, None, "why")])
+def test_progress_is_read_as_it_was_written(progress: ArchiveProgress) -> None:
+    assert decode_archive_progress(encode_archive_progress(progress)) == progress
+
+
+@pytest.mark.parametrize("data", [b"", b"?", b"[]", b"{}", encode_archive_progress(PROGRESS).replace(b"[3,0]", b'["3",0]')])
+def test_progress_that_is_none_is_refused(data: bytes) -> None:
+    with pytest.raises(MalformedDataError, match="progress of an archive"):
+        decode_archive_progress(data)
+
+
+@pytest.mark.parametrize(
+    ("claim", "mounted"),
+    [("archives", {"/checkpoints": None, "/archive": True}), ("out", {"/checkpoints": None})],
+    ids=["at another claim", "at the same claim"],
+)
+def test_a_checkpoint_reads_the_archive_of_its_tablespace(claim: str, mounted: dict[str, bool | None]) -> None:
+    source = CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", ArchiveSource("flights", claim))
+    asks = Checkpoint(
+        metadata={"name": "c", "namespace": "demo"},
+        spec={
+            "tablespaceRef": {"name": "flights"},
+            "destination": {"persistentVolumeClaim": {"claimName": "out"}},
+            "job": {"executors": {"instances": 2}},
+        },
+    )
+    pod = build_checkpoint(asks, source, "spark:1")[-1]["spec"]["template"]["spec"]
+    mounts = pod["containers"][0]["volumeMounts"]
+    assert {mount["mountPath"]: mount.get("readOnly") for mount in mounts if mount["mountPath"] != "/tmp"} == mounted
+    assert ("--archive" in pod["containers"][0]["args"]) is (claim == "archives")
+    assert ("out:/checkpoints,archives:/archive" in pod["containers"][0]["args"]) is (claim == "archives")
+    term = pod["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"]
+    assert term["labelSelector"]["matchLabels"]["app.kubernetes.io/name"] == "archive"

@@ -1,0 +1,71 @@
+"""Tells ZooKeeper how far a log is archived, which the operator releases the log by. Nothing is told before it is committed."""
+
+from __future__ import annotations
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from herdkeeper.formats.herddb_log_archive import (
+    ArchivedRange,
+    ArchiveProgress,
+    archive_progress_path,
+    decode_archive_progress,
+    encode_archive_progress,
+)
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment
+from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
+from herdkeeper_jobs.wal.lsn import Lsn
+
+
+def held_at(place: Place) -> ArchivedRange | None:
+    """What the archive holds. Raises as `segment.segments`."""
+    oldest, newest = oldest_segment(place.folder, place.identity), newest_segment(place.folder, place.identity)
+    return None if oldest is None or newest is None else _range(oldest, newest)
+
+
+def _range(oldest: SegmentManifest, newest: SegmentManifest) -> ArchivedRange:
+    return ArchivedRange(
+        first=_pair(oldest.first.lsn),
+        first_millis=oldest.lowest_timestamp_millis,
+        begins_log=oldest.begins_log,
+        last=_pair(newest.last.lsn),
+        last_millis=newest.highest_timestamp_millis,
+        resume=_pair(newest.resume),
+    )
+
+
+def _pair(lsn: Lsn) -> tuple[int, int]:
+    return lsn.ledger_id, lsn.entry_id
+
+
+def told_before(client: KazooClient, place: Place, destination: str) -> ArchiveProgress:
+    """What was told last of the archive at a destination; nothing of another one, or of what can't be read."""
+    nothing = ArchiveProgress(destination, None, None, None)
+    try:
+        found = decode_archive_progress(client.get(_path(place))[0])
+    except (NoNodeError, MalformedDataError):
+        return nothing
+    except (KazooException, KazooTimeoutError) as error:
+        raise CheckpointRetryable(f"ZooKeeper did not answer a read of {_path(place)}: {type(error).__name__} {error}") from error
+    return found if found.destination == destination else nothing
+
+
+def tell(client: KazooClient, place: Place, progress: ArchiveProgress) -> None:
+    """Raises CheckpointRetryable when ZooKeeper does not answer."""
+    path, data = _path(place), encode_archive_progress(progress)
+    try:
+        try:
+            client.set(path, data)
+        except NoNodeError:
+            client.ensure_path(path.rpartition("/")[0])
+            client.create(path, data)
+    except NodeExistsError:
+        return  # another archiver has told just now
+    except (KazooException, KazooTimeoutError) as error:
+        raise CheckpointRetryable(f"ZooKeeper did not take what was archived ({path}): {type(error).__name__} {error}") from error
+
+
+def _path(place: Place) -> str:
+    return archive_progress_path(place.identity.herd_root, place.identity.tablespace_uuid)
