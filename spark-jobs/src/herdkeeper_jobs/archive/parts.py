@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from herdkeeper_jobs.archive.segment import SegmentManifest, read_segment, segments
+from herdkeeper_jobs.archive.segment import SegmentManifest, oldest_segment, read_segment, segments
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pieces, ledger_pieces
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped, LogTruncatedError, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.log_source import LogSource
@@ -69,7 +69,7 @@ class WholeLog:
         try:
             return self.live_up_to(target, begin)
         except LogDropped:
-            if not segments(self.folder, self.identity, until=target):
+            if oldest_segment(self.folder, self.identity) is None:
                 raise
             return log_parts(self, target, begin)
 
