@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from herdkeeper.api.pods import Pods, pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
     NAME_RULES,
@@ -56,6 +57,7 @@ class HerdDBClusterSpec(Model):
     ledgers: LogLedgers = Field(LogLedgers(), description="How the log is replicated.")
     storage: VolumeClaim = Field(VolumeClaim(size="10Gi"), description="Volume of each SQL node: its local checkpoints.")
     resources: Compute = Field(Compute(cpu="200m", memory="1Gi"), description="CPU and memory of each SQL node.")
+    pods: Pods = Field(Pods(), description="Where the pods of SQL nodes run, and what else they carry.")
     credentials_secret_ref: SecretReference | None = Field(
         None, description="A Secret with `username` and `password` of the administrator; one is generated when absent. Immutable."
     )
@@ -135,6 +137,7 @@ class HerdDBCluster(Resource):
         ),
         unchanged_volume("storage", "HerdDBCluster"),
         least_memory("resources.memory", 512),
+        *pods_rules(),
         *NAME_RULES,
     )
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from herdkeeper.api.pods import Pods, pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
     NAME_RULES,
@@ -44,6 +45,7 @@ class ZooKeeperClusterSpec(Model):
     image: Image = Field("herdkeeper/zookeeper:0.1.0", description="Image of the members.")
     storage: VolumeClaim = Field(VolumeClaim(size="5Gi"), description="Volume of each member (transaction log and snapshots).")
     resources: Compute = Field(Compute(cpu="100m", memory="512Mi"), description="CPU and memory of each member.")
+    pods: Pods = Field(Pods(), description="Where the pods of members run, and what else they carry.")
     config: ConfigLines = Field({}, description="More lines of zoo.cfg, e.g. `snapCount`. Keys that the operator owns are refused.")
     deletion_policy: DeletionPolicy = Field("Retain", description="What happens to the volumes when this resource is deleted.")
 
@@ -100,6 +102,7 @@ class ZooKeeperCluster(Resource):
         ),
         unchanged_volume("storage", "ZooKeeperCluster"),
         least_memory("resources.memory", 192),
+        *pods_rules(),
         *NAME_RULES,
     )
 

@@ -120,12 +120,14 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
             "updateStrategy": {"type": "RollingUpdate"},
             "selector": {"matchLabels": selector},
             "template": {
-                "metadata": {
-                    "labels": labels,
-                    "annotations": {names.CONFIG_ANNOTATION: pod.config_hash(_files(cluster, zookeeper_address))},
-                },
+                "metadata": pod.template_metadata(
+                    labels, {names.CONFIG_ANNOTATION: pod.config_hash(_files(cluster, zookeeper_address))}, cluster.spec.pods
+                ),
                 # All bookies of the cluster are spread, whatever their number.
-                "spec": {**pod.pod_spec(container, volumes, 60), **pod.spread(names.selector(COMPONENT, cluster.metadata.name))},
+                "spec": {
+                    **pod.pod_spec(container, volumes, 60),
+                    **pod.placed(names.selector(COMPONENT, cluster.metadata.name), cluster.spec.pods),
+                },
             },
         },
     }
@@ -165,7 +167,7 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
         "volumeMounts": [pod.CONFIG_MOUNT, MOUNT],
     }
     volumes = [pod.config_volume(named.autorecovery_config_map), racks_volume(placement.config_map)]
-    spec = {**pod.pod_spec(container, volumes, 30), **pod.spread(selector)}
+    spec = {**pod.pod_spec(container, volumes, 30), **pod.placed(selector, cluster.spec.pods)}
     deployment = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -175,10 +177,9 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
             "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
             "selector": {"matchLabels": selector},
             "template": {
-                "metadata": {
-                    "labels": names.labels(component, cluster.KIND, cluster.metadata.name),
-                    "annotations": {names.CONFIG_ANNOTATION: config},
-                },
+                "metadata": pod.template_metadata(
+                    names.labels(component, cluster.KIND, cluster.metadata.name), {names.CONFIG_ANNOTATION: config}, cluster.spec.pods
+                ),
                 "spec": spec,
             },
         },

@@ -109,7 +109,8 @@ def build_retirement(cluster: BookKeeperCluster, bookie: BookieIdentity) -> Json
 def _job(cluster: BookKeeperCluster, bookie: BookieIdentity, name: str, spec: Json) -> Json:
     """Two pods at once would copy everything twice: the next one starts when the last one has ended."""
     meta = _metadata(cluster, bookie, name)
-    template = {"metadata": {"labels": meta["labels"]}, "spec": {**spec["template"]["spec"], "restartPolicy": "Never"}}
+    pod_spec = {**spec["template"]["spec"], **pod.admitted(cluster.spec.pods), "restartPolicy": "Never"}
+    template = {"metadata": {"labels": meta["labels"]}, "spec": pod_spec}
     ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
     job = {**spec, "podReplacementPolicy": "Failed", "podFailurePolicy": {"rules": [ignored]}, "template": template}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job}

@@ -176,11 +176,10 @@ def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) 
             "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": selector},
             "template": {
-                "metadata": {
-                    "labels": names.labels(COMPONENT, cluster.KIND, cluster.metadata.name),
-                    "annotations": {names.CONFIG_ANNOTATION: config},
-                },
-                "spec": {**pod.pod_spec(container, volumes, 60), **pod.spread(selector)},
+                "metadata": pod.template_metadata(
+                    names.labels(COMPONENT, cluster.KIND, cluster.metadata.name), {names.CONFIG_ANNOTATION: config}, cluster.spec.pods
+                ),
+                "spec": {**pod.pod_spec(container, volumes, 60), **pod.placed(selector, cluster.spec.pods)},
             },
             "volumeClaimTemplates": [
                 {

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, assert_never
 
+from herdkeeper.api.pods import Pods
 from herdkeeper.api.resource import API_VERSION, Compute, Resource, VolumeClaim
 from herdkeeper.domain import names
 
@@ -81,21 +82,45 @@ def config_volume(config_map: str) -> Json:
     return {"name": "config", "configMap": {"name": config_map}}
 
 
-def spread(selector: Mapping[str, str]) -> Json:
-    """Over zones, then over nodes: preferred only, so that a small cluster still runs everything."""
+def template_metadata(labels: Mapping[str, str], annotations: Mapping[str, str], pods: Pods) -> Json:
+    """Metadata of a pod template: the operator's own, and what the resource adds (which can't have its keys)."""
+    return {"labels": {**pods.labels, **labels}, "annotations": {**pods.annotations, **annotations}}
+
+
+def placed(selector: Mapping[str, str], pods: Pods) -> Json:
+    """Where pods may run: over zones, then over nodes, and as the resource says.
+
+    Spread is preferred only, unless the resource asks for more, so that a small cluster still runs everything.
+    """
     chosen = {"matchLabels": dict(selector)}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": chosen}
+    anti_affinity: Json
+    match pods.anti_affinity:
+        case "Preferred":
+            anti_affinity = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
+        case "Required":
+            anti_affinity = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        case never:
+            assert_never(never)
     return {
         "topologySpreadConstraints": [
             {"maxSkew": 1, "topologyKey": names.ZONE_LABEL, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": chosen}
         ],
-        "affinity": {
-            "podAntiAffinity": {
-                "preferredDuringSchedulingIgnoredDuringExecution": [
-                    {"weight": 100, "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname", "labelSelector": chosen}}
-                ]
-            }
-        },
+        "affinity": {"podAntiAffinity": anti_affinity},
+        **admitted(pods),
     }
+
+
+def admitted(pods: Pods) -> Json:
+    """What lets pods run on chosen nodes, for those that are not spread (Jobs), too."""
+    spec: Json = {
+        "nodeSelector": dict(pods.node_selector),
+        "tolerations": [toleration.model_dump(by_alias=True, exclude_none=True) for toleration in pods.tolerations],
+        "priorityClassName": pods.priority_class_name,
+        "imagePullSecrets": [{"name": secret.name} for secret in pods.image_pull_secrets],
+    }
+    # absent, not empty: another template would restart servers for nothing
+    return {name: value for name, value in spec.items() if value}
 
 
 def pod_spec(container: Json, volumes: list[Json], grace_seconds: int) -> Json:

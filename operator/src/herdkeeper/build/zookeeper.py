@@ -155,7 +155,7 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Jso
         "defaultMode": 0o440,
     }
     volumes = [pod.config_volume(named.config_map), {"name": "reconfig", "secret": digest}]
-    spec = {**pod.pod_spec(container, volumes, 30), **pod.spread(selector)}
+    spec = {**pod.pod_spec(container, volumes, 30), **pod.placed(selector, cluster.spec.pods)}
     return {
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
@@ -169,10 +169,9 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Jso
             "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": selector},
             "template": {
-                "metadata": {
-                    "labels": names.labels(COMPONENT, cluster.KIND, cluster.metadata.name),
-                    "annotations": {names.CONFIG_ANNOTATION: config_hash},
-                },
+                "metadata": pod.template_metadata(
+                    names.labels(COMPONENT, cluster.KIND, cluster.metadata.name), {names.CONFIG_ANNOTATION: config_hash}, cluster.spec.pods
+                ),
                 "spec": spec,
             },
             "volumeClaimTemplates": [template],

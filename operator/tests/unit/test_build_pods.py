@@ -1,0 +1,92 @@
+"""What `spec.pods` of a resource does to the pods of its servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
+from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie
+from herdkeeper.build.drain import build_retirement
+from herdkeeper.build.herddb import LogStore, build_herddb
+from herdkeeper.build.zookeeper import Ensemble, build_zookeeper, first_membership
+from herdkeeper.domain.observed.herddb import UserCredentials
+from herdkeeper.domain.racks import placement_of
+
+META = {"name": "quick", "namespace": "demo", "uid": "11111111-2222-3333-4444-555555555555"}
+ZOOKEEPER = "quick-zookeeper-0.quick-zookeeper-members.demo.svc:2181"
+PODS = {
+    "labels": {"team": "storage"},
+    "annotations": {"example.com/note": "kept"},
+    "nodeSelector": {"disk": "nvme"},
+    "tolerations": [{"key": "storage", "operator": "Exists", "effect": "NoSchedule"}],
+    "priorityClassName": "storage",
+    "imagePullSecrets": [{"name": "registry"}],
+    "antiAffinity": "Required",
+}
+Template = Mapping[str, Any]
+
+
+def bookkeeper(pods: Any) -> BookKeeperCluster:
+    return BookKeeperCluster.model_validate({"metadata": META, "spec": {"zooKeeperRef": {"name": "quick"}, "pods": pods}})
+
+
+def template(built: Mapping[str, Any]) -> Template:
+    return dict(built["spec"]["template"])
+
+
+def of_zookeeper(pods: Any) -> Template:
+    cluster = ZooKeeperCluster.model_validate({"metadata": META, "spec": {"pods": pods}})
+    return template(build_zookeeper(cluster, Ensemble(3, first_membership(cluster, range(3)), None, False, "given"))[-1])
+
+
+def of_bookie(pods: Any) -> Template:
+    return template(build_bookie(bookkeeper(pods), BookieIdentity(0, "quick-bookie-0-abc123"), ZOOKEEPER))
+
+
+def of_autorecovery(pods: Any) -> Template:
+    return template(build_autorecovery(bookkeeper(pods), ZOOKEEPER, {})[-1])
+
+
+def of_sql_node(pods: Any) -> Template:
+    cluster = HerdDBCluster.model_validate({"metadata": META, "spec": {"bookKeeperRef": {"name": "quick"}, "pods": pods}})
+    store = LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookkeeper({}), {}))
+    built = build_herddb(cluster, store, "quick-herddb-credentials", UserCredentials("admin", "given"))
+    (found,) = [each for each in built if each["kind"] == "StatefulSet"]
+    return template(found)
+
+
+SERVERS = (of_zookeeper, of_bookie, of_autorecovery, of_sql_node)
+
+
+@pytest.mark.parametrize("of_server", SERVERS)
+def test_pods_are_placed_and_marked_as_the_resource_says(of_server: Callable[[Any], Template]) -> None:
+    found, plain = of_server(PODS), of_server({})
+    spec = found["spec"]
+    assert spec["nodeSelector"] == {"disk": "nvme"}
+    assert spec["tolerations"] == [{"key": "storage", "operator": "Exists", "effect": "NoSchedule"}]
+    assert spec["priorityClassName"] == "storage"
+    assert spec["imagePullSecrets"] == [{"name": "registry"}]
+    assert found["metadata"]["labels"] == {**plain["metadata"]["labels"], "team": "storage"}
+    assert found["metadata"]["annotations"] == {**plain["metadata"]["annotations"], "example.com/note": "kept"}
+
+
+@pytest.mark.parametrize("of_server", SERVERS)
+def test_no_two_pods_share_a_node_where_that_is_required(of_server: Callable[[Any], Template]) -> None:
+    required = of_server(PODS)["spec"]["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    ((preferred,),) = of_server({})["spec"]["affinity"]["podAntiAffinity"].values()
+    assert required == [preferred["podAffinityTerm"]]
+
+
+def test_jobs_of_a_drain_run_where_bookies_may() -> None:
+    spec = build_retirement(bookkeeper(PODS), BookieIdentity(0, "quick-bookie-0-abc123"))["spec"]["template"]["spec"]
+    assert (spec["nodeSelector"], spec["imagePullSecrets"]) == ({"disk": "nvme"}, [{"name": "registry"}])
+    assert "affinity" not in spec
+
+
+def test_a_toleration_that_kubernetes_does_not_know_is_refused() -> None:
+    with pytest.raises(ValidationError, match="effect"):
+        bookkeeper({"tolerations": [{"key": "storage", "effect": "Never"}]})
