@@ -39,6 +39,19 @@ def test_a_node_that_leads_nothing_is_restarted_first():
     assert plan_herddb(CLUSTER, rolled(OLD, OLD)).actions == (DELETED[1],)
 
 
+def test_of_nodes_that_all_lead_the_one_that_leads_the_default_tablespace_alone_goes_first():
+    herd = VersionedRecord(replace(RECORD, name="herd", leader=PODS[1]), 4, 1000.0)
+    settled = replace(LEADER, name="herd")
+    nodes = {
+        node: (*copies, replace(settled, role=role))
+        for (node, copies), role in zip(CALM.nodes.items(), ("follower", "leader"), strict=True)
+    }
+    seen = replace(rolled(OLD, OLD), records={**CALM.records, "herd": herd}, nodes=nodes)
+    actions = plan_herddb(CLUSTER, seen).actions
+    assert [each.record for each in actions if isinstance(each, ChangeTablespaceRecord)] == [replace(herd.record, leader=PODS[0])]
+    assert WakeNodes("db", (PODS[0],)) in actions
+
+
 def test_a_leader_is_relieved_before_it_is_restarted():
     change, wake, _ = plan_herddb(CLUSTER, rolled(OLD, NEW)).actions
     assert isinstance(change, ChangeTablespaceRecord)

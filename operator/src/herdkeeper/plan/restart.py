@@ -13,6 +13,7 @@ from herdkeeper.domain.observed.objects import Json, is_ready
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Delete, Wait
+from herdkeeper.plan.default_tablespace import DEFAULT_TABLESPACE
 from herdkeeper.plan.rolling import Gate
 
 REVISION_LABEL = "controller-revision-hash"
@@ -35,7 +36,7 @@ def next_restart(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str], g
             return _delete(pod, name)  # one that does not serve can't be disturbed, and would never be mended otherwise
     if why := gate.closed_by or _unsettled(seen, pods):
         return Wait(Reason.WAITING_FOR_OTHERS, f"the next SQL node is restarted once nothing else is disturbed: {why}")
-    name = min(stale, key=lambda each: (len(_led(seen, each)), each))
+    name = min(stale, key=lambda each: (*_weight(seen, each), each))
     return Relieve(name) if _led(seen, name) else _delete(stale[name], name)
 
 
@@ -72,6 +73,15 @@ def _led(seen: HerdDBObserved, node: str) -> list[str]:
     if isinstance(seen.records, Unknown):
         return []
     return [name for name, found in seen.records.items() if found.record.leader == node and len(found.record.replicas) > 1]
+
+
+def _weight(seen: HerdDBObserved, node: str) -> tuple[int, int]:
+    """Leaderships that the restart of a node moves: first those of tablespaces with users' rows, then all.
+
+    Where every node leads something, one that leads the default tablespace alone goes first: what the other one leads moves once, not twice.
+    """
+    led = _led(seen, node)
+    return len([name for name in led if name != DEFAULT_TABLESPACE]), len(led)
 
 
 def _delete(pod: Json, name: str) -> Delete:
