@@ -2,13 +2,15 @@
 # Builds images, those whose inputs changed since they were built. Usage: build.sh [NAME…]   (zookeeper bookkeeper herddb operator spark)
 #
 # An image's inputs are its folder in images/, the scripts here, the shared layer below it and, for Python, the project's sources and
-# requirements.lock; their key is the label io.herdkeeper.key. HERDKEEPER_IMAGE_TAG sets the tag (default: 0.1.0).
+# requirements.lock; their key is the label io.herdkeeper.key. HERDKEEPER_IMAGE_TAG sets the tag (default: 0.1.0), HERDKEEPER_MAVEN_OPTIONS
+# other versions of the jars of one image (earlier.sh).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../bootstrap/paths.sh"
 export DOCKER_BUILDKIT=0   # Debian's engine has no BuildKit front end
 
 tag=${HERDKEEPER_IMAGE_TAG:-0.1.0}
+read -ra options <<<"${HERDKEEPER_MAVEN_OPTIONS:-}"
 names=("$@")
 [ ${#names[@]} -gt 0 ] || names=(zookeeper bookkeeper herddb operator spark)
 
@@ -45,7 +47,7 @@ staged() {
 
 # What Docker copies: the image's folder and what was staged for it, joined in a folder of the cache.
 image() {
-  local name=$1 image=herdkeeper/$1:$tag folder=$repo/images/$1 stage=$cache/stage/$1 context=$cache/context/$1 begun=$SECONDS
+  local name=$1 image=herdkeeper/$1:$tag folder=$repo/images/$1 stage=$cache/stage/$1${options:+-$tag} context=$cache/context/$1 begun=$SECONDS
   local inputs=("$folder" "$here/stage-jars.sh") below key base
   [ -f "$folder/Dockerfile" ] || fail "images/$name/Dockerfile: not found"
   case $name in
@@ -53,7 +55,7 @@ image() {
   esac
   base=$(sed -n 's/^FROM \([^ ]*\).*/\1/p' "$folder/Dockerfile" | tail -1)
   case $base in herdkeeper/*:local) base=${base#herdkeeper/}; layer "${base%:local}"; below=herdkeeper/$base ;; *) "$here/base.sh"; below=$base ;; esac
-  key=$(content_key "${inputs[@]}")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)
+  key=$(content_key "${inputs[@]}")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)${options:+-${options[*]}}
   if [ "$(label "$image")" = "$key" ]; then say "$image: up to date"; return; fi
 
   rm -rf "$context" && mkdir -p "$context"
@@ -66,7 +68,7 @@ image() {
       # an own, small layer for what changes often, where the Dockerfile has one
       if grep -qE '^COPY .*\bapp/? ' "$folder/Dockerfile"; then link "$cache/stage/project/app" "$context/app"; else cp -r "$cache/stage/project/app/." "$context/site/"; fi ;;
     *)
-      staged "$(content_key "$folder" "$here/stage-jars.sh")" "$stage" /src/e2e/images/stage-jars.sh "$name"
+      staged "$(content_key "$folder" "$here/stage-jars.sh")${options:+-${options[*]}}" "$stage" /src/e2e/images/stage-jars.sh "$name" "${options[@]}"
       link "$stage/lib" "$context/lib" ;;
   esac
   build_when_changed "$image" "$key" "$context" "$context/Dockerfile"
