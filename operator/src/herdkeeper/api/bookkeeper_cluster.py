@@ -141,7 +141,9 @@ class BookKeeperClusterSpec(Model):
     garbage_collection: GarbageCollection = Field(GarbageCollection(), description="How the space of deleted ledgers is got back.")
     journal_sync: JournalSync = Field(JournalSync(), description="How many writes share one fsync of the journal.")
     resources: Compute = Field(Compute(cpu="200m", memory="768Mi"), description="CPU and memory of each bookie.")
-    pods: Pods = Field(Pods(), description="Where the pods of bookies, of autorecovery and of the Jobs of drains run, and what else they carry.")
+    pods: Pods = Field(
+        Pods(), description="Where the pods of bookies, of autorecovery and of the Jobs of drains run, and what else they carry."
+    )
     auto_recovery: AutoRecovery = Field(AutoRecovery(), description="Re-replication of lost entries.")
     placement: Placement = Field(Placement(), description="How the copies of an entry are spread over racks and regions.")
     roll_without_spare_bookie: bool = Field(

@@ -78,7 +78,7 @@ def _led(seen: HerdDBObserved, node: str) -> list[str]:
 def _weight(seen: HerdDBObserved, node: str) -> tuple[int, int]:
     """Leaderships that the restart of a node moves: first those of tablespaces with users' rows, then all.
 
-    Where every node leads something, one that leads the default tablespace alone goes first: what the other one leads moves once, not twice.
+    Where every node leads something, one that leads the default tablespace alone goes first: what others lead moves once, not twice.
     """
     led = _led(seen, node)
     return len([name for name in led if name != DEFAULT_TABLESPACE]), len(led)

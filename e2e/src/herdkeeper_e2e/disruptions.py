@@ -1,0 +1,77 @@
+"""When servers were away, out of what the API server told of their pods. Pure.
+
+A server is away from the moment in which its pod stops being Ready, is told to stop or is gone, until a pod of its name is Ready. One that
+was never Ready is not away: it has yet to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+
+from herdkeeper_e2e.conditions import condition
+from herdkeeper_e2e.kubectl import Object
+
+
+@dataclass(frozen=True)
+class Sight:
+    """A pod as it was told of at a time (seconds of any clock). `why_away` is None for one that serves and stays."""
+
+    at: float
+    pod: str
+    why_away: str | None
+
+
+@dataclass(frozen=True)
+class Absence:
+    """A server was away from `since` until `until`, None while it still is. `why` is how it began."""
+
+    pod: str
+    since: float
+    until: float | None
+    why: str
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        end = "until the end" if self.until is None else f"for {self.until - self.since:.1f} s"
+        return f"{self.pod} away from {self.since:.1f} {end} ({self.why})"
+
+
+def sight(at: float, event: Mapping[str, Object | str]) -> Sight:
+    """What one event of a watch on pods (`{"type": …, "object": …}`) tells."""
+    pod = event["object"]
+    if isinstance(pod, str):
+        raise TypeError(f"no pod: {pod}")
+    ready = condition(pod, "Ready")
+    why = None
+    if event["type"] == "DELETED":
+        why = "gone"
+    elif pod["metadata"].get("deletionTimestamp"):
+        why = "told to stop"
+    elif ready is None or ready["status"] != "True":
+        why = "not Ready"
+    return Sight(at, str(pod["metadata"]["name"]), why)
+
+
+def absences(sights: Iterable[Sight]) -> list[Absence]:
+    """When each server was away, in the order of the beginnings."""
+    served: set[str] = set()
+    away: dict[str, Absence] = {}
+    ended: list[Absence] = []
+    for seen in sights:
+        if seen.why_away is None:
+            served.add(seen.pod)
+            if (before := away.pop(seen.pod, None)) is not None:
+                ended.append(Absence(seen.pod, before.since, seen.at, before.why))
+        elif seen.pod in served and seen.pod not in away:
+            away[seen.pod] = Absence(seen.pod, seen.at, None, seen.why_away)
+    return sorted([*ended, *away.values()], key=lambda absence: absence.since)
+
+
+def together(found: Iterable[Absence]) -> Iterator[tuple[Absence, Absence]]:
+    """The pairs of servers that were away at the same time."""
+    for first, second in combinations(sorted(found, key=lambda absence: absence.since), 2):
+        if first.pod != second.pod and (first.until is None or second.since < first.until):
+            yield first, second

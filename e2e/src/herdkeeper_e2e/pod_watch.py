@@ -1,0 +1,44 @@
+"""Listens to what the API server tells of pods, from outside the cluster: each change as it happens, so that none is missed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import threading
+import time
+from urllib.parse import quote
+
+from herdkeeper_e2e.disruptions import Sight, sight
+from herdkeeper_e2e.kubectl import Kubectl
+
+LONGEST_SECONDS = 3600
+
+
+class PodWatch:
+    """Collects sights of the pods that a label selector chooses, from its making until it is stopped."""
+
+    def __init__(self, kubectl: Kubectl, selector: str) -> None:
+        path = f"/api/v1/namespaces/{kubectl.namespace}/pods?watch=1&timeoutSeconds={LONGEST_SECONDS}&labelSelector={quote(selector)}"
+        self._process: subprocess.Popen[str] = kubectl.start("get", "--raw", path)
+        self._sights: list[Sight] = []
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    def sights(self) -> list[Sight]:
+        """What was told so far, in the order in which it happened."""
+        return list(self._sights)
+
+    def stop(self) -> list[Sight]:
+        """All that was told. Raises RuntimeError when the API server ended the watch before: something may be missing then."""
+        ended = self._process.poll()
+        self._process.terminate()
+        self._process.wait(timeout=30)
+        self._listener.join(timeout=30)
+        if ended is not None:
+            raise RuntimeError(f"the watch on pods ended by itself, with code {ended}")
+        return self.sights()
+
+    def _listen(self) -> None:
+        for line in self._process.stdout or ():
+            if line.startswith("{"):
+                self._sights.append(sight(time.monotonic(), json.loads(line)))

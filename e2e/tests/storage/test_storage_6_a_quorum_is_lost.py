@@ -1,0 +1,111 @@
+"""While a writer goes on, two of three ZooKeeper members lose their volumes: they elect no empty tree, bookies delete nothing, the resource
+says what is lost and what a person should do, and what docs/how-to.md says, done as it stands there, brings the stack back."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import time
+
+from bookie_steps import bookies
+from conftest import Stack, say
+from ensemble_steps import Ensemble
+from proof import found_nothing, lost_nothing
+
+from herdkeeper_e2e.cluster import REPOSITORY
+from herdkeeper_e2e.conditions import condition, pod_problem
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_e2e.writer_process import WriterProcess
+
+ROWS = 50
+WIPED = ("zk-zookeeper-1", "zk-zookeeper-2")
+CLAIMS = tuple(f"data-{pod}" for pod in WIPED)
+HOLDS_SECONDS = 60
+"""An election takes a second or two: empty members that could elect each other would have done so long before."""
+LEDGER = re.compile(r"/bk/ledgers/\d\d/\d{4}/L\d{4}$")
+COLLECT = "import sys, urllib.request as r; r.urlopen(r.Request(sys.argv[1], b'{}', method='PUT')).read()"
+
+
+def ledgers(stack: Stack) -> set[str]:
+    """The ledgers that BookKeeper's metadata knows."""
+    return {path for path in stack.tools.run("znodes").splitlines() if LEDGER.search(path)}
+
+
+def bookies_look_for_garbage(stack: Stack) -> None:
+    """Each is told to delete the ledgers that metadata does not know."""
+    for bookie in bookies(stack)["status"]["bookies"]:
+        host = f"bk-bookie-{bookie['number']}-0.bk-bookie.{stack.kubectl.namespace}.svc"
+        stack.kubectl.exec(stack.tools.name, "python3", "-c", COLLECT, f"http://{host}:8080/api/v1/bookie/gc")
+
+
+def wipe(stack: Stack) -> None:
+    """The volumes of two members go for good, and their pods with them."""
+    stack.kubectl.run("delete", "persistentvolumeclaims", *CLAIMS, "--wait=false")
+    stack.kubectl.run("delete", "pods", *WIPED, "--grace-period=0", "--force", "--wait=false")
+
+
+def run_again_and_empty(stack: Stack, before: dict[str, str]) -> bool | Pending:
+    """Whether the wiped members' processes run again, on volumes of their own."""
+    for name in WIPED:
+        pod = stack.kubectl.get("pod", name)
+        if pod is None or pod["metadata"]["uid"] == before[name]:
+            return Pending(f"{name} is not there yet")
+        if not any("running" in container["state"] for container in pod["status"].get("containerStatuses", [])):
+            return Pending(f"{name}: {pod_problem(pod)}")
+    return True
+
+
+def why_lost(ensemble: Ensemble) -> str | Pending:
+    """What the resource says of its quorum."""
+    ready = condition(ensemble.seen(), "Ready")
+    if ready is None or ready["status"] == "True" or ready["reason"] != "QuorumLost":
+        return Pending(str(ready))
+    empty = all(claim in ready["message"] for claim in CLAIMS)
+    return str(ready["message"]) if empty else Pending(str(ready["message"]))
+
+
+def the_way_back(title: str) -> str:
+    """The commands that docs/how-to.md has under a title."""
+    section = (REPOSITORY / "docs/how-to.md").read_text().split(f"\n## {title}\n")[1].split("\n## ")[0]
+    return section.split("```")[1]
+
+
+def test_two_wiped_members_elect_no_empty_tree_and_a_person_brings_the_stack_back(stack: Stack) -> None:
+    ensemble = Ensemble(stack.kubectl, "zk")
+    ensemble.settled_on(3)
+    stack.wait_until_ready()
+    writer = WriterProcess(stack.tools, "quorum_lost")
+    writer.acknowledges(ROWS)
+    known, pods = ledgers(stack), ensemble.pods()
+    assert known
+
+    began = time.monotonic()
+    writer.order("mark two of three ZooKeeper members wiped")
+    wipe(stack)
+    message = wait_for("QuorumLost", lambda: why_lost(ensemble), Limit(300), say)
+    say(f"after {time.monotonic() - began:.0f} s: {message}")
+    assert "'When a quorum is lost'" in message
+    wait_for("the empty members", lambda: run_again_and_empty(stack, pods), Limit(300), say)
+    bookies_look_for_garbage(stack)
+    rows, held = writer.acknowledged, time.monotonic()
+    while time.monotonic() - held < HOLDS_SECONDS:
+        assert isinstance(why_lost(ensemble), str)
+        assert all(pod_problem(pod) for pod in stack.kubectl.list("pods", "app.kubernetes.io/name=zookeeper"))
+    say(f"{writer.acknowledged - rows} rows were acknowledged in the last {HOLDS_SECONDS} s, without ZooKeeper")
+
+    repaired = time.monotonic()
+    writer.order("mark a person says which member has the truth")
+    script = the_way_back("When a quorum is lost").replace("kubectl ", f"kubectl --namespace {shlex.quote(stack.kubectl.namespace)} ")
+    subprocess.run(["sh", "-ec", script], env=dict(stack.kubectl.environment), check=True, timeout=120)
+    ensemble.settled_on(3)
+    say(f"three members vote {time.monotonic() - repaired:.0f} s after the person")
+    stack.wait_until_ready()
+    say(f"all is Ready {time.monotonic() - repaired:.0f} s after the person")
+    writer.acknowledges(ROWS)
+
+    bookies_look_for_garbage(stack)
+    assert known <= ledgers(stack)
+    lost_nothing(writer)
+    status = found_nothing(stack, "after-the-quorum")
+    assert status["replicas"] == 3 * status["entries"]
