@@ -12,6 +12,7 @@ from played_bookie import ledger
 from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
 from herdkeeper.domain.replication import EntryRange, severity_of, striping
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper_jobs.audit.bookie_health import BookieTally, copies_by_state
 from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies, findings_of_ledger
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 
@@ -101,9 +102,9 @@ def test_neighbouring_holdings_of_several_tasks_become_one_finding() -> None:
 
 
 def test_a_bookie_that_is_away_is_one_finding_and_its_copies_are_not_missing() -> None:
-    away = [replace(holding(1, CopyState.UNREACHABLE, 0, LAST), ledger_id=number) for number in (1, 2)]
-    assert findings_of_ledger(ledger(1, LAST, NAMES[:3]), away[:1]) == ()
-    (finding,) = findings_of_bookies(away)
+    assert findings_of_ledger(ledger(1, LAST, NAMES[:3]), [holding(1, CopyState.UNREACHABLE, 0, LAST)]) == ()
+    tally = BookieTally(2, copies=copies_by_state({CopyState.UNREACHABLE: 24}), ledgers_away=2, why_away="why")
+    (finding,) = findings_of_bookies({"b0": BookieTally(2), "b1": tally})
     assert (finding.kind, finding.severity, finding.bookie_id) == (FindingKind.BOOKIE_UNREACHABLE, Severity.UNKNOWN, "b1")
     assert finding.detail == "24 copies of 2 ledgers unknown: why"
 

@@ -12,9 +12,10 @@ import pytest
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
+from herdkeeper_jobs import durable_file
 from herdkeeper_jobs.audit import cli, history
 from herdkeeper_jobs.audit.bookie_health import BookieHealth
-from herdkeeper_jobs.audit.history import AuditRun, commit_run, committed_run, read_history
+from herdkeeper_jobs.audit.history import MOST_LEDGERS, AuditRun, PastRun, commit_run, committed_run, read_history
 
 MISSING = Finding(FindingKind.MISSING, Severity.CRITICAL, 3, 5, 6, "b1", 0, 3, 0, "NO_ENTRY", RepairOutcome.REFUSED, "no good replica")
 AWAY = Finding(FindingKind.BOOKIE_UNREACHABLE, Severity.UNKNOWN, bookie_id="b2")
@@ -71,13 +72,13 @@ def test_an_attempt_that_is_broken_off_leaves_no_run_and_the_next_one_takes_its_
             case "all tables":
                 patched.setattr(history, "_run_file", broken)
             case _:
-                patched.setattr(history.os, "link", broken)
+                patched.setattr(durable_file.os, "link", broken)
         with pytest.raises(OSError, match="killed"):
             commit_run(tmp_path, run_of("r1", MISSING))
     assert committed_run(tmp_path, "r1") is None
     assert read_history(tmp_path, "instance-1", 30) == ()
     done = commit_run(tmp_path, run_of("r1", AWAY))
-    assert read_history(tmp_path, "instance-1", 30) == (done,)
+    assert read_history(tmp_path, "instance-1", 30) == (PastRun.of(done, done.summary.findings),)
     assert [name.split("/")[0] for name in files(tmp_path)] == ["audit_bookies", "audit_findings", "audit_runs"]
     assert list(pd.read_parquet(tmp_path / "audit_findings")["kind"]) == ["BookieUnreachable"]
 
@@ -93,8 +94,18 @@ def test_a_history_is_of_one_cluster_and_in_the_order_of_time(tmp_path: Path) ->
         commit_run(tmp_path, run)
     other = run_of("other")
     commit_run(tmp_path, replace(other, summary=replace(other.summary, instance_id="instance-2")))
-    assert [run.summary.run_id for run in read_history(tmp_path, "instance-1", 30)] == ["c", "b", "a"]
-    assert [run.summary.run_id for run in read_history(tmp_path, "instance-1", 2)] == ["b", "a"]
+    assert [past.run.summary.run_id for past in read_history(tmp_path, "instance-1", 30)] == ["c", "b", "a"]
+    assert [past.run.summary.run_id for past in read_history(tmp_path, "instance-1", 2)] == ["b", "a"]
+
+
+def test_of_a_past_run_with_very_many_findings_little_is_kept_and_the_sums_are_exact(tmp_path: Path) -> None:
+    repaired = replace(MISSING, repair=RepairOutcome.REPAIRED)
+    findings = [repaired, *(replace(MISSING, ledger_id=ledger, first_entry_id=3, last_entry_id=4) for ledger in range(3 * MOST_LEDGERS))]
+    commit_run(tmp_path, run_of("r1", *findings))
+    (past,) = read_history(tmp_path, "instance-1", 30)
+    assert past.run.summary.findings == ()
+    assert past.entries_found[MISSING.severity] == repaired.entries_of_copies + 2 * 3 * MOST_LEDGERS
+    assert past.worst == dict.fromkeys(range(MOST_LEDGERS), MISSING.severity)
 
 
 def test_what_cannot_be_read_of_older_runs_is_left_out_and_fails_no_later_one(tmp_path: Path) -> None:
@@ -106,7 +117,7 @@ def test_what_cannot_be_read_of_older_runs_is_left_out_and_fails_no_later_one(tm
         path.unlink()
     for path in (tmp_path / "audit_findings").glob("newer@*"):
         pd.read_parquet(path).assign(kind="OfALaterVersion").to_parquet(path)
-    assert [run.summary.run_id for run in read_history(tmp_path, "instance-1", 30)] == ["good"]
+    assert [past.run.summary.run_id for past in read_history(tmp_path, "instance-1", 30)] == ["good"]
 
 
 def test_a_retry_of_a_run_that_is_in_the_tables_tells_its_result_and_audits_nothing(

@@ -15,7 +15,7 @@ from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth
-from herdkeeper_jobs.audit.history import AuditRun
+from herdkeeper_jobs.audit.history import AuditRun, PastRun
 from herdkeeper_jobs.audit.publish import publish
 from herdkeeper_jobs.audit.report import MOST_RUNS, render_report, what_to_do
 
@@ -39,6 +39,10 @@ def run_of(*findings: Finding, days: int = 0, depth: AuditDepth = AuditDepth.DEE
     return AuditRun(replace(summary, bytes_read=360_000, duration_seconds=9), bookies, WHEN + timedelta(days=days), "/shop/orders/ledgers")
 
 
+def rendered(run: AuditRun, history: list[AuditRun]) -> str:
+    return render_report(run, [PastRun.of(each, each.summary.findings) for each in history])
+
+
 class Balanced(HTMLParser):
     """Counts what is open."""
 
@@ -59,7 +63,7 @@ class Balanced(HTMLParser):
 
 def test_the_report_loads_nothing_and_every_finding_is_in_it() -> None:
     run = run_of(*FINDINGS)
-    html = render_report(run, [run_of(FINDINGS[0], days=-1), run])
+    html = rendered(run, [run_of(FINDINGS[0], days=-1), run])
     assert LOADS.search(html) is None
     for finding in FINDINGS:
         words = (finding.kind.value, finding.severity.value, finding.bookie_id, finding.ledger_id, finding.first_entry_id, finding.detail)
@@ -85,7 +89,7 @@ def test_the_report_loads_nothing_and_every_finding_is_in_it() -> None:
 )
 def test_the_verdict_stands_first(findings: tuple[Finding, ...], depth: AuditDepth, verdict: str) -> None:
     run = run_of(*findings, depth=depth)
-    html = render_report(run, [run])
+    html = rendered(run, [run])
     assert html.index(f"<h2>{verdict}</h2>") < html.index("<svg")
     assert ("There is nothing to do." in html) is (not what_to_do(run))
     assert "Over time" not in html  # there is but one run
@@ -102,9 +106,9 @@ def test_each_kind_of_finding_has_a_step_and_what_a_repair_left_comes_first() ->
 
 def test_a_ledger_and_a_bookie_are_shown_over_the_newest_runs_up_to_this_one() -> None:
     runs = [run_of(*([MISSING] if days == 3 else []), days=days) for days in range(MOST_RUNS + 5)]
-    html = render_report(runs[-2], runs)
+    html = rendered(runs[-2], runs)
     assert "ledger 1377, 2026-05-07: nothing found" not in html  # older than what is shown
-    html = render_report(runs[5], runs)
+    html = rendered(runs[5], runs)
     assert "ledger 1377, 2026-05-07: critical: fewer good copies than the ack quorum" in html
     assert "ledger 1377, 2026-05-08: nothing found (Deep)" in html
     assert "b2, 2026-05-04: 2 missing, 0 damaged of 902" in html
@@ -114,7 +118,7 @@ def test_a_ledger_and_a_bookie_are_shown_over_the_newest_runs_up_to_this_one() -
 def test_a_report_of_very_many_findings_is_made_in_time_and_lists_the_most_urgent() -> None:
     findings = [replace(MISSING, ledger_id=ledger, repair=RepairOutcome.REPAIRED if ledger % 2 else None) for ledger in range(100_000)]
     run = run_of(*findings)
-    html = render_report(run, [run])
+    html = rendered(run, [run])
     assert "The 5,000 most urgent of 100,000" in html
     assert "Findings: 50,000 critical; 50,000 findings repaired" in html
     assert len(html) < 4_000_000

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import cast
 
+import pyarrow as pa
 import pytest
 from kazoo.exceptions import ConnectionLoss, NodeExistsError
 from played_bookie import CRC32C, PlayedBookie, ledger, packed, served
@@ -18,9 +19,10 @@ from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, L
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
 from herdkeeper_jobs.audit import cli
 from herdkeeper_jobs.audit.check import check_copies
-from herdkeeper_jobs.audit.holding import Holding
-from herdkeeper_jobs.audit.job import AuditRequest, AuditResult, audit
+from herdkeeper_jobs.audit.job import AuditResult, audit
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
+from herdkeeper_jobs.audit.request import AuditRequest
+from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, VersionedMetadata
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import RepairResult, repair
@@ -107,8 +109,8 @@ def findings_in(catalog: PlayedCatalog) -> tuple[Finding, ...]:
 
 
 def audited(catalog: PlayedCatalog) -> AuditResult:
-    def run(tasks: Sequence[AuditTask]) -> list[Holding]:
-        return [holding for task in tasks for holding in check_copies(task)]
+    def run(tasks: Sequence[AuditTask]) -> pa.Table:
+        return pa.Table.from_batches([holdings_to_batch(check_copies(task)) for task in tasks], HOLDINGS_ARROW)
 
     return audit(cast("LedgerCatalog", catalog), AuditRequest(), AuditBudget(2, timeout_seconds=2.0), run)
 

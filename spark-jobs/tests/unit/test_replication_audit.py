@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
+import pyarrow as pa
 import pytest
 from played_bookie import PlayedBookie, ledger, nowhere, packed, served
 
@@ -16,10 +17,12 @@ from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, LedgerState
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
 from herdkeeper_jobs.audit.check import check_copies
-from herdkeeper_jobs.audit.holding import Holding
-from herdkeeper_jobs.audit.job import AuditRequest, AuditResult, InvariantViolatedError, LedgerFilter, audit
+from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, audit
+from herdkeeper_jobs.audit.look import TaskRunner
 from herdkeeper_jobs.audit.placement import RackMap, findings_of_placement
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, AuditTask
+from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
+from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 
 NAMES = ("b0", "b1", "b2")
@@ -36,6 +39,7 @@ class PlayedCatalog:
     ledgers: dict[int, Read]
     later: dict[int, Read | None] = field(default_factory=dict)
     instance_id: str = "instance-1"
+    read: set[int] = field(default_factory=set)
 
     def bookie_addresses(self) -> dict[str, BookieAddress]:
         return self.addresses
@@ -44,19 +48,18 @@ class PlayedCatalog:
         return sorted(self.ledgers)
 
     def read_many(self, ledger_ids: Sequence[int]) -> Iterator[Read]:
-        return (self.ledgers[ledger_id] for ledger_id in ledger_ids if ledger_id in self.ledgers)
-
-    def read_ledger_metadata(self, ledger_id: int) -> Read | None:
-        return self.later.get(ledger_id, self.ledgers[ledger_id])
-
-
-def run_here(tasks: Sequence[AuditTask]) -> list[Holding]:
-    return [holding for task in tasks for holding in check_copies(task)]
+        for ledger_id in ledger_ids:
+            now = self.later.get(ledger_id, self.ledgers[ledger_id]) if ledger_id in self.read else self.ledgers[ledger_id]
+            self.read.add(ledger_id)
+            if now is not None:
+                yield now
 
 
-def audited(
-    catalog: PlayedCatalog, run: Callable[[Sequence[AuditTask]], list[Holding]] = run_here, request: AuditRequest = EVERYTHING
-) -> AuditResult:
+def run_here(tasks: Sequence[AuditTask]) -> pa.Table:
+    return pa.Table.from_batches([holdings_to_batch(check_copies(task)) for task in tasks], HOLDINGS_ARROW)
+
+
+def audited(catalog: PlayedCatalog, run: TaskRunner = run_here, request: AuditRequest = EVERYTHING) -> AuditResult:
     return audit(cast("LedgerCatalog", catalog), request, BUDGET, run)
 
 
@@ -151,8 +154,10 @@ def test_a_ledger_whose_ensemble_changed_meanwhile_is_judged_by_its_new_metadata
     with served(*bookies) as addresses:
         result = audited(PlayedCatalog(addresses, versioned(ledger(1, 9, NAMES)), later={1: now}))
     assert result.findings == ()
-    # Two replicas were verified by the first look, and all three of the new ensemble by the second.
-    assert result.summary.copies_verified == result.summary.copies_expected == 50
+    # The first look has verified two replicas, which are where they were, so that the second one reads the third alone.
+    assert result.summary.copies_verified == result.summary.copies_expected == 30
+    assert [len(bookie.requests) for bookie in bookies[:2]] == [2, 2]
+    assert [(bookie.bookie_id, bookie.copies_verified) for bookie in result.bookies] == [("b0", 10), ("b1", 10), ("b3", 10)]
 
 
 def test_a_missing_copy_of_an_open_ledger_is_pending_and_nothing_above_the_lac_is_looked_at() -> None:
@@ -301,7 +306,7 @@ def test_a_bookie_that_comes_back_before_the_second_look_is_asked_for_a_sample_a
     bookies = [PlayedBookie(full((1, 999))) for _ in NAMES]
     bookies[1].closes_after = 0
 
-    def back(tasks: Sequence[AuditTask]) -> list[Holding]:
+    def back(tasks: Sequence[AuditTask]) -> pa.Table:
         found = run_here(tasks)
         bookies[1].closes_after = None
         return found

@@ -79,3 +79,10 @@ class Finding:
     repair: RepairOutcome | None = None
     """None: nobody was told to repair it."""
     repair_detail: str = ""
+
+    @property
+    def entries_of_copies(self) -> int:
+        """Entries from the first to the last of a finding about copies; those of a placement or of a whole bookie don't count as lost."""
+        if self.kind is FindingKind.TOO_FEW_RACKS or self.first_entry_id is None or self.last_entry_id is None:
+            return 0
+        return self.last_entry_id - self.first_entry_id + 1

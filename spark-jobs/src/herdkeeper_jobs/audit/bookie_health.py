@@ -2,10 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from herdkeeper_jobs.audit.holding import CopyState, Holding
+from herdkeeper_jobs.audit.holding import CopyState
+
+_STATES = tuple(CopyState)
+
+
+@dataclass(frozen=True, slots=True)
+class BookieTally:
+    """Counts of a bookie; sums over disjoint sets of ledgers."""
+
+    ledgers: int = 0
+    bytes_read: int = 0
+    copies: tuple[int, ...] = (0,) * len(_STATES)
+    """By state, in the order of CopyState: each copy that it should hold counts once."""
+    ledgers_away: int = 0
+    """Ledgers with copies that could not be looked at, since it did not answer."""
+    why_away: str = ""
+
+    def __add__(self, other: BookieTally) -> BookieTally:
+        return BookieTally(
+            self.ledgers + other.ledgers,
+            self.bytes_read + other.bytes_read,
+            tuple(mine + its for mine, its in zip(self.copies, other.copies, strict=True)),
+            self.ledgers_away + other.ledgers_away,
+            self.why_away or other.why_away,
+        )
+
+    def in_state(self, *states: CopyState) -> int:
+        """Its copies in any of these states."""
+        return sum(self.copies[_STATES.index(state)] for state in states)
+
+
+def added(one: Mapping[str, BookieTally], other: Mapping[str, BookieTally]) -> dict[str, BookieTally]:
+    """The tallies of two disjoint sets of ledgers together, by bookie."""
+    nothing = BookieTally()
+    return dict(one) | {bookie: one.get(bookie, nothing) + tally for bookie, tally in other.items()}
+
+
+def copies_by_state(counts: Mapping[CopyState, int]) -> tuple[int, ...]:
+    """Counts as a tally has them."""
+    return tuple(counts.get(state, 0) for state in _STATES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,26 +68,20 @@ class BookieHealth:
         return self.copies_verified + self.copies_unread + self.copies_missing + self.copies_damaged + self.copies_unknown
 
 
-def health_of_bookies(holdings: Iterable[Holding], rack_of: Mapping[str, str]) -> tuple[BookieHealth, ...]:
+def health_of_bookies(tallies: Mapping[str, BookieTally], rack_of: Mapping[str, str]) -> tuple[BookieHealth, ...]:
     """One for each bookie that should hold anything, by id."""
-    by_bookie: dict[str, list[Holding]] = {}
-    for holding in holdings:
-        by_bookie.setdefault(holding.bookie_id, []).append(holding)
-    return tuple(_health(bookie_id, own, rack_of.get(bookie_id)) for bookie_id, own in sorted(by_bookie.items()))
+    return tuple(_health(bookie_id, own, rack_of.get(bookie_id)) for bookie_id, own in sorted(tallies.items()) if own.ledgers)
 
 
-def _health(bookie_id: str, own: list[Holding], rack: str | None) -> BookieHealth:
-    copies = dict.fromkeys(CopyState, 0)
-    for holding in own:
-        copies[holding.state] += holding.copies
+def _health(bookie_id: str, own: BookieTally, rack: str | None) -> BookieHealth:
     return BookieHealth(
         bookie_id=bookie_id,
         rack=rack,
-        ledgers=len({holding.ledger_id for holding in own}),
-        bytes_read=sum(holding.bytes_read for holding in own),
-        copies_verified=copies[CopyState.VERIFIED],
-        copies_unread=copies[CopyState.UNREAD],
-        copies_missing=copies[CopyState.MISSING],
-        copies_damaged=copies[CopyState.CORRUPT],
-        copies_unknown=copies[CopyState.FAILED] + copies[CopyState.UNREACHABLE],
+        ledgers=own.ledgers,
+        bytes_read=own.bytes_read,
+        copies_verified=own.in_state(CopyState.VERIFIED),
+        copies_unread=own.in_state(CopyState.UNREAD),
+        copies_missing=own.in_state(CopyState.MISSING),
+        copies_damaged=own.in_state(CopyState.CORRUPT),
+        copies_unknown=own.in_state(CopyState.FAILED, CopyState.UNREACHABLE),
     )

@@ -28,11 +28,12 @@ from herdkeeper.domain.replication import EntryRange
 from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.history import AuditRun, committed_run
 from herdkeeper_jobs.audit.holding import Holding
-from herdkeeper_jobs.audit.job import AuditRequest, AuditResult, InvariantViolatedError, LedgerFilter, audit
+from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, audit
 from herdkeeper_jobs.audit.placement import RackMap
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
 from herdkeeper_jobs.audit.publish import publish
-from herdkeeper_jobs.audit.schema import HOLDINGS, holdings_from_table, holdings_to_batch, rows_of
+from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
+from herdkeeper_jobs.audit.schema import HOLDINGS, HOLDINGS_ARROW, fields_of, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import RepairResult, repair
@@ -117,7 +118,7 @@ def _run(arguments: AuditArguments, started: float) -> AuditSummary:
         finally:
             spark.stop()
         result = repaired(catalog, result, arguments)
-    for row in rows_of(result.findings):
+    for row in fields_of(result.findings):
         _log.warning("finding", **{key: value for key, value in row.items() if value is not None})
     summary = replace(result.summary, run_id=arguments.run_id, duration_seconds=round(time.monotonic() - started, 1))
     if arguments.output is None:
@@ -160,7 +161,7 @@ def _repair_sentence(done: RepairResult, dry_run: bool) -> str:
     return sentence
 
 
-def run_on_spark(spark: SparkSession, tasks: Sequence[AuditTask]) -> list[Holding]:
+def run_on_spark(spark: SparkSession, tasks: Sequence[AuditTask]) -> pa.Table:
     """One partition per task. The tasks travel as one broadcast, since a row of the range carries nothing but its number."""
     shared = spark.sparkContext.broadcast([pickle.dumps(task) for task in tasks])
 
@@ -169,8 +170,11 @@ def run_on_spark(spark: SparkSession, tasks: Sequence[AuditTask]) -> list[Holdin
             for number in batch.column(0).to_pylist():
                 yield from _in_batches(check_copies(pickle.loads(shared.value[number])))  # noqa: S301 - our own driver pickled it
 
-    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, HOLDINGS)
-    return list(holdings_from_table(frame.toArrow()))
+    try:
+        return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, HOLDINGS).toArrow().cast(HOLDINGS_ARROW)
+    finally:
+        # An audit of many ledgers runs tasks many times.
+        shared.destroy()
 
 
 def _in_batches(holdings: Iterable[Holding]) -> Iterator[pa.RecordBatch]:

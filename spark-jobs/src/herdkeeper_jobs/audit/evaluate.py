@@ -8,12 +8,13 @@ size. So the work grows with the number of ranges and not with the number of ent
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
 from herdkeeper.domain.replication import EntryRange, Striping, severity_of, striping
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper_jobs.audit.bookie_health import BookieTally
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 
 _KINDS = {
@@ -38,20 +39,17 @@ def findings_of_ledger(metadata: LedgerMetadata, holdings: Iterable[Holding]) ->
     return tuple(finding for _, bad in sorted(by_segment.items()) for finding in _findings_of_segment(metadata, bad))
 
 
-def findings_of_bookies(holdings: Iterable[Holding]) -> tuple[Finding, ...]:
+def findings_of_bookies(tallies: Mapping[str, BookieTally]) -> tuple[Finding, ...]:
     """One finding for each bookie that did not answer, with how much could not be looked at."""
-    by_bookie: dict[str, list[Holding]] = {}
-    for holding in holdings:
-        if holding.state is CopyState.UNREACHABLE:
-            by_bookie.setdefault(holding.bookie_id, []).append(holding)
     return tuple(
         Finding(
             kind=FindingKind.BOOKIE_UNREACHABLE,
             severity=Severity.UNKNOWN,
             bookie_id=bookie_id,
-            detail=f"{sum(part.copies for part in own)} copies of {len({part.ledger_id for part in own})} ledgers unknown: {own[0].detail}",
+            detail=f"{own.in_state(CopyState.UNREACHABLE)} copies of {own.ledgers_away} ledgers unknown: {own.why_away}",
         )
-        for bookie_id, own in sorted(by_bookie.items())
+        for bookie_id, own in sorted(tallies.items())
+        if own.ledgers_away
     )
 
 

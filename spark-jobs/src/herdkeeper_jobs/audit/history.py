@@ -7,9 +7,8 @@ before it committed leaves files there that no run names, until the attempt that
 
 from __future__ import annotations
 
-import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -23,13 +22,17 @@ from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth
-from herdkeeper_jobs.audit.schema import BOOKIES_ARROW, FINDINGS_ARROW, RUNS_ARROW, rows_of
+from herdkeeper_jobs.audit.schema import BOOKIES_ARROW, FINDINGS_ARROW, RUNS_ARROW, fields_of
 from herdkeeper_jobs.checkpoint.data_files import sync_folder
+from herdkeeper_jobs.durable_file import link_once, written_beside
 
 Source = TypeVar("Source")
 Found = TypeVar("Found")
 _log = structlog.get_logger()
 
+MOST_LEDGERS = 1_000
+"""So many ledgers of a past run are known."""
+_FINDINGS_AT_ONCE = 5_000
 RUNS, FINDINGS, BOOKIES = "audit_runs", "audit_findings", "audit_bookies"
 
 
@@ -45,6 +48,29 @@ class AuditRun:
     ledgers_root: str
 
 
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """What a later report shows of a run: little, however many findings it had."""
+
+    run: AuditRun
+    """Without its findings."""
+    entries_found: Mapping[Severity, int]
+    """Entries in findings about copies, by severity."""
+    worst: Mapping[int, Severity]
+    """By ledger with a finding that no repair has ended: at most MOST_LEDGERS of them, the most urgent ones."""
+
+    @classmethod
+    def of(cls, run: AuditRun, findings: Iterable[Finding]) -> PastRun:
+        """From the run's findings, most urgent first, which are read once and not kept."""
+        entries = dict.fromkeys(Severity, 0)
+        worst: dict[int, Severity] = {}
+        for each in findings:
+            entries[each.severity] += each.entries_of_copies
+            if each.ledger_id is not None and each.repair is not RepairOutcome.REPAIRED and len(worst) < MOST_LEDGERS:
+                worst.setdefault(each.ledger_id, each.severity)
+        return cls(replace(run, summary=replace(run.summary, findings=())), entries, worst)
+
+
 def committed_run(destination: Path, run_id: str) -> AuditRun | None:
     """The run, when it is in the tables."""
     path = _run_file(destination, run_id)
@@ -55,9 +81,9 @@ def commit_run(destination: Path, run: AuditRun) -> AuditRun:
     """Adds the run to the tables; when another attempt has added it, that one's stays and is returned."""
     run_id, attempt = run.summary.run_id, uuid.uuid4().hex
     named = {"run_id": run_id, "attempt": attempt}
-    findings = pa.Table.from_pylist([named | row for row in rows_of(run.summary.findings)], schema=FINDINGS_ARROW)
-    bookies = pa.Table.from_pylist([named | row for row in rows_of(run.bookies)], schema=BOOKIES_ARROW)
-    (row,) = rows_of([run.summary])
+    findings = pa.Table.from_pylist([named | row for row in fields_of(run.summary.findings)], schema=FINDINGS_ARROW)
+    bookies = pa.Table.from_pylist([named | row for row in fields_of(run.bookies)], schema=BOOKIES_ARROW)
+    (row,) = fields_of([run.summary])
     row = {name: value for name, value in row.items() if name in RUNS_ARROW.names}
     row |= named | {"finished_at": run.finished_at, "ledgers_root": run.ledgers_root}
     for name, table in ((FINDINGS, findings), (BOOKIES, bookies)):
@@ -65,26 +91,21 @@ def commit_run(destination: Path, run: AuditRun) -> AuditRun:
         _written(path, table).rename(path)
         sync_folder(path.parent)
     path = _run_file(destination, run_id)
-    whole = _written(path, pa.Table.from_pylist([row], schema=RUNS_ARROW))
-    try:
-        os.link(whole, path)
-    except FileExistsError:
+    if not link_once(_written(path, pa.Table.from_pylist([row], schema=RUNS_ARROW)), path):
         run = _read_run(destination, path)
-    finally:
-        whole.unlink()
     sync_folder(path.parent)
     _sweep(destination, path)
     return run
 
 
-def read_history(destination: Path, instance_id: str, most: int) -> tuple[AuditRun, ...]:
+def read_history(destination: Path, instance_id: str, most: int) -> tuple[PastRun, ...]:
     """The newest runs, `most` of them, on the cluster of this instance id, oldest first.
 
     A run that can't be read (its findings were deleted, or its file is another program's) is left out: no later audit may fail for it.
     """
     rows = [row for path in (destination / RUNS).glob("*.parquet") for row in _readable(path, _rows)]
     own = sorted((row for row in rows if row.get("instance_id") == instance_id), key=lambda row: (row["finished_at"], row["run_id"]))
-    return tuple(run for row in own[-most:] for run in _readable(row, lambda row: [_with_findings(destination, row)]))
+    return tuple(run for row in own[-most:] for run in _readable(row, lambda row: [_past_run(destination, row)]))
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -106,14 +127,7 @@ def _run_file(destination: Path, run_id: str) -> Path:
 
 
 def _written(path: Path, table: pa.Table) -> Path:
-    """The table in a file beside `path`, on the disk; readers of the folder don't take it for one of theirs."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with partial.open("xb") as stream:
-        parquet.write_table(table, stream, compression="zstd")
-        stream.flush()
-        os.fsync(stream.fileno())
-    return partial
+    return written_beside(path, lambda stream: parquet.write_table(table, stream, compression="zstd"))
 
 
 def _sweep(destination: Path, run_file: Path) -> None:
@@ -130,12 +144,33 @@ def _read_run(destination: Path, path: Path) -> AuditRun:
     return _with_findings(destination, row)
 
 
+def _past_run(destination: Path, row: dict[str, Any]) -> PastRun:
+    return PastRun.of(_without_findings(destination, row), _findings(destination, row))
+
+
+def _findings(destination: Path, row: dict[str, Any]) -> Iterator[Finding]:
+    """As they were committed, the most urgent first; some thousands at a time are in memory."""
+    with parquet.ParquetFile(destination / FINDINGS / _name(row)) as file:
+        for batch in file.iter_batches(_FINDINGS_AT_ONCE):
+            yield from (_finding(each) for each in batch.to_pylist())
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    """Of the files of a run's findings and bookies."""
+    return f"{row['run_id']}@{row['attempt']}.parquet"
+
+
 def _with_findings(destination: Path, row: dict[str, Any]) -> AuditRun:
-    name = f"{row['run_id']}@{row['attempt']}.parquet"
-    found = tuple(_finding(each) for each in parquet.read_table(destination / FINDINGS / name).to_pylist())
-    health = tuple(BookieHealth(**_known(BookieHealth, each)) for each in parquet.read_table(destination / BOOKIES / name).to_pylist())
+    run = _without_findings(destination, row)
+    return replace(run, summary=replace(run.summary, findings=tuple(_findings(destination, row))))
+
+
+def _without_findings(destination: Path, row: dict[str, Any]) -> AuditRun:
+    health = tuple(
+        BookieHealth(**_known(BookieHealth, each)) for each in parquet.read_table(destination / BOOKIES / _name(row)).to_pylist()
+    )
     summary = AuditSummary(**_known(AuditSummary, row) | {"outcome": JobOutcome(row["outcome"]), "depth": AuditDepth(row["depth"])})
-    return AuditRun(replace(summary, findings=found), health, row["finished_at"], row["ledgers_root"])
+    return AuditRun(summary, health, row["finished_at"], row["ledgers_root"])
 
 
 def _finding(row: Mapping[str, Any]) -> Finding:

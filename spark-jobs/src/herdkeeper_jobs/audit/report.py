@@ -5,14 +5,14 @@ The file needs nothing else: style and plots are inside, nothing is loaded, noth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import assert_never
 
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper_jobs.audit.bookie_health import BookieHealth
-from herdkeeper_jobs.audit.history import AuditRun
+from herdkeeper_jobs.audit.history import MOST_LEDGERS, AuditRun, PastRun
 from herdkeeper_jobs.audit.plots import Axis, Bar, Cell, Part, bars, columns, grid, number
 
 MOST_RUNS = 30
@@ -37,9 +37,9 @@ _COPIES = (
 )
 
 
-def render_report(run: AuditRun, history: Sequence[AuditRun]) -> str:
+def render_report(run: AuditRun, history: Sequence[PastRun]) -> str:
     """The report of `run`. `history` holds the runs on the same cluster, oldest first, this one included; later ones are left out."""
-    shown = tuple(each for each in history if each.finished_at <= run.finished_at)[-MOST_RUNS:]
+    shown = tuple(each for each in history if each.run.finished_at <= run.finished_at)[-MOST_RUNS:]
     title = f"Replication audit of {run.ledgers_root}"
     body = "".join((_head(title, run), _verdict(run), _numbers(run), _by_bookie(run, shown), _by_ledger(run, shown), _over_time(shown)))
     body += _placement(run) + _findings(run.summary.findings) + _explanations()
@@ -139,7 +139,7 @@ def _numbers(run: AuditRun) -> str:
         ("entries", number(summary.entries)),
         ("copies verified", number(summary.copies_verified)),
         *([("copies not read", number(summary.copies_unread))] if summary.depth is AuditDepth.LIGHT else []),
-        ("entries in findings", number(sum(_entries(each) for each in summary.findings))),
+        ("entries in findings", number(sum(each.entries_of_copies for each in summary.findings))),
         ("read", _bytes(summary.bytes_read)),
         ("took", f"{seconds:,.0f} s"),
         ("throughput", f"{_bytes(summary.bytes_read / seconds)}/s" if seconds else "–"),
@@ -147,17 +147,17 @@ def _numbers(run: AuditRun) -> str:
     return '<section class="tiles">' + "".join(f"<div><b>{value}</b><span>{name}</span></div>" for name, value in tiles) + "</section>"
 
 
-def _by_bookie(run: AuditRun, shown: Sequence[AuditRun]) -> str:
+def _by_bookie(run: AuditRun, shown: Sequence[PastRun]) -> str:
     rows = [Bar(_labelled(each), _parts(each), _counted(each)) for each in run.bookies]
     plots = _key([(style, name) for style, name in _COPIES if any(_count(each, style) for each in run.bookies)])
     plots += bars(rows, "Copies by bookie and state")
     if len(shown) > 1:
-        known = [{each.bookie_id: each for each in one.bookies} for one in shown]
+        known = [{each.bookie_id: each for each in one.run.bookies} for one in shown]
         bookies = sorted({bookie_id for one in known for bookie_id in one})
         cells = [[_bookie_cell(one.get(bookie_id)) for one in known] for bookie_id in bookies]
         plots += "<h3>Over time: copies missing or damaged</h3>"
         plots += _key([("ok", "none"), ("under", "some"), ("critical", "more than 1 %"), ("unknown", "did not answer")])
-        plots += grid(bookies, [_day(one) for one in shown], cells, "Bad copies by bookie and run")
+        plots += grid(bookies, [_day(one.run) for one in shown], cells, "Bad copies by bookie and run")
     return f"<section><h2>Health by bookie</h2>{plots}</section>"
 
 
@@ -181,32 +181,24 @@ def _bookie_cell(bookie: BookieHealth | None) -> Cell | None:
     return Cell("ok", f"none of {bookie.copies:,}")
 
 
-def _by_ledger(run: AuditRun, shown: Sequence[AuditRun]) -> str:
-    now = _worst_by_ledger(run)
-    before = [_worst_by_ledger(one) for one in shown]
-    every = sorted({ledger for one in before for ledger in one}, key=lambda ledger: _ledger_order(ledger, now))
+def _by_ledger(run: AuditRun, shown: Sequence[PastRun]) -> str:
+    now = PastRun.of(run, run.summary.findings).worst
+    every = sorted({ledger for one in shown for ledger in one.worst}, key=lambda ledger: _ledger_order(ledger, now))
     if not every:
         return f"<section><h2>Health by ledger</h2><p>No finding about a ledger in {_runs(shown)}.</p></section>"
     ledgers = every[:_MOST_LEDGERS]
-    cells = [[_ledger_cell(one.get(ledger), each) for one, each in zip(before, shown, strict=True)] for ledger in ledgers]
+    cells = [[_ledger_cell(one.worst.get(ledger), one.run) for one in shown] for ledger in ledgers]
     names = [f"ledger {ledger}" for ledger in ledgers]
-    more = f"<p>… and {len(every) - len(ledgers):,} more ledgers.</p>" if len(every) > len(ledgers) else ""
-    plot = grid(names, [_day(one) for one in shown], cells, "Worst finding by ledger and run")
+    some = " at least" if any(len(one.worst) >= MOST_LEDGERS for one in shown) else ""
+    more = f"<p>… and{some} {len(every) - len(ledgers):,} more ledgers.</p>" if len(every) > len(ledgers) else ""
+    plot = grid(names, [_day(one.run) for one in shown], cells, "Worst finding by ledger and run")
     key = _key([("ok", "nothing found"), *((style, f"{letter} {words}") for style, letter, words in _SEVERITIES.values())])
     words = f"<p>The {len(ledgers)} ledgers with the most urgent findings in {_runs(shown)}; all {run.summary.ledgers:,} were audited.</p>"
     return f"<section><h2>Health by ledger</h2>{words}{key}{plot}{more}</section>"
 
 
-def _ledger_order(ledger: int, now: dict[int, Severity]) -> tuple[int, int]:
+def _ledger_order(ledger: int, now: Mapping[int, Severity]) -> tuple[int, int]:
     return (_URGENCY.index(now[ledger]) if ledger in now else len(_URGENCY), ledger)
-
-
-def _worst_by_ledger(run: AuditRun) -> dict[int, Severity]:
-    worst: dict[int, Severity] = {}
-    for each in run.summary.findings:
-        if each.ledger_id is not None and each.repair is not RepairOutcome.REPAIRED:
-            worst[each.ledger_id] = min(worst.get(each.ledger_id, each.severity), each.severity, key=_URGENCY.index)
-    return worst
 
 
 def _ledger_cell(severity: Severity | None, run: AuditRun) -> Cell:
@@ -216,29 +208,18 @@ def _ledger_cell(severity: Severity | None, run: AuditRun) -> Cell:
     return Cell(style, words, letter)
 
 
-def _over_time(shown: Sequence[AuditRun]) -> str:
+def _over_time(shown: Sequence[PastRun]) -> str:
     if len(shown) == 1:
         return ""
-    days = [f"{one.finished_at:%m-%d}" for one in shown]
-    present = [each for each in _URGENCY if any(_entries_of(one, each) for one in shown)]
-    found = [[Part(each.value, _SEVERITIES[each][0], _entries_of(one, each)) for each in present] for one in shown]
-    read = [[Part(one.summary.depth.value, _DEPTHS[one.summary.depth], _rate(one) / 1e6)] for one in shown]
+    days = [f"{one.run.finished_at:%m-%d}" for one in shown]
+    present = [each for each in _URGENCY if any(one.entries_found[each] for one in shown)]
+    found = [[Part(each.value, _SEVERITIES[each][0], one.entries_found[each]) for each in present] for one in shown]
+    read = [[Part(one.run.summary.depth.value, _DEPTHS[one.run.summary.depth], _rate(one.run) / 1e6)] for one in shown]
     key = _key([*((_SEVERITIES[each][0], _SEVERITIES[each][2]) for each in present), ("ok", "none")])
     plots = f"<h3>Copies of entries in findings</h3>{key}{columns(days, found, Axis('Copies of entries in findings'))}"
-    depths = _key([(_DEPTHS[each], f"{each.value} audits") for each in AuditDepth if any(one.summary.depth is each for one in shown)])
+    depths = _key([(_DEPTHS[each], f"{each.value} audits") for each in AuditDepth if any(one.run.summary.depth is each for one in shown)])
     plots += f"<h3>Throughput: entries read</h3>{depths}{columns(days, read, Axis('Megabytes of entries read per second', ' MB/s'))}"
     return f"<section><h2>Over time</h2>{plots}</section>"
-
-
-def _entries_of(run: AuditRun, severity: Severity) -> int:
-    return sum(_entries(each) for each in run.summary.findings if each.severity is severity)
-
-
-def _entries(finding: Finding) -> int:
-    """Entries from the first to the last of a finding about copies; those of a placement or of a whole bookie don't count as lost."""
-    if finding.kind is FindingKind.TOO_FEW_RACKS or finding.first_entry_id is None or finding.last_entry_id is None:
-        return 0
-    return finding.last_entry_id - finding.first_entry_id + 1
 
 
 def _rate(run: AuditRun) -> float:
@@ -306,7 +287,7 @@ def _many(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
-def _runs(shown: Sequence[AuditRun]) -> str:
+def _runs(shown: Sequence[PastRun]) -> str:
     return "this run" if len(shown) == 1 else f"the last {len(shown)} runs"
 
 

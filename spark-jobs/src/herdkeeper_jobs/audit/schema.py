@@ -81,14 +81,14 @@ RUNS_ARROW = pa.schema(
 )
 """One row per run: its AuditSummary (herdkeeper/domain/job_summary.py) without the findings."""
 
-_HOLDINGS_ARROW = to_arrow_schema(HOLDINGS)
+HOLDINGS_ARROW = to_arrow_schema(HOLDINGS)
 
 
 def holdings_to_batch(holdings: Iterable[Holding]) -> pa.RecordBatch:
     """Rows of HOLDINGS."""
-    names = [field.name for field in fields(Holding)]
-    rows = [{name: getattr(holding, name) for name in names} for holding in holdings]
-    return pa.RecordBatch.from_pylist(rows, schema=_HOLDINGS_ARROW)
+    rows = list(holdings)
+    columns = [pa.array([getattr(row, column.name) for row in rows], column.type) for column in HOLDINGS_ARROW]
+    return pa.RecordBatch.from_arrays(columns, schema=HOLDINGS_ARROW)
 
 
 def holdings_from_table(table: pa.Table) -> Iterator[Holding]:
@@ -97,7 +97,7 @@ def holdings_from_table(table: pa.Table) -> Iterator[Holding]:
         yield Holding(**{**row, "state": CopyState(row["state"])})
 
 
-def rows_of(items: Iterable[Any]) -> list[dict[str, Any]]:
+def fields_of(items: Iterable[Any]) -> list[dict[str, Any]]:
     """The fields of dataclasses, enums as their text."""
     return [{field.name: _plain(getattr(item, field.name)) for field in fields(item)} for item in items]
 

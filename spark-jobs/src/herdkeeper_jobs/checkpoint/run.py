@@ -176,6 +176,8 @@ def _fold(spark: SparkSession, origin: Origin, target: Target, where: tuple[Path
         _log.info("log read", entries=extent.entries, archived=sum(len(part.segments) for part in origin.archived))
         entries = _within(read, origin, target.read_to)
         cut = _cut(entries, target)
+        if cut.lsn > target.read_to:
+            raise InvariantViolated(f"the checkpoint is to be at {cut.lsn}, but the log was read up to {target.read_to} only")
         reads_on = cut.lsn != target.read_to
         prefix = up_to(entries, cut.lsn) if reads_on else entries
         timeline = log_timeline(prefix, origin.start)

@@ -1,0 +1,89 @@
+"""What a program and all its descendants have spent: a Spark job is a Python process, a JVM and Python workers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """Of one program, from a first `Meter.read` to a second one."""
+
+    wall_seconds: float
+    cpu_seconds: float
+    """User and system time of the process, of its descendants, and of those that have ended."""
+    peak_bytes: int
+    """The sum of what each process had resident at most: an upper bound, since they need not have had it at the same time."""
+
+
+class Meter:
+    """Begins to count when it is made."""
+
+    def __init__(self) -> None:
+        self._wall, self._cpu = time.monotonic(), _cpu_seconds(os.getpid())
+
+    def read(self) -> Spent:
+        """What was spent since."""
+        peak = sum(_peak_bytes(process) for process in _tree(os.getpid()))
+        return Spent(time.monotonic() - self._wall, _cpu_seconds(os.getpid()) - self._cpu, peak)
+
+
+def report(spent: Spent, **more: object) -> None:
+    """Last line of a contender's output, which `run_contender` reads."""
+    print(json.dumps(asdict(spent) | more))
+
+
+def run_contender(script: str, *arguments: str) -> tuple[Spent, dict[str, object]]:
+    """Runs a benchmark's contender in a process of its own, so that neither has the other's memory or warm caches. Ends with it when it
+    fails."""
+    done = subprocess.run([sys.executable, script, *arguments], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{Path(script).name} {' '.join(arguments)} ended with {done.returncode}")
+    found = json.loads(done.stdout.splitlines()[-1])
+    return Spent(found.pop("wall_seconds"), found.pop("cpu_seconds"), found.pop("peak_bytes")), found
+
+
+def _tree(root: int) -> Iterator[int]:
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it has ended meanwhile
+        children.setdefault(int(fields[1]), []).append(int(path.parent.name))
+    waiting = [root]
+    while waiting:
+        process = waiting.pop()
+        yield process
+        waiting.extend(children.get(process, []))
+
+
+def _cpu_seconds(root: int) -> float:
+    return sum(_own_cpu_seconds(process) for process in _tree(root))
+
+
+def _own_cpu_seconds(process: int) -> float:
+    """Its own, and that of its children that have ended."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(int(field) for field in fields[11:15]) / _TICKS
+
+
+def _peak_bytes(process: int) -> int:
+    try:
+        lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")), 0)

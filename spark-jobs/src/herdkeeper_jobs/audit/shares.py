@@ -1,0 +1,198 @@
+"""What the metadata wants each bookie to hold, and what came back of it, compared column by column. Pure.
+
+A share is what one position of one segment should hold: a ledger of five replicas has five, so that a cluster has tens of millions. Nothing
+here makes an object for a share: it is arithmetic over whole columns (docs/measurements.md). Only of ledgers with a copy that is not good
+the holdings come out one by one, for the second look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from herdkeeper.domain.replication import segment_ranges
+from herdkeeper_jobs.audit.bookie_health import BookieTally
+from herdkeeper_jobs.audit.holding import CopyState
+from herdkeeper_jobs.audit.plan import AuditedLedger
+
+Numbers = npt.NDArray[np.int64]
+_STATES = tuple(CopyState)
+_IS_SUSPECT = np.array([state.is_suspect for state in _STATES])
+SEGMENTS = pa.schema(
+    [
+        pa.field("ledger_id", pa.int64(), nullable=False),
+        pa.field("segment", pa.int32(), nullable=False),
+        pa.field("first", pa.int64(), nullable=False),
+        pa.field("last", pa.int64(), nullable=False),
+        pa.field("write_quorum", pa.int32(), nullable=False),
+        pa.field("bookies", pa.list_(pa.string()), nullable=False),
+    ]
+)
+"""One row per segment with entries: `first` to `last`, and the ensemble in its order."""
+
+
+class CopiesLostError(RuntimeError):
+    """Not every copy that was to be looked at came back exactly once; the message names the first share."""
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """What a first look gave."""
+
+    tallies: dict[str, BookieTally]
+    """By bookie: all copies of ledgers without a suspect, and the bytes that were read of any."""
+    suspects: pa.Table
+    """All holdings, good ones too, of the other ledgers."""
+
+
+def segments_of(ledgers: Iterable[AuditedLedger]) -> pa.Table:
+    """What the metadata says, up to the entry that each ledger is audited to."""
+    rows = [
+        (ledger.metadata.ledger_id, part.segment, part.entries.first, part.entries.last, ledger.metadata.write_quorum, part.bookies)
+        for ledger in ledgers
+        for part in segment_ranges(ledger.metadata, ledger.last_entry_id)
+    ]
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(SEGMENTS)
+    return pa.Table.from_arrays([pa.array(column, field.type) for column, field in zip(columns, SEGMENTS, strict=True)], schema=SEGMENTS)
+
+
+def match(segments: pa.Table, holdings: pa.Table) -> Matched:
+    """Compares holdings (schema.HOLDINGS, in any order) with the segments (SEGMENTS) that they should cover.
+
+    Raises CopiesLostError unless the holdings of each share have exactly its copies.
+    """
+    shares = _Shares.of(segments)
+    found = _Found.of(holdings, shares)
+    _refuse_losses(shares, found)
+    suspect = np.zeros(len(shares.ledgers), bool)
+    suspect[found.ledger[_IS_SUSPECT[found.state]]] = True
+    of_suspects = suspect[found.ledger]
+    return Matched(_tallies(shares, found, suspect), holdings.filter(pa.array(of_suspects)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """One element per share in each array but the first three."""
+
+    ledgers: Numbers
+    """Ids, ascending."""
+    names: pa.Array
+    """Of bookies."""
+    segment_keys: Numbers
+    """Per row of SEGMENTS a number of its ledger and segment."""
+    first_share: Numbers
+    """Per row of SEGMENTS."""
+    most_segments: int
+    ledger: Numbers
+    """Position in `ledgers`."""
+    bookie: Numbers
+    """Position in `names`."""
+    copies: Numbers
+
+    @classmethod
+    def of(cls, segments: pa.Table) -> _Shares:
+        bookies = segments.column("bookies").combine_chunks()
+        encoded = bookies.flatten().dictionary_encode()
+        sizes = np.diff(bookies.offsets.to_numpy()).astype(np.int64)
+        row = np.repeat(np.arange(len(sizes)), sizes)
+        first_share = np.cumsum(sizes) - sizes
+        position = np.arange(len(row)) - first_share[row]
+        ledgers, ledger = np.unique(_column(segments, "ledger_id"), return_inverse=True)
+        segment = _column(segments, "segment")
+        most_segments = int(segment.max(initial=0)) + 1
+        entries = (_column(segments, "first")[row], _column(segments, "last")[row])
+        return cls(
+            ledgers=ledgers,
+            names=encoded.dictionary,
+            segment_keys=ledger * most_segments + segment,
+            first_share=first_share,
+            most_segments=most_segments,
+            ledger=ledger[row],
+            bookie=encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64),
+            copies=_copies(position, entries, (sizes[row], _column(segments, "write_quorum")[row])),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """One element per holding."""
+
+    share: Numbers
+    ledger: Numbers
+    state: Numbers
+    """Position in CopyState."""
+    copies: Numbers
+    bytes_read: Numbers
+
+    @classmethod
+    def of(cls, holdings: pa.Table, shares: _Shares) -> _Found:
+        ledger_id = _column(holdings, "ledger_id")
+        ledger = _place_in(shares.ledgers, ledger_id)
+        row = _place_in(shares.segment_keys, ledger * shares.most_segments + _column(holdings, "segment"))
+        share = shares.first_share[row] + _column(holdings, "position") if len(row) else row
+        bookie = pc.index_in(holdings.column("bookie_id"), value_set=shares.names).fill_null(-1).to_numpy()
+        if (shares.bookie[share] != bookie).any():
+            stray = int(np.flatnonzero(shares.bookie[share] != bookie)[0])
+            raise CopiesLostError(f"ledger {ledger_id[stray]}: copies came back of a bookie that was not to be looked at for them")
+        state = pc.index_in(holdings.column("state"), value_set=pa.array(_STATES, pa.string()))
+        return cls(share, ledger, state.to_numpy().astype(np.int64), _column(holdings, "copies"), _column(holdings, "bytes_read"))
+
+
+def _copies(position: Numbers, entries: tuple[Numbers, Numbers], spread: tuple[Numbers, Numbers]) -> Numbers:
+    """`Striping.count_at` for many: whole turns of E entries hold Wq copies each, and the rest is less than a turn.
+
+    Of the rest the first entry stands `ahead` positions before this one, the next one less, and so on around the ensemble: those with less
+    than Wq are held here.
+    """
+    (first, last), (ensemble, quorum) = entries, spread
+    turns, rest = np.divmod(last - first + 1, ensemble)
+    ahead = (position - (last - rest + 1)) % ensemble
+    down_to = np.maximum(ahead - rest + 1, 0)
+    before_the_end = np.maximum(np.minimum(ahead, quorum - 1) - down_to + 1, 0)
+    around = np.maximum(quorum - (ensemble - np.maximum(rest - ahead - 1, 0)), 0)
+    counted: Numbers = turns * quorum + np.where(rest > 0, before_the_end + around, 0)
+    return counted
+
+
+def _place_in(known: Numbers, wanted: Numbers) -> Numbers:
+    """Where each wanted number stands, by hashing (a fifth of a binary search's time). Raises CopiesLostError for one that does not."""
+    place = pc.index_in(pa.array(wanted), value_set=pa.array(known))
+    if place.null_count:
+        raise CopiesLostError("copies came back of a segment that was not to be looked at")
+    return place.to_numpy().astype(np.int64)
+
+
+def _refuse_losses(shares: _Shares, found: _Found) -> None:
+    back = np.bincount(found.share, found.copies, len(shares.copies)).astype(np.int64)
+    wrong = np.flatnonzero(back != shares.copies)
+    if len(wrong):
+        first = wrong[0]
+        where = f"ledger {shares.ledgers[shares.ledger[first]]} on bookie {shares.names[int(shares.bookie[first])]}"
+        raise CopiesLostError(
+            f"{shares.copies.sum()} copies were to be looked at, {back.sum()} came back; {len(wrong)} shares are wrong, the first "
+            f"in {where}: {shares.copies[first]} and {back[first]}"
+        )
+
+
+def _tallies(shares: _Shares, found: _Found, suspect: npt.NDArray[np.bool_]) -> dict[str, BookieTally]:
+    bookies, states = len(shares.names), len(_STATES)
+    of_holding = shares.bookie[found.share]
+    bytes_read = np.bincount(of_holding, found.bytes_read, bookies).astype(np.int64)
+    clean = ~suspect[found.ledger]
+    copies = np.bincount(of_holding[clean] * states + found.state[clean], found.copies[clean], bookies * states).astype(np.int64)
+    held = np.zeros((len(shares.ledgers), bookies), bool)
+    held[shares.ledger[shares.copies > 0], shares.bookie[shares.copies > 0]] = True
+    ledgers = held[~suspect].sum(axis=0)
+    return {
+        name: BookieTally(int(ledgers[place]), int(bytes_read[place]), tuple(copies[place * states : (place + 1) * states].tolist()))
+        for place, name in enumerate(shares.names.to_pylist())
+    }
+
+
+def _column(table: pa.Table, name: str) -> Numbers:
+    return table.column(name).to_numpy().astype(np.int64, copy=False)
