@@ -164,7 +164,8 @@ def _place_in(known: Numbers, wanted: Numbers) -> Numbers:
     place = pc.index_in(pa.array(wanted), value_set=pa.array(known))
     if place.null_count:
         raise CopiesLostError("copies came back of a segment that was not to be looked at")
-    return place.to_numpy().astype(np.int64)
+    found: Numbers = place.to_numpy().astype(np.int64)
+    return found
 
 
 def _refuse_losses(shares: _Shares, found: _Found) -> None:
@@ -195,4 +196,5 @@ def _tallies(shares: _Shares, found: _Found, suspect: npt.NDArray[np.bool_]) -> 
 
 
 def _column(table: pa.Table, name: str) -> Numbers:
-    return table.column(name).to_numpy().astype(np.int64, copy=False)
+    column: Numbers = table.column(name).to_numpy().astype(np.int64, copy=False)
+    return column
