@@ -27,6 +27,7 @@ from herdkeeper_jobs.bookkeeper.reader import ReadSettings, read_partition
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogDropped, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.checkpoint.manifest import Identity
+from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
 IDENTITY = Identity(instance_id="c", tablespace_uuid="0ab", tablespace="demo", ledgers_root="/l", herd_root="/h")
@@ -107,6 +108,27 @@ def test_archived_bytes_are_those_of_the_ledger_with_the_stamp_of_the_leader(arc
     assert [entry in archive.written[lsn] for lsn, entry in entries] == [True] * 4
     stamps = [row["timestamp"] for segment in parts.archived for row in read_segment(segment, archive.folder).to_pylist()]
     assert stamps == [3000, 3001, 3002, 3003]
+
+
+def test_archived_entries_are_decoded_as_those_of_the_log(archive: Archive) -> None:
+    archive.write(3, 5, closed=True)
+    archive.copy()
+    parts = WholeLog(archive.source, archive.folder, IDENTITY).live_up_to(Lsn(3, 4))
+    live = [
+        row
+        for spec in live_partitions(parts, archive.source, 2)
+        for batch in decode_batches(read_partition(spec))
+        for row in batch.to_pylist()
+    ]
+    archived, _ = archive.up_to(Lsn(3, 4))
+    held = [
+        row
+        for part in archive_partitions(archived, archive.folder, 2)
+        for batch in decode_batches(read_archived(part))
+        for row in batch.to_pylist()
+    ]
+    assert len(live) == 5
+    assert held == live
 
 
 def test_what_retention_drops_is_read_from_the_archive_and_the_rest_from_bookies(archive: Archive) -> None:
