@@ -312,7 +312,7 @@ def test_archive_and_the_rest_of_the_log_are_the_log(archive: Archive, data: st.
     for bookie in archive.log.bookies:
         bookie.entries.clear()
     archive.log.metadata.ledgers.clear()
-    archive.log.metadata.active, archive.log.metadata.first = [], -1
+    archive.log.metadata.active, archive.log.metadata.first, archive.log.metadata.dropped = [], -1, 0
     sizes = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
     for number, size in enumerate(sizes):
         ledger_id = number * 2 + 1
