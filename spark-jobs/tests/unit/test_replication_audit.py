@@ -49,7 +49,8 @@ class PlayedCatalog:
 
     def read_many(self, ledger_ids: Sequence[int]) -> Iterator[Read]:
         for ledger_id in ledger_ids:
-            now = self.later.get(ledger_id, self.ledgers[ledger_id]) if ledger_id in self.read else self.ledgers[ledger_id]
+            first = self.ledgers.get(ledger_id)
+            now = self.later.get(ledger_id, first) if ledger_id in self.read else first
             self.read.add(ledger_id)
             if now is not None:
                 yield now
