@@ -295,8 +295,9 @@ def test_probes_and_metrics_are_served(operator: Operator, stage: Stage) -> None
     assert operator.get("/elsewhere")[0] == 404
     stage.declare(KIND, "zk", {"replicas": 1})
     operator.until(lambda: reason(stage) == "MembersNotReady")
+    counted = re.compile(rf'^herdkeeper_reconcile_total{{kind="{KIND}",outcome="ok"}} [1-9]', re.MULTILINE)
+    operator.until(lambda: counted.search(operator.get("/metrics")[1]) is not None)  # it is counted once its status is written
     metrics = operator.get("/metrics")[1]
-    assert re.search(rf'^herdkeeper_reconcile_total{{kind="{KIND}",outcome="ok"}} [1-9]', metrics, re.MULTILINE)
     assert re.search(r'^herdkeeper_writes_total{kind="StatefulSet",verb="patch"} 1.0$', metrics, re.MULTILINE)
     assert f'herdkeeper_resource_ready{{kind="{KIND}",name="zk",namespace="{stage.namespace}"}} 0.0' in metrics
 

@@ -17,7 +17,7 @@ from herdkeeper.execute.kubernetes import RefusedError
 from herdkeeper.execute.metadata import LAYOUT
 from herdkeeper.formats.bookkeeper_layout import LedgerLayout, ledger_path
 from herdkeeper.formats.herddb_ledgers import ledgers_path
-from herdkeeper.formats.herddb_log_pin import BEGIN, checkpoint_pin_path, decode_log_pin, log_pins_path
+from herdkeeper.formats.herddb_log_pin import BEGIN, CHECKPOINT, decode_log_pin, log_pin_path, log_pins_path
 from herdkeeper.formats.herddb_replica import replicas_path
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace, tablespace_path
 from herdkeeper.metrics import READY
@@ -277,7 +277,7 @@ def test_the_log_is_kept_for_checkpoints_while_the_resource_that_asks_for_it_is_
     stage.ensemble.put(record, encode_tablespace(TablespaceRecord(MADE_UP, "flights", "db-herddb-0", ("db-herddb-0",), 1, 10_000)))
     stage.declare(TABLESPACE, "flights", {"herdDBRef": {"name": "db"}, "replicas": 1, "log": {"keepUntilCheckpoint": True}})
     stage.settle(TABLESPACE, "flights")
-    pin = checkpoint_pin_path(herd_root(stage), MADE_UP)
+    pin = log_pin_path(herd_root(stage), MADE_UP, CHECKPOINT)
     assert decode_log_pin(stage.ensemble.znodes[pin][0]) == BEGIN
     assert finalizers(stage, TABLESPACE, "flights") != []
     stage.delete(TABLESPACE, "flights")
