@@ -1,0 +1,82 @@
+"""Reads a tablespace's archived log beside the ledgers' metadata: `python3 -m herdkeeper_e2e.archive_check --ledgers-root PATH`, in a pod
+that mounts the archive's volume.
+
+Prints one JSON object: segments, entries, the last LSN, the ledgers that are archived to their end, and what is wrong (a gap, an entry
+twice, a closed ledger whose end is missing though a later one is archived). Bytes are verified while they are read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
+from herdkeeper_e2e.session import Session, SettingError, open_session
+from herdkeeper_e2e.tools_pod import CHECKPOINTS
+
+
+def wrong_of(archived: Mapping[int, Sequence[int]], ends: Mapping[int, int | None]) -> list[str]:
+    """What is wrong with the entry ids that each ledger has in an archive. `ends`: the last entry of each ledger, None while it is open."""
+    found = []
+    newest = max(archived, default=-1)
+    for ledger, entries in sorted(archived.items()):
+        if list(entries) != list(range(len(entries))):
+            found.append(f"ledger {ledger} has a gap, or an entry twice, among {len(entries)}")
+        end = ends.get(ledger)
+        if end is not None and ledger < newest and len(entries) != end + 1:
+            found.append(f"ledger {ledger} ends with {end}, and {len(entries)} entries of it are archived")
+    return found
+
+
+def look(session: Session, ledgers_root: str) -> dict[str, object]:
+    """The object that is printed. Raises what kazoo, the decoders and the archive's readers raise."""
+    from herdkeeper_jobs.archive.segment import read_segment, segments
+    from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, identify
+    from herdkeeper_jobs.checkpoint.manifest import Identity
+
+    zookeeper, root = session.finder.zookeeper, session.finder.herd_root
+    uuid = decode_tablespace(zookeeper.get(tablespace_path(root, session.tablespace))[0]).uuid
+    (folder,) = Path(CHECKPOINTS).glob(f"*/{uuid}")
+    identity = Identity(
+        instance_id=folder.parent.name, tablespace_uuid=uuid, tablespace=session.tablespace, ledgers_root=ledgers_root, herd_root=root
+    )
+    catalog = identify(zookeeper, ledgers_root)
+    ends = {}
+    for ledger in decode_ledgers(zookeeper.get(ledgers_path(root, uuid))[0]).active:
+        known = catalog.read_ledger_metadata(ledger)
+        ends[ledger] = known.metadata.last_entry_id if isinstance(known, VersionedMetadata) else None
+    archived: dict[int, list[int]] = {}
+    chain = segments(folder, identity)
+    for segment in chain:
+        table = read_segment(segment, folder)
+        for ledger, entry in zip(table["ledger_id"].to_pylist(), table["entry_id"].to_pylist(), strict=True):
+            archived.setdefault(ledger, []).append(entry)
+    return {
+        "segments": len(chain),
+        "entries": sum(map(len, archived.values())),
+        "last": [chain[-1].last.lsn.ledger_id, chain[-1].last.lsn.entry_id],
+        "to_the_end": [ledger for ledger, entries in archived.items() if ends.get(ledger) == len(entries) - 1],
+        "wrong": wrong_of(archived, ends),
+    }
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ledgers-root", required=True)
+    arguments = parser.parse_args()
+    try:
+        with open_session() as session:
+            print(json.dumps(look(session, arguments.ledgers_root)))
+    except (SettingError, ValueError, LookupError) as error:
+        print(f"archive_check failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

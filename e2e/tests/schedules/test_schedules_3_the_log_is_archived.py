@@ -1,0 +1,106 @@
+"""While a writer goes on, the log is archived in a pod of its own; the pod is killed and the leader moves meanwhile. Nothing of the log is
+missing in the archive, and a tablespace is made anew as it was at a moment of the window."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+
+import yaml
+from conftest import START, Stack, say
+
+from herdkeeper_e2e.cluster import REPOSITORY
+from herdkeeper_e2e.conditions import condition, not_ready_reason
+from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_e2e.writer_process import WriterProcess
+
+CLAIM = "archives"
+TABLE = "archived"
+ROWS = 200
+LIMIT = Limit(300, 1)
+ARCHIVE = {"destination": {"persistentVolumeClaim": {"claimName": CLAIM}}, "everySeconds": 5}
+
+
+def tablespace(stack: Stack, name: str = "flights") -> Object:
+    found = stack.kubectl.get("tablespace", name)
+    assert found is not None
+    return found
+
+
+def archived_after(stack: Stack, moment: datetime) -> Object:
+    """The Tablespace, once all that was confirmed at a moment is archived."""
+
+    def ask() -> Object | Pending:
+        found = tablespace(stack)
+        archived, current = condition(found, "LogArchived"), found["status"].get("archive", {}).get("currentAt")
+        if archived is None or archived["status"] != "True" or current is None:
+            return Pending(f"{archived}")
+        return found if datetime.fromisoformat(current) > moment else Pending(f"archived up to {current}")
+
+    return wait_for(f"the archive of {moment}", ask, LIMIT, say)
+
+
+def declare_archive(stack: Stack) -> None:
+    claim = next(yaml.safe_load_all((REPOSITORY / "examples/archive.yaml").read_text()))
+    claim["spec"] |= {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}  # what the test cluster has
+    stack.kubectl.apply(json.dumps(claim))
+    stack.kubectl.run("patch", "tablespace", "flights", "--type", "merge", "-p", json.dumps({"spec": {"log": {"archive": ARCHIVE}}}))
+
+
+def rows_of(stack: Stack, name: str) -> int:
+    """How many rows the writer's table has in a tablespace."""
+    tools = ToolsPod(stack.kubectl, f"tools-{name}", Database.of(stack.kubectl, "db", "bk", name))
+    tools.start()
+    (found,) = tools.query(f"SELECT COUNT(*) AS found FROM {TABLE}")
+    stack.kubectl.run("delete", "pod", tools.name)
+    return int(found["found"])
+
+
+def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_is_made_anew(stack: Stack) -> None:
+    kubectl = stack.kubectl
+    declare_archive(stack)
+    writer = WriterProcess(stack.tools, TABLE)
+    writer.acknowledges(ROWS)
+    kubectl.run("delete", "pods", "-l", "app.kubernetes.io/name=archive", "--grace-period=0", "--force", "--wait=false")
+    stack.sql.switch_over(stack.sql.other())
+    writer.acknowledges(ROWS)
+    writer.stop()
+    written = rows_of(stack, "flights")
+    moment = datetime.now(UTC)
+
+    later = WriterProcess(stack.tools, f"{TABLE}_later")
+    later.acknowledges(ROWS)
+    later.stop()
+    found = archived_after(stack, datetime.now(UTC))
+    say(f"{found['status']['archive']}; {found['status']['recoveryWindow']}")
+    window = found["status"]["recoveryWindow"]
+    assert datetime.fromisoformat(window["from"]) < moment < datetime.fromisoformat(window["to"])
+
+    reader = ToolsPod(kubectl, "archive-reader", stack.tools.database, image="herdkeeper/spark:0.1.0", claim=CLAIM)
+    reader.start()
+    bookies = kubectl.get("bookkeepercluster", "bk")
+    assert bookies is not None
+    checked = json.loads(reader.run("archive_check", "--ledgers-root", bookies["status"]["ledgersRoot"]))
+    kubectl.run("delete", "pod", reader.name)
+    say(f"{checked}")
+    assert checked["wrong"] == []
+    assert checked["to_the_end"], "the leader's move closed a ledger"
+
+    documents = list(yaml.safe_load_all((REPOSITORY / "examples/restore-to-a-moment.yaml").read_text()))[1:]
+    checkpoint, restored = documents
+    checkpoint["spec"] |= {"target": {"timestamp": moment.isoformat()}, "destination": ARCHIVE["destination"]}
+    kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    status = wait_until_succeeded(kubectl, "checkpoint", checkpoint["metadata"]["name"], say)["status"]
+    say(f"{status['message']}; {status['verified']}")
+
+    def ready() -> bool | Pending:
+        reason = not_ready_reason(tablespace(stack, restored["metadata"]["name"]))
+        return True if reason is None else Pending(reason)
+
+    wait_for("the tablespace of that moment", ready, START, say)
+    assert rows_of(stack, restored["metadata"]["name"]) == written
+    assert f"{TABLE}_later" not in {table["name"] for table in status["tables"]}
+    kubectl.run("delete", "tablespace", restored["metadata"]["name"])
