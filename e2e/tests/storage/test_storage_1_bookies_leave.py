@@ -1,5 +1,5 @@
-"""While a writer goes on, bookies come, are rolled, and leave, a middle one too; the operator dies after each step of it. Nothing is lost,
-and the audit finds nothing."""
+"""While SQL and a client with striped ledgers write, bookies come, are rolled, and leave, a middle one too; the operator dies after each
+step of it. Nothing is lost, and the audit finds nothing."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 from bookie_steps import bookies, settled_on, waits_for, want
 from conftest import Stack, say
+from load import Load
 from operator_death import Step, dies_after_each
-from proof import found_nothing, lost_nothing, made_whole
+from proof import STRIPED, both_lost_nothing, found_no_copy_missing, made_whole
 
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS = 50
 
@@ -91,68 +91,64 @@ def pods(stack: Stack) -> dict[str, tuple[str, bool]]:
     return {pod["metadata"]["name"]: (pod["metadata"]["uid"], serves(pod)) for pod in found}
 
 
-def assert_three_copies(audit: Object) -> None:
-    assert audit["replicas"] == 3 * audit["entries"]
-
-
 def test_a_bookie_in_the_middle_is_drained_under_load_and_the_operator_dies_after_each_step(stack: Stack) -> None:
     leaving = bookies(stack)["status"]["bookies"][1]["bookieId"]
-    writer = WriterProcess(stack.tools, "drained_under_load")
-    writer.acknowledges(ROWS)
+    load = Load(stack, "drained_under_load")
+    load.acknowledges(ROWS)
 
     want(stack, bookies=3)
     waits_for(stack, "TooFewBookies")  # ensembles of three, and one to spare
     want(stack, bookies=4, drain=[1])
     began = time.monotonic()
-    writer.order("mark a bookie drained")
+    load.order("mark a bookie drained")
     dies_after_each(stack, steps_of_a_drain(1))
     settled_on(stack, [0, 2, 3, 4])
     say(f"drained in {time.monotonic() - began:.0f} s")
-    writer.acknowledges(ROWS)
+    load.acknowledges(ROWS)
 
     assert objects_of(stack, 1) == []
     assert not [path for path in stack.tools.run("znodes").splitlines() if leaving in path]
-    lost_nothing(writer)
-    assert_three_copies(found_nothing(stack, "after-the-drain"))
+    both_lost_nothing(load)
+    found_no_copy_missing(stack, "after-the-drain")
 
 
 def test_four_bookies_become_six_and_four_again_under_load(stack: Stack) -> None:
-    writer = WriterProcess(stack.tools, "four_six_four")
-    writer.acknowledges(ROWS)
+    load = Load(stack, "four_six_four")
+    load.acknowledges(ROWS)
     began = time.monotonic()
-    writer.order("mark four bookies become six")
+    load.order("mark four bookies become six")
     want(stack, bookies=6, drain=[])
     settled_on(stack, [0, 2, 3, 4, 5, 6])
     say(f"four became six in {time.monotonic() - began:.0f} s")
     racks = {bookie["rack"] for bookie in bookies(stack)["status"]["bookies"]}
     assert len(racks) == 3, racks
-    writer.acknowledges(ROWS)
+    load.acknowledges(ROWS)
 
     began = time.monotonic()
-    writer.order("mark six bookies become four")
+    load.order("mark six bookies become four")
     want(stack, bookies=4)
     settled_on(stack, [0, 2, 3, 4])
     say(f"six became four in {time.monotonic() - began:.0f} s")
-    writer.acknowledges(ROWS)
+    load.acknowledges(ROWS)
     assert objects_of(stack, 5) == objects_of(stack, 6) == []
-    lost_nothing(writer)
-    assert_three_copies(found_nothing(stack, "after-six"))
+    both_lost_nothing(load)
+    found_no_copy_missing(stack, "after-six")
 
 
 def test_a_configuration_is_rolled_under_load_and_the_operator_dies_after_each_step(stack: Stack) -> None:
     leader = stack.sql.leader()
     numbers = [bookie["number"] for bookie in bookies(stack)["status"]["bookies"]]
-    writer = WriterProcess(stack.tools, "rolled_under_load")
-    writer.acknowledges(ROWS)
+    load = Load(stack, "rolled_under_load")
+    load.acknowledges(ROWS)
     began = time.monotonic()
-    writer.order("mark all bookies restarted")
+    load.order("mark all bookies restarted")
     steps = steps_of_a_roll(stack)
     want(stack, config={"openFileLimit": "10000"})
     dies_after_each(stack, steps)
     settled_on(stack, numbers)
     say(f"rolled in {time.monotonic() - began:.0f} s")
-    writer.acknowledges(ROWS)
-    lost_nothing(writer)
+    load.acknowledges(ROWS)
+    both_lost_nothing(load)
     assert stack.sql.leader() == leader, "clients of the bookies lost more than one at a time"
     stack.wait_until_ready()
-    made_whole(stack, "after-the-roll")
+    made_whole(stack, "after-the-roll", but=STRIPED)

@@ -1,0 +1,29 @@
+"""What goes on while a scenario disturbs the stack: SQL that writes row by row, and striped ledgers of a plain client of BookKeeper."""
+
+from __future__ import annotations
+
+from conftest import Stack
+
+from herdkeeper_e2e.ledger_clients import StripedClient, Striping
+from herdkeeper_e2e.writer_process import WriterProcess
+
+STRIPING = Striping(ensemble_size=3)
+"""Over three bookies, two copies of each entry: four bookies can lose one for a while."""
+
+
+class Load:
+    """Both, steered together. `name` is the SQL table's, with underscores."""
+
+    def __init__(self, stack: Stack, name: str) -> None:
+        self.writer = WriterProcess(stack.tools, name)
+        self.striped = StripedClient(stack.kubectl, name.replace("_", "-"), STRIPING)
+
+    def acknowledges(self, more: int) -> None:
+        """Waits until each has got that many further answers."""
+        self.writer.acknowledges(more)
+        self.striped.acknowledges(more)
+
+    def order(self, line: str) -> None:
+        """Tells both, e.g. `mark a bookie lost`."""
+        self.writer.order(line)
+        self.striped.order(line)
