@@ -101,7 +101,17 @@ class SqlStack:
     @contextmanager
     def standing_still(self, machine: str) -> Iterator[None]:
         """Kubelet and containers of a machine stand still for as long as the block lasts."""
-        cluster.run(["docker", "pause", machine], self.environment, say)
+
+        def frozen() -> bool | Pending:
+            try:
+                cluster.run(["docker", "pause", machine], self.environment, say)
+            except cluster.CommandError as error:
+                if "unable to freeze" not in str(error):
+                    raise
+                return Pending(str(error))  # the container runtime gives up where processes are born while it freezes them
+            return True
+
+        wait_for(f"{machine} to stand still", frozen, Limit(60, 0.5))
         try:
             yield
         finally:
