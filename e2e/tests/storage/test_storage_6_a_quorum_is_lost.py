@@ -107,5 +107,4 @@ def test_two_wiped_members_elect_no_empty_tree_and_a_person_brings_the_stack_bac
     bookies_look_for_garbage(stack)
     assert known <= ledgers(stack)
     lost_nothing(writer)
-    status = found_nothing(stack, "after-the-quorum")
-    assert status["replicas"] == 3 * status["entries"]
+    found_nothing(stack, "after-the-quorum")
