@@ -10,11 +10,16 @@ from load import Load
 
 from herdkeeper_e2e.client_report import ClientReport
 from herdkeeper_e2e.cluster import REPOSITORY
+from herdkeeper_e2e.disruptions import Absence, absences, together
 from herdkeeper_e2e.history import Gap, gap_table
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.ledger_clients import LedgerClient
+from herdkeeper_e2e.pod_watch import PodWatch
 from herdkeeper_e2e.writer_process import WriterProcess
+
+SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
+"""The pods of a stack that hold data."""
 
 
 def lost_nothing(writer: WriterProcess) -> None:
@@ -37,6 +42,15 @@ def kept_all(client: LedgerClient) -> ClientReport:
     say(f"{report}")
     assert report.violation is None
     return report
+
+
+def one_at_a_time(watch: PodWatch) -> list[Absence]:
+    """When each watched server was away, printed; never two at once."""
+    found = absences(watch.stop())
+    for absence in found:
+        say(absence.sentence)
+    assert [f"{first.sentence}; {second.sentence}" for first, second in together(found)] == []
+    return found
 
 
 def found_nothing(stack: Stack, name: str) -> Object:

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 from bookie_steps import bookies, settled_on, want
 from conftest import Stack, say
-from proof import lost_nothing, made_whole
+from proof import SERVERS, lost_nothing, made_whole
 
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import Object
@@ -22,7 +22,6 @@ DELAY_SECONDS = 30
 SILENT = Limit(300, 1)
 CLUSTERS = {"zookeepercluster": "zk", "bookkeepercluster": "bk", "herddbcluster": "db"}
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
-SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ import json
 import time
 
 from conftest import QUICKSTART, Stack, say
-from proof import lost_nothing, made_whole
+from proof import SERVERS, lost_nothing, made_whole, one_at_a_time
 
 from herdkeeper_e2e.conditions import condition, pod_problem
-from herdkeeper_e2e.disruptions import absences, together
 from herdkeeper_e2e.pod_watch import PodWatch
 from herdkeeper_e2e.sql_stack import SqlStack
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -18,7 +17,6 @@ from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS = 50
 ROLL = Limit(1500, 1)
-SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 CLUSTERS = {"zookeepercluster": "zk", "bookkeepercluster": "bk", "herddbcluster": "db"}
 SUFFIX = "-under-another-tag"
 
@@ -72,10 +70,7 @@ def test_three_image_changes_at_once_never_take_two_servers_away_together(stack:
     say(f"nine servers were changed in {time.monotonic() - began:.0f} s")
     writer.acknowledges(ROWS)
 
-    found = absences(watch.stop())
-    for absence in found:
-        say(absence.sentence)
-    assert [f"{first.sentence}; {second.sentence}" for first, second in together(found)] == []
+    found = one_at_a_time(watch)
     assert {absence.pod for absence in found} == servers
     assert [absence.pod for absence in found if "-zookeeper-" in absence.pod][-1] == zookeeper_leader
     # the leader of the users' rows, though the other node leads the default tablespace

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 import pytest
 import yaml
 from conftest import NAMESPACE, QUICKSTART, START, Stack, say
-from proof import lost_nothing, made_whole
+from proof import SERVERS, lost_nothing, made_whole, one_at_a_time
 
 from herdkeeper_e2e.cluster import REPOSITORY, run
 from herdkeeper_e2e.conditions import all_ready, condition, pod_problem
-from herdkeeper_e2e.disruptions import absences, together
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.pod_watch import PodWatch
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
@@ -23,7 +22,6 @@ from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS = 200
 ROLL = Limit(1500, 1)
-SERVERS = "app.kubernetes.io/name in (zookeeper,bookie,herddb)"
 EARLIER = {"ZooKeeperCluster": "herdkeeper/zookeeper:3.8.4", "BookKeeperCluster": "herdkeeper/bookkeeper:4.17.3"}
 """As e2e/images/earlier.sh builds them."""
 SHIPPED = {"ZooKeeperCluster": "herdkeeper/zookeeper:0.1.0", "BookKeeperCluster": "herdkeeper/bookkeeper:0.1.0"}
@@ -108,10 +106,7 @@ def test_earlier_versions_are_upgraded_one_server_at_a_time_and_nothing_is_lost(
         writer.acknowledges(ROWS)
         assert len(versions(earlier, kind)) == 1
 
-    found = absences(watch.stop())
-    for absence in found:
-        say(absence.sentence)
-    assert [f"{first.sentence}; {second.sentence}" for first, second in together(found)] == []
+    one_at_a_time(watch)
     # BookKeeper 4.17's ledgers are replayed by a SQL node that starts anew, and every copy is read
     earlier.sql.delete(earlier.sql.other())
     earlier.wait_until_ready()
