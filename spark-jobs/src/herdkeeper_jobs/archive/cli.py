@@ -30,7 +30,7 @@ from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCata
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError, ReadSettings
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
 from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import Identity, tablespace_folder
+from herdkeeper_jobs.checkpoint.manifest import tablespace_folder
 from herdkeeper_jobs.checkpoint.moment import stamp
 from herdkeeper_jobs.checkpoint.removal import RUN_ID
 from herdkeeper_jobs.termination_message import write_termination_message
@@ -98,13 +98,7 @@ def _failed(error: Exception) -> _Run:
 
 def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog) -> _Run:
     log = open_log(catalog, parsed.herd_root, parsed.tablespace)
-    identity = Identity(
-        instance_id=catalog.instance_id,
-        tablespace_uuid=log.tablespace.uuid,
-        tablespace=log.tablespace.name,
-        ledgers_root=catalog.root,
-        herd_root=log.herd_root,
-    )
+    identity = log.identity
     place = Place(tablespace_folder(Path(parsed.destination), identity), identity, parsed.run_id)
     before, began = told_before(catalog.client, place, parsed.claim), time.time()
     try:

@@ -23,6 +23,7 @@ from herdkeeper_jobs.checkpoint.errors import (
     LsnNotInLog,
     NotConfirmedYet,
 )
+from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
@@ -33,6 +34,17 @@ class LogSource:
     catalog: LedgerCatalog
     herd_root: str
     tablespace: TablespaceRecord
+
+    @property
+    def identity(self) -> Identity:
+        """Whose log it is."""
+        return Identity(
+            instance_id=self.catalog.instance_id,
+            tablespace_uuid=self.tablespace.uuid,
+            tablespace=self.tablespace.name,
+            ledgers_root=self.catalog.root,
+            herd_root=self.herd_root,
+        )
 
     def confirmed_end(self) -> Lsn:
         """The last entry of the log that is confirmed for certain.

@@ -99,13 +99,7 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     """
     started = time.monotonic()
     log = open_log(catalog, request.herd_root, request.tablespace)
-    identity = Identity(
-        instance_id=catalog.instance_id,
-        tablespace_uuid=log.tablespace.uuid,
-        tablespace=log.tablespace.name,
-        ledgers_root=catalog.root,
-        herd_root=log.herd_root,
-    )
+    identity = log.identity
     folder = tablespace_folder(request.destination, identity)
     whole = WholeLog(log, tablespace_folder(request.archive or request.destination, identity), identity)
     target = choose_target(whole, request.target)
