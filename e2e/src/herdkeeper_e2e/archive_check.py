@@ -7,15 +7,14 @@ twice, a closed ledger whose end is missing though a later one is archived). Byt
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
-from herdkeeper_e2e.session import Session, SettingError, open_session
+from herdkeeper_e2e.metadata_program import print_answer
+from herdkeeper_e2e.session import Session
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
 
 
@@ -64,19 +63,5 @@ def look(session: Session, ledgers_root: str) -> dict[str, object]:
     }
 
 
-def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ledgers-root", required=True)
-    arguments = parser.parse_args()
-    try:
-        with open_session() as session:
-            print(json.dumps(look(session, arguments.ledgers_root)))
-    except (SettingError, ValueError, LookupError) as error:
-        print(f"archive_check failed: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(print_answer("archive_check", __doc__, look))

@@ -5,13 +5,12 @@ Prints one JSON object: the ledger's id, the bookies of its first segment, and w
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 
 from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
-from herdkeeper_e2e.session import Session, SettingError, open_session
+from herdkeeper_e2e.metadata_program import print_answer
+from herdkeeper_e2e.session import Session
 
 
 def first_ledger(session: Session, ledgers_root: str) -> dict[str, object]:
@@ -27,19 +26,5 @@ def first_ledger(session: Session, ledgers_root: str) -> dict[str, object]:
     return {"ledger": ledger, "bookies": list(found.metadata.segments[0].bookies), "closed": found.metadata.closed}
 
 
-def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ledgers-root", required=True)
-    arguments = parser.parse_args()
-    try:
-        with open_session() as session:
-            print(json.dumps(first_ledger(session, arguments.ledgers_root)))
-    except (SettingError, LookupError) as error:
-        print(f"first_ledger failed: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(print_answer("first_ledger", __doc__, first_ledger))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
 
-from herdkeeper_e2e.session import Session, SettingError, open_session
+from herdkeeper_e2e.metadata_program import print_answer
+from herdkeeper_e2e.session import Session
 
 
 def striped_ledgers(session: Session, ledgers_root: str) -> list[int]:
@@ -23,19 +22,5 @@ def striped_ledgers(session: Session, ledgers_root: str) -> list[int]:
     return found
 
 
-def main() -> int:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ledgers-root", required=True)
-    arguments = parser.parse_args()
-    try:
-        with open_session() as session:
-            print(json.dumps(striped_ledgers(session, arguments.ledgers_root)))
-    except (SettingError, LookupError) as error:
-        print(f"striped_ledgers failed: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(print_answer("striped_ledgers", __doc__, striped_ledgers))

@@ -1,0 +1,24 @@
+"""What the programs share that look at one thing of the metadata, inside the cluster, and print it as one line of JSON."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+
+from herdkeeper_e2e.session import Session, SettingError, open_session
+
+
+def print_answer(name: str, description: str | None, ask: Callable[[Session, str], object]) -> int:
+    """The command line `--ledgers-root PATH`; `ask` gets the session and that root. 1 when it finds no answer, which is said why."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ledgers-root", required=True)
+    arguments = parser.parse_args()
+    try:
+        with open_session() as session:
+            print(json.dumps(ask(session, arguments.ledgers_root)))
+    except (SettingError, ValueError, LookupError) as error:
+        print(f"{name} failed: {error}", file=sys.stderr)
+        return 1
+    return 0
