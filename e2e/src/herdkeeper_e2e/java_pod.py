@@ -7,6 +7,7 @@ import tarfile
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from herdkeeper_e2e.client_pod import client_pod, start_pod
@@ -51,18 +52,14 @@ class JavaPod:
     program: JavaProgram
     container: Object = field(default_factory=dict)
     folders: Mapping[str, Object] = field(default_factory=dict)
+    machine: str | None = None
+    """Where it runs; anywhere when None."""
 
     def start(self) -> None:
         """Builds the program, makes the pod unless it is there, waits until it runs, and copies the jars into it."""
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            self.program.build(folder, self.kubectl.environment)
-            stream = io.BytesIO()
-            with tarfile.open(fileobj=stream, mode="w") as archive:
-                for jar in sorted(folder.glob("*.jar")):
-                    archive.add(jar, jar.name)
+        jars = _jars_of(self.program, tuple(sorted(self.kubectl.environment.items())))
         start_pod(self.kubectl, self.manifest())
-        self.kubectl.exec(self.name, "tar", "-xf", "-", "--no-same-owner", "-C", PROGRAMS, stdin=stream.getvalue())
+        self.kubectl.exec(self.name, "tar", "-xf", "-", "--no-same-owner", "-C", PROGRAMS, stdin=jars)
 
     def command(self, main_class: str, *arguments: str) -> tuple[str, ...]:
         """The command line of a class with a main method, inside the pod."""
@@ -80,4 +77,16 @@ class JavaPod:
             "volumeMounts": [{"name": names[path], "mountPath": path} for path in volumes],
             **self.container,
         }
-        return client_pod(self.name, container, [{"name": names[path], **volume} for path, volume in volumes.items()])
+        return client_pod(self.name, container, [{"name": names[path], **volume} for path, volume in volumes.items()], self.machine)
+
+
+@cache
+def _jars_of(program: JavaProgram, environment: tuple[tuple[str, str], ...]) -> bytes:
+    """An archive (tar) of what the program's build leaves; it is built once in the life of this process."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, stream = Path(name), io.BytesIO()
+        program.build(folder, dict(environment))
+        with tarfile.open(fileobj=stream, mode="w") as archive:
+            for jar in sorted(folder.glob("*.jar")):
+                archive.add(jar, jar.name)
+    return stream.getvalue()

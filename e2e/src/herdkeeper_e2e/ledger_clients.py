@@ -2,7 +2,7 @@
 
 Each one writes without an end, follows what it writes with a reader that never fences, and reads all of it back at its end:
 
-    client = StripedClient(stack.kubectl, "striped-while-draining")
+    client = StripedClient(Place(stack.kubectl), "striped-while-draining")
     client.acknowledges(50)                    # they go on: waits for so many further entries
     client.order("mark a bookie drained")      # from here on the longest gap is measured, until the next mark
     …
@@ -20,10 +20,33 @@ from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.steered_process import SteeredProcess
 
 PROGRAM = JavaProgram("e2e/clients", "herdkeeper/bookkeeper:0.1.0", "/opt/bookkeeper/lib")
-POD = "bookkeeper-clients"
 RACKS = "/racks"
 PAUSE_MILLISECONDS = 20
 READ_BACK_SECONDS = 300.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which bookies a client writes to, and from where: the clients of a place share a pod."""
+
+    kubectl: Kubectl
+    cluster: str = "bk"
+    """The BookKeeperCluster."""
+    machine: str | None = None
+    """Where the pod runs; anywhere when None."""
+
+    def pod(self) -> JavaPod:
+        """The pod of its clients, as it will be."""
+        name = "-".join(part for part in ("clients-of", self.cluster, self.machine) if part is not None)
+        racks = {"configMap": {"name": f"{self.cluster}-racks", "defaultMode": 0o555, "optional": True}}
+        container = {"resources": {"requests": {"cpu": "50m", "memory": "384Mi"}}}
+        return JavaPod(self.kubectl, name, PROGRAM, container, {RACKS: racks}, self.machine)
+
+    def started(self) -> tuple[JavaPod, Bookies]:
+        """The same pod, running, and its bookies."""
+        bookies, pod = Bookies.of(self.kubectl, self.cluster), self.pod()
+        pod.start()
+        return pod, bookies
 
 
 @dataclass(frozen=True)
@@ -70,12 +93,10 @@ class StripedClient(LedgerClient):
     It is told where bookies stand, as autorecovery is (the ConfigMap `-racks`).
     """
 
-    def __init__(self, kubectl: Kubectl, name: str = "striped", striping: Striping = Striping(), cluster: str = "bk") -> None:
-        bookies = Bookies.of(kubectl, cluster)
-        pod = clients_pod(kubectl, cluster)
-        pod.start()
+    def __init__(self, place: Place, name: str = "striped", striping: Striping = Striping()) -> None:
+        pod, bookies = place.started()
         arguments = (bookies.metadata_service_uri, f"{RACKS}/rack.sh", name, striping.ensemble_size, striping.entries, PAUSE_MILLISECONDS)
-        super().__init__(kubectl, pod.name, pod.command("io.herdkeeper.e2e.clients.StripedLedgers", *map(str, arguments)))
+        super().__init__(place.kubectl, pod.name, pod.command("io.herdkeeper.e2e.clients.StripedLedgers", *map(str, arguments)))
 
 
 class DistributedLogClient(LedgerClient):
@@ -87,16 +108,8 @@ class DistributedLogClient(LedgerClient):
 
     SEGMENT_BYTES = 64 << 10
 
-    def __init__(self, kubectl: Kubectl, name: str = "stream", cluster: str = "bk") -> None:
-        bookies = Bookies.of(kubectl, cluster)
-        pod = clients_pod(kubectl, cluster)
-        pod.start()
-        namespace = f"/{kubectl.namespace}/streams-{name}"
+    def __init__(self, place: Place, name: str = "stream") -> None:
+        pod, bookies = place.started()
+        namespace = f"/{place.kubectl.namespace}/streams-{name}"
         arguments = (bookies.zookeeper, bookies.ledgers_root, namespace, name, self.SEGMENT_BYTES, PAUSE_MILLISECONDS)
-        super().__init__(kubectl, pod.name, pod.command("io.herdkeeper.e2e.clients.DistributedLogClient", *map(str, arguments)))
-
-
-def clients_pod(kubectl: Kubectl, cluster: str) -> JavaPod:
-    """The pod of all clients of a cluster."""
-    racks = {"configMap": {"name": f"{cluster}-racks", "defaultMode": 0o555, "optional": True}}
-    return JavaPod(kubectl, POD, PROGRAM, {"resources": {"requests": {"cpu": "50m", "memory": "384Mi"}}}, {RACKS: racks})
+        super().__init__(place.kubectl, pod.name, pod.command("io.herdkeeper.e2e.clients.DistributedLogClient", *map(str, arguments)))

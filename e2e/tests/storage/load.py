@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from conftest import Stack
 
-from herdkeeper_e2e.ledger_clients import StripedClient, Striping
+from herdkeeper_e2e.ledger_clients import Place, StripedClient, Striping
 from herdkeeper_e2e.writer_process import WriterProcess
 
 STRIPING = Striping(ensemble_size=3)
@@ -12,11 +12,12 @@ STRIPING = Striping(ensemble_size=3)
 
 
 class Load:
-    """Both, steered together. `name` is the SQL table's, with underscores."""
+    """Both, steered together, from the machine of the stack's tools where they have one. `name` is the SQL table's, with underscores."""
 
-    def __init__(self, stack: Stack, name: str) -> None:
+    def __init__(self, stack: Stack, name: str, bookies: str = "bk") -> None:
         self.writer = WriterProcess(stack.tools, name)
-        self.striped = StripedClient(stack.kubectl, name.replace("_", "-"), STRIPING)
+        place = Place(stack.kubectl, bookies, stack.tools.machine)
+        self.striped = StripedClient(place, name.replace("_", "-"), STRIPING)
 
     def acknowledges(self, more: int) -> None:
         """Waits until each has got that many further answers."""

@@ -1,4 +1,5 @@
-"""What docs/how-to.md has a person do by hand, and what the operator does where metadata lost a bookie's cookie, while a writer goes on."""
+"""What docs/how-to.md has a person do by hand, and what the operator does where metadata lost a bookie's cookie, under SQL and striped
+ledgers."""
 
 from __future__ import annotations
 
@@ -7,11 +8,11 @@ import time
 
 from bookie_steps import LONG, bookies, settled_on
 from conftest import Stack, say
-from proof import lost_nothing, made_whole
+from load import Load
+from proof import both_lost_nothing, made_whole
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.waiting import Pending, wait_for
-from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS = 50
 SHELL = "/opt/bookkeeper/entrypoint.sh"
@@ -50,16 +51,16 @@ def the_command(bookie_id: str) -> list[str]:
 
 def test_a_bookie_that_is_away_has_its_closed_ledgers_copied_when_a_person_asks_for_it(stack: Stack) -> None:
     stack.wait_until_ready()
-    writer = WriterProcess(stack.tools, "recovered_by_hand")
-    writer.acknowledges(ROWS)
+    load = Load(stack, "recovered_by_hand")
+    load.acknowledges(ROWS)
     stack.sql.switch_over(stack.sql.other())  # closes the log's ledger
-    writer.acknowledges(ROWS)
+    load.acknowledges(ROWS)
     held = {each["bookieId"]: closed_ledgers_of(stack, each["bookieId"]) for each in bookies(stack)["status"]["bookies"]}
     bookie = next(each for each in bookies(stack)["status"]["bookies"] if held[each["bookieId"]])
     name, bookie_id = f"bk-bookie-{bookie['number']}", bookie["bookieId"]
 
     stack.kubectl.run("annotate", "bookkeepercluster", "bk", "herdkeeper.io/paused=true")
-    writer.order("mark a bookie away, and its ledgers copied by a person")
+    load.order("mark a bookie away, and its ledgers copied by a person")
     stack.kubectl.run("scale", "statefulset", name, "--replicas=0")
 
     def away() -> bool | Pending:
@@ -67,7 +68,7 @@ def test_a_bookie_that_is_away_has_its_closed_ledgers_copied_when_a_person_asks_
         return True if found["state"] == "Away" else Pending(f"{name}: {found['state']}")
 
     wait_for(f"{name} to be away", away, LONG, say)
-    writer.acknowledges(ROWS)
+    load.acknowledges(ROWS)
     began = time.monotonic()
     in_autorecovery(stack, *the_command(bookie_id))
     say(f"{len(held[bookie_id])} closed ledgers of a bookie were copied in {time.monotonic() - began:.0f} s")
@@ -76,8 +77,8 @@ def test_a_bookie_that_is_away_has_its_closed_ledgers_copied_when_a_person_asks_
     stack.kubectl.run("annotate", "bookkeepercluster", "bk", "herdkeeper.io/paused-")
     settled_on(stack, [each["number"] for each in bookies(stack)["status"]["bookies"]])
     stack.wait_until_ready()
-    writer.acknowledges(ROWS)
-    lost_nothing(writer)
+    load.acknowledges(ROWS)
+    both_lost_nothing(load)
     made_whole(stack, "after-a-recovery-by-hand")
 
 
@@ -87,11 +88,11 @@ def test_a_cookie_that_is_gone_from_zookeeper_is_put_back_and_the_bookie_serves_
     bookie = found["bookies"][0]
     pod = f"bk-bookie-{bookie['number']}-0"
     path = f"{found['ledgersRoot']}/cookies/{bookie['bookieId']}"
-    writer = WriterProcess(stack.tools, "without_a_cookie")
-    writer.acknowledges(ROWS)
+    load = Load(stack, "without_a_cookie")
+    load.acknowledges(ROWS)
     cookie = stack.kubectl.exec(stack.tools.name, "python3", "-c", READ, found["zooKeeperAddress"], path)
 
-    writer.order("mark a cookie deleted, and its bookie restarted")
+    load.order("mark a cookie deleted, and its bookie restarted")
     stack.kubectl.exec(stack.tools.name, "python3", "-c", DELETE, found["zooKeeperAddress"], path)
     stack.sql.delete(pod)
 
@@ -105,6 +106,6 @@ def test_a_cookie_that_is_gone_from_zookeeper_is_put_back_and_the_bookie_serves_
     settled_on(stack, [each["number"] for each in found["bookies"]])
     stack.wait_until_ready()
     assert stack.kubectl.exec(stack.tools.name, "python3", "-c", READ, found["zooKeeperAddress"], path) == cookie
-    writer.acknowledges(ROWS)
-    lost_nothing(writer)
+    load.acknowledges(ROWS)
+    both_lost_nothing(load)
     made_whole(stack, "after-a-cookie")

@@ -1,5 +1,5 @@
-"""While a writer goes on, ZooKeeper grows from three members to five and shrinks to three again, its members are restarted, and the
-operator dies meanwhile; nothing is lost."""
+"""While SQL and a client with striped ledgers write, ZooKeeper grows from three members to five and shrinks to three again, its members
+are restarted, and the operator dies meanwhile; nothing is lost."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import time
 
 from conftest import Stack, say
 from ensemble_steps import CHANGE, Ensemble
-from proof import lost_nothing
+from load import Load
+from proof import both_lost_nothing, made_whole
 
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
-from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS = 50
 
@@ -18,21 +18,21 @@ ROWS = 50
 def test_zookeeper_grows_to_five_and_shrinks_to_three_under_load(stack: Stack) -> None:
     ensemble = Ensemble(stack.kubectl, "zk")
     address = ensemble.seen()["status"]["address"]
-    writer = WriterProcess(stack.tools, "members_under_load")
-    writer.acknowledges(ROWS)
+    load = Load(stack, "members_under_load")
+    load.acknowledges(ROWS)
 
     began = time.monotonic()
-    writer.order("mark three members become five")
+    load.order("mark three members become five")
     ensemble.want(replicas=5)
     ensemble.waits_for("Joining")
     stack.sql.kill_operator()
     ensemble.settled_on(5)
     say(f"three became five in {time.monotonic() - began:.0f} s")
     assert len(ensemble.pods()) == 5
-    writer.acknowledges(ROWS)
+    load.acknowledges(ROWS)
 
     began = time.monotonic()
-    writer.order("mark five members become three")
+    load.order("mark five members become three")
     ensemble.want(replicas=3)
     stack.sql.kill_operator()
     ensemble.settled_on(3)
@@ -40,18 +40,19 @@ def test_zookeeper_grows_to_five_and_shrinks_to_three_under_load(stack: Stack) -
     ensemble.has_pods(3)
     assert ensemble.marks() == ["true"] * 3 + ["left"] * 2
     assert ensemble.seen()["status"]["address"] == address  # no client was restarted for it
-    writer.acknowledges(ROWS)
+    load.acknowledges(ROWS)
 
-    lost_nothing(writer)
+    both_lost_nothing(load)
     stack.wait_until_ready()
+    made_whole(stack, "after-five-members")
 
 
 def test_members_are_restarted_one_by_one_and_the_leader_last(stack: Stack) -> None:
     ensemble = Ensemble(stack.kubectl, "zk")
     before, leader = ensemble.pods(), ensemble.seen()["status"]["leader"]
-    writer = WriterProcess(stack.tools, "members_restarted")
-    writer.acknowledges(ROWS)
-    writer.order("mark ZooKeeper restarted")
+    load = Load(stack, "members_restarted")
+    load.acknowledges(ROWS)
+    load.order("mark ZooKeeper restarted")
     order: list[str] = []
     ensemble.want(config={"snapCount": "50000"})
 
@@ -63,5 +64,7 @@ def test_members_are_restarted_one_by_one_and_the_leader_last(stack: Stack) -> N
     wait_for("the restart of all members", ask, Limit(CHANGE.seconds, 0.3), say)
     assert order[-1] == leader
     ensemble.settled_on(3)
-    writer.acknowledges(ROWS)
-    lost_nothing(writer)
+    load.acknowledges(ROWS)
+    both_lost_nothing(load)
+    stack.wait_until_ready()
+    made_whole(stack, "after-the-members")

@@ -1,5 +1,6 @@
-"""While a writer goes on, a machine stands still with all that runs there: first it comes back, then it is gone for good, and a person says
-so and gives its disks up, as docs/how-to.md has it. Nothing is lost, and all is whole again on the machines that are left."""
+"""While SQL and a client with striped ledgers write, a machine stands still with all that runs there: first it comes back, then it is gone
+for good, and a person says so and gives its disks up, as docs/how-to.md has it. Nothing is lost, and all is whole again on the machines
+that are left."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from dataclasses import replace
 import pytest
 from bookie_steps import bookies, settled_on, want
 from conftest import Stack, say
-from proof import SERVERS, lost_nothing, made_whole
+from load import Load
+from proof import SERVERS, both_lost_nothing, made_whole
 
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
-from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS = 50
 DELAY_SECONDS = 30
@@ -79,19 +80,19 @@ def test_a_machine_that_is_silent_for_a_while_is_told_and_nothing_is_lost(beside
     stack = beside_the_operator
     machine = machine_to_lose(stack)
     before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in stack.kubectl.list("pods", SERVERS)}
-    writer = WriterProcess(stack.tools, "machine_silent")
-    writer.acknowledges(ROWS)
-    writer.order("mark a machine stands still")
+    load = Load(stack, "machine_silent")
+    load.acknowledges(ROWS)
+    load.order("mark a machine stands still")
     with stack.sql.standing_still(machine):
         began = time.monotonic()
-        writer.acknowledges(ROWS)
+        load.acknowledges(ROWS)
         told_of(stack, machine, "NodeSilent")
         say(f"told after {time.monotonic() - began:.0f} s: {condition(bookies(stack), 'NodesReachable')}")
-        writer.acknowledges(ROWS)
+        load.acknowledges(ROWS)
     forgotten(stack)
     stack.wait_until_ready()
     assert {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in stack.kubectl.list("pods", SERVERS)} == before
-    lost_nothing(writer)
+    both_lost_nothing(load)
     made_whole(stack, "after-the-silence")
 
 
@@ -101,13 +102,13 @@ def test_a_machine_that_is_gone_for_good_is_done_without_once_a_person_gives_its
     numbers = [bookie["number"] for bookie in bookies(stack)["status"]["bookies"]]
     want(stack, autoRecovery={"lostBookieRecoveryDelaySeconds": DELAY_SECONDS})
     settled_on(stack, numbers)
-    writer = WriterProcess(stack.tools, "machine_gone")
-    writer.acknowledges(ROWS)
+    load = Load(stack, "machine_gone")
+    load.acknowledges(ROWS)
     lost = servers_on(stack, machine)
     (bookie,) = (
         int(pod["metadata"]["labels"]["herdkeeper.io/bookie"]) for pod in lost if "herdkeeper.io/bookie" in pod["metadata"]["labels"]
     )
-    writer.order("mark a machine is gone")
+    load.order("mark a machine is gone")
     began = time.monotonic()
     with stack.sql.standing_still(machine):
         told_of(stack, machine, "NodeSilent")
@@ -119,9 +120,9 @@ def test_a_machine_that_is_gone_for_good_is_done_without_once_a_person_gives_its
             stack.wait_until_ready()
             forgotten(stack)
             say(f"whole again on the machines that are left after {time.monotonic() - began:.0f} s")
-            writer.acknowledges(ROWS)
+            load.acknowledges(ROWS)
             assert servers_on(stack, machine) == []
         finally:
             stack.kubectl.run("taint", "nodes", machine, f"{OUT_OF_SERVICE}-")
-    lost_nothing(writer)
+    both_lost_nothing(load)
     made_whole(stack, "after-the-machine")

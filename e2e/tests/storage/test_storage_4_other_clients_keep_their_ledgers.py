@@ -9,7 +9,7 @@ from bookie_steps import bookies, lose_the_disks_of_one, settled_on, want
 from conftest import Stack, say
 from proof import kept_all, lost_nothing, made_whole
 
-from herdkeeper_e2e.ledger_clients import DistributedLogClient, StripedClient, Striping
+from herdkeeper_e2e.ledger_clients import DistributedLogClient, Place, StripedClient, Striping
 from herdkeeper_e2e.writer_process import WriterProcess
 
 STRIPING = Striping(ensemble_size=4)
@@ -24,7 +24,8 @@ def test_striped_ledgers_and_a_stream_of_distributed_log_outlive_a_bookie(stack:
     want(stack, bookies=len(there) + lacking, autoRecovery={"lostBookieRecoveryDelaySeconds": DELAY_SECONDS})
     settled_on(stack, [*there, *following])
     writer = WriterProcess(stack.tools, "beside_other_clients")
-    clients = (StripedClient(stack.kubectl, "striped-and-a-loss", STRIPING), DistributedLogClient(stack.kubectl, "stream-and-a-loss"))
+    place = Place(stack.kubectl)
+    clients = (StripedClient(place, "striped-and-a-loss", STRIPING), DistributedLogClient(place, "stream-and-a-loss"))
     for client in clients:
         client.acknowledges(ENTRIES)
 

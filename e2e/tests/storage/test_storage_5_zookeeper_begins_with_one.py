@@ -1,8 +1,5 @@
-"""While a client creates znodes one by one, its ensemble grows from one member to three and to five, and shrinks to three again; the
-operator dies at each change, and every acknowledged znode is there at the end.
-
-It has clients of its own only: that the stack stands a growth from three members is told by another scenario.
-"""
+"""A stack whose ensemble begins with one member, under SQL, striped ledgers, and a client that creates znodes one by one: one member
+becomes three and five, and three again. The operator dies at each change; nothing that was acknowledged is lost."""
 
 from __future__ import annotations
 
@@ -11,37 +8,30 @@ import time
 from collections.abc import Iterator
 
 import pytest
-import yaml
+from bookie_steps import bookies, settled_on
 from conftest import Stack, say
 from ensemble_steps import Ensemble
+from load import Load
+from own_stack import stack_of_its_own
+from proof import both_lost_nothing, made_whole
 
-from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.history import Gap, gap_table
+from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.steered_process import SteeredProcess
 
-NAME = "from-one"
 HISTORY = "/tmp/history-of-znodes"
-ZNODES = 50
+WRITES = 50
 
 
 @pytest.fixture
-def ensemble(stack: Stack) -> Iterator[Ensemble]:
-    """An ensemble of one member, beside the stack's."""
-    manifest = next(yaml.safe_load_all((REPOSITORY / "examples/quickstart.yaml").read_text()))
-    manifest["metadata"]["name"] = NAME
-    manifest["spec"] |= {"replicas": 1, "deletionPolicy": "Delete"}
-    stack.kubectl.apply(json.dumps(manifest))
-    found = Ensemble(stack.kubectl, NAME)
-    found.settled_on(1)
-    yield found
-    stack.kubectl.run("delete", "zookeepercluster", NAME, "--timeout=120s", timeout_seconds=130)
+def beginning(kubectl: Kubectl) -> Iterator[Stack]:
+    """The quickstart with one member of ZooKeeper."""
+    with stack_of_its_own(kubectl, "from-one", {"ZooKeeperCluster": {"replicas": 1, "deletionPolicy": "Delete"}}) as stack:
+        yield stack
 
 
-def changed(stack: Stack, ensemble: Ensemble, writer: SteeredProcess, before: int, after: int) -> None:
+def changed(stack: Stack, ensemble: Ensemble, before: int, after: int) -> None:
     """The operator dies when it has begun, and again after the first step."""
-    what = f"{before} become {after}"
-    writer.order(f"mark {what}")
-    began = time.monotonic()
     ensemble.want(replicas=after)
     if after > before:
         ensemble.waits_for("Joining")
@@ -50,19 +40,31 @@ def changed(stack: Stack, ensemble: Ensemble, writer: SteeredProcess, before: in
     stack.sql.kill_operator()
     ensemble.settled_on(after)
     ensemble.has_pods(after)
-    say(f"{what} in {time.monotonic() - began:.0f} s")
-    writer.acknowledges(ZNODES)
 
 
-def test_one_member_becomes_three_and_five_and_three_under_load(stack: Stack, ensemble: Ensemble) -> None:
+def test_one_member_becomes_three_and_five_and_three_under_load(beginning: Stack) -> None:
+    stack = beginning
+    ensemble = Ensemble(stack.kubectl, "zk")
+    numbers = [bookie["number"] for bookie in bookies(stack)["status"]["bookies"]]
     first = ensemble.seen()["status"]["address"]
     command = stack.tools.program("znode_writer", "--hosts", first, "--history", HISTORY)
-    writer = SteeredProcess(stack.kubectl, stack.tools.name, command)
-    writer.acknowledges(ZNODES)
+    znodes = SteeredProcess(stack.kubectl, stack.tools.name, command)
+    load = Load(stack, "from_one_member")
     for before, after in ((1, 3), (3, 5), (5, 3)):
-        changed(stack, ensemble, writer, before, after)
+        for each in (znodes, load):
+            each.acknowledges(WRITES)
+            each.order(f"mark {before} become {after}")
+        began = time.monotonic()
+        changed(stack, ensemble, before, after)
+        say(f"{before} become {after} in {time.monotonic() - began:.0f} s")
+        # clients are told of further members: what was built for one address is rolled
+        settled_on(stack, numbers)
+        stack.wait_until_ready()
+        say(f"all is Ready {time.monotonic() - began:.0f} s after the change")
+    for each in (znodes, load):
+        each.acknowledges(WRITES)
     assert ensemble.marks() == ["true"] * 3  # deletionPolicy Delete: the volumes of members that left go
-    writer.stop()
+    znodes.stop()
 
     # through any of the members: the address has them all by now, and the first alone would hide that one lacks something
     address = ensemble.seen()["status"]["address"]
@@ -73,3 +75,5 @@ def test_one_member_becomes_three_and_five_and_three_under_load(stack: Stack, en
     say(f"{found['verdict']['acknowledged']} znodes acknowledged, {found['verdict']['unknown']} answers lost")
     say("\n" + gap_table([Gap(**gap) for gap in found["gaps"]]))
     assert len(found["gaps"]) == 3
+    both_lost_nothing(load)
+    made_whole(stack, "after-the-members")

@@ -1,5 +1,6 @@
-"""While a writer goes on, two of three ZooKeeper members lose their volumes: they elect no empty tree, bookies delete nothing, the resource
-says what is lost and what a person should do, and what docs/how-to.md says, done as it stands there, brings the stack back."""
+"""While SQL and a client with striped ledgers write, two of three ZooKeeper members lose their volumes: they elect no empty tree, bookies
+delete nothing, the resource says what is lost and what a person should do, and what docs/how-to.md says, done as it stands there, brings
+the stack back."""
 
 from __future__ import annotations
 
@@ -11,12 +12,12 @@ import time
 from bookie_steps import bookies
 from conftest import Stack, say
 from ensemble_steps import Ensemble
-from proof import found_nothing, lost_nothing
+from load import Load
+from proof import both_lost_nothing, found_nothing
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import condition, pod_problem
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
-from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS = 50
 WIPED = ("zk-zookeeper-1", "zk-zookeeper-2")
@@ -75,36 +76,36 @@ def test_two_wiped_members_elect_no_empty_tree_and_a_person_brings_the_stack_bac
     ensemble = Ensemble(stack.kubectl, "zk")
     ensemble.settled_on(3)
     stack.wait_until_ready()
-    writer = WriterProcess(stack.tools, "quorum_lost")
-    writer.acknowledges(ROWS)
+    load = Load(stack, "quorum_lost")
+    load.acknowledges(ROWS)
     known, pods = ledgers(stack), ensemble.pods()
     assert known
 
     began = time.monotonic()
-    writer.order("mark two of three ZooKeeper members wiped")
+    load.order("mark two of three ZooKeeper members wiped")
     wipe(stack)
     message = wait_for("QuorumLost", lambda: why_lost(ensemble), Limit(300), say)
     say(f"after {time.monotonic() - began:.0f} s: {message}")
     assert "'When a quorum is lost'" in message
     wait_for("the empty members", lambda: run_again_and_empty(stack, pods), Limit(300), say)
     bookies_look_for_garbage(stack)
-    rows, held = writer.acknowledged, time.monotonic()
+    rows, held = load.writer.acknowledged, time.monotonic()
     while time.monotonic() - held < HOLDS_SECONDS:
         assert isinstance(why_lost(ensemble), str)
         assert all(pod_problem(pod) for pod in stack.kubectl.list("pods", "app.kubernetes.io/name=zookeeper"))
-    say(f"{writer.acknowledged - rows} rows were acknowledged in the last {HOLDS_SECONDS} s, without ZooKeeper")
+    say(f"{load.writer.acknowledged - rows} rows were acknowledged in the last {HOLDS_SECONDS} s, without ZooKeeper")
 
     repaired = time.monotonic()
-    writer.order("mark a person says which member has the truth")
+    load.order("mark a person says which member has the truth")
     script = the_way_back("When a quorum is lost").replace("kubectl ", f"kubectl --namespace {shlex.quote(stack.kubectl.namespace)} ")
     subprocess.run(["sh", "-ec", script], env=dict(stack.kubectl.environment), check=True, timeout=120)
     ensemble.settled_on(3)
     say(f"three members vote {time.monotonic() - repaired:.0f} s after the person")
     stack.wait_until_ready()
     say(f"all is Ready {time.monotonic() - repaired:.0f} s after the person")
-    writer.acknowledges(ROWS)
+    load.acknowledges(ROWS)
 
     bookies_look_for_garbage(stack)
     assert known <= ledgers(stack)
-    lost_nothing(writer)
+    both_lost_nothing(load)
     found_nothing(stack, "after-the-quorum")

@@ -1,4 +1,5 @@
-"""While a writer goes on, bookies with two ledger volumes each have one that is full, get larger ones, and lose one of them for good."""
+"""While SQL and a client with striped ledgers write, bookies with two ledger volumes each have one that is full, get larger ones, and lose
+one of them for good."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from collections.abc import Iterator
 import pytest
 from bookie_steps import LONG
 from conftest import START, Stack, say
-from proof import found_nothing_in, lost_nothing
+from load import Load
+from proof import both_lost_nothing, found_nothing_in
 from volumes_by_hand import VolumesByHand
 
 from herdkeeper_e2e.cluster import REPOSITORY
@@ -15,7 +17,6 @@ from herdkeeper_e2e.conditions import all_ready, condition
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Pending, wait_for
-from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS = 50
 SMALL, LARGE = 256, 512
@@ -31,7 +32,7 @@ def volumes(stack: Stack) -> Iterator[VolumesByHand]:
     stack.kubectl.apply(REPOSITORY / "e2e/tests/storage/growing.yaml")
     wait_for("the growing database", lambda: all_ready(own(stack), 3), START, say)
     yield made
-    stack.kubectl.run("delete", "pod", "growing-tools", "--ignore-not-found")
+    stack.kubectl.run("delete", "pods", "growing-tools", "clients-of-growing", "--ignore-not-found")
     for kind in ("tablespace/growing", "herddbcluster/growing-db", "bookkeepercluster/growing"):
         stack.kubectl.run("delete", kind, "--timeout=300s", timeout_seconds=310)
     wait_for("the end of its claims", lambda: Pending("there yet") if claims(stack) else True, LONG, say)
@@ -79,44 +80,44 @@ def whole(stack: Stack) -> None:
 def test_a_full_volume_makes_its_bookie_read_only_and_a_larger_one_writable_again(
     stack: Stack, tools: ToolsPod, volumes: VolumesByHand
 ) -> None:
-    writer = WriterProcess(tools, "full_and_grown")
-    writer.acknowledges(ROWS)
-    writer.order("mark a volume is full")
+    load = Load(Stack(stack.kubectl, tools), "full_and_grown", "growing")
+    load.acknowledges(ROWS)
+    load.order("mark a volume is full")
     volumes.fill(claims(stack)["growing-bookie-1-ledgers-1"], 97)
-    until(stack, {0: "Writable", 1: "ReadOnly", 2: "Writable"})
-    writer.acknowledges(ROWS)
+    until(stack, {0: "Writable", 1: "ReadOnly", 2: "Writable", 3: "Writable"})
+    load.acknowledges(ROWS)
 
-    writer.order("mark volumes grow")
+    load.order("mark volumes grow")
     stack.kubectl.run("patch", "bookkeepercluster", "growing", "--type", "merge", "-p", f'{{"spec":{{"ledgers":{{"size":"{LARGE}Mi"}}}}}}')
     wait_for("claims that ask for more", lambda: all_ask_for(stack, f"{LARGE}Mi"), LONG, say)
     for claim in claims(stack).values():
         volumes.grow(claim, LARGE)
-    until(stack, {0: "Writable", 1: "Writable", 2: "Writable"})
+    until(stack, {0: "Writable", 1: "Writable", 2: "Writable", 3: "Writable"})
     whole(stack)
-    writer.acknowledges(ROWS)
-    lost_nothing(writer)
+    load.acknowledges(ROWS)
+    both_lost_nothing(load)
     found_nothing_in(stack, "growing", "after-the-growth")
 
 
 def all_ask_for(stack: Stack, size: str) -> bool | Pending:
     asked = {name: claim["spec"]["resources"]["requests"]["storage"] for name, claim in claims(stack).items()}
-    return True if len(asked) == 6 and set(asked.values()) == {size} else Pending(str(asked))
+    return True if len(asked) == 8 and set(asked.values()) == {size} else Pending(str(asked))
 
 
 def test_one_of_two_ledger_volumes_is_lost_and_the_bookie_replaced(stack: Stack, tools: ToolsPod, volumes: VolumesByHand) -> None:
     volumes.provide("spare", LARGE, per_machine=2)
-    writer = WriterProcess(tools, "a_volume_lost")
-    writer.acknowledges(ROWS)
-    writer.order("mark a ledger volume is lost")
+    load = Load(Stack(stack.kubectl, tools), "a_volume_lost", "growing")
+    load.acknowledges(ROWS)
+    load.order("mark a ledger volume is lost")
     stack.kubectl.run("delete", "persistentvolumeclaim", "growing-bookie-0-ledgers-1", "--wait=false")
     stack.kubectl.run("delete", "pod", "growing-bookie-0-0", "--grace-period=0", "--force")
     wait_for("the end of its ledgers", lambda: needed_by_nobody(stack), LONG, say)
     for claim in ("journal", "ledgers"):  # what could hold data is a person's to give up
         stack.kubectl.run("delete", "persistentvolumeclaim", f"growing-bookie-0-{claim}", "--wait=false")
-    until(stack, {1: "Writable", 2: "Writable", 3: "Writable"})
+    until(stack, {1: "Writable", 2: "Writable", 3: "Writable", 4: "Writable"})
     whole(stack)
-    writer.acknowledges(ROWS)
-    lost_nothing(writer)
+    load.acknowledges(ROWS)
+    both_lost_nothing(load)
     found_nothing_in(stack, "growing", "after-a-volume")
 
 

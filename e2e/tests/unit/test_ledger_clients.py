@@ -10,7 +10,7 @@ from herdkeeper_e2e.client_report import ClientReport, ReportError, parse_report
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.history import Gap
 from herdkeeper_e2e.kubectl import Kubectl
-from herdkeeper_e2e.ledger_clients import clients_pod
+from herdkeeper_e2e.ledger_clients import Place
 
 GAPS = '[{"fault": "a disk lost", "seconds": 3.2, "unknown_rows": 16}]'
 
@@ -36,7 +36,7 @@ def test_what_is_no_report_is_refused_with_its_text(line: str):
 
 
 def test_the_pod_of_the_clients_has_the_bookies_jars_and_the_map_of_racks_and_small_requests():
-    pod = clients_pod(Kubectl("e2e", {}), "bk")
+    pod = Place(Kubectl("e2e", {})).pod()
     spec = pod.manifest()["spec"]
     (container,) = spec["containers"]
     mounted = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
@@ -44,7 +44,14 @@ def test_the_pod_of_the_clients_has_the_bookies_jars_and_the_map_of_racks_and_sm
     assert volumes[mounted["/racks"]]["configMap"]["name"] == "bk-racks"
     assert volumes[mounted["/programs"]]["emptyDir"] == {}
     assert container["resources"]["requests"]["memory"] == "384Mi"
+    assert "nodeName" not in spec
     assert pod.command("Main", "one")[-4:] == ("-cp", "/opt/bookkeeper/lib/*:/programs/*", "Main", "one")
+
+
+def test_clients_of_other_bookies_or_on_another_machine_have_a_pod_of_their_own():
+    places = [Place(Kubectl("e2e", {})), Place(Kubectl("e2e", {}), "growing"), Place(Kubectl("e2e", {}), machine="worker")]
+    assert [place.pod().name for place in places] == ["clients-of-bk", "clients-of-growing", "clients-of-bk-worker"]
+    assert places[2].pod().manifest()["spec"]["nodeName"] == "worker"
 
 
 @pytest.mark.parametrize("name", ["bookkeeper.version", "netty.version"])

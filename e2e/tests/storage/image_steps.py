@@ -1,0 +1,47 @@
+"""How the storage scenarios change the images of a stack, and wait for it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from conftest import Stack
+
+from herdkeeper_e2e.conditions import condition, pod_problem
+from herdkeeper_e2e.waiting import Limit, Pending
+
+ROLL = Limit(1500, 1)
+NAMES = {"ZooKeeperCluster": "zk", "BookKeeperCluster": "bk", "HerdDBCluster": "db"}
+"""The quickstart's resources."""
+LABELS = {
+    "ZooKeeperCluster": "app.kubernetes.io/name=zookeeper",
+    "BookKeeperCluster": "app.kubernetes.io/name in (bookie,autorecovery)",
+    "HerdDBCluster": "app.kubernetes.io/name=herddb",
+}
+"""Their pods."""
+
+
+def image_of(stack: Stack, kind: str) -> str:
+    """What a resource asks for."""
+    return str(stack.sql.get(kind, NAMES[kind])["spec"]["image"])
+
+
+def want_image(stack: Stack, kind: str, image: str) -> None:
+    """As a person asks for another one."""
+    stack.kubectl.run("patch", kind, NAMES[kind], "--type", "merge", "-p", json.dumps({"spec": {"image": image}}))
+
+
+def all_run(stack: Stack, images: Mapping[str, str]) -> bool | Pending:
+    """Whether all pods of these kinds run that image of theirs, and nothing is left to do."""
+    for kind, image in images.items():
+        found = stack.sql.get(kind, NAMES[kind])
+        progressing = condition(found, "Progressing")
+        if progressing is None or progressing["status"] != "False":
+            return Pending(f"{kind}: {progressing and progressing['message']}")
+        if progressing["observedGeneration"] != found["metadata"]["generation"]:
+            return Pending(f"{kind}: the operator has not seen the other image yet")
+        for pod in stack.kubectl.list("pods", LABELS[kind]):
+            runs, problem = str(pod["spec"]["containers"][0]["image"]), pod_problem(pod)
+            if runs != image or problem is not None:
+                return Pending(f"{pod['metadata']['name']} runs {runs}: {problem}")
+    return True

@@ -1,0 +1,33 @@
+"""A quickstart that a scenario has for itself, in a namespace of its own beside the others' stack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import yaml
+from conftest import NAMESPACE, QUICKSTART, START, Stack, say
+
+from herdkeeper_e2e.cluster import REPOSITORY
+from herdkeeper_e2e.conditions import all_ready
+from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.waiting import wait_for
+
+
+@contextmanager
+def stack_of_its_own(kubectl: Kubectl, name: str, changes: dict[str, Object]) -> Iterator[Stack]:
+    """The quickstart, Ready, with what `changes` has for the spec of a kind; all of it goes with the block."""
+    documents = list(yaml.safe_load_all((REPOSITORY / "examples/quickstart.yaml").read_text()))
+    for document in documents:
+        document["spec"] |= changes.get(document["kind"], {})
+    own = Kubectl(f"{NAMESPACE}-{name}", kubectl.environment)
+    own.run("delete", "namespace", own.namespace, "--ignore-not-found", "--timeout=300s", timeout_seconds=320)
+    own.run("create", "namespace", own.namespace)
+    own.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+    wait_for(f"the quickstart of {own.namespace}", lambda: all_ready(own.list(QUICKSTART), 4), START, say)
+    tools = ToolsPod(own, "tools", Database.of(own, "db", "bk", "flights"))
+    tools.start()
+    yield Stack(own, tools)
+    own.run("delete", "namespace", own.namespace, "--wait=false")
