@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from conftest import Stack, say
 
@@ -48,7 +49,7 @@ def test_deleting_a_bookie_the_zookeeper_leader_and_the_sql_leader_loses_nothing
         assert before is not None
         writer.order(f"mark {fault}")
         kubectl.run("delete", "pod", pod, "--wait=false")
-        wait_for(f"another {pod}", lambda pod=pod, uid=before["metadata"]["uid"]: replaced(kubectl, pod, uid), Limit(300))
+        wait_for(f"another {pod}", partial(replaced, kubectl, pod, before["metadata"]["uid"]), Limit(300))
         writer.acknowledges(ROWS_AFTER_A_FAULT)
         meanwhile = writer.read("--while-writing")
         assert meanwhile["violation"] is None, f"after {fault}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,11 @@ def empty_namespace(kubectl: Kubectl) -> Iterator[Kubectl]:
     kubectl.run("delete", "namespace", NAMESPACE, "--wait=false")
 
 
+def is_past(second: int) -> bool | Pending:
+    """Whether a later second has begun than this one (Unix time)."""
+    return True if time.time() >= second + 1 else Pending("the same one")
+
+
 def clean(kubectl: Kubectl) -> None:
     kubectl.run("delete", RESOURCES, "--all", "--timeout=60s")
 
@@ -77,7 +83,7 @@ def test_the_operator_says_so_in_the_condition_ready_and_makes_nothing(empty_nam
         for document in before:
             empty_namespace.apply(json.dumps(document))
             born = int(time.time())  # the older one of two resources keeps a name, and ages are whole seconds
-            wait_for("another second", lambda born=born: True if time.time() >= born + 1 else Pending("the same one"), Limit(3, 0.1))
+            wait_for("another second", partial(is_past, born), Limit(3, 0.1))
         empty_namespace.apply(json.dumps(refused))
         message = wait_for("the refusal", refusal, Limit(60, 0.5))
         made = empty_namespace.list("statefulsets,jobs,persistentvolumeclaims", f"herdkeeper.io/owner-name={name}")

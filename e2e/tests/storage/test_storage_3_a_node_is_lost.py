@@ -35,7 +35,7 @@ def beside_the_operator(stack: Stack) -> Stack:
 
 def machine_to_lose(stack: Stack) -> str:
     """One that has a single bookie, so that those that are left suffice for ensembles of three."""
-    machines = Counter(pod["spec"]["nodeName"] for pod in stack.kubectl.list("pods", "app.kubernetes.io/name=bookie"))
+    machines = Counter(str(pod["spec"]["nodeName"]) for pod in stack.kubectl.list("pods", "app.kubernetes.io/name=bookie"))
     return next(name for name, count in machines.items() if count == 1 and name != stack.sql.machine_of_operator())
 
 
