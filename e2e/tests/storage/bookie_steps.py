@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 from conftest import Stack, say
 
@@ -35,18 +36,26 @@ def waits_for(stack: Stack, reason: str) -> None:
 
 def settled_on(stack: Stack, numbers: list[int]) -> None:
     """Until exactly these bookies are there, writable, and nothing is left to do."""
+    _settled(stack, f"bookies {numbers}", lambda there: there == numbers)
 
+
+def settled_with_others_for(stack: Stack, gone: set[int], count: int) -> None:
+    """The same of so many bookies, none of these among them. Numbers are never used twice, so those of others depend on what was before."""
+    _settled(stack, f"{count} bookies without {sorted(gone)}", lambda there: len(there) == count and not gone & set(there))
+
+
+def _settled(stack: Stack, what: str, enough: Callable[[list[int]], bool]) -> None:
     def ask() -> bool | Pending:
         found = bookies(stack)
         progressing = condition(found, "Progressing")
         there = [bookie["number"] for bookie in found["status"].get("bookies", []) if bookie["state"] == "Writable"]
         seen = found["status"].get("observedGeneration") == found["metadata"]["generation"]
-        if seen and there == numbers and progressing is not None and progressing["reason"] == "Settled":
+        if seen and enough(there) and progressing is not None and progressing["reason"] == "Settled":
             return True
         drains = [bookie["drain"]["message"] for bookie in found["status"].get("bookies", []) if "drain" in bookie]
         return Pending(f"bookies {there}; {'; '.join(drains) or progressing}")
 
-    wait_for(f"bookies {numbers}", ask, LONG, say)
+    wait_for(what, ask, LONG, say)
 
 
 def lose_the_disks_of_one(stack: Stack) -> str:
@@ -58,5 +67,5 @@ def lose_the_disks_of_one(stack: Stack) -> str:
     stack.kubectl.run("delete", "pod", f"bk-bookie-{number}-0", "--grace-period=0", "--force")
     waits_for(stack, "Recovering")
     say(bookies(stack)["status"]["message"])
-    settled_on(stack, [*sorted(set(before) - {number}), max(before) + 1])
+    settled_with_others_for(stack, {number}, len(before))
     return str(before[number])

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from bookie_steps import bookies, settled_on, want
+from bookie_steps import bookies, settled_on, settled_with_others_for, want
 from conftest import Stack, say
 from load import Load
 from proof import SERVERS, both_lost_nothing, made_whole
@@ -116,7 +116,7 @@ def test_a_machine_that_is_gone_for_good_is_done_without_once_a_person_gives_its
         try:
             wait_for("the removal of its pods", lambda: Pending("there yet") if servers_on(stack, machine) else True, SILENT)
             stack.kubectl.run("delete", "persistentvolumeclaims", *claims_of(lost), "--wait=false")
-            settled_on(stack, [*(number for number in numbers if number != bookie), max(numbers) + 1])
+            settled_with_others_for(stack, {bookie}, len(numbers))
             stack.wait_until_ready()
             forgotten(stack)
             say(f"whole again on the machines that are left after {time.monotonic() - began:.0f} s")

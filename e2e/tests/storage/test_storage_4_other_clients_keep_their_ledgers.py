@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 
-from bookie_steps import bookies, lose_the_disks_of_one, settled_on, want
+from bookie_steps import bookies, lose_the_disks_of_one, settled_with_others_for, want
 from conftest import Stack, say
 from proof import kept_all, lost_nothing, made_whole
 
@@ -20,9 +20,8 @@ ENTRIES = 500
 def test_striped_ledgers_and_a_stream_of_distributed_log_outlive_a_bookie(stack: Stack) -> None:
     there = [bookie["number"] for bookie in bookies(stack)["status"]["bookies"]]
     lacking = max(0, STRIPING.ensemble_size + 1 - len(there))
-    following = range(max(there) + 1, max(there) + 1 + lacking)
     want(stack, bookies=len(there) + lacking, autoRecovery={"lostBookieRecoveryDelaySeconds": DELAY_SECONDS})
-    settled_on(stack, [*there, *following])
+    settled_with_others_for(stack, set(), len(there) + lacking)
     writer = WriterProcess(stack.tools, "beside_other_clients")
     place = Place(stack.kubectl)
     clients = (StripedClient(place, "striped-and-a-loss", STRIPING), DistributedLogClient(place, "stream-and-a-loss"))
