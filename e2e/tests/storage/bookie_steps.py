@@ -34,9 +34,14 @@ def waits_for(stack: Stack, reason: str) -> None:
     wait_for(reason, ask, LONG, say)
 
 
-def settled_on(stack: Stack, numbers: list[int]) -> None:
+def settled_on(stack: Stack, numbers: list[int], meanwhile: Callable[[], None] = lambda: None) -> None:
     """Until exactly these bookies are there, writable, and nothing is left to do."""
-    _settled(stack, f"bookies {numbers}", lambda there: there == numbers)
+
+    def there(found: list[int]) -> bool:
+        meanwhile()
+        return found == numbers
+
+    _settled(stack, f"bookies {numbers}", there)
 
 
 def settled_with_others_for(stack: Stack, gone: set[int], count: int) -> None:

@@ -60,7 +60,7 @@ def found_nothing(stack: Stack, name: str) -> Object:
 
 def found_nothing_in(stack: Stack, bookies: str, name: str) -> Object:
     """The same of the BookKeeperCluster `bookies`."""
-    status = _audited(stack, bookies, name, "Report")
+    status = audited(stack, bookies, name, "Report")
     assert _unexpected(stack, bookies, status) == []
     return status
 
@@ -76,13 +76,13 @@ def made_whole(stack: Stack, name: str) -> None:
     fault.
     """
     stack.sql.switch_over(stack.sql.other())
-    repaired = _audited(stack, "bk", f"{name}-repaired", "Repair")
+    repaired = audited(stack, "bk", f"{name}-repaired", "Repair")
     say(f"{repaired['findingsTotal']} findings, {repaired.get('replicasRepaired', 0)} copies written")
     striped = _striped(stack, "bk")
     for each in _unexpected(stack, "bk", repaired):
         assert (each["kind"], each["repair"]) == ("Missing", "Repaired"), each
         assert each["severity"] == ("Critical" if each["ledgerId"] in striped else "UnderReplicated"), each
-    assert _unexpected(stack, "bk", _audited(stack, "bk", name, "Report")) == []
+    assert _unexpected(stack, "bk", audited(stack, "bk", name, "Report")) == []
 
 
 def _unexpected(stack: Stack, bookies: str, status: Object) -> list[Object]:
@@ -101,7 +101,8 @@ def _striped(stack: Stack, bookies: str) -> set[int]:
     return set(json.loads(stack.tools.run("striped_ledgers", "--ledgers-root", cluster["status"]["ledgersRoot"])))
 
 
-def _audited(stack: Stack, bookies: str, name: str, repair: str) -> Object:
+def audited(stack: Stack, bookies: str, name: str, repair: str) -> Object:
+    """The status of an audit that has ended."""
     audit = yaml.safe_load((REPOSITORY / "examples/audit.yaml").read_text())
     audit["metadata"]["name"] = name
     audit["spec"] |= {"bookKeeperRef": {"name": bookies}, "repair": repair}
