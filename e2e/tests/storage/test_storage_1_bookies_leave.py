@@ -24,8 +24,8 @@ def objects_of(stack: Stack, number: int) -> list[str]:
 
 
 def drained(stack: Stack, numbers: list[int]) -> None:
-    """Until only these bookies are there. What a client acknowledged with a copy too few (docs/limits.md, "Striped ledgers") is repaired by an
-    audit, as the drain that waits for it asks for."""
+    """Until only these bookies are there. What a client acknowledged with a copy too few (docs/limits.md, "Striped ledgers") is repaired by
+    an audit, as the drain that waits for it asks for."""
     asked = 0
 
     def repair() -> None:
