@@ -24,6 +24,8 @@ NAMESPACE = os.environ.get("HERDKEEPER_E2E_NAMESPACE", "e2e")
 """Two runs side by side on one cluster need two."""
 QUICKSTART = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
 TABLES = "airlines,airports,planes,weather"
+RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
+"""What many clusters ask of all pods: theirs and the scenarios' run under it."""
 RESYNC_SECONDS = 5
 START = Limit(900, 2)
 LONGEST_SECONDS = 5400
@@ -71,6 +73,7 @@ def kubectl(pytestconfig: pytest.Config) -> Kubectl:
     pytestconfig.stash[EXPLAINED_BY] = found
     found.run("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=300s", timeout_seconds=320)
     found.run("create", "namespace", NAMESPACE)
+    found.run("label", "namespace", NAMESPACE, RESTRICTED)
     return found
 
 

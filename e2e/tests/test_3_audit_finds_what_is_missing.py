@@ -22,7 +22,7 @@ def audited(stack: Stack, name: str, executors: int = 0, repair: str = "Report")
     audit["metadata"]["name"] = name
     audit["spec"]["repair"] = repair
     if executors:
-        audit["spec"]["job"]["executors"] = {"instances": executors, "cpu": "100m"}
+        audit["spec"]["job"] |= {"executors": {"instances": executors, "cpu": "100m"}, "pods": {"labels": {"team": "audits"}}}
     stack.kubectl.apply(json.dumps(audit))
     if executors:
         wait_for(f"{executors} executors", lambda: executors_of(stack, name, executors), Limit(300), say)
@@ -85,6 +85,7 @@ def executors_of(stack: Stack, name: str, wanted: int) -> bool | Pending:
     running = [pod for pod in stack.kubectl.list("pods", "spark-role=executor") if pod["status"]["phase"] == "Running"]
     driver = {owner["name"] for pod in running for owner in pod["metadata"].get("ownerReferences", [])}
     assert all(owner.startswith(f"{name}-audit") for owner in driver)
+    assert all(pod["metadata"]["labels"].get("team") == "audits" for pod in running)
     return True if len(running) >= wanted else Pending(f"{len(running)} of {wanted} executors run")
 
 

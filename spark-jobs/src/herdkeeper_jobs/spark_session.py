@@ -8,11 +8,13 @@ reference. Speculation stays off: a second attempt would only double the load on
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from tempfile import NamedTemporaryFile
 
 from pyspark.sql import SparkSession
 
@@ -37,6 +39,8 @@ class SparkSettings:
     executor_cpu_request: str = "200m"
     executor_volume: str = ""
     """PersistentVolumeClaims that executors mount as well, and where: `claim:/path,…`. Empty: none."""
+    executor_pod: str = ""
+    """The manifest, as JSON, of a pod from which Spark makes those of executors: who they run as, and where. Empty: Spark's own."""
     image_pull_policy: str = "IfNotPresent"
     driver_memory: str = "768m"
     """Heap of the driver's JVM, which with local[N] runs the tasks too."""
@@ -74,6 +78,7 @@ def add_spark_arguments(parser: argparse.ArgumentParser) -> None:
         "--executor-volume", default=defaults.executor_volume, metavar="CLAIM:/PATH,…", help="claims that executors mount as well"
     )
     group.add_argument("--executor-image", default=defaults.executor_image, help="image of the executors, needed with a k8s:// master")
+    group.add_argument("--executor-pod", default=defaults.executor_pod, metavar="JSON", help="manifest that executors' pods are made from")
     group.add_argument("--image-pull-policy", default=defaults.image_pull_policy, help="of the executors (default: %(default)s)")
     group.add_argument("--driver-memory", default=defaults.driver_memory, help="heap of the driver (default: %(default)s)")
 
@@ -88,6 +93,7 @@ def spark_settings(arguments: argparse.Namespace) -> SparkSettings:
         executor_image=arguments.executor_image,
         executor_cpu_request=arguments.executor_cpu_request,
         executor_volume=arguments.executor_volume,
+        executor_pod=arguments.executor_pod,
         image_pull_policy=arguments.image_pull_policy,
         driver_memory=arguments.driver_memory,
     )
@@ -101,11 +107,20 @@ def start_spark(application: str, settings: SparkSettings, environment: Mapping[
     # Workers are started with this interpreter, not with whichever python3 comes first in the PATH.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.appName(application).master(settings.master)
-    for key, value in spark_configuration(settings, environment).items():
+    for key, value in (spark_configuration(settings, environment) | _pod_template(settings.executor_pod)).items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
     return session
+
+
+def _pod_template(manifest: str) -> dict[str, str]:
+    """Writes the manifest to a file, which stays as long as this process's temporary folder, and tells Spark where it is."""
+    if not manifest:
+        return {}
+    with NamedTemporaryFile("w", prefix="executor-", suffix=".json", delete=False) as file:
+        file.write(manifest)
+    return {"spark.kubernetes.executor.podTemplateFile": file.name}
 
 
 def spark_configuration(settings: SparkSettings, environment: Mapping[str, str]) -> dict[str, str]:
@@ -132,6 +147,7 @@ def _kubernetes(settings: SparkSettings, environment: Mapping[str, str]) -> dict
     if not settings.executor_image:
         raise SparkConfigurationError("--executor-image is empty: executors as pods need an image; give the driver's own")
     pod_ip, pod_name, namespace = (_variable(environment, name) for name in ("POD_IP", "POD_NAME", "POD_NAMESPACE"))
+    _check_pod(settings.executor_pod)
     return _volume(settings.executor_volume) | {
         # The pod has no service, so that executors find the driver by its address.
         "spark.driver.bindAddress": pod_ip,
@@ -167,6 +183,15 @@ def _volume(text: str) -> dict[str, str]:
         prefix = f"spark.kubernetes.executor.volumes.persistentVolumeClaim.{'destination' if number == 0 else f'volume-{number}'}"
         found |= {f"{prefix}.options.claimName": claim, f"{prefix}.mount.path": path, f"{prefix}.mount.readOnly": "false"}
     return found
+
+
+def _check_pod(manifest: str) -> None:
+    try:
+        kind = json.loads(manifest)["kind"] if manifest else "Pod"
+    except (ValueError, KeyError, TypeError) as error:
+        raise SparkConfigurationError(f"--executor-pod is {manifest!r}: give the manifest of a Pod as JSON ({error!r})") from error
+    if kind != "Pod":
+        raise SparkConfigurationError(f"--executor-pod has the kind {kind!r}: give the manifest of a Pod as JSON")
 
 
 def _java_size(argument: str, size: str) -> str:

@@ -37,6 +37,12 @@ def test_executors_belong_to_the_driver_s_pod_and_call_its_address():
         (SparkSettings(master="k8s://https://api"), POD, "--executor-image"),
         (SparkSettings(master="k8s://https://api", executor_image="spark:1"), {}, "POD_IP"),
         (SparkSettings(master="k8s://https://api", executor_image="spark:1", executor_volume="checkpoints"), POD, "--executor-volume"),
+        (
+            SparkSettings(master="k8s://https://api", executor_image="spark:1", executor_pod="restricted"),
+            POD,
+            "--executor-pod is 'restricted'",
+        ),
+        (SparkSettings(master="k8s://https://api", executor_image="spark:1", executor_pod='{"kind": "Job"}'), POD, "kind 'Job'"),
         (SparkSettings(driver_memory="2 GB"), {}, "--driver-memory"),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from herdkeeper.api.job import Destination, JobStatus, SparkJob
+from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
     NAME_RULES,
@@ -163,6 +164,7 @@ class Checkpoint(Resource):
         ),
         least_memory("job.resources.memory", 1024),
         least_memory("job.executors.memory", 256),
+        *pods_rules("job.pods"),
         *NAME_RULES,
     )
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from herdkeeper.api.pods import PodTraits
 from herdkeeper.api.resource import Compute, CpuQuantity, Image, Model, Quantity, Status
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
@@ -27,6 +28,7 @@ class SparkJob(Model):
     resources: Compute = Field(Compute(cpu="500m", memory="2Gi"), description="CPU and memory of the driver.")
     local_threads: int = Field(2, ge=1, le=64, description="Tasks at once in the driver when there are no executors.")
     executors: Executors = Field(Executors(), description="Executors as pods.")
+    pods: PodTraits = Field(PodTraits(), description="Where its pods run, those of executors, too, and what else they carry.")
     deadline_seconds: int = Field(3600, ge=60, description="Seconds after which the job is stopped and failed.")
 
 

@@ -1,4 +1,4 @@
-"""What a resource may say of the pods of its servers, beside their image, CPU and memory."""
+"""What a resource may say of the pods of its servers or of its jobs, beside their image, CPU and memory."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Toleration(Model):
     toleration_seconds: int | None = Field(None, ge=0, description="Of NoExecute: for how long a pod stays; for good when absent.")
 
 
-class Pods(Model):
-    """Where the pods run, and what else they carry. A change restarts them, one at a time, as one of the image does."""
+class PodTraits(Model):
+    """Where pods run, and what else they carry."""
 
     labels: Annotated[dict[_Key, _LabelValue], Field(max_length=20)] = Field({}, description="More labels.")
     annotations: Annotated[dict[_Key, Annotated[str, Field(max_length=1024)]], Field(max_length=20)] = Field(
@@ -38,6 +38,11 @@ class Pods(Model):
     tolerations: tuple[Toleration, ...] = Field((), max_length=20, description="Taints that the pods put up with.")
     priority_class_name: str | None = Field(None, min_length=1, max_length=253, description="PriorityClass of the pods.")
     image_pull_secrets: tuple[SecretReference, ...] = Field((), max_length=10, description="Secrets of the image registry.")
+
+
+class Pods(PodTraits):
+    """The same of servers, which are spread. A change restarts them, one at a time, as one of the image does."""
+
     anti_affinity: Literal["Preferred", "Required"] = Field(
         "Preferred",
         description="Whether two pods of the same kind may share a node where there is no other room. With Required the later one waits "
@@ -45,17 +50,23 @@ class Pods(Model):
     )
 
 
-def pods_rules() -> tuple[Rule, ...]:
-    """The rules of `spec.pods`: the operator's own labels and annotations can't be set."""
-    return tuple(_not_the_operators(field) for field in ("labels", "annotations"))
+def pods_rules(pods: str = "pods") -> tuple[Rule, ...]:
+    """The rules of the spec's field `pods`, e.g. `job.pods`: the operator's own labels and annotations can't be set."""
+    return tuple(_not_the_operators(f"{pods}.{field}") for field in ("labels", "annotations"))
 
 
 def _not_the_operators(field: str) -> Rule:
     owned = " || ".join(f"key.startsWith('{prefix}')" for prefix in OPERATORS_PREFIXES)
     why = f"keys that begin with {' or '.join(OPERATORS_PREFIXES)} are the operator's; take another prefix"
     return Rule(
-        rule=f"!has(self.pods.{field}) || !self.pods.{field}.exists(key, {owned})",
-        message=f"spec.pods.{field} has a key of the operator's: {why}",
-        message_expression=formatted(f"spec.pods.{field} has %s: {why}", f"self.pods.{field}.filter(key, {owned})[0]"),
-        field_path=f".pods.{field}",
+        rule=f"{_absent(field)} || !self.{field}.exists(key, {owned})",
+        message=f"spec.{field} has a key of the operator's: {why}",
+        message_expression=formatted(f"spec.{field} has %s: {why}", f"self.{field}.filter(key, {owned})[0]"),
+        field_path=f".{field}",
     )
+
+
+def _absent(field: str) -> str:
+    """CEL: whether one of the parts of a path is absent, e.g. of `job.pods.labels`."""
+    parts = field.split(".")
+    return " || ".join(f"!has(self.{'.'.join(parts[:length])})" for length in range(1, len(parts) + 1))

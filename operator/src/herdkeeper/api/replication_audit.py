@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from herdkeeper.api.job import Destination, JobStatus, SparkJob
+from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
     NAME_RULES,
@@ -116,6 +117,7 @@ class ReplicationAudit(Resource):
         Rule(rule="self == oldSelf", message="spec can't change: the job may have read it already; create a new ReplicationAudit"),
         least_memory("job.resources.memory", 1024),
         least_memory("job.executors.memory", 256),
+        *pods_rules("job.pods"),
         *NAME_RULES,
     )
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.replication_audit import ReplicationAuditSpec
 from herdkeeper.api.resource import PrinterColumn, Resource, Rule, least_memory
 from herdkeeper.api.schedule import SCHEDULE_COLUMNS, SCHEDULE_RULES, Schedule, ScheduleStatus
@@ -41,6 +42,7 @@ class ScheduledReplicationAudit(Resource):
     RULES: ClassVar[tuple[Rule, ...]] = (
         least_memory("template.job.resources.memory", 1024),
         least_memory("template.job.executors.memory", 256),
+        *pods_rules("template.job.pods"),
         *SCHEDULE_RULES,
     )
 

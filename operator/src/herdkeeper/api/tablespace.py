@@ -8,6 +8,7 @@ from pydantic import Field
 
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.job import ClaimDestination, Destination, Phase, SparkJob
+from herdkeeper.api.pods import PodTraits, pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
     NAME_RULES,
@@ -93,6 +94,7 @@ class LogArchive(Model):
     )
     image: Image | None = Field(None, description="Image of the archiver; the operator's setting for jobs when absent.")
     resources: Compute = Field(Compute(cpu="100m", memory="768Mi"), description="CPU and memory of the archiver.")
+    pods: PodTraits = Field(PodTraits(), description="Where the archiver runs, and what else its pod carries.")
 
 
 class TablespaceLog(Model):
@@ -282,6 +284,8 @@ class Tablespace(Resource):
             message="spec.log.archive.resources.memory is too small: the process does not run in less than 512Mi; raise it",
             field_path=".log",
         ),
+        *pods_rules("bootstrap.job.pods"),
+        *pods_rules("log.archive.pods"),
         *NAME_RULES,
     )
 

@@ -61,6 +61,9 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str)
             # Two at once do no harm, but one of them only reads what the other one writes, and a volume may be mountable once.
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, key.name)},
-            "template": {"metadata": {"labels": labels}, "spec": pod.pod_spec(container, volumes, 30)},
+            "template": {
+                "metadata": pod.template_metadata(labels, {}, archive.pods),
+                "spec": {**pod.pod_spec(container, volumes, 30), **pod.admitted(archive.pods)},
+            },
         },
     }

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from herdkeeper.api.pods import Pods
+from herdkeeper.api.pods import Pods, PodTraits
 from herdkeeper.api.resource import API_VERSION, Compute, Resource, VolumeClaim
 from herdkeeper.domain import names
 
@@ -82,9 +82,10 @@ def config_volume(config_map: str) -> Json:
     return {"name": "config", "configMap": {"name": config_map}}
 
 
-def template_metadata(labels: Mapping[str, str], annotations: Mapping[str, str], pods: Pods) -> Json:
+def template_metadata(labels: Mapping[str, str], annotations: Mapping[str, str], pods: PodTraits) -> Json:
     """Metadata of a pod template: the operator's own, and what the resource adds (which can't have its keys)."""
-    return {"labels": {**pods.labels, **labels}, "annotations": {**pods.annotations, **annotations}}
+    found = {"labels": {**pods.labels, **labels}, "annotations": {**pods.annotations, **annotations}}
+    return {name: value for name, value in found.items() if value}
 
 
 def placed(selector: Mapping[str, str], pods: Pods) -> Json:
@@ -111,7 +112,7 @@ def placed(selector: Mapping[str, str], pods: Pods) -> Json:
     }
 
 
-def admitted(pods: Pods) -> Json:
+def admitted(pods: PodTraits) -> Json:
     """What lets pods run on chosen nodes, for those that are not spread (Jobs), too."""
     spec: Json = {
         "nodeSelector": dict(pods.node_selector),

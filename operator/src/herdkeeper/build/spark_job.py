@@ -7,13 +7,14 @@ configuration, 42 invariant.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
 from herdkeeper.api.checkpoint import Target
-from herdkeeper.api.job import SparkJob
+from herdkeeper.api.job import Executors, SparkJob
 from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.api.resource import Compute
 from herdkeeper.build import pod
@@ -142,7 +143,7 @@ def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: s
         *("--destination", DESTINATION),
         *(("--manifest", manifest) if manifest else ()),
     )
-    spec = SparkJob(image=checkpoint.spec.job.image, resources=REMOVAL_RESOURCES, deadline_seconds=checkpoint.spec.job.deadline_seconds)
+    spec = checkpoint.spec.job.model_copy(update={"resources": REMOVAL_RESOURCES, "executors": Executors()})
     claim = checkpoint.spec.destination.persistent_volume_claim.claim_name
     run = _Run(checkpoint, names.REMOVAL_COMPONENT, default_image, command, claim, spec)
     return _job(run, ())
@@ -224,6 +225,7 @@ def _spark_arguments(run: _Run) -> tuple[str, ...]:
         *("--executor-image", run.image),
         *(("--executor-volume", ",".join(f"{claim}:{path}" for claim, path in _claims(run))) if run.claim else ()),
         *("--image-pull-policy", "IfNotPresent"),
+        *("--executor-pod", json.dumps(_executor_pod(run), sort_keys=True)),
     )
 
 
@@ -271,7 +273,12 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
         "terminationMessagePolicy": "File",
         "volumeMounts": mounts,
     }
-    spec: Json = {**pod.pod_spec(container, volumes, 30), **_beside_the_archiver(run), "restartPolicy": "Never"}
+    spec: Json = {
+        **pod.pod_spec(container, volumes, 30),
+        **pod.admitted(run.spec.pods),
+        **_beside_the_archiver(run),
+        "restartPolicy": "Never",
+    }
     if run.spec.executors.instances:
         spec |= {"serviceAccountName": run.name, "automountServiceAccountToken": True}
     return {
@@ -290,9 +297,31 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
                 ]
             },
             "template": {
-                "metadata": {"labels": names.labels(run.component, run.owner.KIND, run.owner.metadata.name)},
+                "metadata": pod.template_metadata(_labels(run, run.component), {}, run.spec.pods),
                 "spec": spec,
             },
+        },
+    }
+
+
+def _labels(run: _Run, component: str) -> dict[str, str]:
+    return names.labels(component, run.owner.KIND, run.owner.metadata.name)
+
+
+def _executor_pod(run: _Run) -> Json:
+    """What Spark makes executors' pods from: as restricted as the driver's. It adds image, command, CPU, memory, the claims, and a volume
+    at /tmp (SPARK_LOCAL_DIRS). The labels by which a Job's own pods are found are not on them."""
+    container = {"name": "executor", "securityContext": pod.CONTAINER_SECURITY}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": pod.template_metadata(_labels(run, names.EXECUTOR_COMPONENT), {}, run.spec.pods),
+        "spec": {
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "securityContext": pod.POD_SECURITY,
+            "containers": [container],
+            **pod.admitted(run.spec.pods),
         },
     }
 

@@ -74,6 +74,7 @@ HERDDB_COMPONENT = "herddb"
 CHECKPOINT_COMPONENT = "checkpoint"
 AUDIT_COMPONENT = "audit"
 RESTORE_COMPONENT = "restore"
+EXECUTOR_COMPONENT = "executor"
 REMOVAL_COMPONENT = "removal"
 ARCHIVE_COMPONENT = "archive"
 
