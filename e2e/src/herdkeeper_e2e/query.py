@@ -1,6 +1,7 @@
 """Runs SQL statements on a tablespace's leader, inside the cluster: `python3 -m herdkeeper_e2e.query "SELECT …"`.
 
-Prints the rows of a query as a text table, or as lines of JSON with `--json`; of anything else how many rows it changed.
+Prints the rows of a query as a text table, or as lines of JSON with `--json`; of anything else how many rows it changed. The leader is
+found through ZooKeeper, or is who answers at `--host`, a Service's name.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ import sys
 from datetime import datetime
 from typing import assert_never
 
-from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.connection import Address, Connection
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.sql.frames import Value
 from herdkeeper.sql.leader import Patience
-from herdkeeper_e2e.session import SettingError, open_session
+from herdkeeper_e2e.session import Session, SettingError, open_session
 
 PATIENCE = Patience(deadline_seconds=60.0, call_seconds=120.0)
 """The second covers a full scan of a large table."""
@@ -60,14 +61,23 @@ def _as_json(value: Value) -> int | float | str | None:
     return value if value is None or isinstance(value, (int, float, str)) else shown(value)
 
 
+def _connection(session: Session, arguments: argparse.Namespace) -> Connection:
+    if arguments.host is None:
+        return session.connect(PATIENCE)
+    address = Address(arguments.host, arguments.port)
+    return Connection.connect(address, session.credentials, session.tablespace, timeout_seconds=PATIENCE.call_seconds)
+
+
 def main() -> int:
     """The command line; 1 with the reason on standard error when a statement was refused."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_const", const="json", default="table", dest="output", help="one JSON object a row")
+    parser.add_argument("--host", help="whom to ask")
+    parser.add_argument("--port", type=int, default=7000, help="of the host (default: %(default)s)")
     parser.add_argument("sql", nargs="+", help="statements, each in autocommit")
     arguments = parser.parse_args()
     try:
-        with open_session() as session, session.connect(PATIENCE) as connection:
+        with open_session() as session, _connection(session, arguments) as connection:
             for sql in arguments.sql:
                 print(run_statement(connection, sql, arguments.output))
     except (SqlError, SettingError) as error:

@@ -1,0 +1,150 @@
+"""While a writer goes on, SQL nodes and copies of the tablespace come and leave, and lose their volumes; each copy has every acknowledged
+row. The Service of the leader leads to whoever leads."""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+
+from conftest import Stack, say
+
+from herdkeeper_e2e.conditions import condition
+from herdkeeper_e2e.history import Gap, gap_table
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_e2e.writer_process import WriterProcess
+
+ROWS = 50
+CHANGE = Limit(900, 1)
+
+
+def want(stack: Stack, kind: str, name: str, **spec: object) -> None:
+    stack.kubectl.run("patch", kind, name, "--type", "merge", "-p", json.dumps({"spec": spec}))
+
+
+def settled_on(stack: Stack, nodes: list[str]) -> None:
+    """Until exactly these nodes are there, each with a settled copy, and nothing is left to do."""
+
+    def ask() -> bool | Pending:
+        for kind, name in (("herddbcluster", "db"), ("tablespace", "flights")):
+            found = stack.sql.get(kind, name)
+            for each in ("Ready", "Progressing"):
+                told = condition(found, each)
+                wanted = "True" if each == "Ready" else "False"
+                if told is None or told["status"] != wanted or told["observedGeneration"] != found["metadata"]["generation"]:
+                    return Pending(f"{kind}: {told and told['message']}")
+        there = [pod["metadata"]["name"] for pod in stack.kubectl.list("pods", "app.kubernetes.io/name=herddb")]
+        copies = sorted(stack.sql.replicas())
+        return True if there == nodes == copies else Pending(f"nodes {there}, copies {copies}")
+
+    wait_for(f"SQL nodes {nodes}", ask, CHANGE, say)
+
+
+def each_copy_has_every_row(stack: Stack, writer: WriterProcess) -> None:
+    """As the reader finds them on one leader after the other, the last of which stays; prints the gaps."""
+    writer.stop()
+    found = writer.read()
+    say("\n" + gap_table([Gap(**gap) for gap in found["gaps"]]))
+    assert found["violation"] is None, stack.sql.leader()
+    for node in sorted(stack.sql.replicas()):
+        if node != stack.sql.leader():
+            stack.sql.switch_over(node)
+            assert writer.read()["violation"] is None, node
+    stack.wait_until_ready()
+
+
+def wiped(stack: Stack, node: str) -> None:
+    """The volume of a node goes for good, and its pod at once with it."""
+    uid = stack.sql.get("pod", node)["metadata"]["uid"]
+    stack.kubectl.run("delete", "persistentvolumeclaim", f"data-{node}", "--wait=false")
+    stack.kubectl.run("delete", "pod", node, "--grace-period=0", "--force")
+    wait_for(f"another {node}", lambda: stack.sql.replaced(node, uid), CHANGE, say)
+
+
+def connection_of(stack: Stack) -> Object:
+    """What the connection Secret tells a client."""
+    secret = stack.sql.get("secret", stack.sql.get("tablespace", "flights")["status"]["connectionSecret"])
+    return {key: base64.b64decode(value).decode() for key, value in secret["data"].items()}
+
+
+def test_a_third_node_gets_a_copy_and_takes_it_with_it_when_it_leaves(stack: Stack) -> None:
+    two = [f"db-herddb-{number}" for number in range(2)]
+    third = "db-herddb-2"
+    settled_on(stack, two)
+    writer = WriterProcess(stack.tools, "third_copy")
+    writer.acknowledges(ROWS)
+
+    began = time.monotonic()
+    writer.order("mark a third node and copy come")
+    want(stack, "herddbcluster", "db", replicas=3)
+    want(stack, "tablespace", "flights", replicas=3)
+    settled_on(stack, [*two, third])
+    say(f"a third copy after {time.monotonic() - began:.0f} s")
+    writer.acknowledges(ROWS)
+    writer.order("mark the third leads")
+    stack.sql.switch_over(third)
+    writer.acknowledges(ROWS)
+
+    began = time.monotonic()
+    writer.order("mark the third, which leads, leaves")
+    want(stack, "tablespace", "flights", replicas=2)
+    want(stack, "herddbcluster", "db", replicas=2)
+    settled_on(stack, two)
+    say(f"it has left after {time.monotonic() - began:.0f} s")
+    writer.acknowledges(ROWS)
+    assert not [path for path in stack.tools.run("znodes").splitlines() if path.endswith(f"/{third}")]
+    each_copy_has_every_row(stack, writer)
+
+
+def test_a_follower_that_lost_its_volume_is_made_anew(stack: Stack) -> None:
+    nodes = sorted(stack.sql.replicas())
+    leader, follower = stack.sql.leader(), stack.sql.other()
+    writer = WriterProcess(stack.tools, "wiped_follower")
+    writer.acknowledges(ROWS)
+    began = time.monotonic()
+    writer.order("mark a follower loses its volume")
+    wiped(stack, follower)
+    settled_on(stack, nodes)
+    say(f"made anew after {time.monotonic() - began:.0f} s")
+    assert stack.sql.leader() == leader
+    writer.acknowledges(ROWS)
+    each_copy_has_every_row(stack, writer)
+
+
+def test_a_leader_that_lost_its_volume_is_replaced_and_made_anew(stack: Stack) -> None:
+    nodes = sorted(stack.sql.replicas())
+    leader, follower = stack.sql.leader(), stack.sql.other()
+    writer = WriterProcess(stack.tools, "wiped_leader")
+    writer.acknowledges(ROWS)
+    began = time.monotonic()
+    writer.order("mark a leader loses its volume")
+    wiped(stack, leader)
+    writer.acknowledges(ROWS)
+    assert stack.sql.leader() == follower
+    settled_on(stack, nodes)
+    say(f"made anew after {time.monotonic() - began:.0f} s")
+    writer.acknowledges(ROWS)
+    each_copy_has_every_row(stack, writer)
+
+
+def test_the_leader_s_service_leads_to_whoever_leads(stack: Stack) -> None:
+    there = connection_of(stack)
+    ask = ("query", "--host", there["host"], "--port", there["port"])
+    stack.tools.run(*ask, "CREATE TABLE through_the_service (id int primary key)")
+    for number in range(4):
+        stack.tools.run(*ask, f"INSERT INTO through_the_service (id) VALUES ({number})")
+        stack.sql.switch_over(stack.sql.other())
+        leader = stack.sql.leader()
+
+        def follows(leader: str = leader) -> bool | Pending:
+            slices = stack.kubectl.list("endpointslices", f"kubernetes.io/service-name={there['host'].split('.')[0]}")
+            led = [address["targetRef"]["name"] for each in slices for address in each["endpoints"] or ()]
+            return True if led == [leader] else Pending(f"{led}, and {leader} leads")
+
+        wait_for("the Service", follows, Limit(60, 0.2), say)
+    (found,) = (
+        json.loads(line)
+        for line in stack.tools.run(*ask[:1], "--json", *ask[1:], "SELECT COUNT(*) AS n FROM through_the_service").splitlines()
+    )
+    assert found["n"] == 4
