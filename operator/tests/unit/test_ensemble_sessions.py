@@ -1,75 +1,204 @@
-"""Sessions with ensembles: one that does not answer holds up nobody who asks another one."""
+"""Sessions with ensembles: one that does not answer holds up nobody who asks another one, nor does a member that falls silent."""
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
+from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.observe import ensembles as module
-from herdkeeper.observe.ensembles import SILENT_SECONDS, EnsembleError, Ensembles
+from herdkeeper.observe import member_session
+from herdkeeper.observe.ensembles import CONNECT_SECONDS, EnsembleError, Ensembles
+from herdkeeper.observe.member_session import ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, MemberSession
 
 
 class Session:
-    """Stands for KazooEnsemble: `tried` are the addresses that were connected to, `silent` those that did not answer."""
+    """Stands for MemberSession: `begun` are all of them, `silent` the members that don't connect."""
 
-    tried: list[str]
+    begun: list[Session]
     silent: set[str]
 
-    def __init__(self, address: str) -> None:
-        self.address = address
-        self.connected = True
+    def __init__(self, member, connected, password=None, patience_seconds=ANSWER_SECONDS):
+        self.member, self.patience_seconds, self._tell = member, patience_seconds, connected
+        self.client = None
+        self.usable = member not in self.silent
+        self.ended = False
+        self.begun.append(self)
 
-    def start(self) -> None:
-        self.tried.append(self.address)
-        if self.address in self.silent:
-            raise EnsembleError(f"{self.address} did not answer")
+    def connect(self):
+        self.usable = True
+        self._tell()
 
-    def stop(self) -> None:
-        self.connected = False
+    def next_patience_seconds(self):
+        return 7.0
+
+    def end(self):
+        self.ended = True
+        return threading.Thread()
 
 
 @pytest.fixture
-def session(monkeypatch):
-    Session.tried, Session.silent = [], set()
-    monkeypatch.setattr(module, "KazooEnsemble", Session)
+def sessions(monkeypatch):
+    Session.begun, Session.silent = [], set()
+    monkeypatch.setattr(module, "MemberSession", Session)
     return Session
+
+
+@pytest.fixture
+def hurried(monkeypatch):
+    """Nobody waits long for a connection."""
+    monkeypatch.setattr(module, "CONNECT_SECONDS", 0.2)
+
+
+def open_members(sessions):
+    return [session.member for session in sessions.begun if not session.ended]
+
+
+def test_all_members_are_tried_at_once_and_the_first_one_that_answers_is_kept(sessions):
+    sessions.silent = {"a:1"}
+    Ensembles().at("a:1,b:1,c:1")
+    assert [session.member for session in sessions.begun] == ["a:1", "b:1", "c:1"]
+    assert open_members(sessions) == ["b:1"]
+
+
+def test_a_session_is_shared_as_long_as_it_is_of_use(sessions):
+    found = Ensembles()
+    found.at("a:1")
+    found.at("a:1")
+    assert len(sessions.begun) == 1
+
+
+def test_a_session_that_failed_is_ended_and_all_members_are_tried_anew_with_its_patience(sessions):
+    found = Ensembles()
+    found.at("a:1,b:1")
+    sessions.begun[0].usable = False
+    sessions.silent = {"a:1"}
+    found.at("a:1,b:1")
+    assert open_members(sessions) == ["b:1"]
+    assert sessions.begun[0].ended
+    assert sessions.begun[-1].patience_seconds == 7.0
+
+
+def test_a_silent_ensemble_is_waited_for_once_and_holds_up_nobody_who_asks_another_one(sessions, hurried):
+    sessions.silent = {"a:1"}
+    found = Ensembles()
+    began = time.monotonic()
+    for _ in range(20):
+        with pytest.raises(EnsembleError, match="ZooKeeper at a:1 did not answer"):
+            found.at("a:1")
+    assert 0.2 <= time.monotonic() - began < 0.2 * 20
+    assert len(sessions.begun) == 1
+    found.at("b:1")
+    assert open_members(sessions) == ["a:1", "b:1"]
+
+
+def test_an_ensemble_that_answers_again_is_found_by_whoever_comes_next(sessions, hurried):
+    sessions.silent = {"a:1"}
+    found = Ensembles()
+    with pytest.raises(EnsembleError):
+        found.at("a:1")
+    sessions.begun[0].connect()
+    found.at("a:1")
+    assert len(sessions.begun) == 1
+
+
+def test_who_waits_goes_on_with_the_moment_in_which_a_member_answers(sessions):
+    sessions.silent = {"a:1", "b:1"}
+    found = Ensembles()
+    waiting = threading.Thread(target=found.at, args=("a:1,b:1",))
+    began = time.monotonic()
+    waiting.start()
+    while len(sessions.begun) < 2:
+        time.sleep(0.01)
+    sessions.begun[1].connect()
+    waiting.join()
+    assert time.monotonic() - began < CONNECT_SECONDS / 2
+    assert open_members(sessions) == ["b:1"]
+
+
+def test_the_sessions_of_an_ensemble_that_nobody_asks_for_any_more_are_ended(sessions, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    found = Ensembles()
+    found.at("gone:1")
+    found.at("a:1")
+    for _ in range(3):
+        now[0] += module.FORGOTTEN_SECONDS / 2
+        found.at("a:1")
+    assert open_members(sessions) == ["a:1"]
+
+
+def test_a_path_behind_the_members_is_that_of_each_one():
+    assert module.members_of("a:1,b:2/root/x") == ("a:1/root/x", "b:2/root/x")
+    assert module.members_of("a:1") == ("a:1",)
+
+
+class Client:
+    """Stands for KazooClient, which is told that it is connected."""
+
+    def __init__(self, **_):
+        pass
+
+    def add_listener(self, listener):
+        self.listener = listener
+
+    def start_async(self):
+        self.listener(member_session.KazooState.CONNECTED)
+
+
+class Request:
+    """A request that is answered after some seconds by the clock of the test."""
+
+    def __init__(self, clock, seconds):
+        self.clock, self.seconds = clock, seconds
+
+    def get(self, timeout):
+        self.clock[0] += min(timeout, self.seconds)
+        if self.seconds > timeout:
+            raise KazooTimeoutError
+        return "answer"
 
 
 @pytest.fixture
 def clock(monkeypatch):
     seconds = [1000.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: seconds[0])
+    monkeypatch.setattr(member_session, "KazooClient", Client)
+    monkeypatch.setattr(member_session.time, "monotonic", lambda: seconds[0])
     return seconds
 
 
-def test_a_session_is_shared_and_made_anew_once_it_broke(session, clock):
-    found = Ensembles()
-    first = found.at("a")
-    assert found.at("a") is first
-    first.connected = False
-    assert found.at("a") is not first
-    assert session.tried == ["a", "a"]
+def test_a_member_that_falls_silent_is_given_up_after_two_seconds(clock):
+    session = MemberSession("a:1", lambda: None)
+    assert session.usable
+    assert session.answer(Request(clock, 0.1)) == "answer"
+    before = clock[0]
+    with pytest.raises(KazooTimeoutError):
+        session.answer(Request(clock, 1e9))
+    assert clock[0] - before == ANSWER_SECONDS
+    assert not session.usable
 
 
-def test_a_silent_ensemble_is_tried_by_one_and_told_to_the_others(session, clock):
-    session.silent = {"a"}
-    found = Ensembles()
-    for _ in range(3):
-        with pytest.raises(EnsembleError, match="a did not answer"):
-            found.at("a")
-    assert session.tried == ["a"]
-    assert found.at("b").connected
-    clock[0] += SILENT_SECONDS
-    session.silent = set()
-    assert found.at("a").connected
-    assert session.tried == ["a", "b", "a"]
+def test_members_that_are_only_slow_are_heard_in_the_end(clock):
+    patience, tried = ANSWER_SECONDS, []
+    while True:
+        session = MemberSession("a:1", lambda: None, patience_seconds=patience)
+        tried.append(patience)
+        try:
+            assert session.answer(Request(clock, 11.0)) == "answer"
+            break
+        except KazooTimeoutError:
+            patience = session.next_patience_seconds()
+    assert tried == [2.0, 4.0, 8.0, LONGEST_ANSWER_SECONDS]
+    assert session.usable
 
 
-def test_an_ensemble_that_answered_again_is_not_held_for_silent(session, clock):
-    session.silent = {"a"}
-    found = Ensembles()
-    with pytest.raises(EnsembleError):
-        found.at("a")
-    clock[0] += SILENT_SECONDS
-    session.silent = set()
-    found.at("a").stop()
-    assert found.at("a").connected
+def test_a_quick_answer_ends_the_patience(clock):
+    session = MemberSession("a:1", lambda: None, patience_seconds=8.0)
+    session.answer(Request(clock, 0.1))
+    before = clock[0]
+    with pytest.raises(KazooTimeoutError):
+        session.answer(Request(clock, 1e9))
+    assert clock[0] - before == ANSWER_SECONDS
+    assert session.next_patience_seconds() == 2 * ANSWER_SECONDS

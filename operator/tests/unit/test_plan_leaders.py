@@ -60,6 +60,12 @@ def test_what_could_not_be_read_moves_no_leader():
     assert plan_herddb(CLUSTER, replace(LOST, records=Unknown("ZooKeeper does not answer"))).actions == ()
 
 
+@pytest.mark.parametrize("root_parent", [True, Unknown("silence")])
+def test_what_could_not_be_read_is_read_again_within_a_second_since_no_event_tells_that_zookeeper_answers(root_parent):
+    plan = plan_herddb(CLUSTER, replace(CALM, records=Unknown("silence"), root_parent=root_parent))
+    assert plan.look_again_seconds == 1.0
+
+
 def test_a_leader_that_does_not_lead_yet_is_looked_at_soon():
     booting = replace(LEADER, role="booting", ready=False)
     plan = plan_herddb(CLUSTER, replace(CALM, nodes={**CALM.nodes, PODS[0]: (booting,)}))

@@ -1,4 +1,4 @@
-"""ZooKeeper as the operator uses it: few reads and compare-and-set writes, through one session per ensemble.
+"""ZooKeeper as the operator uses it: few reads and compare-and-set writes, through one session per ensemble (member_session.py).
 
 Every read begins with sync(): a read from a follower may be older than what the operator itself wrote.
 """
@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import (
     BadArgumentsError,
     BadVersionError,
+    ConnectionLoss,
     KazooException,
     NoAuthError,
     NodeExistsError,
@@ -25,13 +25,13 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 
-from herdkeeper.formats.zookeeper_super_digest import super_credential
+from herdkeeper.observe.member_session import ANSWER_SECONDS, MemberSession
 
 CONNECT_SECONDS = 5.0
-SILENT_SECONDS = 10.0
-"""How long nobody tries again to connect to an ensemble that did not answer: else all workers wait for it, and nobody for the others."""
-SESSION_SECONDS = 20.0
-ANSWER_SECONDS = 15.0
+RECONFIG_SECONDS = 15.0
+GOODBYE_SECONDS = 2.0
+FORGOTTEN_SECONDS = 900.0
+"""A session that nobody has asked for since is ended: its ensemble is gone, most likely. No reconcile takes as long."""
 REQUESTS_IN_FLIGHT = 64
 
 Answer = TypeVar("Answer")
@@ -101,35 +101,12 @@ class MembershipChange:
 
 
 class KazooEnsemble:
-    """An Ensemble through kazoo. `password`, where it is given, is that of the user who may do everything."""
+    """An Ensemble through a session with one of its members."""
 
-    def __init__(self, address: str, password: str | None = None) -> None:
+    def __init__(self, address: str, session: MemberSession) -> None:
         self._address = address
-        self._client = KazooClient(
-            hosts=address,
-            timeout=SESSION_SECONDS,
-            connection_retry={"max_tries": 0},
-            command_retry={"max_tries": 0},
-            auth_data=None if password is None else [("digest", super_credential(password))],
-        )
-
-    def start(self) -> None:
-        """Connect. Raises EnsembleError."""
-        try:
-            self._client.start(timeout=CONNECT_SECONDS)
-        except (KazooTimeoutError, KazooException, OSError) as error:
-            self.stop()
-            raise EnsembleError(f"ZooKeeper at {self._address} did not answer within {CONNECT_SECONDS:g} s") from error
-
-    @property
-    def connected(self) -> bool:
-        """Whether the session is alive."""
-        return bool(self._client.connected)
-
-    def stop(self) -> None:
-        """End the session."""
-        self._client.stop()
-        self._client.close()
+        self._session = session
+        self._client = session.client
 
     def read(self, path: str) -> tuple[bytes, int] | None:
         """See Ensemble."""
@@ -141,9 +118,9 @@ class KazooEnsemble:
         """See Ensemble."""
 
         def get() -> Znode | None:
-            self._client.sync(path)
+            self._answer(self._client.sync_async(path))
             try:
-                data, stat = self._client.get(path)
+                data, stat = self._answer(self._client.get_async(path))
             except NoNodeError:
                 return None
             return Znode(bytes(data), int(stat.version), stat.mtime / 1000)
@@ -154,9 +131,9 @@ class KazooEnsemble:
         """See Ensemble."""
 
         def get() -> tuple[str, ...] | None:
-            self._client.sync(path)
+            self._answer(self._client.sync_async(path))
             try:
-                return tuple(sorted(self._client.get_children(path)))
+                return tuple(sorted(self._answer(self._client.get_children_async(path))))
             except NoNodeError:
                 return None
 
@@ -167,7 +144,7 @@ class KazooEnsemble:
 
         def answer(request: Any) -> bytes | None:
             try:
-                return bytes(request.get(timeout=ANSWER_SECONDS)[0])
+                return bytes(self._answer(request)[0])
             except NoNodeError:
                 return None
 
@@ -175,7 +152,7 @@ class KazooEnsemble:
             found: list[bytes | None] = []
             waiting: deque[Any] = deque()
             if paths:
-                self._client.sync(paths[0])
+                self._answer(self._client.sync_async(paths[0]))
             for path in paths:
                 waiting.append(self._client.get_async(path))
                 if len(waiting) >= REQUESTS_IN_FLIGHT:
@@ -191,7 +168,7 @@ class KazooEnsemble:
             transaction = self._client.transaction()
             for path, data in znodes:
                 transaction.create(path, data)
-            failed = [result for result in transaction.commit() if isinstance(result, Exception)]
+            failed = [result for result in self._answer(transaction.commit_async()) if isinstance(result, Exception)]
             if failed:
                 raise next((error for error in failed if isinstance(error, (NodeExistsError, NoNodeError))), failed[0])
 
@@ -199,12 +176,12 @@ class KazooEnsemble:
 
     def ensure(self, path: str) -> None:
         """See Ensemble."""
-        self._ask(path, lambda: self._client.ensure_path(path))
+        self._ask(path, lambda: self._answer(self._client.ensure_path_async(path)))
 
     def compare_and_set(self, path: str, data: bytes, version: int) -> None:
         """See Ensemble."""
         try:
-            self._ask(path, lambda: self._client.set(path, data, version=version))
+            self._ask(path, lambda: self._answer(self._client.set_async(path, data, version=version)))
         except EnsembleError as error:
             if isinstance(error.__cause__, BadVersionError):
                 raise ChangedMeanwhileError(f"{path} changed since it was read") from error
@@ -215,7 +192,7 @@ class KazooEnsemble:
 
         def delete() -> None:
             try:
-                self._client.delete(path)
+                self._answer(self._client.delete_async(path))
             except NoNodeError:
                 return
 
@@ -239,7 +216,7 @@ class KazooEnsemble:
             transaction = self._client.transaction()
             for path in paths:
                 transaction.delete(path)
-            failed = [result for result in transaction.commit() if isinstance(result, Exception)]
+            failed = [result for result in self._answer(transaction.commit_async()) if isinstance(result, Exception)]
             if any(isinstance(error, (NotEmptyError, BadArgumentsError)) for error in failed):
                 return False
             if failed:
@@ -253,8 +230,8 @@ class KazooEnsemble:
         joining, leaving = ",".join(change.joining) or None, ",".join(map(str, change.leaving)) or None
 
         def reconfigure() -> None:
-            # get() of the client itself would wait for ever for an answer that a leader took with it
-            self._client.reconfig_async(joining, leaving, None, change.version).get(timeout=ANSWER_SECONDS)
+            # slower than anything else: the members that join must have what the others have
+            self._client.reconfig_async(joining, leaving, None, change.version).get(timeout=RECONFIG_SECONDS)
 
         try:
             self._ask("reconfig", reconfigure)
@@ -269,64 +246,116 @@ class KazooEnsemble:
                 case _:
                     raise
 
+    def _answer(self, request: Any) -> Any:
+        return self._session.answer(request)
+
     def _ask(self, path: str, question: Callable[[], Answer]) -> Answer:
         try:
+            if not self._session.usable:
+                raise ConnectionLoss()
             return question()
         except (KazooException, KazooTimeoutError, OSError) as error:
             raise EnsembleError(f"ZooKeeper at {self._address}, {path}: {type(error).__name__} {error}".rstrip()) from error
 
 
+class Contact:
+    """The way to the ensemble at `host:port,host:port`: a session through whichever member answers first, and another one once that fails.
+
+    All members are tried at the same time: a machine that is gone neither accepts nor refuses, and who tries one member after the other
+    waits for it. As long as none answers each is tried on, so that nobody has to come by for it. `asked_at` is when somebody last wanted
+    it, by the monotonic clock. Safe for threads.
+    """
+
+    def __init__(self, address: str, password: str | None = None) -> None:
+        self._address = address
+        self._password = password
+        self._changed = threading.Condition()
+        self._tried: tuple[MemberSession, ...] = ()
+        self._chosen: MemberSession | None = None
+        self._lost_at = 0.0
+        self.asked_at = time.monotonic()
+
+    def ensemble(self) -> KazooEnsemble:
+        """The ensemble. Raises EnsembleError when none of its members answers; who comes CONNECT_SECONDS after it was lost hears so at
+        once: else all workers would wait for it, and nobody for the others."""
+        with self._changed:
+            if self._chosen is not None and not self._chosen.usable:
+                self._try_all(self._chosen.next_patience_seconds())
+            elif self._chosen is None and not self._tried:
+                self._try_all(ANSWER_SECONDS)
+            self._changed.wait_for(self._choose, self._lost_at + CONNECT_SECONDS - time.monotonic())
+            if self._chosen is None:
+                raise EnsembleError(f"ZooKeeper at {self._address} did not answer within {CONNECT_SECONDS:g} s")
+            return KazooEnsemble(self._address, self._chosen)
+
+    def stop(self) -> list[threading.Thread]:
+        """End all that was begun; the threads that do it."""
+        with self._changed:
+            sessions = [*self._tried, *([] if self._chosen is None else [self._chosen])]
+            self._tried, self._chosen = (), None
+        return [session.end() for session in sessions]
+
+    def _try_all(self, patience_seconds: float) -> None:
+        if self._chosen is not None:
+            self._chosen.end()
+        self._chosen = None
+        self._lost_at = time.monotonic()
+        self._tried = tuple(MemberSession(member, self._wake, self._password, patience_seconds) for member in members_of(self._address))
+
+    def _choose(self) -> bool:
+        """Whether there is a session; the first one that is, and the others are ended."""
+        if self._chosen is None:
+            self._chosen = next((session for session in self._tried if session.usable), None)
+            if self._chosen is not None:
+                for session in self._tried:
+                    if session is not self._chosen:
+                        session.end()
+                self._tried = ()
+        return self._chosen is not None
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+
+def members_of(address: str) -> tuple[str, ...]:
+    """The members of a connection string, each with the path that it ends with, if any: `a:1,b:2/c` is `a:1/c` and `b:2/c`."""
+    hosts, slash, path = address.partition("/")
+    return tuple(f"{host}{slash}{path}" for host in hosts.split(","))
+
+
 class Ensembles:
-    """Sessions by address, made when first asked for and made anew when they broke. Safe for threads."""
+    """Contacts by address, made when first asked for. Safe for threads."""
 
     def __init__(self) -> None:
-        self._sessions: dict[str, KazooEnsemble] = {}
-        self._silent: dict[str, tuple[float, EnsembleError]] = {}
-        self._locks: dict[str, threading.Lock] = {}
+        self._contacts: dict[str, Contact] = {}
         self._guard = threading.Lock()
 
     def at(self, address: str) -> Ensemble:
         """The ensemble at `host:port,host:port`. Raises EnsembleError."""
         with self._guard:
-            lock = self._locks.setdefault(address, threading.Lock())
-        with lock:
-            session = self._sessions.get(address)
-            if session is not None and session.connected:
-                return session
-            if session is not None:
-                del self._sessions[address]
-                session.stop()
-            return self._connected(address)
-
-    def _connected(self, address: str) -> KazooEnsemble:
-        """A new session. Called with the address's lock held, so that who waited for it hears of the failure and does not try again."""
-        tried, error = self._silent.get(address, (-SILENT_SECONDS, None))
-        if error is not None and time.monotonic() - tried < SILENT_SECONDS:
-            raise EnsembleError(str(error))
-        session = KazooEnsemble(address)
-        try:
-            session.start()
-        except EnsembleError as failure:
-            self._silent[address] = (time.monotonic(), failure)
-            raise
-        self._silent.pop(address, None)
-        self._sessions[address] = session
-        return session
+            contact = self._contacts.setdefault(address, Contact(address))
+            contact.asked_at = time.monotonic()
+            for forgotten in [each for each, other in self._contacts.items() if time.monotonic() - other.asked_at > FORGOTTEN_SECONDS]:
+                self._contacts.pop(forgotten).stop()
+        return contact.ensemble()
 
     def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
         """See EnsembleDirectory. Through a session of its own: no other one may do everything."""
-        session = KazooEnsemble(address, password)
-        session.start()
+        contact = Contact(address, password)
         try:
-            session.reconfigure(change)
+            contact.ensemble().reconfigure(change)
         finally:
-            session.stop()
+            contact.stop()
 
     def stop(self) -> None:
-        """End all sessions."""
-        for session in self._sessions.values():
-            session.stop()
-        self._sessions.clear()
+        """End all sessions; those whose member is silent end by themselves."""
+        with self._guard:
+            contacts = list(self._contacts.values())
+            self._contacts.clear()
+        deadline = time.monotonic() + GOODBYE_SECONDS
+        for ending in [thread for contact in contacts for thread in contact.stop()]:
+            ending.join(max(0.0, deadline - time.monotonic()))
 
 
 class EnsembleDirectory(Protocol):

@@ -44,10 +44,11 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
     bookkeeper = world.kubernetes.readable(BookKeeperCluster, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name))
     log = log_store(bookkeeper)
     tablespaces = _tablespaces(cluster, world)
+    # ZooKeeper first: until one of its members answers seconds may pass, in which a node goes on being silent.
+    records = _records(world, log, named.herd_root)
     silent_seconds = _silent_seconds(cluster, objects, world)
     reports = _reports(objects, silent_seconds, world)
     doubted = _doubted(silent_seconds, reports)
-    records = _records(world, log, named.herd_root)
     return HerdDBObserved(
         objects=objects,
         bookkeeper=bookkeeper,

@@ -18,7 +18,7 @@ from herdkeeper.plan.action import Action, AddToSecret, Create, Delete, EnsureZn
 from herdkeeper.plan.default_tablespace import plan_default_tablespace
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.leader_services import leader_services
-from herdkeeper.plan.leaders import Terms, plan_leaders
+from herdkeeper.plan.leaders import SOON_SECONDS, Terms, plan_leaders
 from herdkeeper.plan.restart import Relieve, next_restart
 from herdkeeper.plan.rolling import Gate, roll
 from herdkeeper.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
@@ -51,7 +51,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
     if isinstance(seen.credentials, CredentialsMissing):
         return Plan.waiting(seen.credentials.reason, seen.credentials.why)
     if isinstance(seen.root_parent, Unknown):
-        return Plan.waiting(Reason.UNREADABLE, seen.root_parent.why)
+        return Plan.waiting(Reason.UNREADABLE, seen.root_parent.why, SOON_SECONDS)
     named = _names(cluster)
     new = seen.objects.get("StatefulSet", named.stateful_set) is None
     if new and (why := _why_no_ledger_can_open(cluster, seen.bookkeeper)):

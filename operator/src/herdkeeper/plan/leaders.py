@@ -43,7 +43,8 @@ class Terms:
 def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, terms: Terms) -> Plan:
     """The moves that are due, the Services that follow them, the answers to requests, and why a leader that should be left is not."""
     if isinstance(seen.records, Unknown):
-        return Plan()
+        # No event tells that ZooKeeper answers again, and the leader may be on the machine that took a member of it along.
+        return Plan(look_again_seconds=SOON_SECONDS)
     moves: list[Action] = []
     answers: list[Action] = []
     led: list[TablespaceRecord] = []
