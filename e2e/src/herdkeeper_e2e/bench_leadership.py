@@ -16,12 +16,15 @@ from dataclasses import dataclass
 
 from herdkeeper_e2e import cluster
 from herdkeeper_e2e.kubectl import Kubectl
+from herdkeeper_e2e.machine_to_lose import Placement, Refused, who_shall_lead
 from herdkeeper_e2e.sql_stack import TABLESPACE, SqlStack, say
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
 NAMESPACE = "bench"
+TOOLS = "tools"
+"""The pod of the writer."""
 DRAIN = ("--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=300s")
 ROWS = 40
 """Acknowledged before and after each fault: a gap has two ends."""
@@ -96,18 +99,39 @@ def delete_leader_of_zookeeper(stack: SqlStack, writer: WriterProcess) -> None:
     writer.acknowledges(ROWS)
 
 
-def lead_from_another_machine(stack: SqlStack) -> None:
-    """The machine that will be lost is neither the operator's, nor that of the writer beside it."""
+def lead_from_another_machine(stack: SqlStack) -> str | None:
+    """The machine that will be drained is neither the operator's, nor that of the writer beside it."""
     if stack.node_of(stack.leader()) == stack.machine_of_operator():
         stack.switch_over(stack.other())
+    return None
+
+
+def lead_from_a_machine_to_lose(stack: SqlStack) -> str | None:
+    """The machine that will be lost has one bookie at most, too; why there is none such."""
+    leader = stack.leader()
+    chosen = who_shall_lead(
+        Placement(
+            leader=leader,
+            replicas={node: stack.node_of(node) for node in stack.replicas()},
+            bookies=stack.machines_of_bookies(),
+            observers={"the operator": stack.machine_of_operator(), "the writer": stack.node_of(TOOLS)},
+        )
+    )
+    match chosen:
+        case Refused(why):
+            return why
+        case node:
+            if node != leader:
+                stack.switch_over(node)
+            return None
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What is done to the leader, and what must be so before."""
+    """What is done to the leader, and what is made so before: why it can't be, None when it is."""
 
     inject: Callable[[SqlStack, WriterProcess], None]
-    before: Callable[[SqlStack], None] = lambda _: None
+    before: Callable[[SqlStack], str | None] = lambda _: None
 
 
 FAULTS: Mapping[str, Fault] = {
@@ -118,7 +142,7 @@ FAULTS: Mapping[str, Fault] = {
     "SIGSTOP": Fault(hang),
     "machine drained": Fault(drain_machine, lead_from_another_machine),
     "SQL nodes rolled": Fault(roll),
-    "machine lost": Fault(lose_machine, lead_from_another_machine),
+    "machine lost": Fault(lose_machine, lead_from_a_machine_to_lose),
     "ZooKeeper's leader deleted": Fault(delete_leader_of_zookeeper),
 }
 
@@ -144,7 +168,7 @@ def prepare() -> tuple[SqlStack, ToolsPod]:
     kubectl.apply(cluster.REPOSITORY / "examples/quickstart.yaml")
     stack = SqlStack(kubectl, environment)
     stack.wait_until_ready()
-    tools = ToolsPod(kubectl, "tools", Database.of(kubectl, "db", "bk", TABLESPACE), machine=stack.machine_of_operator())
+    tools = ToolsPod(kubectl, TOOLS, Database.of(kubectl, "db", "bk", TABLESPACE), machine=stack.machine_of_operator())
     tools.start()
     return stack, tools
 
@@ -152,10 +176,14 @@ def prepare() -> tuple[SqlStack, ToolsPod]:
 def measure(stack: SqlStack, tools: ToolsPod, faults: Sequence[str], rounds: int) -> str | None:
     """Prints the figures. What contradicts the history is returned: an acknowledged row that is lost, or None."""
     writer = WriterProcess(tools, f"bench_{int(time.time())}", "--patience-seconds", "0.5")
+    left_out: dict[str, str] = {}
     for number in range(rounds):
         for fault in faults:
             stack.wait_until_ready()
-            FAULTS[fault].before(stack)
+            if (why := FAULTS[fault].before(stack)) is not None:
+                say(f"round {number + 1} of {rounds}: {fault} is left out: {why}")
+                left_out[fault] = why
+                continue
             writer.acknowledges(ROWS)
             writer.order(f"mark {fault}")
             FAULTS[fault].inject(stack, writer)
@@ -163,7 +191,9 @@ def measure(stack: SqlStack, tools: ToolsPod, faults: Sequence[str], rounds: int
     writer.stop()
     found = writer.read()
     seconds = {fault: [gap["seconds"] for gap in found["gaps"] if gap["fault"] == fault] for fault in faults}
-    print(table(seconds))
+    print(table({fault: gaps for fault, gaps in seconds.items() if gaps}))
+    for fault, why in left_out.items():
+        print(f"{fault} was left out, in one round at least: {why}")
     print(f"{found['verdict']['acknowledged']} rows acknowledged, {found['verdict']['unknown']} answers lost")
     violation: str | None = found["violation"]
     return violation

@@ -14,6 +14,7 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 RESOURCES = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
 TABLESPACE = "flights"
+BOOKIES = "app.kubernetes.io/name=bookie"
 OPERATOR = "app.kubernetes.io/name=herdkeeper-operator"
 
 
@@ -68,6 +69,10 @@ class SqlStack:
     def machine_of_operator(self) -> str:
         """Where the operator runs."""
         return str(self.operator_pods()[0]["spec"]["nodeName"])
+
+    def machines_of_bookies(self) -> list[str]:
+        """Where the bookies run, one entry for each."""
+        return [str(pod["spec"]["nodeName"]) for pod in self.kubectl.list("pods", BOOKIES)]
 
     def replaced(self, pod: str, uid: str) -> bool | Pending:
         """Whether another pod of that name is there."""
