@@ -17,12 +17,15 @@ from herdkeeper.domain.validation import bytes_of
 COMPONENT = names.HERDDB_COMPONENT
 
 ZOOKEEPER_SESSION_SECONDS = 6
-"""ZooKeeper's client gives a silent member up after two thirds of its session, and an address that doesn't answer after the session divided
-by the members. With HerdDB's own 40 s a leader that turned to a member that had just gone sent no heartbeat for 14 s, wrote on all the
-same, and was replaced after 10 (`failover.maxLeaderInactivitySeconds`). A session that expires is opened anew and costs nothing."""
-
-BOOKKEEPER_SESSION_SECONDS = 10
-"""BookKeeper's own default."""
+"""Of HerdDB's own session and of its BookKeeper client's, which takes this time over (`zkTimeout`). ZooKeeper's client gives a silent
+member up after two thirds of it, and an address that doesn't answer after the session divided by the members. With HerdDB's own 40 s a
+leader that turned to a member that had just gone sent no heartbeat for 14 s, wrote on all the same, and was replaced after 10
+(`failover.maxLeaderInactivitySeconds`). A session that expires is opened anew and costs nothing: neither keeps ephemeral znodes, and
+BookKeeper's client sets its watches again. A shorter one would expire by a pause of the JVM that nobody would notice otherwise, would leave
+a node that starts while the ensemble elects less time for its first connection (it waits for one session), and can't go below two ticks
+of the ensemble, 4 s. What a lost connection has cut off BookKeeper's client would ask again only after the same time; the node program sees
+to it that it does within a second (`PromptMetadataDriver`). Bookies and autorecovery keep BookKeeper's 10 s: their sessions say who lives,
+and no client waits for what they ask."""
 
 ASK_ANOTHER_BOOKIE_MILLIS = 250
 """After so long without an answer BookKeeper's client reads from another copy, too; by its own default after 2 s. A boot reads a log in
@@ -131,8 +134,7 @@ def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
         "server.halt.on.tablespace.boot.error": "false",
         "herdkeeper.credentials.dir": "/credentials",
         "herdkeeper.http.port": names.HERDDB_HTTP_PORT,
-        # what stands behind `bookkeeper.` is handed to its client, which would take HerdDB's session timeout otherwise
-        "bookkeeper.zkTimeout": BOOKKEEPER_SESSION_SECONDS * 1000,
+        # what stands behind `bookkeeper.` is handed to its client
         "bookkeeper.speculativeReadTimeout": ASK_ANOTHER_BOOKIE_MILLIS,
         "bookkeeper.firstSpeculativeReadLACTimeout": ASK_ANOTHER_BOOKIE_MILLIS,
         **{f"bookkeeper.{key}": value for key, value in placement_lines(log.placement).items()},

@@ -4,6 +4,7 @@ import herddb.cluster.BookkeeperCommitLog;
 import herddb.cluster.BookkeeperCommitLogManager;
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.core.DBManager;
+import herddb.log.LogNotAvailableException;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.log.NodeCommitLog.LogIdentity;
 import java.time.Clock;
@@ -41,6 +42,13 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
         setMaxIdleTime(configuration.getLong(ServerConfiguration.PROPERTY_BOOKKEEPER_MAX_IDLE_TIME,
                 ServerConfiguration.PROPERTY_BOOKKEEPER_MAX_IDLE_TIME_DEFAULT));
         setLedgersRetentionPeriod(retentionPeriod(configuration));
+    }
+
+    /** Connects to ZooKeeper, and to bookies when they are needed. */
+    @Override
+    public void start() throws LogNotAvailableException {
+        PromptMetadataDriver.register();
+        super.start();
     }
 
     /** The leaders' logs that failed. */

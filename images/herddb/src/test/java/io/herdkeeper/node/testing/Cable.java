@@ -7,12 +7,15 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 
 /** The way to a port of this machine, which can be pulled: what is sent then arrives nowhere, and nobody is told, as in a partition. */
 public final class Cable implements AutoCloseable {
 
     private final ServerSocket near;
     private final int far;
+    private final Set<Socket> open = ConcurrentHashMap.newKeySet();
     private boolean pulled;
 
     /** A way to {@code address}, as {@code host:port}. */
@@ -36,6 +39,13 @@ public final class Cable implements AutoCloseable {
         notifyAll();
     }
 
+    /** Ends all connections, as both ends notice. */
+    public void cut() throws IOException {
+        for (Socket end : open) {
+            end.close();
+        }
+    }
+
     @Override
     public void close() throws IOException {
         plug();
@@ -50,8 +60,10 @@ public final class Cable implements AutoCloseable {
     }
 
     private void connect(Socket inner) throws IOException, InterruptedException {
+        open.add(inner);
         awaitPlugged();
         Socket outer = new Socket();
+        open.add(outer);
         outer.connect(new InetSocketAddress(InetAddress.getLoopbackAddress(), far));
         start(() -> carry(inner, outer));
         start(() -> carry(outer, inner));
@@ -66,6 +78,9 @@ public final class Cable implements AutoCloseable {
                 awaitPlugged();
                 out.write(buffer, 0, length);
             }
+        } finally {
+            open.remove(from);
+            open.remove(to);
         }
     }
 
