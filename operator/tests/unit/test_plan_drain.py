@@ -101,6 +101,12 @@ def test_a_drain_goes_step_by_step(situation, bookie, expected):
         (replace(MARKED, answers=False), HEALTHY, Reason.BOOKIE_DOWN, "not Ready"),
         (replace(READ_ONLY, rounds=(Round(1, JobState.RUNNING),)), HEALTHY, Reason.MOVING_LEDGERS, "2 ledgers"),
         (replace(READ_ONLY, rounds=(Round(1, JobState.FAILED, "ledger 7 is damaged"),)), HEALTHY, Reason.DRAIN_FAILED, "damaged"),
+        (
+            replace(READ_ONLY, rounds=(Round(1, JobState.RUNNING, "entry 8 is missing"),)),
+            HEALTHY,
+            Reason.MOVING_LEDGERS,
+            "entry 8 is missing",
+        ),
         (READ_ONLY, replace(HEALTHY, also_leaving=("bk-2",)), Reason.WAITING_FOR_OTHERS, "bk-2"),
         (replace(READ_ONLY, shares=(WRITTEN,), rounds=MOVED), HEALTHY, Reason.OPEN_LEDGERS, "42 (tablespace flights)"),
         (replace(READ_ONLY, shares=(replace(WRITTEN, writer="theirs"),), rounds=MOVED), HEALTHY, Reason.OPEN_LEDGERS, "42"),

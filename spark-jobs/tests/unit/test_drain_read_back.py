@@ -68,6 +68,38 @@ def test_of_an_open_ledger_the_segments_before_the_last_one_are_read() -> None:
     assert (result.trouble, result.copies) == ((), 5)
 
 
+def turned(last: int | None, quorums: tuple[int, int] = (2, 2)) -> LedgerMetadata:
+    """A ledger whose writer turned away with entry 4. Striped, position 1 has the entries whose number is 0 or 1 modulo 3."""
+    return replace(ledger(1, last, OLD, quorums), segments=(Segment(0, OLD), Segment(4, NEW)))
+
+
+@pytest.mark.parametrize("closed", [True, False], ids=["closed", "open"])
+def test_of_a_striped_ledger_what_its_writer_had_acknowledged_while_it_turned_away_is_read_too(closed: bool) -> None:
+    before = turned(11 if closed else None)  # entry 11 tells that 10 is confirmed
+    after = replace(before, segments=(Segment(0, NEW), Segment(4, NEW)))
+    bookies = [PlayedBookie(full((1, 11))) for _ in NEW]
+    whole = moved(before, now=(after,), bookies=bookies)
+    assert (whole.trouble, whole.copies) == ((), len([0, 1, 3]) + len([4, 6, 7, 9, 10]))
+    del bookies[1].entries[1, 6], bookies[1].entries[1, 7]
+    (trouble,) = moved(before, now=(after,), bookies=bookies).trouble
+    assert trouble.startswith("entries 6-7 of ledger 1 on b1: Missing")
+    assert trouble.endswith("though acknowledged: a ReplicationAudit with repair: Repair copies them once the ledger is closed")
+
+
+def test_of_a_ledger_whose_entries_are_on_all_of_its_bookies_what_follows_is_not_read() -> None:
+    before = turned(11, (3, 2))
+    after = replace(before, segments=(Segment(0, NEW), Segment(4, NEW)))
+    result = moved(before, now=(after,), bookies=[PlayedBookie(full((1, 3))) for _ in NEW])
+    assert (result.trouble, result.copies) == ((), 4)
+
+
+def test_an_open_striped_ledger_of_which_nobody_tells_what_is_confirmed_is_no_proof() -> None:
+    before = turned(None)
+    after = replace(before, segments=(Segment(0, NEW), Segment(4, NEW)))
+    result = moved(before, now=(after,), bookies=[])
+    assert result.trouble[0].startswith("open ledger 1: no bookie told its LAC")
+
+
 def test_a_ledger_that_was_deleted_meanwhile_holds_nothing() -> None:
     assert moved(ledger(1, 9, OLD), now=(), bookies=[]) == ReadBack(0, 0, 0, ())
 

@@ -51,7 +51,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Round:
-    """A record of what the bookie held, and the Job that moves it and reads it back. `why` is what a failed Job said."""
+    """A record of what the bookie held, and the Job that moves it and reads it back. `why` is what its last try said that failed."""
 
     number: int
     job: JobState
@@ -246,7 +246,8 @@ def _when_a_round_is_on(bookie: Leaving) -> Step | None:
             return Wait(Reason.DRAIN_FAILED, f"ledgers of {bookie.bookie_id} could not be moved and read back: {begun.why}")
         case _:
             size = sum(share.payload_bytes for share in bookie.shares)
-            return Wait(Reason.MOVING_LEDGERS, f"{len(bookie.shares)} ledgers are left on {bookie.bookie_id}, about {size} bytes")
+            again = f"; it is tried again: {begun.why}" if begun.why else ""
+            return Wait(Reason.MOVING_LEDGERS, f"{len(bookie.shares)} ledgers are left on {bookie.bookie_id}, about {size} bytes{again}")
 
 
 def _when_no_round_is_on(bookie: Leaving, rest: Rest) -> Step:

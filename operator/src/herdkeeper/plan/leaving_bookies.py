@@ -232,10 +232,14 @@ def _rounds(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Roun
         if item["metadata"]["name"].startswith(prefix)
     )
     rounds = sorted(int(text) for text in found if text.isdigit())
-    return tuple(
-        Round(begun, _job_state(objects, named.drain_round(number, begun)), _why_failed(objects, named.drain_round(number, begun)))
-        for begun in rounds
-    )
+    return tuple(_round(objects, begun, named.drain_round(number, begun)) for begun in rounds)
+
+
+def _round(objects: Objects, number: int, job: str) -> Round:
+    state, said = _job_state(objects, job), _said_last(objects, job)
+    if state is JobState.FAILED:
+        return Round(number, state, f"{said or 'its pods left no word'}; delete the Job {job} to try again")
+    return Round(number, state, said)
 
 
 def _job_state(objects: Objects, name: str) -> JobState:
@@ -251,17 +255,17 @@ def _job_state(objects: Objects, name: str) -> JobState:
             return JobState.RUNNING
 
 
-def _why_failed(objects: Objects, name: str) -> str:
-    """What the containers of a Job's pods said last, and how to try again."""
+def _said_last(objects: Objects, name: str) -> str:
+    """What a container of a Job's pods said that failed last; empty where none did, or left no word."""
     said = [
         str(ended["message"]).strip()
         for pod in objects.of_kind("Pod")
         if (pod["metadata"].get("labels") or {}).get("batch.kubernetes.io/job-name") == name
         for kind in ("initContainerStatuses", "containerStatuses")
         for container in pod.get("status", {}).get(kind) or []
-        if (ended := container.get("state", {}).get("terminated") or {}).get("message")
+        if (ended := container.get("state", {}).get("terminated") or {}).get("message") and ended.get("exitCode")
     ]
-    return f"{said[-1][-400:] if said else 'its pods left no word'}; delete the Job {name} to try again"
+    return said[-1][-400:] if said else ""
 
 
 def _is_left(item: Json, numbers: BookieNumbers) -> bool:

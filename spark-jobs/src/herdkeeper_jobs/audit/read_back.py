@@ -4,6 +4,11 @@ The record says which places of which ledgers the bookie had; the metadata says 
 once. A place that is gone with its ledger, or with an empty segment that recovery removed, holds nothing any more; one of an open ledger
 that still names the bookie is moved, and read back, after its writer has turned away. It reads with the audit's own tasks, but in threads:
 a drain shall not need Spark.
+
+Of striped ledgers (E > Wq) what follows is read, too: the same position of the next segment, whose bookie took the place when the writer
+turned away. BookKeeper's client (4.18.0, PendingAddOp.unsetSuccessAndSendWriteRequest) may acknowledge the first entries there with the
+copy of the bookie that leaves, and never send them to the other one: an entry that is not on the replaced bookie has those behind it
+acknowledged before they are sent anew. The copy that counted goes with the bookie, and no metadata tells.
 """
 
 from __future__ import annotations
@@ -13,11 +18,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from herdkeeper.domain.bookie_share import Place
+from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
 from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, AuditTask, HoldingCheck, holding_checks, plan_tasks
-from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
+from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
+
+_WAS_ACKNOWLEDGED = "though acknowledged: a ReplicationAudit with repair: Repair copies them once the ledger is closed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,33 +50,60 @@ def read_back(catalog: LedgerCatalog, bookie_id: str, record: Mapping[int, tuple
     """Read every copy that the record names from the bookie that has its place now. Raises MetadataUnavailableError."""
     trouble: list[str] = []
     checks: list[HoldingCheck] = []
-    ledgers = 0
-    for found in catalog.read_many(sorted(record)):
-        ledgers += 1
+    followed: set[tuple[int, int, int]] = set()
+    reads = tuple(catalog.read_many(sorted(record)))
+    addresses, settings = catalog.bookie_addresses(), ReadSettings(timeout_seconds=budget.timeout_seconds)
+    for found in reads:
         if isinstance(found, UndecodableMetadata):
             trouble.append(f"the metadata of ledger {found.ledger_id} can't be read: {found.reason}")
             continue
-        own = _checks_of(found.metadata, record[found.metadata.ledger_id])
+        places = _places(found.metadata, record[found.metadata.ledger_id])
+        following = _following(found.metadata, places)
+        try:
+            ledger = _up_to_what_is_certain(found, bool(following), addresses, settings)
+        except LastConfirmedUnknownError as error:
+            trouble.append(str(error))
+            continue
+        own = [check for check in holding_checks(ledger) if (check.segment, check.position) in places | following]
+        followed |= {(found.metadata.ledger_id, segment, position) for segment, position in following - places}
         if found.metadata.closed and any(check.bookie_id == bookie_id for check in own):
             trouble.append(f"ledger {found.metadata.ledger_id} still names {bookie_id}")
         checks += [check for check in own if check.bookie_id != bookie_id]
-    holdings = _run(plan_tasks(checks, catalog.bookie_addresses(), budget), budget.cores)
-    trouble += [_said(holding) for holding in holdings if holding.state is not CopyState.VERIFIED]
+    holdings = _run(plan_tasks(checks, addresses, budget), budget.cores)
+    for holding in holdings:
+        if holding.state is not CopyState.VERIFIED:
+            behind = (holding.ledger_id, holding.segment, holding.position) in followed
+            trouble.append(_said(holding) + (f", {_WAS_ACKNOWLEDGED}" if behind else ""))
     verified = [holding for holding in holdings if holding.state is CopyState.VERIFIED]
     missing = sum(check.copies for check in checks) - sum(holding.copies for holding in holdings)
     if missing:
         trouble.append(f"{missing} copies were not looked at")
     copies, size = sum(holding.copies for holding in verified), sum(holding.bytes_read for holding in holdings)
-    return ReadBack(ledgers, copies, size, tuple(trouble))
+    return ReadBack(len(reads), copies, size, tuple(trouble))
 
 
-def _checks_of(metadata: LedgerMetadata, places: tuple[Place, ...]) -> list[HoldingCheck]:
-    """The checks of the recorded places. Of an open ledger only what lies before its last segment: no writer adds to that."""
-    last = metadata.last_entry_id if metadata.last_entry_id is not None else metadata.segments[-1].first_entry_id - 1
+def _places(metadata: LedgerMetadata, places: tuple[Place, ...]) -> set[tuple[int, int]]:
+    """The recorded places that are there, as number of the segment and position."""
     firsts = [segment.first_entry_id for segment in metadata.segments]
-    wanted = {(firsts.index(place.first_entry_id), place.position) for place in places if place.first_entry_id in firsts}
-    checks = holding_checks(AuditedLedger(metadata, 0, last))
-    return [check for check in checks if (check.segment, check.position) in wanted]
+    return {(firsts.index(place.first_entry_id), place.position) for place in places if place.first_entry_id in firsts}
+
+
+def _following(metadata: LedgerMetadata, places: set[tuple[int, int]]) -> set[tuple[int, int]]:
+    """Of a striped ledger the places behind these."""
+    if metadata.ensemble_size == metadata.write_quorum:
+        return set()
+    return {(segment + 1, position) for segment, position in places if segment + 1 < len(metadata.segments)}
+
+
+def _up_to_what_is_certain(
+    found: VersionedMetadata, last_segment: bool, addresses: Mapping[str, BookieAddress], settings: ReadSettings
+) -> AuditedLedger:
+    """A closed ledger to its end. An open one up to its last segment, to which a writer adds, or with `last_segment` to its LAC. Raises
+    LastConfirmedUnknownError."""
+    metadata = found.metadata
+    if metadata.closed or last_segment:
+        return AuditedLedger(metadata, found.znode_version, last_confirmed(metadata, addresses, settings))
+    return AuditedLedger(metadata, found.znode_version, metadata.segments[-1].first_entry_id - 1)
 
 
 def _run(tasks: Sequence[AuditTask], threads: int) -> list[Holding]:
