@@ -50,6 +50,8 @@ def built() -> dict[str, tuple[Any, ...]]:
     striped = bookkeeper(ledgers={"size": "20Gi", "volumes": 3})
     bookie = BookieIdentity(0, "quick-bookie-0-abc123")
     herddb = read(HerdDBCluster, bookKeeperRef={"name": "quick"})
+    encrypted = read(HerdDBCluster, bookKeeperRef={"name": "quick"}, tls={"secretName": "quick-tls"})
+    log = LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookies, RACKS))
     tablespace = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights")
     restored = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="restored", bootstrap={"checkpoint": {"name": "flights-1"}})
     archived = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": CLAIM}})
@@ -76,20 +78,22 @@ def built() -> dict[str, tuple[Any, ...]]:
         ),
         "herddb": (
             build_herddb_secret(herddb, "quick-herddb-credentials", UserCredentials("admin", "given"), "a-token"),
-            *build_herddb(
-                herddb,
-                LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookies, RACKS)),
-                "quick-herddb-credentials",
-                UserCredentials("admin", "given"),
-            ),
+            *build_herddb(herddb, log, "quick-herddb-credentials", UserCredentials("admin", "given")),
         ),
+        "herddb-encrypted": build_herddb(encrypted, log, "quick-herddb-credentials", UserCredentials("admin", "given")),
         "tablespace": (
             build_leader_service(tablespace, "db-herddb-1"),
             build_connection_secret(tablespace, ZOOKEEPER, UserCredentials("admin", "given")),
         ),
+        "tablespace-encrypted": (build_connection_secret(tablespace, ZOOKEEPER, UserCredentials("admin", "given"), "certificates"),),
         "checkpoint": build_checkpoint(checkpoint, source, "herdkeeper/spark:0.1.0"),
         "restore": build_restore(
             restored, RestoreSource(ZOOKEEPER, "/demo/db/herd", "out", "i/u/manifests/m.json", "db-credentials"), "herdkeeper/spark:0.1.0"
+        ),
+        "restore-encrypted": build_restore(
+            restored,
+            RestoreSource(ZOOKEEPER, "/demo/db/herd", "out", "i/u/manifests/m.json", "db-credentials", "quick-tls"),
+            "herdkeeper/spark:0.1.0",
         ),
         "archive": (build_archiver(archived, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), "herdkeeper/spark:0.1.0"),),
         "audit": build_audit(audit, AuditSource(ZOOKEEPER, "/demo/quick/ledgers"), "herdkeeper/spark:0.1.0"),

@@ -7,15 +7,18 @@ from dataclasses import replace
 
 from situations import bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec
 
+from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.api.resource import SecretReference
 from herdkeeper.build.herddb import build_herddb, build_herddb_secret, token_data, users_data
 from herdkeeper.build.log_store import LogStore
 from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials
+from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
 from herdkeeper.domain.racks import placement_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import AddToSecret, Apply, Create, EnsureZnode
 from herdkeeper.plan.herddb import plan_herddb
+from herdkeeper.status.herddb import summarize_herddb
 
 CLUSTER = quickstart("HerdDBCluster")
 LOG = LogStore("zk-0:2181", "/demo/bk/ledgers", placement_of(quickstart("BookKeeperCluster"), {}))
@@ -95,6 +98,37 @@ def test_a_named_secret_that_is_missing_is_waited_for():
     own = with_spec(CLUSTER, credentials_secret_ref=SecretReference(name="mine"))
     plan = plan_herddb(own, replace(SEEN, credentials=CredentialsMissing(Reason.WAITING_FOR_SECRET, "there is no Secret mine")))
     assert plan.actions == ()
+
+
+def test_nothing_is_touched_while_the_certificate_cannot_be_served():
+    encrypted = with_spec(CLUSTER, tls=Tls(secret_name="mine"))
+    plan = plan_herddb(encrypted, replace(SETTLED, tls=TlsUnusable(Reason.INVALID_SECRET, "the Secret mine: tls.crt is no certificate")))
+    assert plan.actions == ()
+    assert (plan.wait.reason, plan.wait.message) == (Reason.INVALID_SECRET, "the Secret mine: tls.crt is no certificate")
+
+
+def test_tls_rolls_the_nodes_and_a_renewed_certificate_does_not():
+    encrypted = with_spec(CLUSTER, tls=Tls(secret_name="mine"))
+    seen = replace(SETTLED, tls=TlsUsable("certificates"))
+    assert applied(plan_herddb(encrypted, seen)) == ["ConfigMap", "StatefulSet"]
+    settled = objects(live(build_herddb(encrypted, LOG, "db-herddb-credentials", CREDENTIALS)), pods(PODS))
+    renewed = replace(seen, objects=settled, tls=TlsUsable("other certificates"))
+    assert plan_herddb(encrypted, renewed).actions == ()
+
+
+def test_the_database_is_encrypted_once_no_pod_is_left_that_was_made_without_tls():
+    encrypted = with_spec(CLUSTER, tls=Tls(secret_name="mine"))
+    made = live(build_herddb(encrypted, LOG, "db-herddb-credentials", CREDENTIALS))
+    (template,) = [item["spec"]["template"] for (kind, _), item in made.items() if kind == "StatefulSet"]
+    old = pods(PODS)
+    new = {key: pod | {"spec": template["spec"]} for key, pod in old.items()}
+    half = dict([*list(old.items())[:1], *list(new.items())[1:]])
+    away = dict(list(new.items())[1:])
+    for there, wanted in ((old, None), (half, None), (new, True), (away, True)):
+        seen = replace(SETTLED, objects=objects(made, there))
+        assert summarize_herddb(encrypted, seen).fields["encrypted"] is wanted
+    assert summarize_herddb(CLUSTER, SETTLED).fields["encrypted"] is None
+    assert summarize_herddb(CLUSTER, SEEN).fields["encrypted"] is None
 
 
 def test_a_named_secret_is_not_changed_and_the_nodes_get_a_users_file_made_of_it():

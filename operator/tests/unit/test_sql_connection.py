@@ -29,11 +29,19 @@ def error_answer(flags: int, text: str) -> Answer:
     return MessageType.ERROR, JavaDataWriter().u8(flags).array(text.encode()).to_bytes()
 
 
+def exactly(stream: socket.socket, size: int) -> bytes:
+    """Fewer bytes when the other end hangs up. Without MSG_WAITALL, which a socket with TLS does not take."""
+    received = b""
+    while len(received) < size and (part := stream.recv(size - len(received))):
+        received += part
+    return received
+
+
 def receive(stream: socket.socket) -> tuple[int, int, bytes] | None:
-    head = stream.recv(4, socket.MSG_WAITALL)
+    head = exactly(stream, 4)
     if len(head) < 4:
         return None
-    payload = stream.recv(struct.unpack(">I", head)[0], socket.MSG_WAITALL)
+    payload = exactly(stream, struct.unpack(">I", head)[0])
     version, flags, kind, message_id = struct.unpack_from(">bbbq", payload)
     assert (version, flags) == (3, 1)
     return kind, message_id, payload[11:]

@@ -9,6 +9,7 @@ from herdkeeper.formats.herddb_node import NodeRecord, encode_node
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
 from herdkeeper.sql import leader
 from herdkeeper.sql.connection import Address, Connection, Credentials
+from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, LeaderNotFound, NotLeader
 from herdkeeper.sql.leader import LeaderFinder, Patience, leader_connection
 
@@ -44,6 +45,26 @@ def test_the_leader_is_the_address_that_its_node_advertises() -> None:
 def test_an_address_is_resolved_by_the_given_function() -> None:
     finder = LeaderFinder(tree(), "/ns/db/herd", lambda address: Address("127.0.0.1", address.port + 1))
     assert finder.leader("demo") == Address("127.0.0.1", 7001)
+
+
+def speaking_tls() -> Tree:
+    nodes = tree()
+    nodes.nodes["/ns/db/herd/nodes/db-0"] = encode_node(NodeRecord("db-0", "db-0.nodes", 7000, tls=True))
+    return nodes
+
+
+def test_a_node_whose_record_says_that_it_speaks_tls_is_verified_under_the_name_that_it_advertises() -> None:
+    finder = LeaderFinder(speaking_tls(), "/ns/db/herd", lambda address: Address("127.0.0.1", address.port), "certificates")
+    assert finder.leader("demo") == Address("127.0.0.1", 7000, Encryption("db-0.nodes", "certificates"))
+
+
+def test_without_authorities_tls_is_spoken_and_not_verified() -> None:
+    assert LeaderFinder(speaking_tls(), "/ns/db/herd").leader("demo").encryption == Encryption("db-0.nodes", None)
+
+
+def test_a_node_that_speaks_no_tls_is_not_taken_where_nodes_are_to_be_verified() -> None:
+    with pytest.raises(LeaderNotFound, match="'db-0' of 'demo' speaks no TLS"):
+        LeaderFinder(tree(), "/ns/db/herd", authorities="certificates").leader("demo")
 
 
 def test_an_unknown_tablespace_is_named_with_its_path() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -48,6 +48,25 @@ class LogLedgers(Model):
     )
 
 
+Plaintext = Literal["Refused", "Accepted"]
+
+
+class Tls(Model):
+    """How the SQL port is encrypted."""
+
+    secret_name: str = Field(
+        min_length=1,
+        max_length=253,
+        description="A Secret of the type kubernetes.io/tls in the same namespace, as cert-manager writes it: `tls.crt`, `tls.key` and "
+        "`ca.crt`, the certificates that clients trust. It is for all SQL nodes: `*.<name>-herddb-nodes.<namespace>.svc`. A renewed one is "
+        "served within two minutes, without a restart.",
+    )
+    plaintext: Plaintext = Field(
+        "Refused",
+        description="Whether clients without TLS are served, too. A cluster that runs without TLS gets it with `Accepted` first.",
+    )
+
+
 class HerdDBClusterSpec(Model):
     """What the SQL nodes shall be."""
 
@@ -61,6 +80,7 @@ class HerdDBClusterSpec(Model):
     credentials_secret_ref: SecretReference | None = Field(
         None, description="A Secret with `username` and `password` of the administrator; one is generated when absent. Immutable."
     )
+    tls: Tls | None = Field(None, description="Encrypts the SQL port; not encrypted when absent.")
     config: ConfigLines = Field({}, description="More lines of server.properties. Keys that the operator owns are refused.")
     deletion_policy: DeletionPolicy = Field(
         "Retain", description="What happens to volumes, metadata and the generated Secret when this resource is deleted."
@@ -77,6 +97,7 @@ class HerdDBClusterStatus(Status):
     sql_address: str | None = Field(None, description="host:port of the SQL nodes inside the cluster.")
     jdbc_url: str | None = Field(None, description="JDBC URL that finds leaders through ZooKeeper.")
     credentials_secret: str | None = Field(None, description="Secret with `username` and `password`.")
+    encrypted: bool | None = Field(None, description="`true` when every SQL node has been started with TLS.")
     tablespaces: tuple[str, ...] = Field((), description="Tablespaces that the nodes report.")
 
 
@@ -134,6 +155,17 @@ class HerdDBCluster(Resource):
             "credentialsSecretRef",
             "SELF.credentialsSecretRef.name",
             "a changed password would lock clients out of running nodes; set it back, or create a new HerdDBCluster",
+        ),
+        Rule(
+            rule="has(oldSelf.tls) || !has(self.tls) || self.tls.plaintext == 'Accepted'",
+            message="spec.tls.plaintext must be Accepted when TLS comes to a cluster that runs without: drivers that are connected would "
+            "not find out that a node speaks it; set spec.tls.plaintext to Refused once all clients have connected anew",
+            field_path=".tls",
+        ),
+        Rule(
+            rule="has(self.tls) || !has(oldSelf.tls) || oldSelf.tls.plaintext == 'Accepted'",
+            message="spec.tls can't go while its plaintext is Refused: clients and nodes would not understand each other while the nodes "
+            "are restarted one by one; set spec.tls.plaintext to Accepted first, and take spec.tls away once all nodes have that",
         ),
         unchanged_volume("storage", "HerdDBCluster"),
         least_memory("resources.memory", 512),

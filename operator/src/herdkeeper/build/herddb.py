@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 
 from herdkeeper.api import HerdDBCluster
+from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.build import pod
 from herdkeeper.build.log_store import LogStore
 from herdkeeper.build.pod import Json
@@ -15,6 +16,7 @@ from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.validation import bytes_of
 
 COMPONENT = names.HERDDB_COMPONENT
+TLS_MOUNT = "/tls"
 
 ZOOKEEPER_SESSION_SECONDS = 6
 """Of HerdDB's own session and of its BookKeeper client's, which takes this time over (`zkTimeout`). ZooKeeper's client gives a silent
@@ -134,12 +136,28 @@ def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
         "server.halt.on.tablespace.boot.error": "false",
         "herdkeeper.credentials.dir": "/credentials",
         "herdkeeper.http.port": names.HERDDB_HTTP_PORT,
+        **_tls_lines(cluster),
         # what stands behind `bookkeeper.` is handed to its client
         "bookkeeper.speculativeReadTimeout": ASK_ANOTHER_BOOKIE_MILLIS,
         "bookkeeper.firstSpeculativeReadLACTimeout": ASK_ANOTHER_BOOKIE_MILLIS,
         **{f"bookkeeper.{key}": value for key, value in placement_lines(log.placement).items()},
     }
     return pod.properties(lines, cluster.spec.config)
+
+
+def _tls_lines(cluster: HerdDBCluster) -> dict[str, str]:
+    """`server.ssl` as well: a node program that is too old for the others does not serve in plain text then."""
+    tls = cluster.spec.tls
+    if tls is None:
+        return {}
+    return {"server.ssl": "true", "herdkeeper.tls.dir": TLS_MOUNT, "herdkeeper.tls.plaintext": tls.plaintext.lower()}
+
+
+def _tls_volume(tls: Tls) -> Json:
+    """What a node serves with; whom clients trust is none of its business."""
+    keys = (names.CERTIFICATE_KEY, names.PRIVATE_KEY_KEY)
+    items = [{"key": key, "path": key} for key in keys]
+    return {"name": names.TLS_VOLUME, "secret": {"secretName": tls.secret_name, "defaultMode": 0o440, "items": items}}
 
 
 def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) -> Json:
@@ -158,6 +176,7 @@ def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) 
             pod.CONFIG_MOUNT,
             MOUNT,
             {"name": "credentials", "mountPath": "/credentials", "readOnly": True},
+            *([{"name": names.TLS_VOLUME, "mountPath": TLS_MOUNT, "readOnly": True}] if cluster.spec.tls else []),
             {"name": "data", "mountPath": "/data"},
         ],
     }
@@ -165,6 +184,7 @@ def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) 
         pod.config_volume(named.config_map),
         racks_volume(racks),
         {"name": "credentials", "secret": {"secretName": secret, "defaultMode": 0o440}},
+        *([_tls_volume(cluster.spec.tls)] if cluster.spec.tls else []),
     ]
     return {
         "apiVersion": "apps/v1",

@@ -65,19 +65,21 @@ class AuditSource:
 
 @dataclass(frozen=True)
 class RestoreSource:
-    """What a Tablespace's bootstrap resolves to. `manifest` is its path on the claim; `secret` has the database's user and password."""
+    """What a Tablespace's bootstrap resolves to. `manifest` is its path on the claim; `secret` has the database's user and password,
+    `tls_secret` the certificates that verify its nodes, None when they speak no TLS."""
 
     zookeeper_address: str
     herd_root: str
     claim: str
     manifest: str
     secret: str
+    tls_secret: str | None = None
 
 
 @dataclass(frozen=True)
 class _Run:
-    """A job as all kinds describe it. `secret`, where the job logs in to the database; `reads_only`: it writes nothing to its claim;
-    `archive`: where the log that it reads is archived."""
+    """A job as all kinds describe it. `secret` and `tls_secret`, where the job logs in to the database; `reads_only`: it writes nothing to
+    its claim; `archive`: where the log that it reads is archived."""
 
     owner: Checkpoint | ReplicationAudit | Tablespace
     component: str
@@ -86,6 +88,7 @@ class _Run:
     claim: str | None
     spec: SparkJob
     secret: str | None = None
+    tls_secret: str | None = None
     reads_only: bool = False
     archive: ArchiveSource | None = None
 
@@ -200,7 +203,15 @@ def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: 
         *("--manifest", f"{DESTINATION}/{source.manifest}"),
     )
     run = _Run(
-        tablespace, names.RESTORE_COMPONENT, default_image, command, source.claim, bootstrap.job, secret=source.secret, reads_only=True
+        tablespace,
+        names.RESTORE_COMPONENT,
+        default_image,
+        command,
+        source.claim,
+        bootstrap.job,
+        secret=source.secret,
+        tls_secret=source.tls_secret,
+        reads_only=True,
     )
     return _objects(run)
 
@@ -266,7 +277,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
             pod.field("POD_NAME", "metadata.name"),
             pod.field("POD_NAMESPACE", "metadata.namespace"),
             *([{"name": "SERVICE_ACCOUNT", "value": run.name}] if run.spec.executors.instances else []),
-            *(_login(run.secret) if run.secret else ()),
+            *(_login(run.secret, run.tls_secret) if run.secret else ()),
         ],
         "resources": pod.compute(run.spec.resources),
         "terminationMessagePath": "/dev/termination-log",
@@ -326,10 +337,14 @@ def _executor_pod(run: _Run) -> Json:
     }
 
 
-def _login(secret: str) -> tuple[Json, ...]:
+def _login(secret: str, tls_secret: str | None) -> tuple[Json, ...]:
     """What herdkeeper_jobs.restore.cli reads."""
-    keys = {"HERDDB_USERNAME": names.USERNAME_KEY, "HERDDB_PASSWORD": names.PASSWORD_KEY}
-    return tuple({"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}} for name, key in keys.items())
+    entries = {
+        "HERDDB_USERNAME": (secret, names.USERNAME_KEY),
+        "HERDDB_PASSWORD": (secret, names.PASSWORD_KEY),
+        **({"HERDDB_AUTHORITIES": (tls_secret, names.AUTHORITIES_KEY)} if tls_secret else {}),
+    }
+    return tuple({"name": name, "valueFrom": {"secretKeyRef": {"name": holder, "key": key}}} for name, (holder, key) in entries.items())
 
 
 def _access(run: _Run) -> tuple[Json, Json, Json]:

@@ -34,18 +34,22 @@ def build_leader_service(tablespace: Tablespace, leader: str) -> Json:
     }
 
 
-def build_connection_secret(tablespace: Tablespace, zookeeper_address: str, credentials: UserCredentials) -> Json:
-    """All that a client needs. It goes with the Tablespace: what it holds is kept elsewhere. `zookeeper_address` is `host:port,…`."""
+def build_connection_secret(
+    tablespace: Tablespace, zookeeper_address: str, credentials: UserCredentials, authorities: str | None = None
+) -> Json:
+    """All that a client needs. It goes with the Tablespace: what it holds is kept elsewhere. `zookeeper_address` is `host:port,…`;
+    `authorities` are the certificates (PEM) that verify the SQL nodes, None when they don't all serve TLS."""
     named = _names(tablespace)
     database = HerdDBNames(ObjectKey(tablespace.metadata.namespace, tablespace.spec.herd_db_ref.name))
     values = {
         names.CONNECTION_HOST_KEY: named.leader_host,
         names.CONNECTION_PORT_KEY: str(names.HERDDB_SQL_PORT),
         names.CONNECTION_URL_KEY: database.jdbc_url(zookeeper_address),
-        names.CONNECTION_LEADER_URL_KEY: named.leader_jdbc_url,
+        names.CONNECTION_LEADER_URL_KEY: named.leader_jdbc_url(encrypted=authorities is not None),
         names.CONNECTION_USER_KEY: credentials.username,
         names.PASSWORD_KEY: credentials.password,
         names.CONNECTION_DATABASE_KEY: tablespace.sql_name,
+        **({names.AUTHORITIES_KEY: authorities} if authorities is not None else {}),
     }
     return {
         "apiVersion": "v1",

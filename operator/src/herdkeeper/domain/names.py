@@ -98,8 +98,13 @@ CONNECTION_HOST_KEY, CONNECTION_PORT_KEY = "host", "port"
 CONNECTION_URL_KEY, CONNECTION_LEADER_URL_KEY = "url", "leaderUrl"
 CONNECTION_USER_KEY, CONNECTION_DATABASE_KEY = "user", "database"
 """Keys of a Tablespace's connection Secret, beside `password`. Clients read them: never changed."""
+CERTIFICATE_KEY, PRIVATE_KEY_KEY, AUTHORITIES_KEY = "tls.crt", "tls.key", "ca.crt"
+"""Keys of a Secret of the type kubernetes.io/tls, as cert-manager writes it. The last is in a connection Secret, too, if there is TLS."""
 SUPER_DIGEST_KEY = "super-digest"
 """Beside `password` in the Secret of a ZooKeeperCluster: what the members get of it."""
+
+TLS_VOLUME = "tls"
+"""In the pod of a SQL node that serves TLS: the volume with its certificate."""
 
 DATA_CLAIM_PREFIX = "data-"
 """Before the name of a pod: its volume claim, by a StatefulSet's template `data`."""
@@ -421,14 +426,14 @@ class TablespaceNames:
         """Deployment that archives its log."""
         return f"{self.key.name}-{ARCHIVE_COMPONENT}"
 
-    @property
-    def leader_jdbc_url(self) -> str:
-        """JDBC URL of the leader's Service.
+    def leader_jdbc_url(self, *, encrypted: bool) -> str:
+        """JDBC URL of the leader's Service; HerdDB's driver asks nobody but the URL whether that speaks TLS.
 
         Few retries: on a connection that is open already the driver asks a node that no longer leads again and again, a hundred times by
         its default (HDBConnection.handleRetryError, HerdDB 0.29).
         """
-        return f"jdbc:herddb:server:{self.leader_host}:{HERDDB_SQL_PORT}?{JDBC_TIMEOUTS}&client.max.operation.retry.count=3"
+        tls = "&client.server.ssl=true" if encrypted else ""
+        return f"jdbc:herddb:server:{self.leader_host}:{HERDDB_SQL_PORT}?{JDBC_TIMEOUTS}&client.max.operation.retry.count=3{tls}"
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,7 @@ class Reason(StrEnum):
 
     # needs a person
     INVALID_SPEC = "InvalidSpec"
+    INVALID_SECRET = "InvalidSecret"  # noqa: S105 - a reason, not a password
     UNKNOWN_CONFIG_KEYS = "UnknownConfigKeys"
     NAME_TAKEN = "NameTaken"
     CLAIM_LOST = "ClaimLost"
@@ -128,6 +129,7 @@ class Reason(StrEnum):
 _NEED_A_PERSON = frozenset(
     {
         Reason.INVALID_SPEC,
+        Reason.INVALID_SECRET,
         Reason.NAME_TAKEN,
         Reason.CLAIM_LOST,
         Reason.VOLUMES_REFUSED,

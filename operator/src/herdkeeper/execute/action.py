@@ -13,13 +13,16 @@ from herdkeeper.api.resource import Resource
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.herddb import UserCredentials
+from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
 from herdkeeper.execute import metadata, sql_node, tablespace
 from herdkeeper.execute.bookie import BookieAdmin
 from herdkeeper.execute.kubernetes import KubernetesWriter, RefusedError
 from herdkeeper.execute.sql_node import NodeOrders
+from herdkeeper.execute.tablespace import Login
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.herddb import read_credentials
+from herdkeeper.observe.tls import read_tls
 from herdkeeper.observe.world import World
 from herdkeeper.plan.action import (
     Action,
@@ -145,16 +148,24 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
         case DeleteLogs(address):
             metadata.delete_logs(ensembles.at(address), action)
         case CreateTablespace(database):
-            tablespace.create_tablespace(ObjectKey(namespace, database), _credentials(namespace, database, hands.world), action)
+            tablespace.create_tablespace(ObjectKey(namespace, database), _login(namespace, database, hands.world), action)
         case DropTablespace(database):
-            tablespace.drop_tablespace(ObjectKey(namespace, database), _credentials(namespace, database, hands.world), action)
+            tablespace.drop_tablespace(ObjectKey(namespace, database), _login(namespace, database, hands.world), action)
         case _:
             assert_never(action)
 
 
-def _credentials(namespace: str, database: str, world: World) -> UserCredentials:
+def _login(namespace: str, database: str, world: World) -> Login:
     cluster = world.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, database))
     found = read_credentials(cluster, world) if cluster is not None else None
-    if not isinstance(found, UserCredentials):
+    if cluster is None or not isinstance(found, UserCredentials):
         raise RefusedError(f"the credentials of the HerdDBCluster {database} can't be read: {found}")
-    return found
+    if cluster.spec.tls is not None and not (cluster.status and cluster.status.encrypted):
+        raise RefusedError(f"not all SQL nodes of the HerdDBCluster {database} serve TLS yet, and the password is not sent without")
+    match read_tls(cluster, world):
+        case TlsUnusable(_, why):
+            raise RefusedError(why)
+        case TlsUsable(authorities):
+            return Login(found, authorities)
+        case None:
+            return Login(found)

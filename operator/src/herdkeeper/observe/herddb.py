@@ -28,6 +28,7 @@ from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.kubernetes import SECRETS, SHARED, WORKLOADS
 from herdkeeper.observe.nodes import nodes_of_doubted
 from herdkeeper.observe.stack import ensemble_disturbed, servers_disturbed
+from herdkeeper.observe.tls import read_tls
 from herdkeeper.observe.world import World
 
 MOST_READERS = 8
@@ -69,6 +70,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         reports=reports,
         heartbeats=_heartbeats(world, log, records, doubted, named.herd_root),
         machines=nodes_of_doubted(objects, present_nodes(cluster, objects), world),
+        tls=read_tls(cluster, world),
     )
 
 

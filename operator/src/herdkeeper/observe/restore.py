@@ -12,11 +12,13 @@ from herdkeeper.domain.names import HERDDB_SQL_PORT, HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.observed.tablespace import RestoreProgress, TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.observed.tls import TlsUnusable
 from herdkeeper.domain.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE, ROWS_KEY
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.observe.kubernetes import JOBS
 from herdkeeper.observe.world import World
 from herdkeeper.sql.connection import Address, Connection, Credentials
+from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import SqlError
 
 ANSWER_SECONDS = 2.0
@@ -42,8 +44,10 @@ def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
     if not isinstance(seen.record, VersionedRecord) or seen.herddb is None or seen.credentials is None:
         return Unknown("the tablespace has no leader that could be asked")
     record = seen.record.record
-    named = HerdDBNames(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
-    address = Address(f"{record.leader}.{named.nodes_service}.{seen.herddb.metadata.namespace}.svc", HERDDB_SQL_PORT)
+    host = HerdDBNames(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name)).host_of(record.leader)
+    if isinstance(seen.tls, TlsUnusable):
+        return Unknown(seen.tls.why)
+    address = Address(host, HERDDB_SQL_PORT, Encryption(host, seen.tls.authorities) if seen.tls is not None else None)
     login = Credentials(seen.credentials.username, seen.credentials.password)
     try:
         with Connection.connect(address, login, record.name, timeout_seconds=ANSWER_SECONDS) as connection:

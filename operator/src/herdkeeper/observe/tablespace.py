@@ -29,6 +29,7 @@ from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.herddb import read_credentials, read_nodes
 from herdkeeper.observe.nodes import nodes_of
 from herdkeeper.observe.restore import see_restore
+from herdkeeper.observe.tls import read_tls
 from herdkeeper.observe.world import World
 
 SYSTEM_TABLESPACE = "herd"
@@ -72,6 +73,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         credentials=credentials if isinstance(credentials, UserCredentials) else None,
         places=_places(pods, world) if _is_chosen(tablespace, herddb, metadata.record) else {},
         checkpoints=checkpoints,
+        tls=read_tls(herddb, world),
         log_pin=metadata.log_pin,
         archive=ArchiveObserved(metadata.progress, metadata.archive_pin, _archiver_trouble(tablespace, world), time.time()),
     )

@@ -12,6 +12,7 @@ from herdkeeper.domain.lost_node import unreachable
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token
 from herdkeeper.domain.observed.objects import Json
+from herdkeeper.domain.observed.tls import TlsUnusable
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, Wait
@@ -50,6 +51,8 @@ def plan_refused_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
 def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan, shrink: ScaleDown) -> Plan:
     if isinstance(seen.credentials, CredentialsMissing):
         return Plan.waiting(seen.credentials.reason, seen.credentials.why)
+    if isinstance(seen.tls, TlsUnusable):
+        return Plan((), Wait(seen.tls.reason, seen.tls.why), 5.0)
     if isinstance(seen.root_parent, Unknown):
         return Plan.waiting(Reason.UNREADABLE, seen.root_parent.why, SOON_SECONDS)
     named = _names(cluster)

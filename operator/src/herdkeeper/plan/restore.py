@@ -17,6 +17,7 @@ from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.action import Plan, Wait
+from herdkeeper.plan.encryption import why_no_login
 from herdkeeper.plan.intent import settle
 
 PROGRESS_SECONDS = 10.0
@@ -101,10 +102,15 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
     files = files_of(tablespace, seen)
     if isinstance(files, Wait):
         return Plan((), files, 5.0)
+    if (unencrypted := why_no_login(seen)) is not None:
+        return Plan((), unencrypted, 5.0)
     if seen.herddb is None or seen.zookeeper_address is None:
         raise ValueError("a record was read, so its database and its ensemble are known")
     database = ObjectKey(key.namespace, seen.herddb.metadata.name)
     reference = seen.herddb.spec.credentials_secret_ref
     secret = reference.name if reference else HerdDBNames(database).generated_secret
-    source = RestoreSource(seen.zookeeper_address, names.herd_root(database), files.claim, files.manifest, secret)
+    tls = seen.herddb.spec.tls
+    source = RestoreSource(
+        seen.zookeeper_address, names.herd_root(database), files.claim, files.manifest, secret, tls.secret_name if tls else None
+    )
     return Plan(settle(build_restore(tablespace, source, spark_image), seen.objects), look_again_seconds=PROGRESS_SECONDS)

@@ -19,6 +19,7 @@ from herdkeeper.domain.names import ObjectKey, TablespaceNames
 from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
+from herdkeeper.domain.observed.tls import TlsUnusable
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.replica_verdict import Rebuilt, Verdict, rebuilt, verdicts_in_force, verdicts_on
 from herdkeeper.domain.sql_nodes import staying_nodes
@@ -26,6 +27,7 @@ from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
 from herdkeeper.plan.action import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait
 from herdkeeper.plan.archive import archive_steps
+from herdkeeper.plan.encryption import is_encrypted, why_no_login
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.log_pin import log_pin_steps
 from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, SetAside, Step, next_replica
@@ -71,6 +73,8 @@ def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
     if not is_ready_resource(seen.herddb) or seen.herddb is None:
         why = why_not_ready(seen.herddb) if seen.herddb is not None else "it is not there"
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {tablespace.spec.herd_db_ref.name} is not Ready ({why})")
+    if (unencrypted := why_no_login(seen)) is not None:
+        return Plan((), unencrypted, 5)
     leaders = _by_work(seen, set())
     if not leaders or seen.system_leader is None:
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, "no SQL node answers")
@@ -211,9 +215,11 @@ def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -
     if seen.taken:
         taken = f"somebody else made the {' and the '.join(seen.taken)}: delete what stands there, or take another name for this resource"
         return replace(plan, wait=Wait(Reason.NAME_TAKEN, taken))
-    if seen.zookeeper_address is None or seen.credentials is None:
+    if seen.zookeeper_address is None or seen.credentials is None or isinstance(seen.tls, TlsUnusable):
         return plan
-    secret = settle((build_connection_secret(tablespace, seen.zookeeper_address, seen.credentials),), seen.objects)
+    # the leader's URL says how every node is spoken to: while they are restarted one by one, it stays as it was
+    authorities = seen.tls.authorities if seen.tls is not None and is_encrypted(seen.herddb) else None
+    secret = settle((build_connection_secret(tablespace, seen.zookeeper_address, seen.credentials, authorities),), seen.objects)
     service = TablespaceNames(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)).leader_service
     unmade = None if seen.objects.get("Service", service) is not None else UNMADE_SECONDS
     return replace(plan, actions=(*plan.actions, *secret), look_again_seconds=plan.look_again_seconds or unmade)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import itertools
 import socket
+import ssl
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,6 +23,7 @@ from typing import Self, assert_never
 
 from herdkeeper.formats.java_data import JavaDataReader, MalformedDataError
 from herdkeeper.sql import frames
+from herdkeeper.sql.encryption import Encryption, client_context
 from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, ServerError, SqlError
 from herdkeeper.sql.frames import Chunk, ErrorFlag, Message, MessageType, Statement, TransactionCommand, Value
 
@@ -46,10 +48,11 @@ class Effect(Enum):
 
 @dataclass(frozen=True)
 class Address:
-    """Where a SQL node listens."""
+    """Where a SQL node listens, and how what is said there is encrypted; None: it is not."""
 
     host: str
     port: int
+    encryption: Encryption | None = None
 
     def __str__(self) -> str:
         return f"{self.host}:{self.port}"
@@ -92,7 +95,7 @@ class Connection:
 
         Raises:
             AuthenticationFailed: the server refused the user or the password.
-            ConnectionLost: nobody listens there, or no answer came in time.
+            ConnectionLost: nobody listens there, no answer came in time, or it is not the node whose certificate was to be shown.
         """
         if timeout_seconds <= 0:
             raise ValueError(f"timeout_seconds is {timeout_seconds}: pass a positive number, a HerdDB node may never answer")
@@ -101,6 +104,8 @@ class Connection:
         except OSError as error:
             raise ConnectionLost(f"cannot connect to {address}: {error}") from error
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if address.encryption is not None:
+            stream = _encrypted(stream, address, address.encryption)
         connection = cls(stream, address, tablespace, timeout_seconds)
         try:
             connection._authenticate(credentials)
@@ -332,6 +337,19 @@ class Transaction:
     def query(self, sql: str, parameters: Sequence[Value] = ()) -> list[dict[str, Value]]:
         """All rows of a SELECT, as this transaction sees them."""
         return list(self._connection._stream_rows(self._connection._statement(sql, self.id), parameters, FETCH_ROWS))
+
+
+def _encrypted(stream: socket.socket, address: Address, encryption: Encryption) -> socket.socket:
+    """The socket's timeout holds for each step of the handshake. Closes the socket when that fails."""
+    try:
+        return client_context(encryption.authorities).wrap_socket(stream, server_hostname=encryption.server_name)
+    except OSError as error:
+        stream.close()
+        if isinstance(error, ssl.SSLCertVerificationError):
+            why = f"its certificate can't be verified as that of {encryption.server_name}: {error.verify_message}"
+        else:
+            why = "no answer in time; does it speak TLS?" if isinstance(error, TimeoutError) else str(error)
+        raise ConnectionLost(f"cannot connect by TLS to {address}: {why}") from error
 
 
 def _effect(statement: Statement) -> Effect:

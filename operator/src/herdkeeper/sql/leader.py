@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
@@ -18,6 +18,7 @@ from herdkeeper.formats.herddb_node import decode_node, node_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.sql.connection import Address, Connection, Credentials
+from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader
 
 RETRY_PAUSE_SECONDS = 0.1
@@ -34,17 +35,22 @@ class LeaderFinder:
 
     `zookeeper` is a started client; `resolve` turns the address that a node advertises (a pod's DNS name) into one that this
     process can reach, for example through a forwarded port outside of the cluster.
+
+    With `authorities` (certificates, PEM) only nodes that speak TLS and can be verified by them are taken. Without, TLS is spoken with
+    those whose record says that they do, and nothing is verified.
     """
 
     zookeeper: KazooClient
     herd_root: str
     resolve: Callable[[Address], Address] = _as_advertised
+    authorities: str | None = None
 
     def leader(self, tablespace: str) -> Address:
         """The address of the node that ZooKeeper names as leader.
 
         Raises:
-            LeaderNotFound: there is no such tablespace, or its leader never registered; the message says which.
+            LeaderNotFound: there is no such tablespace, its leader never registered, or it speaks no TLS though it must; the message
+                says which.
             KazooException: ZooKeeper could not answer.
         """
         path = tablespace_path(self.herd_root, tablespace)
@@ -57,7 +63,10 @@ class LeaderFinder:
             node = decode_node(self.zookeeper.get(path)[0])
         except NoNodeError as error:
             raise LeaderNotFound(f"the leader {record.leader!r} of {tablespace!r} is not registered: no node {path}") from error
-        return self.resolve(Address(node.host, node.port))
+        if self.authorities is not None and not node.tls:
+            raise LeaderNotFound(f"the leader {record.leader!r} of {tablespace!r} speaks no TLS, and shall be verified: its node {path}")
+        encryption = Encryption(node.host, self.authorities) if node.tls else None
+        return replace(self.resolve(Address(node.host, node.port)), encryption=encryption)
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.build.log_store import log_store
+from herdkeeper.domain import names
 from herdkeeper.domain.left_alone import left_alone_by
 from herdkeeper.domain.lost_node import trouble_of
 from herdkeeper.domain.observed.herddb import HerdDBObserved
+from herdkeeper.domain.observed.objects import Json, Objects
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import names_of, present_nodes, staying_nodes
 from herdkeeper.domain.unknown import Unknown
@@ -32,6 +34,7 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
         "sqlAddress": named.sql_address,
         "jdbcUrl": named.jdbc_url(log.zookeeper_address) if log else None,
         "credentialsSecret": reference.name if reference else named.generated_secret,
+        "encrypted": _encrypted(cluster, seen.objects),
         "tablespaces": sorted(tablespaces) or None,
     }
     hanging = nodes_reachable(seen.objects, present_nodes(cluster, seen.objects), seen.machines, MEANWHILE)
@@ -39,3 +42,17 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
         shown = "; ".join(f"{pod}: {trouble_of(seen.objects.get('Pod', pod), seen.machines)}" for pod in pods if pod not in ready)
         return Summary(Health("False", Reason.NODES_NOT_READY, f"{len(ready)} of {len(pods)} SQL nodes serve ({shown})"), fields, hanging)
     return Summary(Health("True", Reason.READY, f"{len(ready)} SQL nodes serve"), fields, hanging)
+
+
+def _encrypted(cluster: HerdDBCluster, objects: Objects) -> bool | None:
+    """By the pods themselves: what the resource declares is true of one only once it was made anew. One that is away comes back as the
+    StatefulSet says."""
+    stateful_set = objects.get("StatefulSet", names_of(cluster).stateful_set)
+    if stateful_set is None:
+        return None
+    pods = [pod for node in present_nodes(cluster, objects) if (pod := objects.get("Pod", node)) is not None]
+    return True if all(map(_serves_tls, (stateful_set["spec"]["template"], *pods))) else None
+
+
+def _serves_tls(pod: Json) -> bool:
+    return any(volume["name"] == names.TLS_VOLUME for volume in pod.get("spec", {}).get("volumes", []))

@@ -1,7 +1,8 @@
 """`herdkeeper-restore`: the tables of a checkpoint into a tablespace that exists and is empty, through SQL.
 
 Exit codes: 0 done or already done, 2 refused (arguments, or a tablespace that has something else in it), 3 worth a retry, which goes on
-where this run stopped, 42 an invariant is violated. The user's name and password come from HERDDB_USERNAME and HERDDB_PASSWORD.
+where this run stopped, 42 an invariant is violated. The user's name and password come from HERDDB_USERNAME and HERDDB_PASSWORD,
+and, where the SQL nodes shall be verified, their authorities' certificates (PEM) from HERDDB_AUTHORITIES.
 A summary goes to the container's termination message and to standard output, whatever the end.
 """
 
@@ -32,6 +33,7 @@ from herdkeeper_jobs.termination_message import write_termination_message
 _log = structlog.get_logger()
 _VIOLATIONS_IN_TASKS = (MalformedDataError.__name__, InvariantViolated.__name__)
 USERNAME, PASSWORD = "HERDDB_USERNAME", "HERDDB_PASSWORD"
+AUTHORITIES = "HERDDB_AUTHORITIES"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,7 +80,7 @@ def _restore(request: RestoreRequest, settings: SparkSettings) -> RestoreSummary
 
 def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreRequest:
     credentials = Credentials(_variable(environment, USERNAME), _variable(environment, PASSWORD))
-    target = Target(parsed.zookeeper, parsed.herd_root.rstrip("/"), parsed.tablespace, credentials)
+    target = Target(parsed.zookeeper, parsed.herd_root.rstrip("/"), parsed.tablespace, credentials, environment.get(AUTHORITIES) or None)
     return RestoreRequest(Path(parsed.manifest), target, parsed.run_id)
 
 

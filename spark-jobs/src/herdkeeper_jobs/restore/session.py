@@ -24,12 +24,14 @@ _PATIENCE = Patience(deadline_seconds=120.0, call_seconds=120.0)
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The tablespace, and whom to be there. Sent to tasks."""
+    """The tablespace, whom to be there, and the certificates (PEM) that verify its nodes; None: what speaks TLS is not verified. Sent to
+    tasks."""
 
     zookeeper: str
     herd_root: str
     tablespace: str
     credentials: Credentials
+    authorities: str | None = None
 
 
 class Session:
@@ -64,7 +66,7 @@ def open_session(target: Target) -> Iterator[Session]:
         zookeeper.start(timeout=60)
     except (KazooException, KazooTimeoutError) as error:
         raise RestoreRetryable(f"ZooKeeper {target.zookeeper} does not answer: {error}") from error
-    session = Session(LeaderFinder(zookeeper, target.herd_root), target)
+    session = Session(LeaderFinder(zookeeper, target.herd_root, authorities=target.authorities), target)
     try:
         yield session
     finally:

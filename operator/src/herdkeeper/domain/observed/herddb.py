@@ -13,6 +13,7 @@ from herdkeeper.domain.observed.node import Nodes
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.observed.self_report import SelfReport
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 
@@ -82,7 +83,8 @@ class HerdDBObserved:
     `silent_seconds` tells of each node that was ever heard for how long it has said nothing, `reports` what those that are not silent say
     of their own connections. `heartbeats` are those of all replicas, in seconds since 1970 by ZooKeeper's clock, by tablespace and node;
     only of tablespaces whose leader is silent, or says that ZooKeeper is.
-    `machines` are the Kubernetes nodes of SQL nodes that are not Ready.
+    `machines` are the Kubernetes nodes of SQL nodes that are not Ready. `tls` is what the Secret of `spec.tls` is good for, None when none
+    is named.
     """
 
     objects: Objects
@@ -104,6 +106,7 @@ class HerdDBObserved:
     reports: Mapping[str, SelfReport] = field(default_factory=dict)
     heartbeats: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     machines: Nodes = field(default_factory=dict)
+    tls: TlsUsable | TlsUnusable | None = None
 
 
 def secret_token(objects: Objects, secret: str) -> str | None:

@@ -12,6 +12,7 @@ from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
+from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
 from herdkeeper.domain.unknown import Unknown
 
 
@@ -33,6 +34,7 @@ class TablespaceObserved:
     of its objects (`Service flights-leader`), `credentials` are those of the database, None while they can't be read. While it is made from
     a checkpoint, `objects` has the Job too, `checkpoint` is the resource that it names, and `progress` what SQL says of the load.
     `checkpoints` are those that refer to it. `places` tells where SQL nodes run; it is only looked at while copies are added or taken away.
+    `tls` is what the Secret of the database's `spec.tls` is good for, None when none is named.
     `log_pin` is the operator's pin on the log for Checkpoints, None while there is none. `archive` is what was seen of the log's archive.
     """
 
@@ -52,5 +54,6 @@ class TablespaceObserved:
     progress: RestoreProgress | Unknown | None = None
     places: Mapping[str, Place] = field(default_factory=dict)
     checkpoints: tuple[Checkpoint, ...] = ()
+    tls: TlsUsable | TlsUnusable | None = None
     log_pin: LogPin | Unknown | None = None
     archive: ArchiveObserved = field(default_factory=ArchiveObserved)

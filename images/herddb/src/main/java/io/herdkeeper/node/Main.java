@@ -13,6 +13,7 @@ import io.herdkeeper.node.release.LogRelease;
 import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
+import io.herdkeeper.node.tls.SqlPortTls;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.logging.Level;
@@ -59,7 +60,7 @@ public final class Main {
 
         HerdEvents events = new HerdEvents();
         events.listen();
-        Server server = NodeServer.create(settings.server(), metrics);
+        Server server = NodeServer.create(settings.server(), metrics, settings.tls());
         NodeStatus status = new NodeStatus(server, events);
         LocalCopies copies = new LocalCopies(server, Clock.systemUTC());
         ActivatorWaker waker = new ActivatorWaker(server, status);
@@ -67,6 +68,9 @@ public final class Main {
         http.start();
         Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(server, status, settings.handOver()), "stop"));
         server.start();
+        if (settings.tls() != null) {
+            settings.tls().follow(SqlPortTls.PERIOD);
+        }
         waker.start();
         status.contacts().start();
         new PlannerWarmer(server).start();

@@ -2,13 +2,17 @@ package io.herdkeeper.node;
 
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.log.CommitLogManager;
+import herddb.network.Channel;
+import herddb.network.ServerSideConnection;
+import herddb.network.netty.NettyChannel;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLogManager;
+import io.herdkeeper.node.tls.SqlPortTls;
 import org.apache.bookkeeper.stats.StatsProvider;
 
-/** Makes HerdDB's server with this program's log in it. */
+/** Makes HerdDB's server with this program's log in it, and its TLS. */
 public final class NodeServer {
 
     private NodeServer() {
@@ -21,21 +25,50 @@ public final class NodeServer {
         CommitLogManager create(ZookeeperMetadataStorageManager metadata);
     }
 
-    /** A server in mode cluster that is not started yet. */
+    /** A server in mode cluster that is not started yet, and whose SQL port is not encrypted. */
     public static Server create(ServerConfiguration configuration, StatsProvider statistics) {
+        return create(configuration, statistics, (SqlPortTls) null);
+    }
+
+    /**
+     * A server in mode cluster that is not started yet.
+     *
+     * @param tls of the SQL port, or null when that is not encrypted; then {@code server.ssl} is set, too, from which the
+     *            server's record tells clients and followers to speak it
+     */
+    public static Server create(ServerConfiguration configuration, StatsProvider statistics, SqlPortTls tls) {
         HerdInternals.verify();
-        return create(configuration, statistics,
+        return create(configuration, statistics, tls,
                 metadata -> new NodeCommitLogManager(metadata, configuration, statistics.getStatsLogger("")));
     }
 
     static Server create(ServerConfiguration configuration, StatsProvider statistics, LogManagerFactory logManagers) {
+        return create(configuration, statistics, null, logManagers);
+    }
+
+    private static Server create(
+            ServerConfiguration configuration, StatsProvider statistics, SqlPortTls tls, LogManagerFactory logManagers) {
         // An anonymous class on purpose: Server's constructor calls buildCommitLogManager, and captured variables are set
         // before that constructor runs, fields of a named subclass only after it.
-        return new Server(configuration, statistics) {
+        Server server = new Server(configuration, statistics) {
             @Override
             protected CommitLogManager buildCommitLogManager() {
                 return logManagers.create((ZookeeperMetadataStorageManager) getMetadataStorageManager());
             }
+
+            @Override
+            public ServerSideConnection createConnection(Channel channel) {
+                // The acceptor asks before it fills the pipeline, so TLS comes first.
+                if (tls != null && channel instanceof NettyChannel connection) {
+                    tls.encrypt(connection.getSocket().pipeline());
+                }
+                return super.createConnection(channel);
+            }
         };
+        if (tls != null) {
+            // Its record has been made from server.ssl; the acceptor would put a certificate of its own before this one.
+            server.getNetworkServer().setSsl(false);
+        }
+        return server;
     }
 }

@@ -3,11 +3,14 @@ package io.herdkeeper.node;
 import herddb.security.SimpleSingleUserManager;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.http.HttpSettings;
+import io.herdkeeper.node.tls.SqlPortTls;
+import io.herdkeeper.node.tls.SqlPortTls.Plaintext;
 import java.io.IOException;
 import java.io.Reader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.GeneralSecurityException;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;
@@ -19,9 +22,10 @@ import java.util.regex.Pattern;
  *
  * @param server   HerdDB's configuration; it contains passwords and must not be logged
  * @param http     where the HTTP endpoints listen
+ * @param tls      what the SQL port proves itself with, or null when it is not encrypted
  * @param handOver how long a node that is asked to stop waits for others to take its leaderships over
  */
-public record NodeSettings(ServerConfiguration server, HttpSettings http, Duration handOver) {
+public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPortTls tls, Duration handOver) {
 
     /** Port of the HTTP endpoints. */
     public static final String HTTP_PORT = "herdkeeper.http.port";
@@ -31,6 +35,10 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, Durati
     public static final String HAND_OVER_SECONDS = "herdkeeper.hand-over.seconds";
     /** A folder with the files {@code username} and {@code password}, and optionally {@code users} and {@code token}. */
     public static final String CREDENTIALS = "herdkeeper.credentials.dir";
+    /** A folder with the files {@code tls.crt} and {@code tls.key}; the SQL port is not encrypted when absent. */
+    public static final String TLS = "herdkeeper.tls.dir";
+    /** {@code accepted} or {@code refused}: what becomes of connections without TLS when there is TLS. */
+    public static final String PLAINTEXT = "herdkeeper.tls.plaintext";
 
     private static final int DEFAULT_HTTP_PORT = 9845;
     private static final int DEFAULT_HAND_OVER_SECONDS = 20;
@@ -69,7 +77,35 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, Durati
                 credentials.isBlank() ? null : Path.of(credentials, "token"));
         Duration handOver = Duration.ofSeconds(
                 number(properties, HAND_OVER_SECONDS, DEFAULT_HAND_OVER_SECONDS, LONGEST_HAND_OVER_SECONDS));
-        return new NodeSettings(new ServerConfiguration(properties), http, handOver);
+        SqlPortTls tls = tls(properties);
+        return new NodeSettings(new ServerConfiguration(properties), http, tls, handOver);
+    }
+
+    private static SqlPortTls tls(Properties properties) throws RefusedException {
+        String folder = properties.getProperty(TLS, "");
+        if (folder.isBlank()) {
+            demand(properties, ServerConfiguration.PROPERTY_SSL, "false",
+                    "HerdDB's own certificate can't be verified by anybody; name a folder with one in " + TLS);
+            return null;
+        }
+        // by this the node's record says that it speaks TLS
+        properties.setProperty(ServerConfiguration.PROPERTY_SSL, "true");
+        try {
+            return new SqlPortTls(Path.of(folder), plaintext(properties));
+        } catch (IOException error) {
+            throw new RefusedException(TLS + "=" + folder + " can't be read: " + error);
+        } catch (GeneralSecurityException error) {
+            throw new RefusedException(TLS + ": " + error.getMessage());
+        }
+    }
+
+    private static Plaintext plaintext(Properties properties) throws RefusedException {
+        String value = properties.getProperty(PLAINTEXT, "refused");
+        return switch (value) {
+            case "accepted" -> Plaintext.ACCEPTED;
+            case "refused" -> Plaintext.REFUSED;
+            default -> throw new RefusedException(PLAINTEXT + "=" + value + " can't be used: use accepted or refused");
+        };
     }
 
     private static Map<String, String> options(String... arguments) throws RefusedException {

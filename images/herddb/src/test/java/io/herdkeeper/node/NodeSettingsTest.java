@@ -2,10 +2,13 @@ package io.herdkeeper.node;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNotNull;
+import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import io.herdkeeper.node.NodeSettings.RefusedException;
+import io.herdkeeper.node.testing.Certificates;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import org.junit.jupiter.api.BeforeEach;
@@ -81,6 +84,26 @@ class NodeSettingsTest {
         refused(complete.replace("server.zookeeper.path=/ns/db/herd", ""), "server.zookeeper.path");
         refused(complete + "herdkeeper.http.port=many\n", "herdkeeper.http.port=many");
         refused(complete + "herdkeeper.hand-over.seconds=-1\n", "herdkeeper.hand-over.seconds=-1");
+    }
+
+    @Test
+    void aFolderWithACertificateEncryptsTheSqlPortAndTheNodesRecordSaysSo() throws Exception {
+        assertNull(read(complete).tls());
+        Certificates.put(folder, "node.crt", "node-pkcs8.key");
+        NodeSettings settings = read(complete + "herdkeeper.tls.dir=" + folder + "\n");
+        assertNotNull(settings.tls());
+        assertTrue(settings.server().getBoolean("server.ssl", false));
+    }
+
+    @Test
+    void aCertificateThatNobodyCouldVerifyAndOneThatCannotBeServedAreRefused() throws Exception {
+        refused(complete + "server.ssl=true\n", "herdkeeper.tls.dir");
+        String encrypted = complete + "herdkeeper.tls.dir=" + folder + "\n";
+        refused(encrypted, "tls.crt");
+        Certificates.put(folder, "curve.crt", "node-pkcs8.key");
+        refused(encrypted, "tls.key");
+        Certificates.put(folder, "node.crt", "node-pkcs8.key");
+        refused(encrypted + "herdkeeper.tls.plaintext=sometimes\n", "herdkeeper.tls.plaintext=sometimes");
     }
 
     @Test

@@ -14,6 +14,7 @@ import io.herdkeeper.node.release.LogRelease;
 import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
+import io.herdkeeper.node.tls.SqlPortTls;
 import java.io.BufferedReader;
 import java.io.InputStream;
 import java.io.InputStreamReader;
@@ -46,13 +47,18 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http) {
 
     /** Starts a node on a disk that may have been used before, e.g. {@code Node.configuration(id, root, folder)}. */
     public static RunningNode start(ServerConfiguration configuration, Path tokenFile) throws Exception {
+        return start(configuration, tokenFile, null);
+    }
+
+    /** The same with an encrypted SQL port, for which the configuration has {@code server.ssl}. */
+    public static RunningNode start(ServerConfiguration configuration, Path tokenFile, SqlPortTls tls) throws Exception {
         PrometheusMetricsProvider metrics = new PrometheusMetricsProvider();
         PropertiesConfiguration settings = new PropertiesConfiguration();
         settings.setProperty("prometheusStatsHttpEnable", false);
         metrics.start(settings);
         HerdEvents events = new HerdEvents();
         events.listen();
-        Server server = NodeServer.create(configuration, metrics);
+        Server server = NodeServer.create(configuration, metrics, tls);
         NodeStatus status = new NodeStatus(server, events);
         ActivatorWaker waker = new ActivatorWaker(server, status);
         LocalCopies copies = new LocalCopies(server, Clock.systemUTC());

@@ -1,0 +1,47 @@
+package io.herdkeeper.node.tls;
+
+import io.herdkeeper.node.tls.SqlPortTls.Plaintext;
+import io.netty.buffer.ByteBuf;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.handler.codec.ByteToMessageDecoder;
+import io.netty.handler.ssl.SslContext;
+import java.util.List;
+
+/**
+ * Sees from the first byte of a connection whether it is TLS, and makes way.
+ *
+ * <p>TLS begins with the type of a handshake record (RFC 8446, 5.1); HerdDB with the highest byte of a length, which would mean a
+ * login of 369 MB. Netty's own look ({@code SslUtils.getEncryptedPacketLength}) takes HerdDB's version 3 in the fifth byte for
+ * SSL 2, and waits for more of that.
+ */
+final class FirstByte extends ByteToMessageDecoder {
+
+    private static final int HANDSHAKE = 22;
+
+    private final SslContext context;
+    private final Plaintext plaintext;
+
+    FirstByte(SslContext context, Plaintext plaintext) {
+        this.context = context;
+        this.plaintext = plaintext;
+    }
+
+    @Override
+    protected void decode(ChannelHandlerContext connection, ByteBuf received, List<Object> decoded) {
+        if (!received.isReadable()) {
+            return;
+        }
+        if (received.getUnsignedByte(received.readerIndex()) == HANDSHAKE) {
+            connection.pipeline().replace(this, "tls", context.newHandler(connection.alloc()));
+            return;
+        }
+        switch (plaintext) {
+            case ACCEPTED -> connection.pipeline().remove(this);
+            case REFUSED -> {
+                received.skipBytes(received.readableBytes());
+                connection.close();
+            }
+            default -> throw new IllegalStateException(plaintext.name());
+        }
+    }
+}
