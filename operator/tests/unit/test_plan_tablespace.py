@@ -9,12 +9,14 @@ import pytest
 from situations import live, objects, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api.checkpoint import Lsn
+from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.build.tablespace import build_connection_secret, build_leader_service
 from herdkeeper.domain.observed.herddb import NodeTablespace, UserCredentials
 from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
+from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
@@ -50,6 +52,32 @@ NEW = replace(SETTLED, record=RecordAbsent(), leaderships={}, nodes=dict.fromkey
 
 def test_it_is_made_by_the_node_that_leads_herddb_s_own_tablespace():
     assert plan_tablespace(TABLESPACE, NEW).actions == (CreateTablespace("db", NODES[1], "flights", NODES[0], 10_000),)
+
+
+def encrypted(*, everywhere: bool):
+    serving = ready(quickstart("HerdDBCluster"), encrypted=everywhere or None)
+    return with_spec(serving, tls=Tls(secret_name="mine", plaintext="Accepted"))
+
+
+def test_no_password_is_sent_to_make_it_before_every_node_serves_tls_by_a_certificate_that_can_be_verified():
+    half = replace(NEW, herddb=encrypted(everywhere=False), tls=TlsUsable("certificates"))
+    broken = replace(NEW, herddb=encrypted(everywhere=True), tls=TlsUnusable(Reason.INVALID_SECRET, "the Secret mine: expired"))
+    for seen, reason in ((half, Reason.WAITING_FOR_HERDDB), (broken, Reason.INVALID_SECRET)):
+        plan = plan_tablespace(TABLESPACE, seen)
+        assert plan.actions == ()
+        assert plan.wait.reason is reason
+    whole = replace(NEW, herddb=encrypted(everywhere=True), tls=TlsUsable("certificates"))
+    assert [type(action) for action in plan_tablespace(TABLESPACE, whole).actions] == [CreateTablespace]
+
+
+def test_clients_are_told_to_speak_tls_once_every_node_does_and_of_nothing_while_the_certificate_is_broken():
+    half = replace(SETTLED, herddb=encrypted(everywhere=False), tls=TlsUsable("certificates"))
+    broken = replace(SETTLED, herddb=encrypted(everywhere=True), tls=TlsUnusable(Reason.INVALID_SECRET, "expired"))
+    for seen in (half, broken):
+        assert plan_tablespace(TABLESPACE, seen).actions == ()
+    (told,) = plan_tablespace(TABLESPACE, replace(half, herddb=encrypted(everywhere=True))).actions
+    assert isinstance(told, Apply)
+    assert told.manifest["data"] == build_connection_secret(TABLESPACE, "zk-0:2181", CREDENTIALS, "certificates")["data"]
 
 
 def test_it_is_led_by_the_node_that_leads_the_fewest():

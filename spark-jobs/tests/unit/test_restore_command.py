@@ -9,6 +9,8 @@ import pytest
 from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
 
 from herdkeeper_jobs.restore import cli
+from herdkeeper_jobs.restore.errors import RestoreRefused
+from herdkeeper_jobs.restore.run import RestoreRequest
 from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.termination_message import VARIABLE
 
@@ -43,6 +45,25 @@ def test_what_can_not_succeed_ends_with_its_code_and_a_sentence(
     assert ended == code
     assert words in str(said["message"])
     assert "secret" not in str(said)
+
+
+@pytest.mark.parametrize(("given", "authorities"), [("certificates", "certificates"), ("", None), (None, None)])
+def test_nodes_are_verified_by_the_authorities_that_the_pod_was_given(
+    given: str | None, authorities: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    requests = []
+
+    def restore(request: RestoreRequest, settings: object) -> None:
+        requests.append(request)
+        raise RestoreRefused("far enough")
+
+    monkeypatch.setattr(cli, "_restore", restore)
+    environment = {"HERDDB_USERNAME": "admin", "HERDDB_PASSWORD": "secret", "HERDDB_AUTHORITIES": given}
+    for name, value in environment.items():
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    run({"--manifest": "m"}, monkeypatch, tmp_path)
+    assert [request.target.authorities for request in requests] == [authorities]
 
 
 def test_of_an_error_in_a_task_the_line_that_names_it_is_told() -> None:
