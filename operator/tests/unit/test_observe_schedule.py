@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import yaml
 from situations import EXAMPLES, with_metadata
 
+from herdkeeper.api import Checkpoint
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.observe.schedule import observe_schedule
@@ -19,14 +21,22 @@ SCHEDULE = with_metadata(stored(next(document for document in DOCUMENTS if docum
 
 
 class Cluster:
-    """Lists these Checkpoints."""
+    """Lists these Checkpoints as the schedule's, and those of others besides; has this Tablespace."""
 
-    def __init__(self, *documents: dict[str, Any]) -> None:
-        self.documents = documents
+    def __init__(self, *made: dict[str, Any], others: Sequence[dict[str, Any]] = (), tablespace: dict[str, Any] | None = None) -> None:
+        self.made, self.others, self.tablespace = made, others, tablespace
+
+    def document(self, api_version, kind, key):
+        assert (kind, key.name) == ("Tablespace", "flights")
+        return self.tablespace
+
+    def documents(self, kind, namespace):
+        assert kind is Checkpoint
+        return (*self.made, *self.others)
 
     def owned(self, owner_kind, key, kinds):
         assert (owner_kind, key.name, kinds) == ("ScheduledCheckpoint", "flights-nightly", (("herdkeeper.io/v1alpha1", "Checkpoint"),))
-        return Objects({("Checkpoint", document["metadata"]["name"]): document for document in self.documents})
+        return Objects({("Checkpoint", document["metadata"]["name"]): document for document in self.made})
 
 
 def checkpoint(name: str, owner: str = "mine", created: str = "2026-05-10T03:00:00Z", **more: Any) -> dict[str, Any]:
@@ -52,3 +62,33 @@ def test_runs_are_seen_oldest_first_without_those_of_an_earlier_schedule_of_the_
 )
 def test_one_run_that_can_not_be_read_makes_all_of_them_unknown(broken, told):
     assert runs(checkpoint("a"), checkpoint("b", **broken)) == Unknown(told)
+
+
+ARCHIVED = {
+    "metadata": {"name": "flights", "namespace": "demo"},
+    "spec": {"herdDBRef": {"name": "db"}, "log": {"archive": {"destination": {"persistentVolumeClaim": {"claimName": "c"}}}}},
+}
+
+
+def seen(tablespace: dict[str, Any] | None, *others: dict[str, Any]) -> Any:
+    return observe_schedule(SCHEDULE, World(Cluster(checkpoint("a"), others=others, tablespace=tablespace), None, None))
+
+
+def of_another(name: str) -> dict[str, Any]:
+    found = checkpoint(name)
+    return {**found, "spec": {**found["spec"], "tablespaceRef": {"name": "another"}}}
+
+
+def test_of_a_tablespace_whose_log_is_archived_all_checkpoints_are_seen_whoever_made_them():
+    found = seen(ARCHIVED, checkpoint("by-hand", owner="nobody"), of_another("c"))
+    assert [made.metadata.name for made in found.checkpoints] == ["a", "by-hand"]
+    assert found.tablespace.metadata.name == "flights"
+    assert (seen(None).tablespace, seen(None).checkpoints) == (None, ())
+
+
+def test_what_an_archive_may_need_is_unknown_while_a_checkpoint_or_the_tablespace_can_not_be_read():
+    odd = checkpoint("odd", owner="nobody", status={"phase": "Odd"})
+    assert seen(ARCHIVED, odd).checkpoints == Unknown("the status of the Checkpoint odd can't be read")
+    assert isinstance(seen(ARCHIVED, {**odd, "spec": {}}).checkpoints, Unknown), "nobody knows whose it is"
+    assert seen(ARCHIVED, {**of_another("odd"), "status": {"phase": "Odd"}}).checkpoints, "one of another tablespace is not asked for"
+    assert isinstance(seen({**ARCHIVED, "spec": {}}).tablespace, Unknown)

@@ -134,6 +134,7 @@ def fields(progress: Any, *checkpoints: Checkpoint, tablespace: Tablespace = ARC
 def test_the_status_has_what_is_archived_and_how_old_it_may_be() -> None:
     assert fields(PROGRESS)["archive"] == {
         "claimName": "archives",
+        "firstLsn": {"ledgerId": 3, "entryId": 0},
         "lsn": {"ledgerId": 5, "entryId": 9},
         "lsnTimestamp": "1970-01-01T00:01:01.500Z",
         "currentAt": "1970-01-01T00:01:02.000Z",
@@ -176,7 +177,7 @@ def test_a_log_that_is_held_back_for_the_archive_says_so() -> None:
     assert condition.message.endswith("see the condition LogArchived")
 
 
-@pytest.mark.parametrize("progress", [PROGRESS, ArchiveProgress("c", None, None, None, "why")])
+@pytest.mark.parametrize("progress", [PROGRESS, ArchiveProgress("c", None, None, None, "why", "a gap")])
 def test_progress_is_read_as_it_was_written(progress: ArchiveProgress) -> None:
     assert decode_archive_progress(encode_archive_progress(progress)) == progress
 

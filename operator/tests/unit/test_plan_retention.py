@@ -68,6 +68,13 @@ def test_a_checkpoint_that_somebody_has_deleted_takes_no_place_of_those_that_are
     assert expired_runs(schedule, (replace(day(2), going=True), newest), NOON) == (), "it is not deleted again"
 
 
+def test_a_checkpoint_that_the_archive_needs_stays_beside_those_that_the_schedule_keeps():
+    schedule = example("scheduled-checkpoint.yaml", retention=Retention(keep_last=2))
+    runs = (*days(5, 4, 3, 2, 1), day(6, "Failed"))
+    assert [run.name for run in expired_runs(schedule, runs, NOON)] == ["d5", "d4", "d3"]
+    assert [run.name for run in expired_runs(schedule, runs, NOON, frozenset({"d4", "another"}))] == ["d5", "d3"]
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 60), st.sampled_from(["Succeeded", "Failed", "Running"]), st.booleans()),

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from situations import EXAMPLES, with_metadata, with_spec, with_status
+from situations import EXAMPLES, quickstart, with_metadata, with_spec, with_status
 
 from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.resource import Condition
+from herdkeeper.api.scheduled_checkpoint import Retention
+from herdkeeper.api.tablespace import LogArchive, TablespaceLog
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, run_of, text_of
 from herdkeeper.domain.reason import Reason
@@ -228,3 +230,23 @@ def test_the_status_tells_of_the_newest_runs():
     assert (fields["lastScheduleTime"], fields["lastSuccessfulTime"]) == (text_of(at("10T03:00")), text_of(at("09T03:40")))
     fields = summarize_scheduled_checkpoint(CHECKPOINTS, ScheduleObserved(runs, at("10T03:10"))).fields
     assert (fields["newestVerified"], fields["verified"]) == ("run-09T03:00", 2)
+
+
+def test_nothing_is_deleted_while_it_is_not_known_what_the_archive_needs():
+    runs = tuple(run(f"0{number}T03:00", f"0{number}T03:40") for number in range(2, 10))
+    few = with_spec(CHECKPOINTS, retention=Retention(keep_last=1))
+    archive = LogArchive(destination=CHECKPOINTS.spec.template.destination)
+    tablespace = with_spec(quickstart("Tablespace"), log=TablespaceLog(archive=archive))
+    seen = ScheduleObserved(runs, at("10T02:59"))
+    assert len(plan_schedule(few, seen).actions) == 7
+    for unknown in (
+        replace(seen, tablespace=Unknown("the Tablespace flights can't be read")),
+        replace(seen, tablespace=tablespace, checkpoints=Unknown("the Checkpoint x can't be read")),
+        replace(seen, tablespace=tablespace),
+    ):
+        plan = plan_schedule(few, unknown)
+        assert plan.actions == ()
+        assert plan.wait is not None
+        assert (plan.wait.reason, plan.wait.message.endswith("; nothing is deleted meanwhile")) == (Reason.UNREADABLE, True)
+        assert len(plan_schedule(few, replace(unknown, now=at("10T03:00"))).actions) == 1, "what is due is made all the same"
+    assert len(plan_schedule(few, replace(seen, tablespace=quickstart("Tablespace"))).actions) == 7

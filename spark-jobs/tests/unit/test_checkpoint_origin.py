@@ -12,18 +12,24 @@ from played_bookie import PlayedBookie, served
 from played_log import TABLESPACE, PlayedLog
 from test_checkpoint_manifest import IDENTITY, manifest
 
+from herdkeeper.formats.herddb_log_archive import ExpiryOrder
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
 from herdkeeper_jobs.archive.copying import copy_log
+from herdkeeper_jobs.archive.expiry import due, take_away
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import Place
+from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import origin
 from herdkeeper_jobs.checkpoint.base import BaseRows
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
 from herdkeeper_jobs.checkpoint.log_source import LogSource
-from herdkeeper_jobs.checkpoint.manifest import commit_manifest
+from herdkeeper_jobs.checkpoint.manifest import Position, commit_manifest
+from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.checkpoint.origin import Mode, Search, choose_origin
+from herdkeeper_jobs.checkpoint.run import chosen_target
+from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.wal.log_state import LogState
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -50,9 +56,10 @@ def source(log: PlayedLog) -> LogSource:
     return LogSource(catalog, "/db/herd", TABLESPACE)
 
 
-def chosen(log: PlayedLog, folder: Path, mode: Mode, target: Lsn) -> tuple[Lsn | None, int, int]:
+def chosen(log: PlayedLog, folder: Path, mode: Mode, target: Lsn | Time, read_to: Lsn | None = None) -> tuple[Lsn | None, int, int]:
     """The base, how many archived segments are read, and how many entries of the log."""
-    found = choose_origin(SPARK, WholeLog(source(log), folder, IDENTITY), Search(folder, IDENTITY, mode, target), target)
+    end = read_to or (target if isinstance(target, Lsn) else Lsn(0, 0))
+    found = choose_origin(SPARK, WholeLog(source(log), folder, IDENTITY), Search(folder, IDENTITY, mode, target), end)
     archived = sum(len(part.segments) for part in found.archived)
     live = sum(len(piece.entries) for part in found.live for piece in part.pieces)
     return None if found.start is None else found.start.at, archived, live
@@ -88,3 +95,44 @@ def test_a_moment_that_neither_a_base_nor_the_archive_reaches_is_refused(log: Pl
     log.drop(5)
     with pytest.raises(CheckpointRefused, match=r"begins with 5,0, and not with the log's beginning, and no checkpoint at the destination"):
         chosen(log, folder, Mode.AUTO, Lsn(5, 1))
+
+
+def test_a_moment_before_the_window_is_refused_with_the_window(log: PlayedLog, tmp_path: Path) -> None:
+    folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    archive(log, folder)
+    for ledger, latest in ((5, 5), (7, 7)):
+        base = manifest(entry_id=1).model_copy(
+            update={
+                "lsn": Position(ledger_id=ledger, entry_id=1),
+                "restart_lsn": Position(ledger_id=ledger, entry_id=1),
+                "latest_timestamp_millis": latest,
+                "continuation": Continuation.of(LogState()),
+            }
+        )
+        commit_manifest(base, folder)
+    found = due(Place(folder, IDENTITY, "run"), ExpiryOrder("c", (5, 1)))
+    assert found is not None
+    take_away(folder, found.going)
+    log.drop(3)
+    log.drop(5)
+    window = r"With the archive, moments from 1970-01-01T00:00:00.005Z \(LSN 5,1\) to 1970-01-01T00:00:00.007Z \(LSN 7,2\) can be had"
+    with pytest.raises(CheckpointRefused, match=f"{window}: take one of these"):
+        chosen(log, folder, Mode.AUTO, Time(4, "then"), Lsn(7, 2))
+    with pytest.raises(CheckpointRefused, match=window):
+        chosen(log, folder, Mode.AUTO, Lsn(5, 0), Lsn(7, 2))
+    whole = WholeLog(source(log), folder, IDENTITY)
+    with pytest.raises(CheckpointRefused, match=f"the log would be read from 3,2, and its archive begins with 5,0. {window}"):
+        chosen_target(whole, TargetRequest(Lsn(3, 2)), folder)
+    assert chosen(log, folder, Mode.AUTO, Time(5, "then"), Lsn(7, 2))[0] == Lsn(5, 1)
+
+
+def test_a_window_without_a_base_is_none_and_that_of_a_whole_archive_begins_with_the_log(log: PlayedLog, tmp_path: Path) -> None:
+    folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    whole = WholeLog(source(log), folder, IDENTITY)
+    assert recovery_window(whole, folder) is None
+    archive(log, folder)
+    assert (recovery_window(whole, folder) or "").startswith("moments from 1970-01-01T00:00:00.003Z (LSN 3,0) to ")
+    found = due(Place(folder, IDENTITY, "run"), ExpiryOrder("c", (5, 1)))
+    assert found is not None
+    take_away(folder, found.going)
+    assert recovery_window(whole, folder) is None

@@ -106,6 +106,12 @@ class CheckpointStatus(JobStatus):
     lsn_timestamp: str | None = Field(
         None, description="When the entry there was written, by its leader's clock.", json_schema_extra={"format": "date-time"}
     )
+    latest_timestamp: str | None = Field(
+        None,
+        description="The latest time of all entries up to there, by their leaders' clocks, which differ: the first time that a checkpoint "
+        "can be of that is made from this one.",
+        json_schema_extra={"format": "date-time"},
+    )
     manifest: str | None = Field(None, description="Path of the manifest at the destination.")
     base: Lsn | None = Field(
         None, description="LSN of the checkpoint that it was made from, with the log behind it. Absent: from the whole log."

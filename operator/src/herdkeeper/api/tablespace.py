@@ -28,6 +28,7 @@ from herdkeeper.api.resource import (
     unchanged,
     unchanged_optional,
 )
+from herdkeeper.api.schedule import Duration
 
 SqlName = Annotated[str, Field(max_length=63, pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
@@ -81,6 +82,16 @@ class Bootstrap(Model):
     )
 
 
+class ArchiveRetention(Model):
+    """For how long moments stay restorable."""
+
+    keep_within: Duration = Field(
+        description="The recovery window, in minutes, hours or days (`36h`, `30d`), back from the archive's end: each moment of it stays "
+        "restorable. Kept are the newest verified Checkpoint whose moment is at or before its beginning, and all of the archive from there "
+        "on. While there is no such Checkpoint, or something that has to be known is not, nothing goes."
+    )
+
+
 class LogArchive(Model):
     """Where, and how often, the log is archived. A pod copies what is new; nothing is fenced."""
 
@@ -89,6 +100,7 @@ class LogArchive(Model):
         "must be mountable where the archiver and the Checkpoints' Jobs run at the same time."
     )
     every_seconds: int = Field(60, ge=5, le=3600, description="Seconds from one look at the log to the next.")
+    retention: ArchiveRetention | None = Field(None, description="For how long what is archived is kept; for ever when absent.")
     bytes_per_second_per_bookie: Quantity | None = Field(
         None, description="Most bytes per second read from one bookie; unlimited when absent."
     )
@@ -110,7 +122,7 @@ class TablespaceLog(Model):
         None,
         description="Archives the log continuously outside of the bookies, and keeps what is not archived yet, also past "
         "`ledgers.retentionHours`. Checkpoints of any moment that the archive has can be made after the log was released. The condition "
-        "LogArchived tells whether it keeps up. An archive is never deleted by the operator.",
+        "LogArchived tells whether it keeps up. What is archived goes by `archive.retention` only, not with this resource.",
     )
 
 
@@ -180,6 +192,10 @@ class ArchiveStatus(Model):
     )
     current_at: str | None = Field(
         None, description="All that was confirmed at this time is archived.", json_schema_extra={"format": "date-time"}
+    )
+    first_lsn: Lsn | None = Field(None, description="Where the archive begins; what was before has expired, or was never archived.")
+    expiry: str | None = Field(
+        None, description="With `retention`: from where on the archive is kept and for which Checkpoint, or why nothing of it goes."
     )
     lag_seconds: int | None = Field(
         None, description="For how long, at most, an entry waited until it was archived, when there was one last."

@@ -102,6 +102,8 @@ class CheckpointSummary:
     entry_id: int | None = None
     lsn_timestamp: str = ""
     """When the entry there was written, by its leader's clock (RFC 3339)."""
+    latest_timestamp: str = ""
+    """The latest time of all entries up to there; empty where it is not known."""
     manifest: str = ""
     """Path of the manifest below the destination."""
     entries_read: int = 0

@@ -35,6 +35,7 @@ class Reason(StrEnum):
     ARCHIVE_STARTING = "ArchiveStarting"
     ARCHIVE_STANDS = "ArchiveStands"
     ARCHIVE_LAGS = "ArchiveLags"
+    ARCHIVE_EXPIRES = "ArchiveExpires"
     REPLICA_SET_ASIDE = "ReplicaSetAside"
     REPLICA_REBUILT = "ReplicaRebuilt"
     SWITCHOVER_ANSWERED = "SwitchoverAnswered"

@@ -47,6 +47,7 @@ from herdkeeper.plan.action import (
     RemoveCookie,
     Resize,
     RestoreCookie,
+    SetArchiveExpiry,
     SetBookieMode,
     SetCopyAside,
     SetFinalizer,
@@ -133,6 +134,8 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             metadata.change_tablespace_record(ensembles.at(address), action)
         case SetLogPin(address):
             metadata.set_log_pin(ensembles.at(address), action)
+        case SetArchiveExpiry(address):
+            metadata.set_archive_expiry(ensembles.at(address), action)
         case CheckpointFollower():
             sql_node.checkpoint_follower(namespace, action, hands.world, hands.orders)
         case CloseLedger():

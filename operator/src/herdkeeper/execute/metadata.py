@@ -11,7 +11,7 @@ from herdkeeper.formats.bookkeeper_layout import LedgerLayout, decode_layout, le
 from herdkeeper.formats.bookkeeper_metadata import decode_ledger_metadata
 from herdkeeper.formats.bookkeeper_replication import recovery_delay_path
 from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
-from herdkeeper.formats.herddb_log_archive import archive_progress_path
+from herdkeeper.formats.herddb_log_archive import archive_progress_path, encode_expiry_order
 from herdkeeper.formats.herddb_log_pin import encode_log_pin, log_pins_path
 from herdkeeper.formats.herddb_node import node_path
 from herdkeeper.formats.herddb_replica import replicas_path
@@ -26,6 +26,7 @@ from herdkeeper.plan.action import (
     ForgetNode,
     RemoveCookie,
     RestoreCookie,
+    SetArchiveExpiry,
     SetLogPin,
     SetRecoveryDelay,
 )
@@ -115,12 +116,25 @@ def set_log_pin(ensemble: Ensemble, action: SetLogPin) -> None:
         ensemble.delete(action.path)
         _count("delete")
         return
-    data = encode_log_pin(action.lsn)
-    if action.version is None:
-        ensemble.ensure(action.path.rpartition("/")[0])
-        ensemble.create_all(((action.path, data),))
+    _write(ensemble, action.path, encode_log_pin(action.lsn), action.version)
+
+
+def set_archive_expiry(ensemble: Ensemble, action: SetArchiveExpiry) -> None:
+    """EnsembleError when it is another one by now. One that is taken away is the operator's own: nobody else writes it."""
+    if action.order is None:
+        ensemble.delete(action.path)
+        _count("delete")
+        return
+    _write(ensemble, action.path, encode_expiry_order(action.order), action.version)
+
+
+def _write(ensemble: Ensemble, path: str, data: bytes, version: int | None) -> None:
+    """Compare-and-set on the version that was read, None where there was no znode."""
+    if version is None:
+        ensemble.ensure(path.rpartition("/")[0])
+        ensemble.create_all(((path, data),))
     else:
-        ensemble.compare_and_set(action.path, data, action.version)
+        ensemble.compare_and_set(path, data, version)
     _count("set")
 
 

@@ -1,7 +1,7 @@
-"""How far a tablespace's log is archived: `<herd root>/logArchive/<tablespace uuid>`.
+"""How far a tablespace's log is archived: `<herd root>/logArchive/<tablespace uuid>`; and what of it may go: its child `expiry`.
 
-Written by herdkeeper_jobs.archive, and only once the segments that it speaks of are committed; read by the operator. JSON; times in
-milliseconds since the epoch.
+The first is written by herdkeeper_jobs.archive, only once the segments that it speaks of are committed, and before they go; the operator
+reads it. The second is written by the operator and read by herdkeeper_jobs.archive. JSON; times in milliseconds since the epoch.
 """
 
 from __future__ import annotations
@@ -42,11 +42,29 @@ class ArchiveProgress:
     """For how long the newest entry that a run archived may have been waiting for it; None as above."""
     trouble: str = ""
     """Why the last run failed; empty when it did not."""
+    expiry_trouble: str = ""
+    """Why what shall go of the archive did not; empty when nothing was in the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiryOrder:
+    """Of the archive at the claim `destination` the segments that end before `keep_from` may go."""
+
+    destination: str
+    keep_from: tuple[int, int]
+    """Where the base has to be gone on from: its oldest open transaction, or its LSN."""
+    manifest: str = ""
+    """The base's manifest, below the same destination; empty when the base is at another one."""
 
 
 def archive_progress_path(herd_root: str, tablespace_uuid: str) -> str:
     """Path of the znode of a tablespace."""
     return f"{herd_root}/logArchive/{tablespace_uuid}"
+
+
+def expiry_order_path(herd_root: str, tablespace_uuid: str) -> str:
+    """Path of the znode with what may go."""
+    return f"{archive_progress_path(herd_root, tablespace_uuid)}/expiry"
 
 
 def encode_archive_progress(progress: ArchiveProgress) -> bytes:
@@ -57,6 +75,7 @@ def encode_archive_progress(progress: ArchiveProgress) -> bytes:
         "currentAt": progress.current_at_millis,
         "lagSeconds": progress.lag_seconds,
         "trouble": progress.trouble,
+        "expiryTrouble": progress.expiry_trouble,
         "held": None
         if held is None
         else {
@@ -86,9 +105,32 @@ def decode_archive_progress(data: bytes) -> ArchiveProgress:
             current_at_millis=None if current is None else int(current),
             lag_seconds=None if lag is None else float(lag),
             trouble=str(document["trouble"]),
+            expiry_trouble=str(document.get("expiryTrouble", "")),  # archivers of an earlier version let nothing go
         )
     except (ValueError, TypeError, KeyError) as error:
         raise MalformedDataError(f"progress of an archive {data[:200]!r}: {type(error).__name__} {error}") from error
+
+
+def encode_expiry_order(order: ExpiryOrder) -> bytes:
+    """The znode's bytes."""
+    document = {"destination": order.destination, "keepFrom": list(order.keep_from), "manifest": order.manifest}
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def decode_expiry_order(data: bytes) -> ExpiryOrder:
+    """From the znode's bytes.
+
+    Raises:
+        MalformedDataError: no JSON object with these fields.
+    """
+    try:
+        document = json.loads(data)
+        destination, manifest = document["destination"], document["manifest"]
+        if type(destination) is not str or type(manifest) is not str:
+            raise ValueError("destination or manifest is no text")
+        return ExpiryOrder(destination, _lsn(document["keepFrom"]), manifest)
+    except (ValueError, TypeError, KeyError) as error:
+        raise MalformedDataError(f"what may go of an archive {data[:200]!r}: {type(error).__name__} {error}") from error
 
 
 def _held(document: Any) -> ArchivedRange:

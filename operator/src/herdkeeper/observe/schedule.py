@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 
-from herdkeeper.api import ScheduledCheckpoint, ScheduledReplicationAudit
+from herdkeeper.api import ScheduledCheckpoint, ScheduledReplicationAudit, Tablespace
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.build.scheduled_run import kind_of_runs
 from herdkeeper.domain.names import ObjectKey
@@ -12,11 +13,12 @@ from herdkeeper.domain.observed.objects import Json
 from herdkeeper.domain.observed.schedule import ScheduleObserved, run_of
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.observe.kubernetes import parsed_wholly
+from herdkeeper.observe.tablespace import checkpoints_of
 from herdkeeper.observe.world import World
 
 
 def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, world: World) -> ScheduleObserved:
-    """The runs of this schedule, not those of one that had its name before, and the present time."""
+    """The runs of this schedule, not those of one that had its name before, the present time, and whose archive may need them."""
     metadata = schedule.metadata
     kind, _ = kind_of_runs(schedule)
     found = world.kubernetes.owned(schedule.KIND, ObjectKey(metadata.namespace, metadata.name), ((API_VERSION, kind.KIND),))
@@ -25,7 +27,24 @@ def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, 
     made = parsed_wholly(kind, mine)
     if isinstance(made, Unknown):
         return ScheduleObserved(made, now)
-    return ScheduleObserved(tuple(sorted((run_of(each) for each in made), key=lambda run: (run.due, run.name))), now)
+    seen = ScheduleObserved(tuple(sorted((run_of(each) for each in made), key=lambda run: (run.due, run.name))), now)
+    return _with_tablespace(schedule, seen, world) if isinstance(schedule, ScheduledCheckpoint) else seen
+
+
+def _with_tablespace(schedule: ScheduledCheckpoint, seen: ScheduleObserved, world: World) -> ScheduleObserved:
+    """What its archive may need of the checkpoints can't be known without it."""
+    key = ObjectKey(schedule.metadata.namespace, schedule.spec.template.tablespace_ref.name)
+    document = world.kubernetes.document(API_VERSION, Tablespace.KIND, key)
+    if document is None:
+        return seen
+    found = parsed_wholly(Tablespace, [document])
+    if isinstance(found, Unknown):
+        return replace(seen, tablespace=found)
+    (tablespace,) = found
+    if tablespace.spec.log.archive is None:
+        return replace(seen, tablespace=tablespace)
+    checkpoints, unread = checkpoints_of(tablespace, world)
+    return replace(seen, tablespace=tablespace, checkpoints=checkpoints if unread is None else unread)
 
 
 def _is_owned_by(document: Json, uid: str) -> bool:

@@ -10,23 +10,30 @@ from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablesp
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey, TablespaceNames
-from herdkeeper.domain.observed.archive import ArchiveObserved
+from herdkeeper.domain.observed.archive import ArchiveObserved, SeenOrder
 from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.observed.node import Node
-from herdkeeper.domain.observed.objects import Objects, is_made_for, is_ready, pod_trouble
+from herdkeeper.domain.observed.objects import Json, Objects, is_made_for, is_ready, pod_trouble
 from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_ledgers import ledgers_path
-from herdkeeper.formats.herddb_log_archive import ArchiveProgress, archive_progress_path, decode_archive_progress
+from herdkeeper.formats.herddb_log_archive import (
+    ArchiveProgress,
+    archive_progress_path,
+    decode_archive_progress,
+    decode_expiry_order,
+    expiry_order_path,
+)
 from herdkeeper.formats.herddb_log_pin import ARCHIVE, CHECKPOINT, decode_log_pin, log_pin_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.herddb import read_credentials, read_nodes
+from herdkeeper.observe.kubernetes import Unreadable, parsed, parsed_wholly
 from herdkeeper.observe.nodes import nodes_of
 from herdkeeper.observe.restore import see_restore
 from herdkeeper.observe.tls import read_tls
@@ -53,7 +60,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
     objects, taken = _for_clients(tablespace, world)
     credentials = read_credentials(herddb, world)
     pods = world.kubernetes.owned(herddb.KIND, key, PODS)
-    checkpoints = _checkpoints(tablespace, world)
+    checkpoints, unread = checkpoints_of(tablespace, world)
     nodes = read_nodes(herddb, pods, world)
     if isinstance(metadata.record, VersionedRecord):
         uuid = metadata.record.record.uuid
@@ -75,14 +82,28 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         checkpoints=checkpoints,
         tls=read_tls(herddb, world),
         log_pin=metadata.log_pin,
-        archive=ArchiveObserved(metadata.progress, metadata.archive_pin, _archiver_trouble(tablespace, world), time.time()),
+        archive=ArchiveObserved(
+            metadata.progress, metadata.archive_pin, _archiver_trouble(tablespace, world), time.time(), metadata.order, unread
+        ),
     )
     return see_restore(tablespace, seen, world)
 
 
-def _checkpoints(tablespace: Tablespace, world: World) -> tuple[Checkpoint, ...]:
-    found = world.kubernetes.resources(Checkpoint, tablespace.metadata.namespace)
-    return tuple(checkpoint for checkpoint in found if checkpoint.spec.tablespace_ref.name == tablespace.metadata.name)
+def checkpoints_of(tablespace: Tablespace, world: World) -> tuple[tuple[Checkpoint, ...], Unknown | None]:
+    """The readable Checkpoints of a tablespace, and which of them can't be read. One that does not tell whose it is may be of this one."""
+    documents = world.kubernetes.documents(Checkpoint, tablespace.metadata.namespace)
+    mine = [document for document in documents if _named(document) in (None, tablespace.metadata.name)]
+    wholly = parsed_wholly(Checkpoint, mine)
+    if not isinstance(wholly, Unknown):
+        return wholly, None
+    found = (parsed(Checkpoint, document) for document in mine)
+    return tuple(item for item in found if not isinstance(item, Unreadable)), wholly
+
+
+def _named(document: Json) -> str | None:
+    """The tablespace that a Checkpoint says it is of."""
+    reference = (document.get("spec") or {}).get("tablespaceRef")
+    return reference.get("name") if isinstance(reference, dict) else None
 
 
 def _is_chosen(tablespace: Tablespace, herddb: HerdDBCluster, record: VersionedRecord | RecordAbsent | Unknown) -> bool:
@@ -125,6 +146,7 @@ class _Metadata:
     log_pin: LogPin | Unknown | None
     archive_pin: LogPin | Unknown | None
     progress: ArchiveProgress | Unknown | None
+    order: SeenOrder | Unknown | None
 
 
 def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, world: World) -> _Metadata:
@@ -136,13 +158,14 @@ def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore,
         record = _record(ensemble, root, tablespace.sql_name)
         pinned = uuid or (record.record.uuid if isinstance(record, VersionedRecord) else None)
         if pinned is None:
-            return _Metadata(record, left, _leaders(ensemble, root), None, None, None)
+            return _Metadata(record, left, _leaders(ensemble, root), None, None, None, None)
         checkpoint_pin, archive_pin = (_pin(ensemble, log_pin_path(root, pinned, name)) for name in (CHECKPOINT, ARCHIVE))
         progress = _progress(ensemble, archive_progress_path(root, pinned))
-        return _Metadata(record, left, _leaders(ensemble, root), checkpoint_pin, archive_pin, progress)
+        order = _order(ensemble, expiry_order_path(root, pinned))
+        return _Metadata(record, left, _leaders(ensemble, root), checkpoint_pin, archive_pin, progress, order)
     except (EnsembleError, MalformedDataError) as error:
         why = Unknown(str(error))
-        return _Metadata(why, why, {}, why, why, why)
+        return _Metadata(why, why, {}, why, why, why, why)
 
 
 def _record(ensemble: Ensemble, root: str, name: str) -> VersionedRecord | RecordAbsent:
@@ -167,6 +190,16 @@ def _progress(ensemble: Ensemble, path: str) -> ArchiveProgress | Unknown | None
         return None if found is None else decode_archive_progress(found[0])
     except MalformedDataError as error:
         return Unknown(str(error))
+
+
+def _order(ensemble: Ensemble, path: str) -> SeenOrder | None:
+    found = ensemble.read(path)
+    if found is None:
+        return None
+    try:
+        return SeenOrder(decode_expiry_order(found[0]), found[1])
+    except MalformedDataError:
+        return SeenOrder(None, found[1])
 
 
 def _pin(ensemble: Ensemble, path: str) -> LogPin | None:

@@ -9,6 +9,7 @@ from typing import Any
 from herdkeeper.domain import names
 from herdkeeper.domain.reason import Reason
 from herdkeeper.formats.bookkeeper_cookie import Cookie
+from herdkeeper.formats.herddb_log_archive import ExpiryOrder
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.formats.zookeeper_membership import Server
 
@@ -226,6 +227,18 @@ class SetLogPin:
 
 
 @dataclass(frozen=True)
+class SetArchiveExpiry:
+    """Compare-and-set of what the archiver may take away; with `order` None nothing any more. `version` is that of what was read, None
+    where there was nothing."""
+
+    zookeeper_address: str
+    path: str
+    order: ExpiryOrder | None
+    version: int | None
+    why: str
+
+
+@dataclass(frozen=True)
 class CheckpointFollower:
     """Have a follower write its tables to its disk, so that it replays less when it becomes the leader. One that can't goes without."""
 
@@ -327,6 +340,7 @@ Action = (
     | CreateTablespace
     | ChangeTablespaceRecord
     | SetLogPin
+    | SetArchiveExpiry
     | CheckpointFollower
     | SetCopyAside
     | WakeNodes

@@ -26,6 +26,7 @@ from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, Delete, DeleteLogs, DeleteZnodes, DropTablespace, Plan, SetFinalizer
+from herdkeeper.plan.archive_expiry import withdraw
 from herdkeeper.plan.log_pin import unpin, unreadable_pin
 
 PATIENCE_SECONDS = 120.0
@@ -167,8 +168,10 @@ def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: f
 def _let_go(seen: TablespaceObserved, uuid: str | None, waited: float) -> Plan:
     if (unread := unreadable_pin(seen)) is not None:
         return _patiently(waited, "what keeps the log", unread.why)
-    if uuid is not None and (step := unpin(seen, uuid, "the Tablespace is deleted")):
-        return Plan(step, look_again_seconds=0.5)
+    why = "the Tablespace is deleted"
+    steps: tuple[Action, ...] = () if uuid is None else (*unpin(seen, uuid, why), *withdraw(seen, uuid, why))
+    if steps:
+        return Plan(steps, look_again_seconds=0.5)
     return Plan((SetFinalizer(False, Reason.DATA_KEPT, "deletionPolicy is Retain: the tablespace stays, its log is released by age"),))
 
 

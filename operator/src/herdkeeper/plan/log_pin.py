@@ -7,11 +7,10 @@ The pins are in ZooKeeper, so they hold while no operator runs, and for whoever 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint, Tablespace
-from herdkeeper.api.checkpoint import CheckpointStatus
 from herdkeeper.domain import names
+from herdkeeper.domain.checkpoint_base import bases
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.archive import archived_at
 from herdkeeper.domain.observed.log_pin import LogPin
@@ -83,41 +82,7 @@ def _set(seen: TablespaceObserved, which: tuple[str, str], lsn: tuple[int, int] 
     return (SetLogPin(seen.zookeeper_address, log_pin_path(root, *which), lsn, version, why),)
 
 
-@dataclass(frozen=True)
-class Base:
-    """A verified Checkpoint: where it is, where it has to be gone on from, its time as its status tells it, and its name."""
-
-    lsn: tuple[int, int]
-    restart: tuple[int, int]
-    stamp: str | None
-    name: str
-
-
-def bases(checkpoints: Iterable[Checkpoint], uuid: str) -> tuple[Base, ...]:
-    """The verified Checkpoints of this very tablespace. One that is being deleted may have no files any more."""
-    return tuple(
-        Base((status.lsn.ledger_id, status.lsn.entry_id), restart, status.lsn_timestamp, checkpoint.metadata.name)
-        for checkpoint in checkpoints
-        if (status := checkpoint.status) is not None
-        and checkpoint.metadata.deletion_timestamp is None
-        and status.lsn is not None
-        and _is_base(status, uuid)
-        and (restart := _restart(status)) is not None
-    )
-
-
 def _newest(checkpoints: Iterable[Checkpoint], uuid: str) -> tuple[tuple[int, int], str] | None:
     """Where the newest one has to be gone on from, and its name."""
     newest = max(bases(checkpoints, uuid), key=lambda base: (base.lsn, base.restart, base.name), default=None)
     return None if newest is None else (newest.restart, f"the Checkpoint {newest.name} is verified, and goes on from there")
-
-
-def _is_base(status: CheckpointStatus, uuid: str) -> bool:
-    """The manifest's path names the tablespace: `<INSTANCEID>/<uuid>/manifests/<LSN>.json`."""
-    return status.phase == "Succeeded" and bool(status.verified) and (status.manifest or "").split("/")[-3:-1] == [uuid, "manifests"]
-
-
-def _restart(status: CheckpointStatus) -> tuple[int, int] | None:
-    """None for one of an earlier version that does not tell where its open transactions began."""
-    lsn = status.restart_lsn or (status.lsn if status.open_transactions == 0 else None)
-    return None if lsn is None else (lsn.ledger_id, lsn.entry_id)

@@ -13,15 +13,19 @@ from herdkeeper.domain.timetable import duration_of
 
 
 def expired_runs(
-    schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tuple[Run, ...], now: datetime.datetime
+    schedule: ScheduledCheckpoint | ScheduledReplicationAudit,
+    runs: tuple[Run, ...],
+    now: datetime.datetime,
+    needed: frozenset[str] = frozenset(),
 ) -> tuple[Run, ...]:
     """The runs that the schedule no longer asks for, of those that are over. One that somebody has deleted takes nobody's place: what is
-    kept must still be there once it is gone."""
+    kept must still be there once it is gone. `needed` are names of verified checkpoints that somebody else needs."""
     runs = tuple(run for run in runs if not run.going)
     failed = expired_by_number(runs, "Failed", schedule.spec.failed_history_limit)
     match schedule:
         case ScheduledCheckpoint():
-            return (*expired_checkpoints(runs, schedule.spec.retention, now), *failed)
+            expired = expired_checkpoints(runs, schedule.spec.retention, now)
+            return (*(run for run in expired if run.name not in needed), *failed)
         case ScheduledReplicationAudit():
             return (*expired_by_number(runs, "Succeeded", schedule.spec.successful_history_limit), *failed)
 

@@ -19,6 +19,7 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.timetable import Timetable
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, AnswerRequest, Create, Delete, Plan, Request, Wait
+from herdkeeper.plan.archive_expiry import needed_by_archive
 from herdkeeper.plan.retention import expired_runs
 
 UNREADABLE_AGAIN_SECONDS = 30.0
@@ -68,13 +69,30 @@ def plan_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, see
     if isinstance(seen.runs, Unknown):
         return Plan.waiting(Reason.UNREADABLE, f"{seen.runs.why}; nothing is started or deleted meanwhile", UNREADABLE_AGAIN_SECONDS)
     kind, _ = kind_of_runs(schedule)
-    expired = expired_runs(schedule, seen.runs, seen.now)
+    needed = needed_runs(seen)
+    expired = () if isinstance(needed, Unknown) else expired_runs(schedule, seen.runs, seen.now, needed)
     actions = (
         *_starts(schedule, seen.runs, seen.now),
         *(Delete(API_VERSION, kind.KIND, run.name, run.uid, Reason.RUN_EXPIRED) for run in expired),
     )
-    suspended = Wait(Reason.SUSPENDED, "spec.suspend is true: nothing is started by the schedule") if schedule.spec.suspend else None
-    return Plan(actions, suspended, _look_again(schedule.spec, seen.now, acts=bool(actions)))
+    wait = Wait(Reason.SUSPENDED, "spec.suspend is true: nothing is started by the schedule") if schedule.spec.suspend else None
+    again = _look_again(schedule.spec, seen.now, acts=bool(actions))
+    if isinstance(needed, Unknown):
+        wait = Wait(Reason.UNREADABLE, f"{needed.why}; nothing is deleted meanwhile")
+        again = UNREADABLE_AGAIN_SECONDS if again is None else min(again, UNREADABLE_AGAIN_SECONDS)
+    return Plan(actions, wait, again)
+
+
+def needed_runs(seen: ScheduleObserved) -> frozenset[str] | Unknown:
+    """Those that the archive of the tablespace's log needs for its recovery window, by name."""
+    tablespace, checkpoints = seen.tablespace, seen.checkpoints
+    if tablespace is None:
+        return frozenset()
+    if isinstance(tablespace, Unknown):
+        return tablespace
+    if isinstance(checkpoints, Unknown):
+        return checkpoints
+    return needed_by_archive(tablespace, checkpoints, seen.now)
 
 
 def timetable_of(schedule: Schedule) -> Timetable:

@@ -28,6 +28,7 @@ from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_pa
 from herdkeeper.plan.action import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait
 from herdkeeper.plan.archive import archive_steps
 from herdkeeper.plan.encryption import is_encrypted, why_no_login
+from herdkeeper.plan.archive_expiry import expiry_steps
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.log_pin import log_pin_steps
 from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, SetAside, Step, next_replica
@@ -189,7 +190,12 @@ def _keep(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
     sooner = [seconds for seconds in (plan.look_again_seconds, archive.look_again_seconds) if seconds is not None]
     return replace(
         plan,
-        actions=(*log_pin_steps(tablespace, seen, found.record.uuid), *plan.actions, *archive.actions),
+        actions=(
+            *log_pin_steps(tablespace, seen, found.record.uuid),
+            *plan.actions,
+            *archive.actions,
+            *expiry_steps(tablespace, seen, found.record.uuid),
+        ),
         look_again_seconds=min(sooner, default=None),
     )
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, assert_never
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.tablespace import LogArchive
+from herdkeeper.domain.checkpoint_base import Base, bases
 from herdkeeper.domain.conditions import LOG_ARCHIVED
-from herdkeeper.domain.observed.archive import ArchiveObserved, archived_at
+from herdkeeper.domain.observed.archive import ArchiveObserved, archive_begins, archived_at
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress
-from herdkeeper.plan.log_pin import bases
+from herdkeeper.plan.archive_expiry import KeptFrom, KeptWhole, decide_expiry, reached_bases
 from herdkeeper.status.summary import Health
 
 LATE_SECONDS = 60.0
@@ -33,36 +34,60 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
     if progress is None or progress.destination != claim:
         return {"archive": {"claimName": claim}}
     held = progress.held
+    decision = decide_expiry(archive, seen.archive, seen.checkpoints, uuid)
     known = {
         "claimName": claim,
+        "firstLsn": None if held is None else _lsn(held.first),
         "lsn": None if held is None else _lsn(held.last),
         "lsnTimestamp": None if held is None else _stamp(held.last_millis),
         "currentAt": None if progress.current_at_millis is None else _stamp(progress.current_at_millis),
         "lagSeconds": None if progress.lag_seconds is None else round(progress.lag_seconds),
+        "expiry": _expiry(archive, decision, progress.expiry_trouble),
     }
-    window = recovery_window(held, seen.checkpoints, uuid)
+    window = None if held is None else recovery_window(held, archive_begins(held, seen.archive, claim), seen.checkpoints, (uuid, decision))
     return {
         "archive": {key: value for key, value in known.items() if value is not None},
         **({} if window is None else {"recoveryWindow": window}),
     }
 
 
-def recovery_window(held: ArchivedRange | None, checkpoints: tuple[Checkpoint, ...], uuid: str) -> dict[str, Any] | None:
-    """From where on, and up to where, moments can be had from an archive; None while there is none.
+def recovery_window(
+    held: ArchivedRange, begins: tuple[int, int], checkpoints: tuple[Checkpoint, ...], what: tuple[str, KeptFrom | KeptWhole | None]
+) -> dict[str, Any] | None:
+    """From where on, and up to where, moments can be had from an archive that is there from `begins` on; None while there is none.
 
     An archive that begins with the log needs nothing else. Of another one the oldest verified checkpoint counts from which it goes on.
+    Where something may go, the window begins with what is kept, whether the rest is gone already or not. `what`: the tablespace's uuid, and
+    what was decided.
     """
-    if held is None:
-        return None
+    uuid, decision = what
     to = {"to": _stamp(held.last_millis), "toLsn": _lsn(held.last)}
-    if held.begins_log:
+    if isinstance(decision, KeptFrom):
+        return {**_since(decision.base), **to}
+    if held.begins_log and begins == held.first:
         return {"from": _stamp(held.first_millis), "fromLsn": _lsn(held.first), **to}
-    reached = [base for base in bases(checkpoints, uuid) if held.first <= base.restart and base.lsn <= held.last]
-    if not reached:
+    reached = reached_bases(held, begins, bases(checkpoints, uuid))
+    return {**_since(min(reached, key=lambda base: base.lsn)), **to} if reached else None
+
+
+def _since(base: Base) -> dict[str, Any]:
+    return {**({} if base.moment is None else {"from": base.moment}), "fromLsn": _lsn(base.lsn)}
+
+
+def _expiry(archive: LogArchive, decision: KeptFrom | KeptWhole | None, trouble: str) -> str | None:
+    """What becomes of what is old, for a person. It has no times that change with each look."""
+    if decision is None or archive.retention is None:
         return None
-    oldest = min(reached, key=lambda base: base.lsn)
-    since = {} if oldest.stamp is None else {"from": oldest.stamp}
-    return {**since, "fromLsn": _lsn(oldest.lsn), **to}
+    stuck = f"; what is before could not be taken away: {trouble}" if trouble else ""
+    match decision:
+        case KeptFrom(base):
+            at, since = _text(base.lsn), _text(base.restart)
+            of = f"the newest verified one that is {archive.retention.keep_within} old"
+            return f"kept from LSN {since} on, for the Checkpoint {base.name} at {at}: {of}{stuck}"
+        case KeptWhole(why):
+            return f"nothing goes: {why}"
+        case _:
+            assert_never(decision)
 
 
 def log_archived(tablespace: Tablespace, seen: TablespaceObserved) -> Mapping[str, Health]:
@@ -85,7 +110,8 @@ def _health(archive: LogArchive, seen: ArchiveObserved) -> Health:
     if seen.now - progress.current_at_millis / 1000 > LATE_LOOKS * archive.every_seconds + LATE_SECONDS:
         return Health("False", Reason.ARCHIVE_LAGS, f"{_until(progress)}{pod}")
     start = "" if archived_at(seen, claim) is not None else "; the log has no confirmed entry yet"
-    return Health("True", Reason.ARCHIVED, f"the log is archived at the claim {claim}, each {archive.every_seconds} s{start}")
+    stuck = f"; nothing of it expires: {progress.expiry_trouble}" if progress.expiry_trouble else ""
+    return Health("True", Reason.ARCHIVED, f"the log is archived at the claim {claim}, each {archive.every_seconds} s{start}{stuck}")
 
 
 def _until(progress: ArchiveProgress) -> str:
@@ -106,6 +132,10 @@ def _claim(archive: LogArchive) -> str:
 
 def _lsn(lsn: tuple[int, int]) -> dict[str, int]:
     return {"ledgerId": lsn[0], "entryId": lsn[1]}
+
+
+def _text(lsn: tuple[int, int]) -> str:
+    return f"{lsn[0]},{lsn[1]}"
 
 
 def _stamp(millis: int) -> str:

@@ -9,6 +9,7 @@ from herdkeeper.api.resource import Condition, Resource
 from herdkeeper.domain.conditions import PROGRESSING, READY, condition
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.validation import Refusal
+from herdkeeper.formats.herddb_log_archive import ExpiryOrder
 from herdkeeper.formats.herddb_log_pin import ARCHIVE, BEGIN
 from herdkeeper.plan.action import (
     Action,
@@ -33,6 +34,7 @@ from herdkeeper.plan.action import (
     RemoveCookie,
     Resize,
     RestoreCookie,
+    SetArchiveExpiry,
     SetBookieMode,
     SetCopyAside,
     SetFinalizer,
@@ -79,6 +81,12 @@ def _kept(path: str, lsn: tuple[int, int] | None) -> str:
     if lsn is None:
         return f"Keeping the log {_for_whom(path)} no longer"
     return f"Keeping the log {_for_whom(path)} from {'its beginning' if lsn == BEGIN else f'LSN {lsn[0]},{lsn[1]}'} on"
+
+
+def _expiring(order: ExpiryOrder | None) -> str:
+    if order is None:
+        return "Letting nothing of the archive go any more"
+    return f"Letting go what is archived before LSN {order.keep_from[0]},{order.keep_from[1]}"
 
 
 def _for_whom(pin_path: str) -> str:
@@ -193,6 +201,8 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.REPLICA_SET_ASIDE, f"Having {node} move what it has of tablespace {tablespace} aside, since {why}"
         case SetLogPin(_, path, lsn, _, why):
             return Reason.LOG_PINNED, f"{_kept(path, lsn)}, since {why}"
+        case SetArchiveExpiry(_, _, order, _, why):
+            return Reason.ARCHIVE_EXPIRES, f"{_expiring(order)}, since {why}"
         case WakeNodes(_, nodes):
             return Reason.LEADER_MOVED, f"Having {' and '.join(nodes)} look at their tablespaces"
         case AnswerRequest(_, name, _, request, answer):

@@ -64,6 +64,7 @@ def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
         "message": summary.message,
         "lsn": _lsn(summary.ledger_id, summary.entry_id),
         "lsnTimestamp": summary.lsn_timestamp or None,
+        "latestTimestamp": summary.latest_timestamp or None,
         "manifest": summary.manifest or None,
         "base": _lsn(summary.base_ledger_id, summary.base_entry_id),
         "restartLsn": _lsn(summary.restart_ledger_id, summary.restart_entry_id),

@@ -1,4 +1,5 @@
-"""`python -m herdkeeper_jobs.archive.cli`: copies a tablespace's log into its archive, from the archive's end to what is confirmed now.
+"""`python -m herdkeeper_jobs.archive.cli`: copies a tablespace's log into its archive, from the archive's end to what is confirmed now,
+and with `--claim` takes away what the operator says may go.
 
 Once, or with `--every` again and again until SIGTERM, and then whatever fails is told (in ZooKeeper, where the operator reads it) and tried
 again. Exit codes: 0 archived, or there was nothing new, or ended by SIGTERM; 2 refused (arguments, or a log that was dropped beyond the
@@ -24,8 +25,9 @@ from herdkeeper.domain.job_summary import JobOutcome
 from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.archive.copying import Copied, copy_log
-from herdkeeper_jobs.archive.progress import held_at, tell, told_before
-from herdkeeper_jobs.archive.segment import Place
+from herdkeeper_jobs.archive.expiry import due, sweep, take_away
+from herdkeeper_jobs.archive.progress import held_at, held_from, ordered, tell, told_before
+from herdkeeper_jobs.archive.segment import Place, newest_segment
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError, ReadSettings
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
@@ -104,13 +106,32 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog) -> _Run:
     try:
         copied = copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
         if parsed.claim:
-            tell(catalog.client, place, _progress(before, copied, held_at(place), began))
+            tell(catalog.client, place, _expire(catalog, place, _progress(before, copied, held_at(place), began)))
     except Exception as error:
         failed = _failed(error)
         if parsed.claim:
             tell(catalog.client, place, replace(before, trouble=failed.sentence[:_MOST_TROUBLE]))
         return failed
     return _Run(JobOutcome.SUCCEEDED if copied.segments else JobOutcome.ALREADY_DONE, _sentence(copied), copied.complete)
+
+
+def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> ArchiveProgress:
+    """Takes away what may go; what is to be told then. What is in the way of that is not in the way of archiving."""
+    try:
+        order = ordered(catalog.client, place, progress.destination)
+        expiring = None if order is None else due(place, order)
+        if expiring is None:
+            sweep(place.folder)
+        else:
+            newest = newest_segment(place.folder, place.identity) or expiring.oldest_left
+            tell(catalog.client, place, replace(progress, held=held_from(expiring.oldest_left, newest)))
+            _log.info("expiring", segments=len(expiring.going), up_to=str(expiring.going[-1].last.lsn))
+            take_away(place.folder, expiring.going)
+        return replace(progress, held=held_at(place), expiry_trouble="")
+    except Exception as error:
+        failed = _failed(error)
+        _log.warning("nothing expires", outcome=failed.outcome.value, sentence=failed.sentence)
+        return replace(progress, expiry_trouble=failed.sentence[:_MOST_TROUBLE])
 
 
 def _progress(before: ArchiveProgress, copied: Copied, held: ArchivedRange | None, began: float) -> ArchiveProgress:

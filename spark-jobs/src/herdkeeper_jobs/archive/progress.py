@@ -1,4 +1,7 @@
-"""Tells ZooKeeper how far a log is archived, which the operator releases the log by. Nothing is told before it is committed."""
+"""Tells ZooKeeper how far a log is archived, which the operator releases the log by, and reads there what of the archive may go.
+
+Nothing is told before it is committed, and that something is not archived any more before it goes.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ from kazoo.handlers.threading import KazooTimeoutError
 from herdkeeper.formats.herddb_log_archive import (
     ArchivedRange,
     ArchiveProgress,
+    ExpiryOrder,
     archive_progress_path,
     decode_archive_progress,
+    decode_expiry_order,
     encode_archive_progress,
+    expiry_order_path,
 )
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment
@@ -22,10 +28,11 @@ from herdkeeper_jobs.wal.lsn import Lsn
 def held_at(place: Place) -> ArchivedRange | None:
     """What the archive holds. Raises as `segment.segments`."""
     oldest, newest = oldest_segment(place.folder, place.identity), newest_segment(place.folder, place.identity)
-    return None if oldest is None or newest is None else _range(oldest, newest)
+    return None if oldest is None or newest is None else held_from(oldest, newest)
 
 
-def _range(oldest: SegmentManifest, newest: SegmentManifest) -> ArchivedRange:
+def held_from(oldest: SegmentManifest, newest: SegmentManifest) -> ArchivedRange:
+    """What an archive holds that goes from one segment to another."""
     return ArchivedRange(
         first=_pair(oldest.first.lsn),
         first_millis=oldest.lowest_timestamp_millis,
@@ -50,6 +57,23 @@ def told_before(client: KazooClient, place: Place, destination: str) -> ArchiveP
     except (KazooException, KazooTimeoutError) as error:
         raise CheckpointRetryable(f"ZooKeeper did not answer a read of {_path(place)}: {type(error).__name__} {error}") from error
     return found if found.destination == destination else nothing
+
+
+def ordered(client: KazooClient, place: Place, destination: str) -> ExpiryOrder | None:
+    """What may go of the archive at a destination; None while nothing may.
+
+    Raises:
+        CheckpointRetryable: ZooKeeper does not answer.
+        MalformedDataError: what is there can't be read: then nothing may go.
+    """
+    path = expiry_order_path(place.identity.herd_root, place.identity.tablespace_uuid)
+    try:
+        found = decode_expiry_order(client.get(path)[0])
+    except NoNodeError:
+        return None
+    except (KazooException, KazooTimeoutError) as error:
+        raise CheckpointRetryable(f"ZooKeeper did not answer a read of {path}: {type(error).__name__} {error}") from error
+    return found if found.destination == destination else None
 
 
 def tell(client: KazooClient, place: Place, progress: ArchiveProgress) -> None:

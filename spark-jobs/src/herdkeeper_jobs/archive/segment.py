@@ -100,25 +100,25 @@ def segments(folder: Path, identity: Identity, since: Lsn | None = None, until: 
     starts = [_start(path) for path in paths]
     first = 0 if since is None else max(bisect_right(starts, since) - 1, 0)
     behind = len(paths) if until is None else bisect_right(starts, until)
-    return _chain([_read(path) for path in paths[first:behind]], folder, identity)
+    return _chain([read_segment_manifest(path) for path in paths[first:behind]], folder, identity)
 
 
 def newest_segment(folder: Path, identity: Identity) -> SegmentManifest | None:
     """The one that the archive ends with; None while there is none. Raises as `segments`."""
-    found = _chain([_read(path) for path in _paths(folder)[-1:]], folder, identity)
+    found = _chain([read_segment_manifest(path) for path in _paths(folder)[-1:]], folder, identity)
     return found[0] if found else None
 
 
 def oldest_segment(folder: Path, identity: Identity) -> SegmentManifest | None:
     """The one that the archive begins with; None while there is none. Raises as `segments`."""
-    found = _chain([_read(path) for path in _paths(folder)[:1]], folder, identity)
+    found = _chain([read_segment_manifest(path) for path in _paths(folder)[:1]], folder, identity)
     return found[0] if found else None
 
 
 def _chain(found: Sequence[SegmentManifest], folder: Path, identity: Identity) -> tuple[SegmentManifest, ...]:
     before: SegmentManifest | None = None
     for segment in found:
-        name = _path(folder, segment.first.lsn)
+        name = manifest_path(folder, segment.first.lsn)
         if (segment.identity.instance_id, segment.identity.tablespace_uuid) != (identity.instance_id, identity.tablespace_uuid):
             raise InvariantViolated(f"{name} belongs to {segment.identity}, this run reads {identity}")
         if before is not None and segment.follows != before.last:
@@ -171,7 +171,7 @@ def commit_segment(rows: pa.Table, place: Place, link: Link) -> SegmentManifest 
     if read_segment(segment, place.folder) != rows:
         raise InvariantViolated(f"{place.folder / path} gives other entries than were written")
     document = segment.model_dump_json(by_alias=True, indent=1).encode()
-    return segment if create_if_absent(_path(place.folder, first.lsn), document) else None
+    return segment if create_if_absent(manifest_path(place.folder, first.lsn), document) else None
 
 
 def read_segment(segment: SegmentManifest, folder: Path) -> pa.Table:
@@ -193,7 +193,8 @@ def _write(path: Path, content: bytes) -> None:
         sync_folder(folder)
 
 
-def _read(path: Path) -> SegmentManifest:
+def read_segment_manifest(path: Path) -> SegmentManifest:
+    """Raises InvariantViolated for a file that is no manifest of a version that this program knows."""
     try:
         document = json.loads(path.read_bytes())
         if document.get("schemaVersion") != SCHEMA_VERSION:
@@ -203,7 +204,8 @@ def _read(path: Path) -> SegmentManifest:
         raise InvariantViolated(f"{path} is no manifest of a segment: {error}") from error
 
 
-def _path(folder: Path, first: Lsn) -> Path:
+def manifest_path(folder: Path, first: Lsn) -> Path:
+    """The manifest of the segment that begins with an LSN; names sort in log order."""
     return folder / "log" / "segments" / f"{first.ledger_id:020d}-{first.entry_id:020d}.json"
 
 

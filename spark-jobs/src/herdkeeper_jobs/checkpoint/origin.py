@@ -14,6 +14,7 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 
 from herdkeeper_jobs.archive.parts import ArchivePartition, LogParts, WholeLog, archive_partitions, live_partitions
+from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.reader import PartitionSpec
 from herdkeeper_jobs.checkpoint.base import Base, BaseRows, BaseUnusable, candidates, described, load_rows
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped
@@ -106,10 +107,17 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
     try:
         return _origin(log, log.parts_up_to(read_to), count)
     except LogDropped as error:
-        raise CheckpointRefused(
-            f"{error}, and no checkpoint at the destination is a base ({described(reasons)}). Copy the tables into a new tablespace, "
-            "whose log is whole, and archive it (spec.log.archive of the Tablespace), or make checkpoints more often than retentionHours"
-        ) from error
+        raise CheckpointRefused(_refusal(str(error), described(reasons), recovery_window(log, search.folder))) from error
+
+
+def _refusal(missing: str, no_base: str, window: str | None) -> str:
+    """What there is comes first: a long list of what was looked at may be cut off."""
+    if window is not None:
+        return f"{missing}. With the archive, {window}: take one of these. No checkpoint at the destination is a base ({no_base})"
+    return (
+        f"{missing}, and no checkpoint at the destination is a base ({no_base}). Copy the tables into a new tablespace, "
+        "whose log is whole, and archive it (spec.log.archive of the Tablespace), or make checkpoints more often than retentionHours"
+    )
 
 
 def _origin(log: WholeLog, parts: LogParts, count: int, rows: BaseRows | None = None) -> Origin:

@@ -20,13 +20,14 @@ from herdkeeper.domain.job_summary import CheckpointSummary, FollowerComparison,
 from herdkeeper.formats.herddb_table import TableDefinition, encode_table
 from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper_jobs.archive.parts import ArchivePartition, WholeLog, read_archived
+from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import PartitionSpec, read_partition
 from herdkeeper_jobs.checkpoint.base import Base, highest_keys_of, uuids_of_altered
 from herdkeeper_jobs.checkpoint.comparison import compare
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable, sync_folders, verify_files, write_tables
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogDropped
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import (
     CommittedManifest,
@@ -102,7 +103,7 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     identity = log.identity
     folder = tablespace_folder(request.destination, identity)
     whole = WholeLog(log, tablespace_folder(request.archive or request.destination, identity), identity)
-    target = choose_target(whole, request.target)
+    target = chosen_target(whole, request.target, folder)
     _log.info("target", at=str(target.at), read_to=str(target.read_to), follower="" if target.follower is None else target.follower.node)
     spark = start()
     origin = choose_origin(spark, whole, Search(folder, identity, request.mode, target.at), target.read_to)
@@ -120,6 +121,15 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
         # This run's files belong to no manifest. Those of an earlier attempt of the same run may be the committed ones.
         shutil.rmtree(folder / "data" / request.run_id, ignore_errors=True)
     return _summary(committed, request, comparison, folded.cut.left_out, time.monotonic() - started)
+
+
+def chosen_target(whole: WholeLog, request: TargetRequest, folder: Path) -> Target:
+    """As `choose_target`; who asks for an LSN that has gone is told what there is."""
+    try:
+        return choose_target(whole, request)
+    except LogDropped as error:
+        window = recovery_window(whole, folder)
+        raise LogDropped(str(error) if window is None else f"{error}. With the archive, {window}: take one of these") from error
 
 
 def read_log(spark: SparkSession, partitions: tuple[PartitionSpec, ...]) -> DataFrame:
@@ -333,6 +343,7 @@ def _summary(
         ledger_id=manifest.lsn.ledger_id,
         entry_id=manifest.lsn.entry_id,
         lsn_timestamp=stamped,
+        latest_timestamp="" if manifest.latest_timestamp_millis is None else stamp(manifest.latest_timestamp_millis),
         manifest=str(committed.path.relative_to(request.destination)),
         entries_read=manifest.entries_read,
         base_ledger_id=None if manifest.base is None else manifest.base.lsn.ledger_id,

@@ -6,21 +6,38 @@ from dataclasses import dataclass
 
 from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress
+from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress, ExpiryOrder
+
+
+@dataclass(frozen=True)
+class SeenOrder:
+    """What the archiver was told last of what may go, None when that can't be read, and the znode's version."""
+
+    order: ExpiryOrder | None
+    version: int
 
 
 @dataclass(frozen=True)
 class ArchiveObserved:
     """`progress` is what the archiver says, None while it said nothing yet; `pin` the operator's pin on what is not archived, None while
-    there is none. `trouble` is why the archiver's pod does not run, empty when it does, or was not looked at. `now`: seconds since 1970."""
+    there is none. `trouble` is why the archiver's pod does not run, empty when it does, or was not looked at. `now`: seconds since 1970.
+    `order` is what of the archive may go, None while nothing may. `unread`: a Checkpoint of the tablespace can't be read."""
 
     progress: ArchiveProgress | Unknown | None = None
     pin: LogPin | Unknown | None = None
     trouble: str = ""
     now: float = 0.0
+    order: SeenOrder | Unknown | None = None
+    unread: Unknown | None = None
 
 
 def archived_at(seen: ArchiveObserved, claim: str) -> ArchivedRange | None:
     """What is archived at a claim, as far as it is known. What is at another one counts for nothing."""
     progress = seen.progress
     return progress.held if isinstance(progress, ArchiveProgress) and progress.destination == claim else None
+
+
+def archive_begins(held: ArchivedRange, seen: ArchiveObserved, claim: str) -> tuple[int, int]:
+    """From where on an archive is there for certain: what may go may be gone by now."""
+    order = seen.order.order if isinstance(seen.order, SeenOrder) else None
+    return held.first if order is None or order.destination != claim else max(held.first, order.keep_from)

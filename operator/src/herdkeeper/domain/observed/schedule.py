@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 
-from herdkeeper.api import Checkpoint, ReplicationAudit
+from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
 from herdkeeper.api.job import Phase
 from herdkeeper.domain import names
 from herdkeeper.domain.conditions import READY, condition
@@ -41,10 +41,16 @@ class Run:
 
 @dataclass(frozen=True)
 class ScheduleObserved:
-    """The runs, the oldest first, and when that was seen. Unknown when one of them could not be read: it may be any of them."""
+    """The runs, the oldest first, and when that was seen. Unknown when one of them could not be read: it may be any of them.
+
+    `tablespace` is the one that Checkpoints are made of, None while there is none; `checkpoints` are all of it, whoever made them, where
+    its log is archived. Neither is looked at for audits.
+    """
 
     runs: tuple[Run, ...] | Unknown
     now: datetime.datetime
+    tablespace: Tablespace | Unknown | None = None
+    checkpoints: tuple[Checkpoint, ...] | Unknown = ()
 
 
 def run_of(made: Checkpoint | ReplicationAudit) -> Run:

@@ -1,0 +1,68 @@
+"""The verified Checkpoints of a tablespace that another one can be made from, with the log behind them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from herdkeeper.api import Checkpoint
+from herdkeeper.api.checkpoint import CheckpointStatus
+from herdkeeper.domain.observed.schedule import moment_of
+
+
+@dataclass(frozen=True)
+class Base:
+    """A verified Checkpoint: where it is, where it has to be gone on from, and its name. `stamp` is its time as its status tells it, which
+    is that of its last entry; `latest` that of the latest entry of all, None where an earlier version made it. `claim` and `manifest`
+    tell where its files are."""
+
+    lsn: tuple[int, int]
+    restart: tuple[int, int]
+    stamp: str | None
+    name: str
+    latest: str | None = None
+    claim: str = ""
+    manifest: str = ""
+
+    @property
+    def moment(self) -> str | None:
+        """The first time that can be had from it: leaders' clocks differ, and a log is cut before the first entry that is later."""
+        return self.latest or self.stamp
+
+    @property
+    def holds_nothing_after(self) -> datetime.datetime | None:
+        """The same as a time; None where it is not known for certain."""
+        return moment_of(self.latest)
+
+
+def bases(checkpoints: Iterable[Checkpoint], uuid: str) -> tuple[Base, ...]:
+    """The verified Checkpoints of this very tablespace. One that is being deleted may have no files any more."""
+    return tuple(
+        Base(
+            (status.lsn.ledger_id, status.lsn.entry_id),
+            restart,
+            status.lsn_timestamp,
+            checkpoint.metadata.name,
+            status.latest_timestamp,
+            checkpoint.claim,
+            status.manifest or "",
+        )
+        for checkpoint in checkpoints
+        if (status := checkpoint.status) is not None
+        and checkpoint.metadata.deletion_timestamp is None
+        and status.lsn is not None
+        and _is_base(status, uuid)
+        and (restart := _restart(status)) is not None
+    )
+
+
+def _is_base(status: CheckpointStatus, uuid: str) -> bool:
+    """The manifest's path names the tablespace: `<INSTANCEID>/<uuid>/manifests/<LSN>.json`."""
+    return status.phase == "Succeeded" and bool(status.verified) and (status.manifest or "").split("/")[-3:-1] == [uuid, "manifests"]
+
+
+def _restart(status: CheckpointStatus) -> tuple[int, int] | None:
+    """None for one of an earlier version that does not tell where its open transactions began."""
+    lsn = status.restart_lsn or (status.lsn if status.open_transactions == 0 else None)
+    return None if lsn is None else (lsn.ledger_id, lsn.entry_id)

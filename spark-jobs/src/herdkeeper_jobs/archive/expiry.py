@@ -1,0 +1,131 @@
+"""Takes the oldest segments of an archive away, as far as the operator says that nobody needs them.
+
+A segment's manifest is what makes it exist, so it goes first, by a rename: under its new name (`.<manifest>.expired`) no reader finds it,
+and whoever comes next still finds in it which file was the segment's. They go one after the other, the oldest first, each on the disk
+before the next: whoever is killed leaves an archive without a gap that begins later. Then go the files, and the renamed manifests last.
+
+Nothing is taken that is not proven to be of no use: the whole archive is looked through for gaps, it must hold the LSN that it is kept
+from, and of a base that lies at the same destination the manifest and all files must be there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path, PurePosixPath
+
+from herdkeeper.formats.herddb_log_archive import ExpiryOrder
+from herdkeeper_jobs.archive.segment import Place, SegmentManifest, manifest_path, oldest_segment, read_segment_manifest, segments
+from herdkeeper_jobs.checkpoint.data_files import sync_folder
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
+from herdkeeper_jobs.checkpoint.manifest import Manifest, read_manifest
+from herdkeeper_jobs.checkpoint.manifest import manifest_path as checkpoint_path
+from herdkeeper_jobs.wal.lsn import Lsn
+
+MOST_AT_ONCE = 1000
+"""Segments that one run takes away, so that archiving does not wait for long."""
+_EXPIRED = ".expired"
+
+
+@dataclass(frozen=True, slots=True)
+class Expiring:
+    """The oldest segments, which may go, and the one that the archive begins with then."""
+
+    going: tuple[SegmentManifest, ...]
+    oldest_left: SegmentManifest
+
+
+def due(place: Place, order: ExpiryOrder, most: int = MOST_AT_ONCE) -> Expiring | None:
+    """What may go now, `most` segments at most; None while nothing may, which takes little to find out.
+
+    Raises:
+        CheckpointRefused: the archive does not hold the LSN that it is kept from, or the base is not whole: nothing may go.
+        InvariantViolated: as `segment.segments`, or the base's manifest can't be read.
+    """
+    keep_from = Lsn(*order.keep_from)
+    oldest = oldest_segment(place.folder, place.identity)
+    if oldest is None or keep_from <= oldest.last.lsn:
+        return None
+    _require_base(place, order)
+    chain = segments(place.folder, place.identity)
+    going = expired(chain, keep_from)[:most]
+    return Expiring(going, chain[len(going)]) if going else None
+
+
+def expired(chain: Sequence[SegmentManifest], keep_from: Lsn) -> tuple[SegmentManifest, ...]:
+    """The segments of a whole archive that end before an LSN. Never all of them: the newest one says where the archive goes on.
+
+    Raises CheckpointRefused when the archive ends before that LSN: it is not this archive that is spoken of, or nothing is left to go on.
+    """
+    if not chain or chain[-1].last.lsn < keep_from:
+        end = "is empty" if not chain else f"ends with {chain[-1].last.lsn}"
+        raise CheckpointRefused(f"the archive shall be kept from {keep_from} on, but it {end}: nothing of it goes")
+    return tuple(takewhile(lambda segment: segment.last.lsn < keep_from, chain))
+
+
+def take_away(folder: Path, going: Sequence[SegmentManifest]) -> None:
+    """Takes segments away, which must be the oldest ones, in log order. What somebody else has taken meanwhile is no fault."""
+    for segment in going:
+        path = manifest_path(folder, segment.first.lsn)
+        with contextlib.suppress(FileNotFoundError):
+            path.rename(path.with_name(f".{path.name}{_EXPIRED}"))
+        sync_folder(path.parent)
+    sweep(folder)
+
+
+def sweep(folder: Path) -> None:
+    """Deletes the files of segments that are taken away already, also by a run that was killed.
+
+    Nothing is deleted when one of their manifests can't be read (raises InvariantViolated, OSError), or names a file that is not below
+    `log/data` or is reached through a link (CheckpointRefused).
+    """
+    expired_manifests = sorted((folder / "log" / "segments").glob(f".*{_EXPIRED}"))
+    files = [_file_of(folder, read_segment_manifest(path)) for path in expired_manifests]
+    for file in files:
+        file.unlink(missing_ok=True)
+    for place in {file.parent for file in files if file.parent.is_dir()}:
+        sync_folder(place)  # else a file could come back that nobody knows any more
+        with contextlib.suppress(OSError):
+            place.rmdir()  # a run's folder that has other files stays
+    for path in expired_manifests:
+        path.unlink(missing_ok=True)
+
+
+def _file_of(folder: Path, segment: SegmentManifest) -> Path:
+    parts = PurePosixPath(segment.path).parts
+    links = [folder.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)]
+    if parts[:2] != ("log", "data") or len(parts) < 4 or ".." in parts or any(path.is_symlink() for path in links):
+        raise CheckpointRefused(f"a segment of {folder} names {segment.path!r}, which is no file of its archive: it is left alone")
+    return folder.joinpath(*parts)
+
+
+def _require_base(place: Place, order: ExpiryOrder) -> None:
+    """That the checkpoint is there for which the archive is kept. One at another destination can't be looked at from here."""
+    if not order.manifest:
+        return
+    path = place.folder.parent.parent / order.manifest
+    if not path.is_file():
+        raise CheckpointRefused(f"the checkpoint {order.manifest}, which the archive would be kept for, is not there: nothing goes")
+    base = read_manifest(path)
+    owner, ours = base.identity, place.identity
+    if (owner.instance_id, owner.tablespace_uuid) != (ours.instance_id, ours.tablespace_uuid):
+        raise CheckpointRefused(f"the checkpoint {order.manifest} belongs to {owner.instance_id}/{owner.tablespace_uuid}: nothing goes")
+    if checkpoint_path(place.folder, base.lsn.lsn) != path or base.restart_lsn.lsn != Lsn(*order.keep_from):
+        raise CheckpointRefused(f"the checkpoint {order.manifest} is not gone on from {Lsn(*order.keep_from)}: nothing goes")
+    if (missing := _missing_file(place.folder, base)) is not None:
+        raise CheckpointRefused(f"the checkpoint {order.manifest} lacks {missing}, or it has another size: nothing of the archive goes")
+
+
+def _missing_file(folder: Path, base: Manifest) -> str | None:
+    for table in base.tables:
+        for part in (part for file in table.files for part in file.with_older_forms()):
+            try:
+                size = os.stat(folder / part.path).st_size
+            except FileNotFoundError:
+                return part.path
+            if size != part.size:
+                return part.path
+    return None

@@ -1,0 +1,351 @@
+"""What goes of an archive: only the oldest segments, only what is proven to be of no use, and whoever is killed leaves it whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from played_bookie import PlayedBookie, served
+from played_log import PlayedLog
+from test_checkpoint_manifest import manifest, table
+from test_log_archive import IDENTITY, Archive, Killed, Looks
+
+from herdkeeper.formats.herddb_log_archive import ArchiveProgress, ExpiryOrder, decode_archive_progress, encode_expiry_order
+from herdkeeper_jobs.archive import cli, expiry
+from herdkeeper_jobs.archive.expiry import due, expired, sweep, take_away
+from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment, segments
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
+from herdkeeper_jobs.checkpoint.manifest import ManifestFile, Position, commit_manifest
+from herdkeeper_jobs.wal.lsn import Lsn
+
+ORDER_PATH = "/db/herd/logArchive/0ab/expiry"
+PROGRESS_PATH = "/db/herd/logArchive/0ab"
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Archive]:
+    """Nine segments of one entry each, in ledger 3, and three in ledger 5."""
+    bookies = [PlayedBookie() for _ in range(3)]
+    with served(*bookies) as addresses:
+        made = Archive(PlayedLog(bookies, addresses, tmp_path), tmp_path / "c" / "0ab")
+        made.log.metadata.instance_id = "c"
+        made.write(3, 9, closed=True)
+        made.write(5, 3, closed=True)
+        made.copy(batch_entries=1, segment_bytes=1)
+        yield made
+
+
+def place(archive: Archive) -> Place:
+    return Place(archive.folder, IDENTITY, "run-1")
+
+
+def order(ledger: int, entry: int, checkpoint: str = "") -> ExpiryOrder:
+    return ExpiryOrder("archives", (ledger, entry), checkpoint)
+
+
+def firsts(found: tuple[SegmentManifest, ...]) -> list[tuple[int, int]]:
+    return [(segment.first.ledger_id, segment.first.entry_id) for segment in found]
+
+
+def files(archive: Archive) -> set[str]:
+    """Everything of the archive that is on the disk."""
+    return {str(path.relative_to(archive.folder)) for path in archive.folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("keep_from", "left"),
+    [
+        ((3, 0), (3, 0)),
+        ((3, 4), (3, 4)),
+        ((5, 0), (5, 0)),
+        ((5, 2), (5, 2)),
+        ((2, 7), (3, 0)),
+    ],
+    ids=["all is needed", "in the middle of a ledger", "a ledger has gone", "only the newest is needed", "from before the archive on"],
+)
+def test_segments_that_end_before_what_is_needed_may_go(archive: Archive, keep_from: tuple[int, int], left: tuple[int, int]) -> None:
+    found = due(place(archive), order(*keep_from))
+    everything = firsts(segments(archive.folder, IDENTITY))
+    expected = everything[: everything.index(left)]
+    assert (firsts(found.going) if found else []) == expected
+    if found:
+        assert firsts((found.oldest_left,)) == [left]
+        take_away(archive.folder, found.going)
+    assert firsts(segments(archive.folder, IDENTITY))[0] == left
+    assert len([name for name in files(archive) if name.startswith("log/data/")]) == len(everything) - len(expected)
+    assert [lsn for lsn, _ in archive.archived()] == sorted(lsn for lsn in archive.written if lsn >= Lsn(*left))
+
+
+def test_a_segment_of_which_only_a_part_is_old_stays(archive: Archive) -> None:
+    shutil.rmtree(archive.folder)
+    archive.copy(batch_entries=4, segment_bytes=60)
+    chain = segments(archive.folder, IDENTITY)
+    wide = next(segment for segment in chain[1:] if segment.entries > 1)
+    found = due(place(archive), order(wide.last.ledger_id, wide.last.entry_id))
+    assert found is not None
+    assert found.oldest_left == wide
+
+
+def test_an_archive_never_loses_all_its_segments(archive: Archive) -> None:
+    chain = segments(archive.folder, IDENTITY)
+    with pytest.raises(CheckpointRefused, match="shall be kept from 5,3 on, but it ends with 5,2: nothing of it goes"):
+        due(place(archive), order(5, 3))
+    with pytest.raises(CheckpointRefused, match="shall be kept from 3,0 on, but it is empty"):
+        expired((), Lsn(3, 0))
+    assert segments(archive.folder, IDENTITY) == chain
+
+
+def test_nothing_goes_of_an_archive_with_a_gap_wherever_it_is(archive: Archive) -> None:
+    paths = sorted((archive.folder / "log" / "segments").iterdir())
+    paths[10].unlink()
+    before = files(archive)
+    with pytest.raises(InvariantViolated, match="follows"):
+        due(place(archive), order(3, 4))
+    assert files(archive) == before
+
+
+def test_nothing_goes_while_a_segment_can_not_be_read(archive: Archive) -> None:
+    path = sorted((archive.folder / "log" / "segments").iterdir())[7]
+    path.write_bytes(b"?")
+    with pytest.raises(InvariantViolated, match="is no manifest of a segment"):
+        due(place(archive), order(3, 4))
+
+
+def test_much_goes_in_parts(archive: Archive) -> None:
+    taken = []
+    while (found := due(place(archive), order(5, 1), most=4)) is not None:
+        taken.append(len(found.going))
+        take_away(archive.folder, found.going)
+    assert taken == [4, 4, 2]
+
+
+def base(archive: Archive, restart: tuple[int, int] = (3, 4), **more: Any) -> str:
+    """A checkpoint at 3,6 at the archive's destination; its manifest's path."""
+    data = archive.folder / "data" / "run" / "t.parquet"
+    data.parent.mkdir(parents=True, exist_ok=True)
+    data.write_bytes(b"rows")
+    made = manifest(entry_id=6).model_copy(
+        update={
+            "identity": IDENTITY,
+            "lsn": Position(ledger_id=3, entry_id=6),
+            "restart_lsn": Position(ledger_id=restart[0], entry_id=restart[1]),
+            "tables": (table(files=(ManifestFile(path="data/run/t.parquet", rows=1, size=4, hash="x"),)),),
+            **more,
+        }
+    )
+    return str(commit_manifest(made, archive.folder).path.relative_to(archive.folder.parent.parent))
+
+
+def test_segments_go_only_while_the_base_that_they_are_not_needed_for_is_whole(archive: Archive) -> None:
+    named = order(3, 4, base(archive))
+    assert due(place(archive), named) is not None
+    (archive.folder / "data" / "run" / "t.parquet").write_bytes(b"row")
+    with pytest.raises(CheckpointRefused, match=r"lacks data/run/t\.parquet, or it has another size: nothing"):
+        due(place(archive), named)
+    (archive.folder / "data" / "run" / "t.parquet").unlink()
+    with pytest.raises(CheckpointRefused, match=r"lacks data/run/t\.parquet"):
+        due(place(archive), named)
+    (archive.folder.parent.parent / named.manifest).unlink()
+    with pytest.raises(CheckpointRefused, match="which the archive would be kept for, is not there"):
+        due(place(archive), named)
+
+
+def test_a_base_that_needs_more_than_is_kept_or_is_of_another_log_lets_nothing_go(archive: Archive) -> None:
+    with pytest.raises(CheckpointRefused, match="is not gone on from 3,5: nothing goes"):
+        due(place(archive), order(3, 5, base(archive)))
+    shutil.rmtree(archive.folder / "manifests")
+    foreign = base(archive, identity=IDENTITY.model_copy(update={"tablespace_uuid": "another"}))
+    with pytest.raises(CheckpointRefused, match="belongs to c/another: nothing goes"):
+        due(place(archive), order(3, 4, foreign))
+
+
+STEPS = ("rename", "unlink", "fsync", "rmdir")
+
+
+def test_whoever_is_killed_at_any_step_leaves_a_readable_archive_and_the_next_run_completes_it(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = archive.archived()
+    saved = archive.folder.with_name("saved")
+    shutil.copytree(archive.folder, saved)
+    killed, beginnings = 0, set()
+    for step in range(200):
+        with monkeypatch.context() as patched:
+            steps = iter(range(step))
+            for name in STEPS:
+                patched.setattr(os, name, _killing(getattr(os, name), steps))
+            try:
+                _expire(archive, order(3, 5))
+            except Killed:
+                killed += 1
+            else:
+                break
+        during = archive.archived()
+        beginnings.add(during[0][0])
+        assert during == whole[len(whole) - len(during) :], "what is left is the end of it, without a gap"
+        assert [lsn for lsn, _ in during][-1] == Lsn(5, 2)
+        assert during[0][0] <= Lsn(3, 5)
+        _expire(archive, order(3, 5))
+        assert firsts(segments(archive.folder, IDENTITY)) == [(3, 5), (3, 6), (3, 7), (3, 8), (5, 0), (5, 1), (5, 2)]
+        assert len(files(archive)) == 14, "nothing is left of what has expired"
+        shutil.rmtree(archive.folder)
+        shutil.copytree(saved, archive.folder)
+    assert killed > 15
+    assert beginnings == {Lsn(3, entry) for entry in range(6)}
+
+
+def _expire(archive: Archive, wanted: ExpiryOrder) -> None:
+    found = due(place(archive), wanted)
+    if found is None:
+        sweep(archive.folder)
+    else:
+        take_away(archive.folder, found.going)
+
+
+def _killing(call: Any, steps: Iterator[int]) -> Any:
+    def step(*arguments: Any, **options: Any) -> Any:
+        if next(steps, None) is None:
+            raise Killed
+        return call(*arguments, **options)
+
+    return step
+
+
+def test_of_two_that_expire_the_same_neither_takes_more(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = due(place(archive), order(3, 5))
+    second = due(place(archive), order(3, 7))
+    assert first
+    assert second
+    take_away(archive.folder, second.going)
+    take_away(archive.folder, first.going)
+    assert firsts(segments(archive.folder, IDENTITY))[0] == (3, 7)
+
+
+@pytest.mark.parametrize("path", ["data/run/t.parquet", "log/data/../../data/run/t.parquet", "log/data/t.parquet", "/etc/passwd"])
+def test_a_segment_that_names_a_file_of_somebody_else_takes_nothing_with_it(archive: Archive, path: str) -> None:
+    base(archive)
+    oldest = oldest_segment(archive.folder, IDENTITY)
+    assert oldest is not None
+    name = archive.folder / "log" / "segments" / ".00.json.expired"
+    name.write_text(oldest.model_copy(update={"path": path}).model_dump_json(by_alias=True))
+    before = files(archive)
+    with pytest.raises(CheckpointRefused, match="is no file of its archive: it is left alone"):
+        sweep(archive.folder)
+    assert files(archive) == before
+
+
+def test_a_link_is_not_followed(archive: Archive) -> None:
+    oldest = oldest_segment(archive.folder, IDENTITY)
+    assert oldest is not None
+    (archive.folder / "log" / "data" / "elsewhere").symlink_to(archive.folder / "log" / "data" / "run-1")
+    name = archive.folder / "log" / "segments" / ".00.json.expired"
+    linked = oldest.path.replace("run-1", "elsewhere")
+    name.write_text(oldest.model_copy(update={"path": linked}).model_dump_json(by_alias=True))
+    with pytest.raises(CheckpointRefused, match="is no file of its archive"):
+        sweep(archive.folder)
+    assert (archive.folder / oldest.path).is_file()
+
+
+def test_an_archiver_goes_on_where_it_ended_whatever_has_expired(archive: Archive) -> None:
+    _expire(archive, order(5, 2))
+    assert firsts(segments(archive.folder, IDENTITY)) == [(5, 2)]
+    archive.write(7, 2, closed=True)
+    assert archive.copy().entries == 2
+    chain = segments(archive.folder, IDENTITY)
+    assert [segment.begins_log for segment in chain] == [False] * len(chain)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_what_is_needed_stays_whatever_expires_when(archive: Archive, data: st.DataObject) -> None:
+    """Orders in any sequence: everything from the latest LSN on that something was kept from is there, and nothing has a gap."""
+    shutil.rmtree(archive.folder, ignore_errors=True)
+    archive.copy(data.draw(st.integers(1, 4)), data.draw(st.integers(1, 200)))
+    highest = Lsn(0, 0)
+    for lsn in data.draw(st.lists(st.sampled_from(sorted(archive.written)), max_size=4)):
+        highest = max(highest, lsn)
+        _expire(archive, order(lsn.ledger_id, lsn.entry_id))
+        left = [found for found, _ in archive.archived()]
+        assert [found for found in left if found >= highest] == sorted(found for found in archive.written if found >= highest)
+        assert left == sorted(archive.written)[-len(left) :]
+
+
+def archiver(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *between: Callable[[], None]) -> None:
+    """The program, with something that happens between two looks."""
+    monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
+    where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo", "--run-id", "r"]
+    looks = Looks(*between)
+    assert cli.main([*where, "--destination", str(tmp_path), "--claim", "archives", "--every", "60"], looks) == 0
+
+
+def test_the_program_says_that_the_archive_begins_later_before_anything_goes(
+    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[tuple[int, int], bool, tuple[int, int]]] = []
+    metadata = archive.log.metadata
+    write = metadata.set
+
+    def note(path: str, data: bytes) -> None:
+        write(path, data)
+        held = decode_archive_progress(data).held
+        (oldest,) = firsts((oldest_segment(archive.folder, IDENTITY),))  # type: ignore[arg-type]
+        assert held is not None
+        told.append((held.first, held.begins_log, oldest))
+
+    monkeypatch.setattr(metadata, "set", note)
+    archiver(archive, tmp_path, monkeypatch, lambda: metadata.told.update({ORDER_PATH: encode_expiry_order(order(3, 4))}))
+    assert told == [((3, 4), False, (3, 0)), ((3, 4), False, (3, 4))]
+
+
+@pytest.mark.parametrize(
+    ("written", "trouble"),
+    [
+        (encode_expiry_order(ExpiryOrder("another", (3, 4))), ""),
+        (b"?", "what may go of an archive"),
+        (encode_expiry_order(ExpiryOrder("archives", (9, 0))), "but it ends with 5,2: nothing of it goes"),
+        (encode_expiry_order(ExpiryOrder("archives", (3, 4), "c/0ab/manifests/x.json")), "is not there: nothing goes"),
+    ],
+    ids=["another claim is meant", "it can't be read", "the archive does not hold it", "the base is not there"],
+)
+def test_the_program_goes_on_archiving_when_nothing_can_expire_and_says_why(
+    written: bytes, trouble: str, archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata, told = archive.log.metadata, list[ArchiveProgress]()
+    metadata.told[ORDER_PATH] = written
+    before = files(archive)
+
+    def more() -> None:
+        told.append(decode_archive_progress(metadata.told[PROGRESS_PATH]))
+        metadata.told.pop(ORDER_PATH)
+        archive.write(7, 2, closed=True)
+
+    archiver(archive, tmp_path, monkeypatch, more)
+    (first,) = told
+    assert (trouble in first.expiry_trouble, bool(first.expiry_trouble), first.trouble) == (True, bool(trouble), "")
+    assert before <= files(archive)
+    last = decode_archive_progress(metadata.told[PROGRESS_PATH])
+    assert last.held is not None
+    assert (last.held.last, last.expiry_trouble, last.held.first) == ((7, 1), "", (3, 0))
+
+
+def test_what_a_killed_run_left_goes_with_the_next_look_though_nothing_more_may_go(
+    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = due(place(archive), order(3, 4))
+    assert found is not None
+    monkeypatch.setattr(expiry, "sweep", lambda folder: None)
+    take_away(archive.folder, found.going)
+    assert len(files(archive)) == 24
+    monkeypatch.undo()
+    archiver(archive, tmp_path, monkeypatch)
+    assert len(files(archive)) == 16
+    newest = newest_segment(archive.folder, IDENTITY)
+    assert newest is not None
+    assert newest.last.lsn == Lsn(5, 2)
