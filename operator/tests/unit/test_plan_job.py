@@ -250,3 +250,6 @@ def test_the_status_tells_which_moment_a_checkpoint_holds():
     said = CheckpointSummary("r", JobOutcome.SUCCEEDED, ledger_id=12, entry_id=340, lsn_timestamp="2026-11-21T13:29:59.912Z")
     fields = checkpoint_fields(CheckpointSummary.from_json(said.to_json()))
     assert (fields["lsn"], fields["lsnTimestamp"]) == ({"ledgerId": 12, "entryId": 340}, "2026-11-21T13:29:59.912Z")
+    assert fields["latestTimestamp"] is None, "an image of an earlier version does not tell it"
+    later = replace(said, latest_timestamp="2026-11-21T13:30:01.000Z")
+    assert checkpoint_fields(CheckpointSummary.from_json(later.to_json()))["latestTimestamp"] == "2026-11-21T13:30:01.000Z"

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kazoo.exceptions import ConnectionLoss
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
 from test_checkpoint_manifest import manifest, table
@@ -333,6 +334,41 @@ def test_the_program_goes_on_archiving_when_nothing_can_expire_and_says_why(
     last = decode_archive_progress(metadata.told[PROGRESS_PATH])
     assert last.held is not None
     assert (last.held.last, last.expiry_trouble, last.held.first) == ((7, 1), "", (3, 0))
+
+
+def test_the_program_takes_nothing_away_while_zookeeper_does_not_take_that_it_will(
+    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metadata = archive.log.metadata
+    before, write = files(archive), metadata.set
+    metadata.told |= {ORDER_PATH: encode_expiry_order(order(3, 4)), PROGRESS_PATH: b"{}"}
+
+    def silent_once(path: str, data: bytes) -> None:
+        monkeypatch.setattr(metadata, "set", write)
+        raise ConnectionLoss
+
+    monkeypatch.setattr(metadata, "set", silent_once)
+    archiver(archive, tmp_path, monkeypatch)
+    assert before <= files(archive)
+    told = decode_archive_progress(metadata.told[PROGRESS_PATH])
+    assert told.held is not None
+    assert (told.held.first, "ZooKeeper did not take" in told.expiry_trouble) == ((3, 0), True)
+
+
+def test_the_program_says_so_when_the_destination_can_not_be_listed(
+    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.log.metadata.told[ORDER_PATH] = encode_expiry_order(order(3, 4))
+    before = files(archive)
+
+    def unreadable(*_: Any) -> Any:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(expiry, "segments", unreadable)
+    archiver(archive, tmp_path, monkeypatch)
+    assert before <= files(archive)
+    told = decode_archive_progress(archive.log.metadata.told[PROGRESS_PATH])
+    assert (told.expiry_trouble, told.trouble) == ("OSError: [Errno 5] Input/output error", "")
 
 
 def test_what_a_killed_run_left_goes_with_the_next_look_though_nothing_more_may_go(

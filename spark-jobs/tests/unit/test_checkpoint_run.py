@@ -14,12 +14,15 @@ from played_log import PlayedLog
 from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import CheckpointSummary
+from herdkeeper.formats.herddb_log_archive import ExpiryOrder
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
 from herdkeeper.formats.herddb_record import encode_row
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
 from herdkeeper_jobs.archive.copying import copy_log
+from herdkeeper_jobs.archive.expiry import due, take_away
 from herdkeeper_jobs.archive.segment import Place
+from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import target
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
 from herdkeeper_jobs.checkpoint.log_source import open_log
@@ -64,11 +67,12 @@ class Job:
         catalog: Any = self.log.metadata
         return run_checkpoint(lambda: self.spark, catalog, CheckpointRequest("/db/herd", "demo", request, self.folder, "run-1"))
 
-    def archive(self) -> None:
+    def archive(self, batch_entries: int = 10_000) -> Place:
         identity = open_manifest(manifests(self.folder)[0]).manifest.identity
         catalog: Any = self.log.metadata
         place = Place(self.folder / identity.instance_id / identity.tablespace_uuid, identity, "archive-1")
-        copy_log(open_log(catalog, "/db/herd", "demo"), place, segment_bytes=1)
+        copy_log(open_log(catalog, "/db/herd", "demo"), place, ReadSettings(batch_entries=batch_entries), segment_bytes=1)
+        return place
 
     def rows(self, summary: CheckpointSummary) -> dict[int, str]:
         loaded = open_manifest(self.folder / summary.manifest).load("t").to_pydict()
@@ -150,6 +154,36 @@ def test_a_moment_whose_log_was_dropped_is_made_from_its_archive_and_the_rest_of
     follower_has(monkeypatch, {9: "after the mistake"})
     assert again.run("3,4").tables == before.tables
     assert again.run("1970-01-01T00:00:08.599Z", verify_against="n1:9845").tables == before_time.tables
+
+
+def test_every_moment_of_the_window_is_as_it_was_after_the_rest_has_expired_and_one_before_it_is_refused(job: Job) -> None:
+    base = job.run("3,1")
+    assert base.latest_timestamp == "1970-01-01T00:00:02.000Z"
+    targets = ("3,4", "5,4", "1970-01-01T00:00:02Z", "1970-01-01T00:00:08.599Z")
+    with_all = {moment: job.run(moment) for moment in targets}
+    place = job.archive(batch_entries=1)
+    left = job.folder.with_name("left")
+    for found in ("log", "manifests", "data"):
+        shutil.copytree(place.folder / found, left / "cluster-1" / "0ab" / found)
+    for manifest in manifests(left):
+        if manifest.name != Path(base.manifest).name:
+            manifest.unlink()
+    there = Place(left / "cluster-1" / "0ab", place.identity, place.run_id)
+    expiring = due(there, ExpiryOrder("archives", (3, 1), base.manifest))
+    assert expiring is not None
+    assert [segment.first.lsn for segment in expiring.going] == [Lsn(3, 0)]
+    take_away(there.folder, expiring.going)
+    job.log.drop(3)
+    later = replace(job, folder=left)
+    for moment, expected in with_all.items():
+        again = later.run(moment)
+        assert (again.tables, again.ledger_id, again.entry_id) == (expected.tables, expected.ledger_id, expected.entry_id)
+        if again.manifest != base.manifest:
+            (left / again.manifest).unlink()  # each is made from the base alone
+    window = r"With the archive, moments from 1970-01-01T00:00:02.000Z \(LSN 3,1\) to .* \(LSN 5,4\) can be had: take one of these"
+    for before in ("1970-01-01T00:00:01.500Z", "3,0"):
+        with pytest.raises(CheckpointRefused, match=window):
+            later.run(before)
 
 
 def test_a_moment_whose_log_was_dropped_is_refused(job: Job) -> None:
