@@ -352,7 +352,7 @@ def test_the_program_takes_nothing_away_while_zookeeper_does_not_take_that_it_wi
     assert before <= files(archive)
     told = decode_archive_progress(metadata.told[PROGRESS_PATH])
     assert told.held is not None
-    assert (told.held.first, "ZooKeeper did not take" in told.expiry_trouble) == ((3, 0), True)
+    assert (told.held.first, "ZooKeeper did not take" in told.expiry_trouble) == ((3, 4), True), "the next look tells what there is"
 
 
 def test_the_program_says_so_when_the_destination_can_not_be_listed(
@@ -369,6 +369,31 @@ def test_the_program_says_so_when_the_destination_can_not_be_listed(
     assert before <= files(archive)
     told = decode_archive_progress(archive.log.metadata.told[PROGRESS_PATH])
     assert (told.expiry_trouble, told.trouble) == ("OSError: [Errno 5] Input/output error", "")
+
+
+@pytest.mark.parametrize("call", ["rename", "unlink"])
+def test_a_destination_that_fails_while_segments_go_is_told_and_never_more_than_what_is_there(
+    call: str, archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive.log.metadata.told[ORDER_PATH] = encode_expiry_order(order(3, 4))
+    done = getattr(os, call)
+    left = iter(range(2))
+
+    def broken(*arguments: Any, **options: Any) -> Any:
+        if next(left, None) is None:
+            raise OSError(5, "Input/output error")
+        return done(*arguments, **options)
+
+    monkeypatch.setattr(os, call, broken)
+    archiver(archive, tmp_path, monkeypatch)
+    monkeypatch.setattr(os, call, done)
+    told = decode_archive_progress(archive.log.metadata.told[PROGRESS_PATH])
+    assert told.held is not None
+    assert (told.held.begins_log, told.held.first, "Input/output error" in told.expiry_trouble) == (False, (3, 4), True)
+    assert archive.archived()[0][0] <= Lsn(3, 4)
+    archiver(archive, tmp_path, monkeypatch)
+    told = decode_archive_progress(archive.log.metadata.told[PROGRESS_PATH])
+    assert (firsts(segments(archive.folder, IDENTITY))[0], len(files(archive)), told.expiry_trouble) == ((3, 4), 16, "")
 
 
 def test_what_a_killed_run_left_goes_with_the_next_look_though_nothing_more_may_go(

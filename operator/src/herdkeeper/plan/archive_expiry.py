@@ -36,10 +36,9 @@ class KeptFrom:
 
 @dataclass(frozen=True)
 class KeptWhole:
-    """Nothing of the archive may go. `unknown`: since something can't be read, and not since there is nothing to go yet."""
+    """Nothing of the archive may go, for now."""
 
     why: str
-    unknown: bool = False
 
 
 def decide_expiry(archive: LogArchive, seen: ArchiveObserved, checkpoints: Iterable[Checkpoint], uuid: str) -> KeptFrom | KeptWhole | None:
@@ -49,7 +48,7 @@ def decide_expiry(archive: LogArchive, seen: ArchiveObserved, checkpoints: Itera
     claim, progress = archive.destination.persistent_volume_claim.claim_name, seen.progress
     for unread in (progress, seen.order, seen.unread):
         if isinstance(unread, Unknown):
-            return KeptWhole(unread.why, unknown=True)
+            return KeptWhole(unread.why)
     if progress is None or isinstance(progress, Unknown) or progress.destination != claim or progress.held is None:
         return KeptWhole("nothing is archived yet")
     held, within = progress.held, archive.retention.keep_within

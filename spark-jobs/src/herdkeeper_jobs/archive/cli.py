@@ -124,7 +124,9 @@ def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> 
             sweep(place.folder)
         else:
             newest = newest_segment(place.folder, place.identity) or expiring.oldest_left
-            tell(catalog.client, place, replace(progress, held=held_from(expiring.oldest_left, newest)))
+            # From here on also what is told of a failure: some of it may be gone then.
+            progress = replace(progress, held=held_from(expiring.oldest_left, newest))
+            tell(catalog.client, place, progress)
             _log.info("expiring", segments=len(expiring.going), up_to=str(expiring.going[-1].last.lsn))
             take_away(place.folder, expiring.going)
         return replace(progress, held=held_at(place), expiry_trouble="")
