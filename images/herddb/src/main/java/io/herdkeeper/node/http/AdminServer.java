@@ -39,6 +39,7 @@ public final class AdminServer {
                 new ReadyEndpoint(node, metadata),
                 new TablespacesEndpoint(node, metadata),
                 new DigestEndpoint(node),
+                new CheckEndpoint(node),
                 new CloseLedgerEndpoint(node),
                 new CheckpointEndpoint(node, copies),
                 new SetAsideEndpoint(copies),

@@ -17,6 +17,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.concurrent.locks.StampedLock;
 import java.util.function.BiConsumer;
 import org.apache.bookkeeper.client.api.ReadHandle;
 
@@ -41,6 +42,8 @@ public final class HerdInternals {
             field("herddb.core.TableSpaceManager$ApplyEntryOnRecovery", "this$0", TableSpaceManager.class);
     private static final Field LAST_TRANSACTION_ID =
             field(TableSpaceManager.class.getName(), "newTransactionId", AtomicLong.class);
+    private static final Field STATEMENT_LOCK =
+            field(TableSpaceManager.class.getName(), "generalLock", StampedLock.class);
     private static final Field ACTIVATOR = field(DBManager.class.getName(), "activator", Thread.class);
     private static final Field GENERAL_LOCK =
             field(DBManager.class.getName(), "generalLock", ReentrantReadWriteLock.class);
@@ -98,6 +101,11 @@ public final class HerdInternals {
             return null;
         }
         return (AtomicLong) get(LAST_TRANSACTION_ID, get(RECOVERING_TABLESPACE, consumer));
+    }
+
+    /** What each statement that changes a tablespace holds for reading; a checkpoint and a consistency check hold it for writing. */
+    public static StampedLock statementLock(TableSpaceManager tablespace) {
+        return (StampedLock) get(STATEMENT_LOCK, tablespace);
     }
 
     /** The thread that boots, stops and checkpoints tablespaces; nothing replaces it once it died. */

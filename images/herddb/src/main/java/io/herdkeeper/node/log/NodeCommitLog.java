@@ -51,6 +51,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private static final long POLL_NANOS = 200_000;
     private static final long METADATA_SECONDS = 10;
 
+    private static final ThreadLocal<LogSequenceNumber> APPLYING = new ThreadLocal<>();
+
     private final FollowerGate gate = new FollowerGate();
     private final FollowerReader reader;
     private final LogContinuity continuity;
@@ -94,6 +96,11 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
     LogContinuity continuity() {
         return continuity;
+    }
+
+    /** The entry that this thread is applying to a follower's tables; null in any other thread. */
+    public static LogSequenceNumber applying() {
+        return APPLYING.get();
     }
 
     /** The last entry whose effect is in the tables: for a leader, the last one that was acknowledged. */
@@ -463,7 +470,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             reader.open(context);
             super.followTheLeader(position, (next, entry) -> {
                 continuity.check(applied, next);
-                boolean goOn = consumer.accept(next, entry);
+                boolean goOn = apply(consumer, next, entry);
                 applied = next;
                 return goOn;
             }, context);
@@ -479,6 +486,15 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
             throw new LogNotAvailableException(error);
+        }
+    }
+
+    private static boolean apply(EntryAcceptor consumer, LogSequenceNumber position, LogEntry entry) throws Exception {
+        APPLYING.set(position);
+        try {
+            return consumer.accept(position, entry);
+        } finally {
+            APPLYING.remove();
         }
     }
 }

@@ -1,5 +1,7 @@
 package io.herdkeeper.node.status;
 
+import herddb.log.LogSequenceNumber;
+import io.herdkeeper.node.log.NodeCommitLog;
 import java.time.Instant;
 import java.util.List;
 import java.util.Map;
@@ -56,12 +58,18 @@ public final class HerdEvents extends Handler {
         if (message.startsWith(VERDICT) && values != null && values.length >= 3) {
             verdicts.computeIfAbsent(String.valueOf(values[1]), tablespace -> new ConcurrentHashMap<>())
                     .put(String.valueOf(values[0]), new Verdict(
-                            message.startsWith(VERDICT + "PASS"), String.valueOf(values[2]), event.getMillis()));
+                            message.startsWith(VERDICT + "PASS"), String.valueOf(values[2]), event.getMillis(), position()));
         } else if (message.startsWith(FOLLOWER_ERROR)) {
             remember(message.substring(FOLLOWER_ERROR.length()), event);
         } else if (message.startsWith(HANDLING_ERROR)) {
             remember(message.substring(HANDLING_ERROR.length()), event);
         }
+    }
+
+    /** HerdDB tells of a verdict in the thread that applies the check's entry. */
+    private static Position position() {
+        LogSequenceNumber applying = NodeCommitLog.applying();
+        return applying == null ? null : Position.of(applying);
     }
 
     private void remember(String tablespace, LogRecord event) {

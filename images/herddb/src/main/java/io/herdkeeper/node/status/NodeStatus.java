@@ -9,6 +9,7 @@ import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.Table;
 import herddb.model.TableSpace;
 import herddb.server.Server;
+import io.herdkeeper.node.check.FullChecks;
 import io.herdkeeper.node.contact.Contacts;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
@@ -33,6 +34,7 @@ public final class NodeStatus {
     private final Server server;
     private final HerdEvents events;
     private final Contacts contacts;
+    private final FullChecks fullChecks = new FullChecks();
     private volatile Phase phase = Phase.STARTING;
 
     public NodeStatus(Server server, HerdEvents events) {
@@ -44,6 +46,11 @@ public final class NodeStatus {
     /** What the node knows of its way to ZooKeeper and to its bookies. */
     public Contacts contacts() {
         return contacts;
+    }
+
+    /** HerdDB's consistency checks that were asked for here. */
+    public FullChecks fullChecks() {
+        return fullChecks;
     }
 
     public Phase phase() {
@@ -185,6 +192,7 @@ public final class NodeStatus {
                 manager == null ? 0 : manager.getOpenTransactions().size(),
                 rows(manager),
                 events.verdicts(tablespace.name),
+                fullChecks.last(tablespace.uuid),
                 role == Role.FAILED && failure(tablespace) != null ? failure(tablespace) : events.lastError(tablespace.name));
     }
 

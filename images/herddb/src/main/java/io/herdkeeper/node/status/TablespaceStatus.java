@@ -1,5 +1,6 @@
 package io.herdkeeper.node.status;
 
+import io.herdkeeper.node.check.FullCheck;
 import io.herdkeeper.node.log.RetainedLog;
 import java.util.List;
 import java.util.Map;
@@ -21,6 +22,7 @@ import java.util.Map;
  * @param openTransactions transactions that began and did not end, up to {@code applied}
  * @param rows             committed rows of each table
  * @param checks           the last verdict on each table, empty until a check came by
+ * @param fullCheck        the check of all tables that this node runs, or ran last as the leader since its process started; else null
  * @param lastError        the last failure of its boot or of its follower since this process started, or null
  */
 public record TablespaceStatus(
@@ -38,5 +40,6 @@ public record TablespaceStatus(
         int openTransactions,
         Map<String, Long> rows,
         Map<String, Verdict> checks,
+        FullCheck fullCheck,
         String lastError) {
 }

@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import herddb.log.LogSequenceNumber;
 import io.herdkeeper.node.digest.RowDigest;
 import io.herdkeeper.node.leadership.PlannerWarmer;
+import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
@@ -111,6 +112,69 @@ class TwoNodesTest {
     }
 
     @Test
+    void theLeaderChecksAllTablesOnRequestAndTheFollowersVerdictsAreAboutThatCheck() throws Exception {
+        Node.execute(leader.server(), 0, "CREATE TABLE app.fully (k int primary key, n int)");
+        Node.execute(leader.server(), 0, "INSERT INTO app.fully(k,n) VALUES(1,1)");
+        Node.execute(leader.server(), 0, "CREATE TABLE app.blank (k int primary key)");
+        Node.execute(leader.server(), 0, "CREATE TABLE app.`empty` (k int primary key)");
+        long before = System.currentTimeMillis();
+        HttpResponse<String> order = leader.order("/tablespaces/app/check", TOKEN);
+        assertEquals(202, order.statusCode(), order.body());
+        assertTrue(JSON.readTree(order.body()).get("started").asBoolean(), order.body());
+        JsonNode check = endedCheck();
+        assertTrue(check.get("error").isNull(), check.toString());
+        assertTrue(check.get("startedAtMillis").asLong() >= before, check.toString());
+        assertTrue(check.at("/notChecked/empty").asText().contains("Encountered"), "HerdDB does not quote names: " + check);
+        assertEquals(leader.tablespace("app").get("rows").size() - 1, check.get("tables").size(), check.toString());
+        long perTable = 0;
+        for (JsonNode millis : check.get("tables")) {
+            perTable += millis.asLong();
+        }
+        assertTrue(check.get("writesStoppedMillis").asLong() >= perTable, check.toString());
+
+        LogSequenceNumber after = lsn(check.get("after"));
+        LogSequenceNumber until = lsn(check.get("until"));
+        Await.until("the follower has seen all of the check", LIMIT, () -> !until.after(lsn(follower.tablespace("app").get("applied"))));
+        JsonNode verdicts = follower.tablespace("app").get("checks");
+        for (String table : List.of("fully", "blank")) {
+            JsonNode verdict = verdicts.get(table);
+            assertTrue(verdict.get("pass").asBoolean(), verdict.toString());
+            LogSequenceNumber position = lsn(verdict.get("position"));
+            assertTrue(position.after(after) && !position.after(until), verdict + " of " + check);
+        }
+        assertTrue(follower.tablespace("app").get("fullCheck").isNull(), "a follower runs none");
+        assertEquals(409, follower.order("/tablespaces/app/check", TOKEN).statusCode());
+    }
+
+    @Test
+    void aFullCheckGivesUpOnAStatementThatWaitsForARowAndTheTransactionGoesOn() throws Exception {
+        Node.execute(leader.server(), 0, "CREATE TABLE app.contended (k int primary key, n int)");
+        Node.execute(leader.server(), 0, "INSERT INTO app.contended(k,n) VALUES(1,1)");
+        long holder = Node.begin(leader.server(), "app");
+        Node.execute(leader.server(), holder, "UPDATE app.contended SET n=2 WHERE k=1");
+        CompletableFuture<Void> waiting = CompletableFuture.runAsync(
+                () -> Node.execute(leader.server(), 0, "UPDATE app.contended SET n=n+1 WHERE k=1"));
+        Await.until("a statement waits for the row", LIMIT,
+                () -> HerdInternals.statementLock(leader.manager("app")).isReadLocked() && !waiting.isDone());
+
+        HttpResponse<String> first = leader.order("/tablespaces/app/check", TOKEN);
+        assertEquals(202, first.statusCode(), first.body());
+        HttpResponse<String> second = leader.order("/tablespaces/app/check", TOKEN);
+        assertEquals(200, second.statusCode(), second.body());
+        assertEquals(
+                JSON.readTree(first.body()).at("/fullCheck/startedAtMillis"),
+                JSON.readTree(second.body()).at("/fullCheck/startedAtMillis"));
+
+        JsonNode check = endedCheck();
+        assertTrue(check.get("error").asText().contains("statements were under way"), check.toString());
+        assertTrue(check.get("writesStoppedMillis").asLong() >= 4_900, "the wait stops writes, too: " + check);
+        Node.execute(leader.server(), 0, "EXECUTE COMMITTRANSACTION 'app'," + holder);
+        waiting.get();
+        assertEquals(202, leader.order("/tablespaces/app/check", TOKEN).statusCode());
+        assertTrue(endedCheck().get("error").isNull(), "the next one finds nobody in its way");
+    }
+
+    @Test
     void aLeaderIsNeverHeld() throws Exception {
         HttpResponse<String> refused = leader.ask("POST", "/tablespaces/app/digest?ledger=0&entry=0");
         assertEquals(409, refused.statusCode());
@@ -178,7 +242,8 @@ class TwoNodesTest {
 
     @Test
     void whoDoesNotShowTheTokenChangesNothing() throws Exception {
-        for (String path : List.of("/tablespaces/app/close-ledger", "/tablespaces/app/checkpoint", "/activator/wake")) {
+        for (String path : List.of("/tablespaces/app/close-ledger", "/tablespaces/app/checkpoint", "/tablespaces/app/check",
+                "/activator/wake")) {
             assertEquals(401, leader.ask("POST", path).statusCode(), path);
             assertEquals(401, leader.order(path, TOKEN + "x").statusCode(), path);
         }
@@ -209,6 +274,15 @@ class TwoNodesTest {
                 assertTrue(report.has("unacknowledgedSeconds") && report.path("failed").isArray(), line);
             }
         }
+    }
+
+    private static JsonNode endedCheck() throws Exception {
+        Await.until("the full check has ended", LIMIT, () -> leader.tablespace("app").at("/fullCheck/endedAtMillis").isNumber());
+        return leader.tablespace("app").get("fullCheck");
+    }
+
+    private static LogSequenceNumber lsn(JsonNode position) {
+        return new LogSequenceNumber(position.get("ledgerId").asLong(), position.get("entryId").asLong());
     }
 
     private static LogSequenceNumber after(LogSequenceNumber last, int entries) {
