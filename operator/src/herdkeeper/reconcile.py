@@ -60,6 +60,7 @@ from herdkeeper.plan.zookeeper import plan_zookeeper
 from herdkeeper.settings import Settings
 from herdkeeper.status.bookkeeper import summarize_bookkeeper
 from herdkeeper.status.document import planned, refused_status, status_document
+from herdkeeper.status.full_check import newly_failed
 from herdkeeper.status.herddb import summarize_herddb
 from herdkeeper.status.job import summarize_audit, summarize_checkpoint
 from herdkeeper.status.schedule import summarize_scheduled_audit, summarize_scheduled_checkpoint
@@ -306,6 +307,9 @@ def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> N
         hands.writer.event(resource, ready["reason"], ready["message"], kind)
         logger.info("ready changed", status=ready["status"], reason=ready["reason"], message=ready["message"])
     _tell_of_verdicts(resource, status, hands)
+    for failed in newly_failed(before.get("fullCheck"), status.get("fullCheck")):
+        hands.writer.event(resource, Reason.FULL_CHECK_FAILED.value, failed, "Warning")
+        logger.warning("full check failed", reason=Reason.FULL_CHECK_FAILED.value, message=failed)
 
 
 def _tell_of_verdicts(resource: Resource, status: dict[str, Any], hands: Hands) -> None:

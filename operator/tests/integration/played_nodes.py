@@ -33,8 +33,22 @@ class PlayedNodes:
             url = f"http://{named.host(number)}:{names.HERDDB_HTTP_PORT}/tablespaces"
             lsn = {"ledgerId": 7, "entryId": 9}
             self.documents[url] = [
-                {"name": tablespace, "uuid": uuid, "role": role, "ready": True, "applied": lsn, "checkpoint": lsn, "recoverable": True}
+                {
+                    "name": tablespace,
+                    "uuid": uuid,
+                    "role": role,
+                    "ready": True,
+                    "applied": lsn,
+                    "checkpoint": lsn,
+                    "recoverable": True,
+                    "fullCheck": None,
+                }
             ]
+
+    def herddb_tells(self, named: HerdDBNames, number: int, **fields: Any) -> None:
+        """A SQL node says something else than before of the tablespace that it holds."""
+        (copy,) = self.documents[f"http://{named.host(number)}:{names.HERDDB_HTTP_PORT}/tablespaces"]
+        copy.update(fields)
 
     def herddb_is_gone(self, named: HerdDBNames, number: int) -> None:
         """Nobody listens at the node's address."""

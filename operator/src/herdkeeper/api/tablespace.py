@@ -211,6 +211,52 @@ class RecoveryWindow(Model):
     to_lsn: Lsn | None = Field(None, description="The last one in the log.")
 
 
+class CheckedTable(Model):
+    """A table that HerdDB's full check has scanned on the leader."""
+
+    name: str = Field(description="The table.")
+    writes_stopped_seconds: float = Field(description="Seconds for which the tablespace's writes could have had to wait for it.")
+
+
+class UncheckedTable(Model):
+    """A table that HerdDB can't check."""
+
+    name: str = Field(description="The table.")
+    why: str = Field(description="What HerdDB said. It does not quote names, so one that is a word of SQL is refused.")
+
+
+class CheckedReplica(Model):
+    """What a follower found when it came to the check in its log."""
+
+    node: str = Field(description="The SQL node.")
+    verdict: Literal["Passed", "Failed", "NotAnswered"] = Field(
+        description="Whether `tables` gave the leader's digest there. NotAnswered: it has not come to all of them, or was booting then, or "
+        "can't be asked, or the check ended early."
+    )
+    different_tables: tuple[str, ...] | None = Field(None, description="The tables that gave another one.")
+
+
+class FullCheckStatus(Model):
+    """HerdDB's own consistency check of all tables, which stops writes while the leader scans."""
+
+    last_request: str | None = Field(None, description="What became of the last request, by the annotation `herdkeeper.io/full-check`.")
+    leader: str | None = Field(None, description="The SQL node that led, and scanned.")
+    started_at: str | None = Field(None, description="When it began, by that node's clock.", json_schema_extra={"format": "date-time"})
+    completed_at: str | None = Field(
+        None, description="When the leader was done; the followers come to it later.", json_schema_extra={"format": "date-time"}
+    )
+    writes_stopped_seconds: float | None = Field(
+        None, description="Seconds for which writes could have had to wait, in all; not in one piece: they go on between two tables."
+    )
+    tables: tuple[CheckedTable, ...] = Field((), description="The tables that are done.")
+    not_checked: tuple[UncheckedTable, ...] = Field((), description="The tables that HerdDB can't check: no verdict is about them.")
+    replicas: tuple[CheckedReplica, ...] = Field((), description="What each follower found.")
+    after_lsn: Lsn | None = Field(None, description="The check lies in the log behind this entry.")
+    until_lsn: Lsn | None = Field(None, description="A follower that has applied this entry has come to all of it.")
+    error: str | None = Field(None, description="Why it ended before all tables were done.")
+    note: str | None = Field(None, description="What a failed check means.")
+
+
 class TablespaceStatus(Status):
     """What the tablespace is."""
 
@@ -223,6 +269,7 @@ class TablespaceStatus(Status):
         None, description="Secret with `host`, `port`, `url`, `leaderUrl`, `user`, `password` and `database`, for clients."
     )
     last_switchover: str | None = Field(None, description="What became of the last switchover that was requested.")
+    full_check: FullCheckStatus | None = Field(None, description="The last full check, and the last request for one.")
     ready_replicas: int | None = Field(None, description="Copies that are settled in their role.")
     restore: RestoreStatus | None = Field(None, description="With `spec.bootstrap`: how far it is.")
     archive: ArchiveStatus | None = Field(None, description="With `spec.log.archive`: how far it is.")

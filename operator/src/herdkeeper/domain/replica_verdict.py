@@ -14,7 +14,7 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.domain import names
-from herdkeeper.domain.observed.herddb import NodeView
+from herdkeeper.domain.observed.herddb import NodeTablespace, NodeView
 from herdkeeper.domain.unknown import Unknown
 
 _UNTIL, _PROVEN = " until ", " verified"
@@ -110,14 +110,22 @@ def _counted(tablespace: Tablespace, verdict: Verdict) -> Verdict | None:
 
 
 def judged(nodes: Mapping[str, NodeView | Unknown], uuid: str, verdicts: Mapping[str, Verdict]) -> dict[str, NodeView | Unknown]:
-    """What nodes say of their tablespaces, and of the one with this uuid what Checkpoints found out."""
+    """What nodes say of their tablespaces, and of the one with this uuid what Checkpoints found out. HerdDB's own check can fail equal
+    copies: what it found is refuted by a Checkpoint that found the copy equal there, or later."""
     return {node: view if isinstance(view, Unknown) else _judged(view, uuid, verdicts.get(node)) for node, view in nodes.items()}
 
 
 def _judged(view: NodeView, uuid: str, verdict: Verdict | None) -> NodeView:
-    if verdict is None or verdict.equal:
+    if verdict is None:
         return view
+    if verdict.equal:
+        return tuple(replace(copy, failed_checks=_not_refuted(copy, verdict)) if copy.uuid == uuid else copy for copy in view)
     return tuple(replace(copy, differs=verdict.sentence) if copy.uuid == uuid else copy for copy in view)
+
+
+def _not_refuted(copy: NodeTablespace, equal: Verdict) -> tuple[str, ...]:
+    refuted = {check.table for check in copy.checks if check.lsn is not None and check.lsn <= equal.lsn}
+    return tuple(table for table in copy.failed_checks if table not in refuted)
 
 
 def replicas_of(tablespace: Tablespace) -> tuple[ReplicaStatus, ...]:

@@ -53,6 +53,7 @@ from herdkeeper.plan.action import (
     SetFinalizer,
     SetLogPin,
     SetRecoveryDelay,
+    StartFullCheck,
     WakeNodes,
 )
 from herdkeeper.sql.errors import SqlError
@@ -140,6 +141,8 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             sql_node.checkpoint_follower(namespace, action, hands.world, hands.orders)
         case CloseLedger():
             sql_node.close_ledger(namespace, action, hands.world, hands.orders)
+        case StartFullCheck():
+            sql_node.start_full_check(namespace, action, hands.world, hands.orders)
         case SetCopyAside():
             sql_node.set_copy_aside(namespace, action, hands.world, hands.orders)
         case WakeNodes():

@@ -17,13 +17,15 @@ from herdkeeper.execute.kubernetes import RefusedError
 from herdkeeper.metrics import WRITES
 from herdkeeper.observe.herddb import read_token
 from herdkeeper.observe.world import World
-from herdkeeper.plan.action import CheckpointFollower, CloseLedger, SetCopyAside, WakeNodes
+from herdkeeper.plan.action import CheckpointFollower, CloseLedger, SetCopyAside, StartFullCheck, WakeNodes
 
 WAKE_SECONDS = 1.0
 CHECKPOINT_SECONDS = 10.0
 SET_ASIDE_SECONDS = 20.0
 CLOSE_SECONDS = 20.0
 """The node itself gives up sooner."""
+FULL_CHECK_SECONDS = 5.0
+"""It is begun, not waited for."""
 
 logger = structlog.get_logger()
 
@@ -93,3 +95,12 @@ def close_ledger(namespace: str, action: CloseLedger, world: World, orders: Node
     if isinstance(answer, Unknown):
         raise RefusedError(answer.why)
     WRITES.labels("post", "Ledger").inc()
+
+
+def start_full_check(namespace: str, action: StartFullCheck, world: World, orders: NodeOrders) -> None:
+    """See StartFullCheck. Raises RefusedError with what the node said: it does not lead."""
+    path = f"/tablespaces/{action.tablespace}/check"
+    answer = order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=FULL_CHECK_SECONDS)
+    if isinstance(answer, Unknown):
+        raise RefusedError(answer.why)
+    WRITES.labels("post", "FullCheck").inc()

@@ -12,7 +12,16 @@ from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey, TablespaceNames
-from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, NodeTablespace, NodeView, RetainedLog, UserCredentials
+from herdkeeper.domain.observed.herddb import (
+    CredentialsMissing,
+    FullCheck,
+    HerdDBObserved,
+    NodeTablespace,
+    NodeView,
+    RetainedLog,
+    TableVerdict,
+    UserCredentials,
+)
 from herdkeeper.domain.observed.objects import Objects, why_gone
 from herdkeeper.domain.observed.self_report import SelfReport
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
@@ -198,6 +207,7 @@ def read_node(world: World, url: str) -> NodeView | Unknown:
 
 
 def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
+    checks = tuple(_verdict(table, told) for table, told in sorted((entry.get("checks") or {}).items()))
     return NodeTablespace(
         name=str(entry["name"]),
         uuid=str(entry["uuid"]),
@@ -208,7 +218,31 @@ def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
         checkpoint=_lsn(entry.get("checkpoint")),
         recoverable=entry.get("recoverable"),
         retained_log=_retained(entry.get("retainedLog")),
-        failed_checks=tuple(sorted(table for table, verdict in (entry.get("checks") or {}).items() if not verdict["pass"])),
+        failed_checks=tuple(verdict.table for verdict in checks if not verdict.passed),
+        checks=checks,
+        full_check=_full_check(entry),
+    )
+
+
+def _verdict(table: str, told: dict[str, Any]) -> TableVerdict:
+    return TableVerdict(table, bool(told["pass"]), _lsn(told.get("position")))
+
+
+def _full_check(entry: dict[str, Any]) -> FullCheck | Unknown | None:
+    if "fullCheck" not in entry:
+        return Unknown("its node program is an older one: change the image of the HerdDBCluster")
+    told = entry["fullCheck"]
+    if told is None:
+        return None
+    return FullCheck(
+        started_millis=int(told["startedAtMillis"]),
+        ended_millis=None if told["endedAtMillis"] is None else int(told["endedAtMillis"]),
+        after=(int(told["after"]["ledgerId"]), int(told["after"]["entryId"])),
+        until=_lsn(told["until"]),
+        tables=tuple((str(table), int(millis)) for table, millis in sorted(told["tables"].items())),
+        not_checked=tuple((str(table), str(why)) for table, why in sorted(told["notChecked"].items())),
+        writes_stopped_millis=int(told["writesStoppedMillis"]),
+        error=told["error"],
     )
 
 

@@ -34,16 +34,29 @@ class Request(Enum):
 
     SWITCHOVER = names.SWITCHOVER_ANNOTATION
     RUN_NOW = names.RUN_NOW_ANNOTATION
+    FULL_CHECK = names.FULL_CHECK_ANNOTATION
 
     @property
     def answer_annotation(self) -> str:
         """Where the answer is left."""
-        return names.SWITCHOVER_ANSWER_ANNOTATION if self is Request.SWITCHOVER else names.RUN_NOW_ANSWER_ANNOTATION
+        match self:
+            case Request.SWITCHOVER:
+                return names.SWITCHOVER_ANSWER_ANNOTATION
+            case Request.RUN_NOW:
+                return names.RUN_NOW_ANSWER_ANNOTATION
+            case Request.FULL_CHECK:
+                return names.FULL_CHECK_ANSWER_ANNOTATION
 
     @property
     def answered(self) -> Reason:
         """What the event of an answer is called."""
-        return Reason.SWITCHOVER_ANSWERED if self is Request.SWITCHOVER else Reason.RUN_REQUEST_ANSWERED
+        match self:
+            case Request.SWITCHOVER:
+                return Reason.SWITCHOVER_ANSWERED
+            case Request.RUN_NOW:
+                return Reason.RUN_REQUEST_ANSWERED
+            case Request.FULL_CHECK:
+                return Reason.FULL_CHECK_ANSWERED
 
 
 @dataclass(frozen=True)
@@ -291,6 +304,15 @@ class CloseLedger:
 
 
 @dataclass(frozen=True)
+class StartFullCheck:
+    """Have the SQL node that leads a tablespace begin HerdDB's check of all tables, unless one runs. Writes stop while it scans."""
+
+    herddb: str
+    node: str
+    tablespace: str
+
+
+@dataclass(frozen=True)
 class ForgetNode:
     """Delete HerdDB's record of a SQL node that has gone, and its heartbeats, if no tablespace names it."""
 
@@ -346,6 +368,7 @@ Action = (
     | WakeNodes
     | AnswerRequest
     | CloseLedger
+    | StartFullCheck
     | ForgetNode
     | DropTablespace
     | DeleteLogs

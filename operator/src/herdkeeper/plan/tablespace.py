@@ -29,6 +29,7 @@ from herdkeeper.plan.action import Annotate, ChangeTablespaceRecord, CreateTable
 from herdkeeper.plan.archive import archive_steps
 from herdkeeper.plan.encryption import is_encrypted, why_no_login
 from herdkeeper.plan.archive_expiry import expiry_steps
+from herdkeeper.plan.full_check import full_check_steps
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.log_pin import log_pin_steps
 from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, SetAside, Step, next_replica
@@ -42,6 +43,17 @@ UNMADE_SECONDS = 5.0
 
 def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
     """What to do now for a tablespace that shall live. `spark_image` is the Job's that fills one which is made from a checkpoint."""
+    plan = _plan(tablespace, seen, spark_image)
+    changes = next((action.why for action in plan.actions if isinstance(action, ChangeTablespaceRecord)), None)
+    check = full_check_steps(tablespace, seen, changes)
+    return replace(plan, actions=(*plan.actions, *check.actions), look_again_seconds=_sooner(plan, check))
+
+
+def _sooner(*plans: Plan) -> float | None:
+    return min((plan.look_again_seconds for plan in plans if plan.look_again_seconds is not None), default=None)
+
+
+def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
     reference = tablespace.spec.herd_db_ref.name
     if seen.herddb is None or seen.zookeeper_address is None:
         return Plan.waiting(Reason.WAITING_FOR_HERDDB, f"the HerdDBCluster {reference} is not there or has no nodes yet")
@@ -187,7 +199,6 @@ def _keep(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
     """The pins go first: what they keep must not be gone before the rest is done."""
     plan = _hold(tablespace, seen, found, spark_image)
     archive = archive_steps(tablespace, seen, spark_image)
-    sooner = [seconds for seconds in (plan.look_again_seconds, archive.look_again_seconds) if seconds is not None]
     return replace(
         plan,
         actions=(
@@ -196,7 +207,7 @@ def _keep(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
             *archive.actions,
             *expiry_steps(tablespace, seen, found.record.uuid),
         ),
-        look_again_seconds=min(sooner, default=None),
+        look_again_seconds=_sooner(plan, archive),
     )
 
 

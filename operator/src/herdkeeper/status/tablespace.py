@@ -19,6 +19,7 @@ from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.restore import refuse_existing
 from herdkeeper.plan.tablespace import own_copy
 from herdkeeper.status.archive import archive_fields, log_archived
+from herdkeeper.status.full_check import full_check_fields
 from herdkeeper.status.log_released import log_released
 from herdkeeper.status.replicas_verified import replicas_verified
 from herdkeeper.status.restore import restore_fields, restore_health
@@ -29,7 +30,8 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
     """Ready when its leader leads, and as many copies as declared are settled in their roles."""
     before = tablespace.status.uuid if tablespace.status is not None else None
     answer = tablespace.metadata.annotations.get(names.SWITCHOVER_ANSWER_ANNOTATION)
-    fields: dict[str, Any] = {"tablespaceName": tablespace.sql_name, "uuid": before, "lastSwitchover": answer}
+    checked = full_check_fields(tablespace, seen)
+    fields: dict[str, Any] = {"tablespaceName": tablespace.sql_name, "uuid": before, "lastSwitchover": answer, "fullCheck": checked}
     if not isinstance(seen.record, VersionedRecord):
         if isinstance(seen.record, Unknown):
             unreadable = Health("Unknown", Reason.UNREADABLE, seen.record.why)

@@ -28,13 +28,43 @@ class RetainedLog:
 
 
 @dataclass(frozen=True)
+class TableVerdict:
+    """What a follower found when HerdDB's check of a table came by in its log, at `lsn` (None: an older node program does not tell)."""
+
+    table: str
+    passed: bool
+    lsn: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class FullCheck:
+    """HerdDB's check of all tables, as the node that led tells of it. Times are milliseconds since 1970, `ended_millis` None while it runs.
+
+    Its entries lie in the log behind `after`, up to `until` (None while it runs). `tables` are those that are done, each with the
+    milliseconds for which writes could have had to wait; `writes_stopped_millis` is the whole. `not_checked` are the tables that HerdDB
+    can't check, with its reason; `error` is why it ended early.
+    """
+
+    started_millis: int
+    ended_millis: int | None
+    after: tuple[int, int]
+    until: tuple[int, int] | None
+    tables: tuple[tuple[str, int], ...]
+    not_checked: tuple[tuple[str, str], ...]
+    writes_stopped_millis: int
+    error: str | None
+
+
+@dataclass(frozen=True)
 class NodeTablespace:
     """What a SQL node says of one tablespace. `role`: leader, follower, booting, failed or stopped. LSNs are (ledger id, entry id).
 
     `lsn` is the last applied entry; `checkpoint` is up to where the tables are on the node's own disk, `recoverable` whether the log still
     has what follows (None: it was not told). `failed_checks` are the tables of which HerdDB's consistency check found other rows than the
-    leader's; `differs` is how they differ from the log, as a Checkpoint found out (None: as far as is known they don't).
-    `retained_log` is what a leader has not released though it is past the retention.
+    leader's, unless a Checkpoint has refuted that since; `checks` are all its verdicts; `differs` is how
+    they differ from the log, as a Checkpoint found out (None: as far as is known they don't).
+    `retained_log` is what a leader has not released though it is past the retention. `full_check` is the last check of all tables that the
+    node ran since its process started, None when there was none, Unknown from a node program that runs none.
     """
 
     name: str
@@ -48,6 +78,8 @@ class NodeTablespace:
     failed_checks: tuple[str, ...] = ()
     differs: str | None = None
     retained_log: RetainedLog | None = None
+    checks: tuple[TableVerdict, ...] = ()
+    full_check: FullCheck | Unknown | None = None
 
 
 NodeView = tuple[NodeTablespace, ...]

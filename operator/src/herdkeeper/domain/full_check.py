@@ -1,0 +1,187 @@
+"""HerdDB's own consistency check of all tables of a tablespace: what its leader tells of it, and what each follower found.
+
+The leader writes a digest of each table to the log, and each follower compares its own when it gets there. So a verdict belongs to a check
+by its place in the log, behind where the check began and not behind where it ended: clocks and older verdicts say nothing. A follower that
+was booting skips the check, and one that can't be read says nothing: neither has passed.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from herdkeeper.api import Tablespace
+from herdkeeper.api.checkpoint import Lsn
+from herdkeeper.api.tablespace import CheckedReplica, CheckedTable, FullCheckStatus, UncheckedTable
+from herdkeeper.domain.observed.herddb import FullCheck, NodeTablespace, NodeView, TableVerdict
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+
+BEGIN = (-1, -1)
+"""The LSN before the first entry of all."""
+
+ReplicaFound = Literal["Passed", "Failed", "NotAnswered"]
+NodeViews = Mapping[str, NodeView | Unknown]
+
+
+@dataclass(frozen=True)
+class KnownCheck:
+    """A check of which `node` told, when it led. `started_at` and `completed_at` are RFC 3339, the latter None while it runs, or where it
+    will never be known. LSNs are (ledger id, entry id): its entries lie behind `after`, up to `until` (None while that is not known).
+
+    `tables` are seconds for which writes could have had to wait, by table; `not_checked` is why HerdDB can't check others, `error` why it
+    ended early. `replicas` are the followers that
+    there were when it was first seen, None for one that has just been seen.
+    """
+
+    node: str
+    started_at: str
+    completed_at: str | None
+    after: tuple[int, int]
+    until: tuple[int, int] | None
+    tables: Mapping[str, float]
+    not_checked: Mapping[str, str]
+    writes_stopped_seconds: float
+    error: str | None = None
+    replicas: tuple[CheckedReplica, ...] | None = None
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        """What tells one check from another."""
+        return self.started_at, self.node
+
+
+def copy_of(nodes: NodeViews, node: str, record: TablespaceRecord) -> NodeTablespace | Unknown | None:
+    """What a node says of the tablespace; None when it says nothing of it."""
+    view = nodes.get(node, Unknown(f"{node} is not Ready"))
+    if isinstance(view, Unknown):
+        return view
+    return next((copy for copy in view if copy.uuid == record.uuid), None)
+
+
+def remembered_check(tablespace: Tablespace) -> KnownCheck | None:
+    """The last check that the status tells of."""
+    status = tablespace.status.full_check if tablespace.status is not None else None
+    if status is None or status.started_at is None or status.leader is None:
+        return None
+    return KnownCheck(
+        status.leader,
+        status.started_at,
+        status.completed_at,
+        _pair(status.after_lsn) or BEGIN,
+        _pair(status.until_lsn),
+        {table.name: table.writes_stopped_seconds for table in status.tables},
+        {table.name: table.why for table in status.not_checked},
+        status.writes_stopped_seconds or 0.0,
+        status.error,
+        status.replicas,
+    )
+
+
+def told_check(nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
+    """The newest check that a replica's node tells of, which may not lead any more."""
+    copies = {node: copy_of(nodes, node, record) for node in (record.leader, *record.replicas)}
+    told = [
+        _told(node, copy.full_check)
+        for node, copy in copies.items()
+        if isinstance(copy, NodeTablespace) and isinstance(copy.full_check, FullCheck)
+    ]
+    return max(told, key=lambda check: check.identity, default=None)
+
+
+def runs(check: KnownCheck | None) -> bool:
+    """Whether a check that a node tells of is not over."""
+    return check is not None and check.completed_at is None and check.error is None
+
+
+def newest_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
+    """What is known of the last check, out of the status and what nodes tell, with each follower's verdict as far as it is known."""
+    before, told = remembered_check(tablespace), told_check(nodes, record)
+    if told is not None and (before is None or told.identity > before.identity):
+        check = told
+    elif told is not None and before is not None and told.identity == before.identity:
+        check = replace(told, replicas=before.replicas)
+    elif before is not None:
+        check = _perhaps_lost(before, nodes, record)
+    else:
+        return None
+    followers = [CheckedReplica(node=node, verdict="NotAnswered") for node in sorted(record.replicas) if node != check.node]
+    replicas = check.replicas if check.replicas is not None else tuple(followers)
+    return replace(check, replicas=tuple(_answered(check, known, copy_of(nodes, known.node, record)) for known in replicas))
+
+
+def waits_for_follower(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord) -> bool:
+    """Whether a follower that answers has yet to come to where the check ended."""
+    copies = [copy_of(nodes, replica.node, record) for replica in check.replicas or () if replica.verdict == "NotAnswered"]
+    return any(
+        isinstance(copy, NodeTablespace) and copy.lsn is not None and check.until is not None and copy.lsn < check.until for copy in copies
+    )
+
+
+def _told(node: str, check: FullCheck) -> KnownCheck:
+    return KnownCheck(
+        node,
+        _moment(check.started_millis),
+        None if check.ended_millis is None else _moment(check.ended_millis),
+        check.after,
+        check.until,
+        {table: millis / 1000 for table, millis in check.tables},
+        dict(check.not_checked),
+        check.writes_stopped_millis / 1000,
+        check.error,
+    )
+
+
+def _perhaps_lost(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck:
+    """A check of which its own node knows nothing any more did not come to its end. One that can't be asked may still run it."""
+    if not runs(check) or isinstance(copy_of(nodes, check.node, record), Unknown):
+        return check
+    return replace(check, error=f"{check.node} knows nothing of it any more: its process ended before the check did")
+
+
+def _answered(check: KnownCheck, known: CheckedReplica, copy: NodeTablespace | Unknown | None) -> CheckedReplica:
+    """What the node tells of this check, else what is remembered of it."""
+    if not isinstance(copy, NodeTablespace):
+        return known
+    about = [verdict for verdict in copy.checks if _is_about(verdict, check)]
+    if failed := tuple(sorted(verdict.table for verdict in about if not verdict.passed)):
+        return CheckedReplica(node=known.node, verdict="Failed", different_tables=failed)
+    all_passed = bool(check.tables) and {verdict.table for verdict in about} >= set(check.tables)
+    if all_passed and check.completed_at is not None and check.error is None:
+        return CheckedReplica(node=known.node, verdict="Passed")
+    return known
+
+
+def _is_about(verdict: TableVerdict, check: KnownCheck) -> bool:
+    return verdict.lsn is not None and check.after < verdict.lsn and (check.until is None or verdict.lsn <= check.until)
+
+
+def full_check_status(check: KnownCheck) -> FullCheckStatus:
+    """As the status has it."""
+    return FullCheckStatus(
+        leader=check.node,
+        started_at=check.started_at,
+        completed_at=check.completed_at,
+        writes_stopped_seconds=check.writes_stopped_seconds,
+        tables=tuple(CheckedTable(name=name, writes_stopped_seconds=seconds) for name, seconds in sorted(check.tables.items())),
+        not_checked=tuple(UncheckedTable(name=name, why=why) for name, why in sorted(check.not_checked.items())),
+        replicas=check.replicas or (),
+        after_lsn=_lsn(check.after),
+        until_lsn=_lsn(check.until),
+        error=check.error,
+    )
+
+
+def _pair(lsn: Lsn | None) -> tuple[int, int] | None:
+    return (lsn.ledger_id, lsn.entry_id) if lsn is not None else None
+
+
+def _lsn(pair: tuple[int, int] | None) -> Lsn | None:
+    return Lsn(ledger_id=pair[0], entry_id=pair[1]) if pair is not None and pair > BEGIN else None
+
+
+def _moment(millis: int) -> str:
+    moment = datetime.datetime.fromtimestamp(millis / 1000, datetime.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

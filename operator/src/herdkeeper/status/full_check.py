@@ -1,0 +1,51 @@
+"""What HerdDB's full check found, as a Tablespace's status tells it, and what a person has to know of a replica that failed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from herdkeeper.api import Tablespace
+from herdkeeper.domain import names
+from herdkeeper.domain.full_check import full_check_status, newest_check
+from herdkeeper.domain.observed.tablespace import TablespaceObserved
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+
+NOTE = (
+    "HerdDB's digest can fail equal copies of tables with a composite key, so no copy is made anew for it: "
+    "a Checkpoint with verify: Follower decides"
+)
+
+
+def full_check_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
+    """status.fullCheck; None when no check was ever asked for or told of. What was known stays known while nothing can be read."""
+    answer = tablespace.metadata.annotations.get(names.FULL_CHECK_ANSWER_ANNOTATION)
+    before = tablespace.status.full_check if tablespace.status is not None else None
+    check = newest_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
+    status = full_check_status(check) if check is not None else before
+    found = {} if status is None else status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    kept = {name: value for name, value in found.items() if name not in ("lastRequest", "note")}
+    told = {"lastRequest": answer} if answer is not None else {}
+    note = {"note": NOTE} if any(replica["verdict"] == "Failed" for replica in kept.get("replicas", ())) else {}
+    return {**told, **kept, **note} or None
+
+
+def newly_failed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> tuple[str, ...]:
+    """A sentence for each replica that failed the check since the status was written last; both are status.fullCheck."""
+    if after is None:
+        return ()
+    same = before is not None and before.get("startedAt") == after.get("startedAt")
+    known = [_failure(replica) for replica in before.get("replicas", ())] if same and before is not None else []
+    failed = [replica for replica in after.get("replicas", ()) if _failure(replica) is not None]
+    return tuple(_sentence(replica, after) for replica in failed if _failure(replica) not in known)
+
+
+def _failure(replica: dict[str, Any]) -> tuple[str, tuple[str, ...]] | None:
+    return (replica["node"], tuple(replica.get("differentTables", ()))) if replica["verdict"] == "Failed" else None
+
+
+def _sentence(replica: dict[str, Any], check: dict[str, Any]) -> str:
+    node, tables = replica["node"], ", ".join(replica.get("differentTables", ()))
+    return (
+        f"{node} failed HerdDB's full check of {check['startedAt']} in {tables}, and can't lead. {NOTE}. "
+        f"Make one: a copy that it finds equal can lead again, one that it finds different is made anew"
+    )

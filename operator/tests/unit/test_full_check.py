@@ -1,0 +1,283 @@
+"""HerdDB's full check: when it is begun, and what is known of it afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from situations import quickstart, with_metadata, with_spec, with_status
+from test_plan_tablespace import RECORD, SETTLED
+
+from herdkeeper.api.resource import Condition
+from herdkeeper.domain import names
+from herdkeeper.domain.observed.herddb import FullCheck, NodeTablespace, TableVerdict
+from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
+from herdkeeper.domain.replica_verdict import Verdict, judged
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import AnswerRequest, ChangeTablespaceRecord, Request, SetCopyAside, StartFullCheck
+from herdkeeper.plan.tablespace import plan_tablespace
+from herdkeeper.status.full_check import NOTE, full_check_fields, newly_failed
+
+LEADER, FOLLOWER = "db-herddb-0", "db-herddb-1"
+STARTED, ENDED = "2026-11-22T02:00:00.000Z", "2026-11-22T02:00:01.500Z"
+STARTED_MILLIS = 1_795_312_800_000
+TABLES = (("airports", 900), ("flights", 500))
+DONE = FullCheck(STARTED_MILLIS, STARTED_MILLIS + 1500, (7, 10), (7, 14), TABLES, (), 1450, None)
+RUNNING = replace(DONE, ended_millis=None, until=None, tables=TABLES[:1])
+
+
+def conditions(**status: str):
+    """Conditions by their status, of the first generation."""
+    at = "2026-01-01T00:00:00Z"
+    return tuple(
+        Condition(type=kind, status=value, reason="Said", message=f"{kind} is {value}", last_transition_time=at, observed_generation=1)
+        for kind, value in status.items()
+    )
+
+
+CALM = {"Ready": "True", "Progressing": "False"}
+TABLESPACE = with_status(quickstart("Tablespace"), uuid="a-uuid", conditions=conditions(**CALM))
+DATABASE = with_status(quickstart("HerdDBCluster"), conditions=conditions(**CALM))
+
+
+def leader(check: FullCheck | Unknown | None = None, **changes) -> NodeTablespace:
+    return replace(NodeTablespace("flights", "a-uuid", "leader", True, (7, 20), None, full_check=check), **changes)
+
+
+def follower(*verdicts: TableVerdict, **changes) -> NodeTablespace:
+    failed = tuple(verdict.table for verdict in verdicts if not verdict.passed)
+    copy = NodeTablespace("flights", "a-uuid", "follower", True, (7, 20), None, failed_checks=failed, checks=verdicts)
+    return replace(copy, **changes)
+
+
+def seen(first=leader(), second=follower(), **changes):  # noqa: B008 - frozen
+    """The settled tablespace with these copies; Unknown for a node that does not answer."""
+    views = {node: copy if isinstance(copy, Unknown) else (copy,) for node, copy in ((LEADER, first), (FOLLOWER, second))}
+    return replace(SETTLED, herddb=DATABASE, nodes=views, **changes)
+
+
+def asking(tablespace=TABLESPACE, **more: str):
+    return with_metadata(tablespace, annotations={names.FULL_CHECK_ANNOTATION: "now", **more}, resource_version="77")
+
+
+def plan(tablespace, situation):
+    return plan_tablespace(tablespace, situation, "spark:1")
+
+
+def answer(tablespace, situation) -> str:
+    """The only thing that is done: an answer."""
+    (only,) = plan(tablespace, situation).actions
+    assert isinstance(only, AnswerRequest)
+    assert (only.request, only.resource_version) == (Request.FULL_CHECK, "77")
+    return only.answer
+
+
+def known(situation, tablespace=TABLESPACE):
+    """The tablespace with the status that follows from what was seen."""
+    return with_status(tablespace, uuid="a-uuid", conditions=conditions(**CALM), full_check=full_check_fields(tablespace, situation))
+
+
+def verdicts(tablespace, situation) -> dict[str, tuple[str, tuple[str, ...]]]:
+    fields = full_check_fields(tablespace, situation)
+    assert fields is not None
+    return {replica["node"]: (replica["verdict"], tuple(replica.get("differentTables", ()))) for replica in fields["replicas"]}
+
+
+PASSED = (TableVerdict("airports", True, (7, 12)), TableVerdict("flights", True, (7, 14)))
+
+
+def test_nobody_asks_and_nothing_is_checked():
+    assert plan(TABLESPACE, seen()).actions == ()
+
+
+def test_the_leader_is_ordered_to_check_and_then_the_request_is_answered():
+    order, said = plan(asking(), seen()).actions
+    assert order == StartFullCheck("db", LEADER, "flights")
+    assert isinstance(said, AnswerRequest)
+    assert said.answer == f"done: {LEADER} checks all tables; status.fullCheck tells what it finds"
+
+
+@pytest.mark.parametrize(
+    ("tablespace", "situation", "why"),
+    [
+        (asking(quickstart("Tablespace")), seen(), "the tablespace is not Ready (it has not been looked at yet)"),
+        (
+            asking(with_status(TABLESPACE, uuid="a-uuid", conditions=conditions(Ready="False"))),
+            seen(),
+            "the tablespace is not Ready (Said: Ready is False)",
+        ),
+        (asking(**{names.SWITCHOVER_ANNOTATION: FOLLOWER}), seen(), "a switchover is asked for"),
+        (
+            asking(),
+            replace(seen(), herddb=with_status(DATABASE, conditions=conditions(Ready="True", Progressing="True"))),
+            "the HerdDBCluster db is not settled (Progressing is True)",
+        ),
+        (asking(), replace(seen(), herddb=None), "there is no HerdDBCluster db"),
+        (asking(), seen(Unknown("silence")), f"{LEADER} can't be asked (silence)"),
+        (asking(), seen(leader(role="failed", ready=False)), f"{LEADER} is no settled leader (it is failed)"),
+        (asking(), seen(leader(), Unknown("silence")), f"{FOLLOWER} can't be asked (silence)"),
+        (asking(), seen(leader(), follower(ready=False, role="booting")), f"{FOLLOWER} is no settled follower (it is booting)"),
+        (asking(), seen(leader(), follower(uuid="other")), f"{FOLLOWER} is no settled follower (it does not hold the tablespace)"),
+        (asking(), seen(leader(Unknown("too old"))), f"{LEADER} can't check all tables (too old)"),
+        (asking(), seen(leader(), follower(full_check=Unknown("too old"))), f"{FOLLOWER} can't check all tables (too old)"),
+        (asking(known(seen(leader(RUNNING)))), seen(leader(RUNNING)), f"one runs on {LEADER} since {STARTED}"),
+        (asking(), replace(seen(), record=Unknown("ZooKeeper does not answer")), "ZooKeeper does not answer"),
+        (asking(quickstart("Tablespace")), replace(seen(), record=RecordAbsent(), system_leader=None), "the tablespace does not exist yet"),
+    ],
+)
+def test_it_is_refused_with_the_reason_while(tablespace, situation, why):
+    answers = [action for action in plan(tablespace, situation).actions if isinstance(action, AnswerRequest)]
+    assert [each.answer for each in answers] == [f"refused: {why}"]
+    assert not any(isinstance(action, StartFullCheck) for action in plan(tablespace, situation).actions)
+
+
+def test_it_is_refused_while_the_record_is_being_changed():
+    pinned = replace(seen(), record=VersionedRecord(replace(RECORD, expected_replica_count=2), 4))
+    change, said = plan(asking(), pinned).actions
+    assert isinstance(change, ChangeTablespaceRecord)
+    assert isinstance(said, AnswerRequest)
+    assert said.answer == "refused: it is being changed: failover settings as declared"
+
+
+def test_a_tablespace_without_followers_is_not_stopped_for_nothing():
+    alone = replace(seen(), record=VersionedRecord(replace(RECORD, replicas=(LEADER,)), 4))
+    answers = [
+        action.answer for action in plan(asking(with_spec(TABLESPACE, replicas=1)), alone).actions if isinstance(action, AnswerRequest)
+    ]
+    assert answers == ["refused: there is no follower that could be compared: writes would stop for nothing"]
+
+
+@pytest.mark.parametrize("check", [RUNNING, DONE])
+def test_a_check_that_was_begun_before_the_process_ended_is_the_answer_and_is_not_begun_twice(check):
+    assert answer(asking(), seen(leader(check))) == f"done: {LEADER} checks all tables since {STARTED}"
+
+
+def test_a_check_that_is_over_and_known_is_followed_by_another_one():
+    situation = seen(leader(DONE), follower(*PASSED))
+    assert StartFullCheck("db", LEADER, "flights") in plan(asking(known(situation)), situation).actions
+
+
+@pytest.mark.parametrize(
+    ("situation", "soon"),
+    [
+        (seen(leader(RUNNING)), 2.0),
+        (seen(leader(DONE), follower(lsn=(7, 13))), 2.0),
+        (seen(leader(DONE), follower(*PASSED)), None),
+        (seen(leader(DONE), follower(lsn=(7, 20))), None),
+    ],
+)
+def test_it_is_looked_at_again_until_the_leader_is_done_and_each_follower_has_come_by(situation, soon):
+    assert plan(TABLESPACE, situation).look_again_seconds == soon
+
+
+def test_the_status_tells_for_how_long_writes_could_have_been_stopped_and_by_which_table():
+    fields = full_check_fields(TABLESPACE, seen(leader(replace(DONE, not_checked=(("empty", "a word of SQL"),))), follower(*PASSED)))
+    assert fields == {
+        "leader": LEADER,
+        "startedAt": STARTED,
+        "completedAt": ENDED,
+        "writesStoppedSeconds": 1.45,
+        "tables": [{"name": "airports", "writesStoppedSeconds": 0.9}, {"name": "flights", "writesStoppedSeconds": 0.5}],
+        "notChecked": [{"name": "empty", "why": "a word of SQL"}],
+        "replicas": [{"node": FOLLOWER, "verdict": "Passed"}],
+        "afterLsn": {"ledgerId": 7, "entryId": 10},
+        "untilLsn": {"ledgerId": 7, "entryId": 14},
+    }
+
+
+FAILED = (PASSED[0], TableVerdict("flights", False, (7, 14)))
+
+
+@pytest.mark.parametrize(
+    ("check", "copy", "verdict"),
+    [
+        (DONE, follower(*PASSED), "Passed"),
+        (DONE, follower(*FAILED), "Failed"),
+        (DONE, follower(PASSED[0]), "NotAnswered"),
+        (DONE, follower(), "NotAnswered"),
+        (DONE, Unknown("silence"), "NotAnswered"),
+        (DONE, follower(*PASSED, uuid="of an earlier one"), "NotAnswered"),
+        (DONE, follower(PASSED[0], TableVerdict("flights", True, (7, 10))), "NotAnswered"),  # of an earlier check
+        (DONE, follower(PASSED[0], TableVerdict("flights", True, (6, 99))), "NotAnswered"),
+        (DONE, follower(PASSED[0], TableVerdict("flights", True, (7, 15))), "NotAnswered"),  # of a later one
+        (DONE, follower(PASSED[0], TableVerdict("flights", True, None)), "NotAnswered"),
+        (DONE, follower(PASSED[0], TableVerdict("flights", False, (7, 9))), "NotAnswered"),
+        (RUNNING, follower(PASSED[0]), "NotAnswered"),
+        (RUNNING, follower(TableVerdict("airports", False, (7, 12))), "Failed"),
+        (replace(DONE, error="it broke"), follower(*PASSED), "NotAnswered"),
+        (replace(DONE, tables=()), follower(), "NotAnswered"),
+    ],
+)
+def test_a_replica_has_passed_only_when_it_told_so_of_each_table_of_this_check(check, copy, verdict):
+    assert verdicts(TABLESPACE, seen(leader(check), copy))[FOLLOWER][0] == verdict
+
+
+@pytest.mark.parametrize(("answered", "verdict"), [(PASSED, "Passed"), (FAILED, "Failed")])
+@pytest.mark.parametrize(
+    "later",
+    [
+        seen(Unknown("silence"), Unknown("silence")),
+        seen(leader(None), follower()),
+        replace(seen(), record=Unknown("ZooKeeper does not answer")),
+        replace(seen(), herddb=None, zookeeper_address=None, record=Unknown("there is no database yet")),
+    ],
+)
+def test_what_a_replica_answered_stays_known_though_the_nodes_forget_it(answered, verdict, later):
+    before = known(seen(leader(DONE), follower(*answered)))
+    assert verdicts(before, later)[FOLLOWER][0] == verdict
+
+
+def test_a_follower_that_comes_later_answers_a_check_that_only_the_status_remembers():
+    before = known(seen(leader(DONE), follower(lsn=(7, 11))))
+    assert verdicts(before, seen(leader(None), follower(*PASSED)))[FOLLOWER][0] == "Passed"
+
+
+def test_a_check_of_which_its_node_knows_nothing_any_more_did_not_come_to_its_end():
+    before = known(seen(leader(RUNNING)))
+    silent = full_check_fields(before, seen(Unknown("silence")))
+    assert silent is not None
+    assert "error" not in silent, "it may still run"
+    lost = full_check_fields(before, seen(leader(None), follower(*PASSED)))
+    assert lost is not None
+    assert lost["error"] == f"{LEADER} knows nothing of it any more: its process ended before the check did"
+    assert "completedAt" not in lost
+    assert lost["replicas"] == [{"node": FOLLOWER, "verdict": "NotAnswered"}]
+
+
+def test_a_newer_check_begins_with_no_verdict():
+    before = known(seen(leader(DONE), follower(*PASSED)))
+    newer = replace(DONE, started_millis=STARTED_MILLIS + 60_000, after=(7, 30), until=(7, 33))
+    assert verdicts(before, seen(leader(newer), follower(*PASSED)))[FOLLOWER][0] == "NotAnswered"
+
+
+def test_a_failed_replica_is_told_once_with_its_tables_and_what_to_do():
+    before = full_check_fields(TABLESPACE, seen(leader(DONE), follower(lsn=(7, 11))))
+    after = full_check_fields(TABLESPACE, seen(leader(DONE), follower(*FAILED)))
+    assert after is not None
+    assert after["note"] == NOTE
+    (told,) = newly_failed(before, after)
+    assert told.startswith(f"{FOLLOWER} failed HerdDB's full check of {STARTED} in flights, and can't lead. ")
+    assert "composite key" in told
+    assert "verify: Follower" in told
+    assert newly_failed(after, after) == ()
+    assert newly_failed(None, after) == (told,)
+    assert newly_failed(after, None) == ()
+
+
+def test_a_failed_replica_is_never_made_anew_for_that():
+    situation = seen(leader(DONE), follower(*FAILED))
+    assert plan(known(situation), situation).actions == ()
+    asked = plan(asking(known(situation)), situation).actions
+    assert not any(isinstance(action, ChangeTablespaceRecord | SetCopyAside) for action in asked)
+
+
+@pytest.mark.parametrize(("lsn", "left"), [((7, 13), ("flights",)), ((7, 14), ()), ((8, 0), ())])
+def test_a_checkpoint_that_finds_the_copy_equal_there_or_later_refutes_the_check(lsn, left):
+    (copy,) = judged({FOLLOWER: (follower(*FAILED),)}, "a-uuid", {FOLLOWER: Verdict(FOLLOWER, lsn, True)})[FOLLOWER]
+    assert copy.failed_checks == left
+
+
+def test_a_check_at_an_unknown_place_in_the_log_is_never_refuted():
+    old = follower(TableVerdict("flights", False, None))
+    (copy,) = judged({FOLLOWER: (old,)}, "a-uuid", {FOLLOWER: Verdict(FOLLOWER, (9, 9), True)})[FOLLOWER]
+    assert copy.failed_checks == ("flights",)
