@@ -250,6 +250,17 @@ def test_a_newer_check_begins_with_no_verdict():
     assert verdicts(before, seen(leader(newer), follower(*PASSED)))[FOLLOWER][0] == "NotAnswered"
 
 
+def test_which_check_is_the_newer_one_is_told_by_the_log_and_not_by_clocks():
+    before = known(seen(leader(DONE), follower(*PASSED)))
+    slow_clock = replace(DONE, started_millis=STARTED_MILLIS - 3_600_000, after=(8, 3), until=(8, 5))
+    moved = replace(seen(), record=VersionedRecord(replace(RECORD, leader=FOLLOWER), 4))
+    moved = replace(moved, nodes={LEADER: (follower(full_check=DONE),), FOLLOWER: (leader(slow_clock),)})
+    fields = full_check_fields(before, moved)
+    assert fields is not None
+    assert (fields["leader"], fields["startedAt"]) == (FOLLOWER, "2026-11-22T01:00:00.000Z")
+    assert fields["replicas"] == [{"node": LEADER, "verdict": "NotAnswered"}]
+
+
 def test_a_failed_replica_is_told_once_with_its_tables_and_what_to_do():
     before = full_check_fields(TABLESPACE, seen(leader(DONE), follower(lsn=(7, 11))))
     after = full_check_fields(TABLESPACE, seen(leader(DONE), follower(*FAILED)))

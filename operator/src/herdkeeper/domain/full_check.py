@@ -48,9 +48,9 @@ class KnownCheck:
     replicas: tuple[CheckedReplica, ...] | None = None
 
     @property
-    def identity(self) -> tuple[str, str]:
-        """What tells one check from another."""
-        return self.started_at, self.node
+    def identity(self) -> tuple[tuple[int, int], str, str]:
+        """What tells one check from another, and orders them: by the log, since leaders' clocks differ."""
+        return self.after, self.started_at, self.node
 
 
 def copy_of(nodes: NodeViews, node: str, record: TablespaceRecord) -> NodeTablespace | Unknown | None:
