@@ -48,13 +48,20 @@ def plan_refused_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     return plan_leaders(cluster, seen, log, Terms(_why_no_ledger_can_open(cluster, seen.bookkeeper), only_lost=True))
 
 
-def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan, shrink: ScaleDown) -> Plan:
-    if isinstance(seen.credentials, CredentialsMissing):
-        return Plan.waiting(seen.credentials.reason, seen.credentials.why)
+def _unmet(seen: HerdDBObserved) -> Plan | None:
+    """What must be known, or right, before a node is touched."""
     if isinstance(seen.tls, TlsUnusable):
         return Plan((), Wait(seen.tls.reason, seen.tls.why), 5.0)
     if isinstance(seen.root_parent, Unknown):
         return Plan.waiting(Reason.UNREADABLE, seen.root_parent.why, SOON_SECONDS)
+    return None
+
+
+def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan, shrink: ScaleDown) -> Plan:
+    if isinstance(seen.credentials, CredentialsMissing):
+        return Plan.waiting(seen.credentials.reason, seen.credentials.why)
+    if (unmet := _unmet(seen)) is not None:
+        return unmet
     named = _names(cluster)
     new = seen.objects.get("StatefulSet", named.stateful_set) is None
     if new and (why := _why_no_ledger_can_open(cluster, seen.bookkeeper)):

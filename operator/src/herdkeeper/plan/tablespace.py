@@ -27,8 +27,8 @@ from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
 from herdkeeper.plan.action import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait
 from herdkeeper.plan.archive import archive_steps
-from herdkeeper.plan.encryption import is_encrypted, why_no_login
 from herdkeeper.plan.archive_expiry import expiry_steps
+from herdkeeper.plan.encryption import is_encrypted, why_no_login
 from herdkeeper.plan.full_check import full_check_steps
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.log_pin import log_pin_steps
