@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from situations import quickstart, with_metadata, with_spec, with_status
@@ -14,6 +15,8 @@ from herdkeeper.domain.observed.herddb import FullCheck, NodeTablespace, TableVe
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.replica_verdict import Verdict, judged
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.observe.herddb import read_node
+from herdkeeper.observe.world import World
 from herdkeeper.plan.action import AnswerRequest, ChangeTablespaceRecord, Request, SetCopyAside, StartFullCheck
 from herdkeeper.plan.tablespace import plan_tablespace
 from herdkeeper.status.full_check import NOTE, full_check_fields, newly_failed
@@ -292,3 +295,42 @@ def test_a_check_at_an_unknown_place_in_the_log_is_never_refuted():
     old = follower(TableVerdict("flights", False, None))
     (copy,) = judged({FOLLOWER: (old,)}, "a-uuid", {FOLLOWER: Verdict(FOLLOWER, (9, 9), True)})[FOLLOWER]
     assert copy.failed_checks == ("flights",)
+
+
+TOLD = {
+    "startedAtMillis": STARTED_MILLIS,
+    "endedAtMillis": STARTED_MILLIS + 1500,
+    "after": {"ledgerId": 7, "entryId": 10},
+    "until": {"ledgerId": 7, "entryId": 14},
+    "tables": dict(TABLES),
+    "notChecked": {},
+    "writesStoppedMillis": 1450,
+    "error": None,
+}
+
+
+def read(**fields) -> NodeTablespace:
+    """What is read of a node that tells this of its copy."""
+    copy = {"name": "flights", "uuid": "a-uuid", "role": "leader", "ready": True, **fields}
+    world = World(None, None, SimpleNamespace(get=lambda _: [copy]))
+    view = read_node(world, "http://node/tablespaces")
+    assert not isinstance(view, Unknown)
+    return view[0]
+
+
+def test_what_a_node_tells_of_a_check_and_of_its_verdicts_is_read():
+    position = {"ledgerId": 7, "entryId": 12}
+    copy = read(fullCheck=TOLD, checks={"airports": {"pass": True, "position": position}, "flights": {"pass": False, "position": None}})
+    assert copy.full_check == DONE
+    assert copy.checks == (TableVerdict("airports", True, (7, 12)), TableVerdict("flights", False, None))
+    assert copy.failed_checks == ("flights",)
+    assert read(fullCheck=None).full_check is None
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"fullCheck": {"startedAtMillis": 1}}, {"fullCheck": {**TOLD, "tables": []}}, {"fullCheck": "running"}]
+)
+def test_a_check_that_can_not_be_read_hides_nothing_else(fields):
+    copy = read(**fields)
+    assert isinstance(copy.full_check, Unknown)
+    assert (copy.role, copy.ready) == ("leader", True)

@@ -229,11 +229,16 @@ def _verdict(table: str, told: dict[str, Any]) -> TableVerdict:
 
 
 def _full_check(entry: dict[str, Any]) -> FullCheck | Unknown | None:
+    """What can't be read of a check must not hide the rest: who can lead is told by that."""
     if "fullCheck" not in entry:
         return Unknown("its node program is an older one: change the image of the HerdDBCluster")
-    told = entry["fullCheck"]
-    if told is None:
-        return None
+    try:
+        return _told_check(entry["fullCheck"]) if entry["fullCheck"] is not None else None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return Unknown(f"its node program tells something else of a check: {error!r}")
+
+
+def _told_check(told: dict[str, Any]) -> FullCheck:
     return FullCheck(
         started_millis=int(told["startedAtMillis"]),
         ended_millis=None if told["endedAtMillis"] is None else int(told["endedAtMillis"]),
