@@ -11,6 +11,7 @@ import org.apache.bookkeeper.client.api.BookKeeper;
 import org.apache.bookkeeper.client.api.DigestType;
 import org.apache.bookkeeper.client.api.LedgerEntries;
 import org.apache.bookkeeper.client.api.LedgerEntry;
+import org.apache.bookkeeper.client.api.LedgerMetadata;
 import org.apache.bookkeeper.client.api.OpenBuilder;
 import org.apache.bookkeeper.client.api.ReadHandle;
 import org.apache.bookkeeper.client.api.WriteHandle;
@@ -158,9 +159,11 @@ public final class StripedLedgers implements Log {
         long next = 0;
         while (!over.over()) {
             try (ReadHandle handle = open(client, ledger, false)) {
-                // asked in this order: what is confirmed after the ledger was closed is all of it
-                boolean closed = handle.isClosed();
-                long last = closed ? handle.getLastAddConfirmed() : handle.readLastAddConfirmed();
+                // The handle hears of a close, its LAC stays that of the open: the metadata alone tell of both at one moment. A read beyond
+                // the LAC is refused, and tried again by a handle that was opened after the close.
+                LedgerMetadata metadata = handle.getLedgerMetadata();
+                boolean closed = metadata.isClosed();
+                long last = closed ? metadata.getLastEntryId() : handle.readLastAddConfirmed();
                 while (next <= last) {
                     long until = Math.min(last, next + MOST_READ_AT_ONCE - 1);
                     try (LedgerEntries found = handle.read(next, until)) {
