@@ -205,6 +205,7 @@ FAILED = (PASSED[0], TableVerdict("flights", False, (7, 14)))
         (DONE, follower(PASSED[0], TableVerdict("flights", True, (7, 15))), "NotAnswered"),  # of a later one
         (DONE, follower(PASSED[0], TableVerdict("flights", True, None)), "NotAnswered"),
         (DONE, follower(PASSED[0], TableVerdict("flights", False, (7, 9))), "NotAnswered"),
+        (replace(DONE, until=None, tables=()), follower(TableVerdict("flights", False, (7, 15))), "NotAnswered"),  # of another one
         (RUNNING, follower(PASSED[0]), "NotAnswered"),
         (RUNNING, follower(TableVerdict("airports", False, (7, 12))), "Failed"),
         (replace(DONE, error="it broke"), follower(*PASSED), "NotAnswered"),

@@ -252,7 +252,7 @@ class FullCheckStatus(Model):
     not_checked: tuple[UncheckedTable, ...] = Field((), description="The tables that HerdDB can't check: no verdict is about them.")
     replicas: tuple[CheckedReplica, ...] = Field((), description="What each follower found.")
     after_lsn: Lsn | None = Field(None, description="The check lies in the log behind this entry.")
-    until_lsn: Lsn | None = Field(None, description="A follower that has applied this entry has come to all of it.")
+    until_lsn: Lsn | None = Field(None, description="Its last entry so far: a follower that has applied it has come to all of them.")
     error: str | None = Field(None, description="Why it ended before all tables were done.")
     note: str | None = Field(None, description="What a failed check means.")
 

@@ -29,7 +29,7 @@ NodeViews = Mapping[str, NodeView | Unknown]
 @dataclass(frozen=True)
 class KnownCheck:
     """A check of which `node` told, when it led. `started_at` and `completed_at` are RFC 3339, the latter None while it runs, or where it
-    will never be known. LSNs are (ledger id, entry id): its entries lie behind `after`, up to `until` (None while that is not known).
+    will never be known. LSNs are (ledger id, entry id): its entries lie behind `after`, up to `until` (None before the first).
 
     `tables` are seconds for which writes could have had to wait, by table; `not_checked` is why HerdDB can't check others, `error` why it
     ended early. `replicas` are the followers that
@@ -145,7 +145,7 @@ def _answered(check: KnownCheck, known: CheckedReplica, copy: NodeTablespace | U
     """What the node tells of this check, else what is remembered of it."""
     if not isinstance(copy, NodeTablespace):
         return known
-    about = [verdict for verdict in copy.checks if _is_about(verdict, check)]
+    about = [verdict for verdict in copy.checks if verdict.table in check.tables and _is_about(verdict, check)]
     if failed := tuple(sorted(verdict.table for verdict in about if not verdict.passed)):
         return CheckedReplica(node=known.node, verdict="Failed", different_tables=failed)
     all_passed = bool(check.tables) and {verdict.table for verdict in about} >= set(check.tables)

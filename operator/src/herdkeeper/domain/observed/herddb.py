@@ -40,7 +40,7 @@ class TableVerdict:
 class FullCheck:
     """HerdDB's check of all tables, as the node that led tells of it. Times are milliseconds since 1970, `ended_millis` None while it runs.
 
-    Its entries lie in the log behind `after`, up to `until` (None while it runs). `tables` are those that are done, each with the
+    Its entries lie in the log behind `after`, up to `until` (None before the first). `tables` are those that are done, each with the
     milliseconds for which writes could have had to wait; `writes_stopped_millis` is the whole. `not_checked` are the tables that HerdDB
     can't check, with its reason; `error` is why it ended early.
     """

@@ -11,7 +11,7 @@ import java.util.TreeMap;
  * @param startedAtMillis     in ms since 1970
  * @param endedAtMillis       the same; null while it runs
  * @param after               the log's last entry before it began: the verdicts on it are at later entries
- * @param until               where the log stood when it ended, so that a follower that is there has seen all of it; null while it runs
+ * @param until               its last entry so far, so that a follower that is there has seen all of it; null before the first
  * @param tables              the tables that are done, each with the ms for which its writes, and all others of the tablespace, could
  *                            have had to wait
  * @param notChecked          the tables that HerdDB can't check, each with the reason: it does not quote names that SQL has for itself
@@ -32,22 +32,22 @@ public record FullCheck(
         return new FullCheck(startedAtMillis, null, after, null, Map.of(), Map.of(), 0, null);
     }
 
-    FullCheck withTable(String table, long millis) {
-        return new FullCheck(startedAtMillis, null, after, null, with(tables, table, millis), notChecked, writesStoppedMillis + millis, null);
+    FullCheck withTable(String table, long millis, Position entry) {
+        return new FullCheck(startedAtMillis, null, after, entry, with(tables, table, millis), notChecked, writesStoppedMillis + millis, null);
     }
 
     /** With a table that can't be checked, and the ms that it took to find that out. */
     FullCheck without(String table, String why, long millis) {
-        return new FullCheck(startedAtMillis, null, after, null, tables, with(notChecked, table, why), writesStoppedMillis + millis, null);
+        return new FullCheck(startedAtMillis, null, after, until, tables, with(notChecked, table, why), writesStoppedMillis + millis, null);
     }
 
     /** With ms of no table's check. */
     FullCheck stopped(long millis, String why) {
-        return new FullCheck(startedAtMillis, null, after, null, tables, notChecked, writesStoppedMillis + millis, why);
+        return new FullCheck(startedAtMillis, null, after, until, tables, notChecked, writesStoppedMillis + millis, why);
     }
 
-    FullCheck ended(long atMillis, Position position, String why) {
-        return new FullCheck(startedAtMillis, atMillis, after, position, tables, notChecked, writesStoppedMillis, why);
+    FullCheck ended(long atMillis, String why) {
+        return new FullCheck(startedAtMillis, atMillis, after, until, tables, notChecked, writesStoppedMillis, why);
     }
 
     private static <T> Map<String, T> with(Map<String, T> before, String table, T value) {

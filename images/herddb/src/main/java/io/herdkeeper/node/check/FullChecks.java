@@ -2,15 +2,18 @@ package io.herdkeeper.node.check;
 
 import herddb.core.AbstractTableManager;
 import herddb.core.TableSpaceManager;
+import herddb.log.LogSequenceNumber;
 import herddb.model.StatementEvaluationContext;
 import herddb.model.StatementExecutionException;
 import herddb.model.Table;
 import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.status.Position;
 import java.time.Duration;
 import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.StampedLock;
@@ -27,6 +30,8 @@ public final class FullChecks {
 
     private static final Logger LOGGER = Logger.getLogger(FullChecks.class.getName());
     private static final Duration LONGEST_WAIT = Duration.ofSeconds(5);
+    /** For the bookies' answer, with the lock released. */
+    private static final Duration LONGEST_WRITE = Duration.ofSeconds(30);
 
     private final Map<String, FullCheck> byUuid = new ConcurrentHashMap<>();
 
@@ -89,7 +94,7 @@ public final class FullChecks {
         } catch (RuntimeException failed) {
             error = failed.toString();
         } finally {
-            FullCheck ended = check.ended(System.currentTimeMillis(), position(tablespace), error);
+            FullCheck ended = check.ended(System.currentTimeMillis(), error);
             byUuid.put(tablespace.getTableSpaceUUID(), ended);
             LOGGER.log(Level.INFO, "the full check of tablespace {0} has ended; writes could have been stopped for {1} ms; error: {2}",
                     new Object[]{tablespace.getTableSpaceName(), String.valueOf(ended.writesStoppedMillis()), error});
@@ -110,8 +115,12 @@ public final class FullChecks {
     private static FullCheck checked(TableSpaceManager tablespace, String table, FullCheck before) {
         long start = System.nanoTime();
         try {
-            boolean done = checkLocked(tablespace, table);
-            return done ? before.withTable(table, millisSince(start)) : before.stopped(millisSince(start), null);
+            CompletableFuture<LogSequenceNumber> written = checkLocked(tablespace, table);
+            long millis = millisSince(start);
+            if (written == null) {
+                return before.stopped(millis, null);
+            }
+            return before.withTable(table, millis, Position.of(written.get(LONGEST_WRITE.toSeconds(), TimeUnit.SECONDS)));
         } catch (StatementExecutionException refused) {
             return before.without(table, firstLine(refused.getMessage()), millisSince(start));
         } catch (InterruptedException ended) {
@@ -125,7 +134,7 @@ public final class FullChecks {
         }
     }
 
-    private static boolean checkLocked(TableSpaceManager tablespace, String table) throws Exception {
+    private static CompletableFuture<LogSequenceNumber> checkLocked(TableSpaceManager tablespace, String table) throws Exception {
         StampedLock lock = HerdInternals.statementLock(tablespace);
         long stamp = lock.tryWriteLock(LONGEST_WAIT.toMillis(), TimeUnit.MILLISECONDS);
         if (stamp == 0) {
@@ -138,16 +147,16 @@ public final class FullChecks {
         }
     }
 
-    /** With the lock held. Whether there was a table to check. */
-    private static boolean check(TableSpaceManager tablespace, String table, long stamp) throws Exception {
+    /** With the lock held. Where in the log the check is going to be; null when there was no table. */
+    private static CompletableFuture<LogSequenceNumber> check(TableSpaceManager tablespace, String table, long stamp) throws Exception {
         refuseUnlessLed(tablespace);
         if (!isThere(tablespace, table)) {
-            return false;
+            return null;
         }
         StatementEvaluationContext locked = StatementEvaluationContext.DEFAULT_EVALUATION_CONTEXT();
         locked.setTableSpaceLock(stamp);
         tablespace.createAndWriteTableCheksum(tablespace, tablespace.getTableSpaceName(), table, locked);
-        return true;
+        return ((NodeCommitLog) tablespace.getLog()).lastCheck();
     }
 
     private static void refuseUnlessLed(TableSpaceManager tablespace) throws NotCheckedException {

@@ -11,6 +11,7 @@ import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
@@ -67,6 +68,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private volatile LogSequenceNumber applied = LogSequenceNumber.START_OF_TIME;
     private volatile boolean writing;
     private volatile boolean failureTold;
+    private volatile CompletableFuture<LogSequenceNumber> lastCheck;
     private volatile AtomicLong lastTransactionId;
     private volatile RetainedLog retained;
     /** The ledgers that {@link #recovery} has fenced and replayed; null before. */
@@ -213,7 +215,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         CommitLogResult result;
         rolls.readLock().lock();
         try {
-            result = super.log(edit, sync);
+            result = edit.type == LogEntryType.TABLE_CONSISTENCY_CHECK ? logCheck(edit, sync) : super.log(edit, sync);
         } finally {
             rolls.readLock().unlock();
         }
@@ -221,6 +223,21 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             raiseTransactionIds();
         }
         return result;
+    }
+
+    /** HerdDB logs a check without waiting for it, and then does not tell where it is: asked to sync, it tells that to who waits. */
+    private CommitLogResult logCheck(LogEntry check, boolean sync) {
+        CommitLogResult written = super.log(check, true);
+        lastCheck = written.logSequenceNumber;
+        return sync ? written : new CommitLogResult((LogSequenceNumber) null, true, false);
+    }
+
+    /**
+     * Where the last consistency check that was logged here is, once the bookies have it: HerdDB does not wait for that. To be asked
+     * for under the tablespace's lock, as the check was written; null when there was none.
+     */
+    public CompletableFuture<LogSequenceNumber> lastCheck() {
+        return lastCheck;
     }
 
     private void rollWhenFull() {
