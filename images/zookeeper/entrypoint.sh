@@ -90,6 +90,28 @@ fi
 echo "member $id starts from $dynamic, $([ -e "$store/initialize" ] && echo founding || echo 'not founding')," \
     "the membership $([ -e "$digest" ] && echo "can be changed with the password of $digest" || echo 'can not be changed')"
 
+# A leader compares its own address in two copies of the membership, each of which is looked up by itself. Where the name of its
+# pod, which is new to the DNS, led here for one of them only, it took another member for the designated leader (3.9.5,
+# Leader.getDesignatedLeader), told of that one as the leader, and the third member could join nobody. So a member starts when
+# its name leads to it.
+name=$(sed -n "s/^server\.$id=\([^:]*\).*/\1/p" "$dynamic" | head -n 1)
+leads_here() {
+    own=" $(hostname -I) "
+    for address in $(getent ahosts "$name" | cut -d ' ' -f 1); do
+        case "$own" in *" $address "*) return 0 ;; esac
+    done
+    return 1
+}
+tries=$((${ZOOKEEPER_NAME_SECONDS:-45} * 5))
+until leads_here; do
+    if [ "$tries" -le 0 ]; then
+        echo "$name does not lead to this pod ($(hostname -I)) after ${ZOOKEEPER_NAME_SECONDS:-45} s: it starts all the same"
+        break
+    fi
+    tries=$((tries - 1))
+    sleep 0.2
+done
+
 # Small heaps are told by Min-, larger ones by MaxRAMPercentage. The collector is left to the JVM: serial in small containers.
 # shellcheck disable=SC2086 # options are words
 exec java \

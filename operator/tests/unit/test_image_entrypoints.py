@@ -1,4 +1,4 @@
-"""The entry points of the images, run with a `java` that prints its arguments."""
+"""The entry points of the images, run with a `java` that prints its arguments, on a pod whose name leads to it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,23 @@ from herdkeeper.domain.bookie_refusal import EMPTIED, REFUSED, cookie_on_volumes
 from herdkeeper.formats.bookkeeper_cookie import Cookie, encode_cookie
 
 IMAGES = Path(__file__).parents[3] / "images"
+ADDRESS = "10.0.0.9"
+"""The pod's."""
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     folder = tmp_path / "bin"
     folder.mkdir()
-    java = folder / "java"
-    java.write_text('#!/bin/sh\necho "java $*"\n')
-    java.chmod(0o755)
+    played = {"java": 'echo "java $*"', "hostname": f"echo {ADDRESS}", "getent": f'echo "{ADDRESS} STREAM $2"'}
+    for name, script in played.items():
+        play(folder / name, script)
     return f"{folder}:{os.environ['PATH']}"
+
+
+def play(program: Path, script: str) -> None:
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
 
 
 class Member:
@@ -37,9 +44,10 @@ class Member:
         (self.config / "zoo.cfg.dynamic").write_text("server.1=a\nserver.3=c\n")
         self.digest = folder / "super-digest"
 
-    def start(self, founding: str = "true", host: str = "quick-zookeeper-2") -> subprocess.CompletedProcess[str]:
+    def start(self, founding: str = "true", host: str = "quick-zookeeper-2", **more: str) -> subprocess.CompletedProcess[str]:
         (self.config / "founding").write_text(founding)
         folders = {
+            **more,
             "ZOOKEEPER_CONFIG": str(self.config),
             "ZOOKEEPER_DATA": str(self.data),
             "ZOOKEEPER_SUPER_DIGEST": str(self.digest),
@@ -51,6 +59,23 @@ class Member:
 @pytest.fixture
 def member(tmp_path: Path, path: str) -> Member:
     return Member(tmp_path, path)
+
+
+def test_a_member_starts_once_its_name_leads_to_its_pod_and_not_to_nobody_or_the_pod_before(member: Member, tmp_path: Path) -> None:
+    asked, before = tmp_path / "asked", "10.0.0.8"
+    answers = f"case $(wc -l <{asked}) in 1) exit 2 ;; 2) echo {before} STREAM $2 ;; *) echo {ADDRESS} STREAM $2 ;; esac"
+    play(tmp_path / "bin/getent", f"echo $2 >>{asked}; {answers}")
+    started = member.start()
+    assert asked.read_text().split() == ["c", "c", "c"]
+    assert "does not lead" not in started.stdout
+    assert "java " in started.stdout
+
+
+def test_a_member_whose_name_leads_nowhere_says_so_and_starts_in_the_end(member: Member, tmp_path: Path) -> None:
+    play(tmp_path / "bin/getent", "exit 2")
+    started = member.start(ZOOKEEPER_NAME_SECONDS="0")
+    assert f"c does not lead to this pod ({ADDRESS}) after 0 s" in started.stdout
+    assert "java " in started.stdout
 
 
 def test_a_founding_member_may_make_the_empty_tree(member: Member) -> None:
