@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from herdkeeper_e2e.client_pod import client_pod
 from herdkeeper_e2e.cluster import REPOSITORY, run
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -88,27 +89,12 @@ def _succeeded(kubectl: Kubectl) -> bool | Pending:
 def _pod(loss: Loss) -> Object:
     arguments = ["/ledgers/ledgers", "/journal/journal", str(loss.ledger), str(loss.first), str(loss.last)]
     claims = [{"name": name, "persistentVolumeClaim": {"claimName": f"{loss.bookie}-{name}"}} for name in ("journal", "ledgers")]
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": CONFIG_MAP},
-        "spec": {
-            "restartPolicy": "Never",
-            "securityContext": {"runAsNonRoot": True, "runAsUser": 10001, "fsGroup": 10001},
-            "containers": [
-                {
-                    "name": "tool",
-                    "image": IMAGE,
-                    "imagePullPolicy": "IfNotPresent",
-                    "command": ["java", "-cp", "/opt/bookkeeper/lib/*:/faults", "DropEntries", *arguments],
-                    "volumeMounts": [
-                        {"name": "journal", "mountPath": "/journal"},
-                        {"name": "ledgers", "mountPath": "/ledgers"},
-                        {"name": "faults", "mountPath": "/faults"},
-                        {"name": "tmp", "mountPath": "/tmp"},
-                    ],
-                }
-            ],
-            "volumes": [*claims, {"name": "faults", "configMap": {"name": CONFIG_MAP}}, {"name": "tmp", "emptyDir": {}}],
-        },
+    container = {
+        "name": "tool",
+        "image": IMAGE,
+        "command": ["java", "-cp", "/opt/bookkeeper/lib/*:/faults", "DropEntries", *arguments],
+        "volumeMounts": [{"name": name, "mountPath": f"/{name}"} for name in ("journal", "ledgers", "faults", "tmp")],
     }
+    volumes: list[Object] = [*claims, {"name": "faults", "configMap": {"name": CONFIG_MAP}}, {"name": "tmp", "emptyDir": {}}]
+    pod = client_pod(CONFIG_MAP, container, volumes)
+    return {**pod, "spec": {**pod["spec"], "restartPolicy": "Never"}}
