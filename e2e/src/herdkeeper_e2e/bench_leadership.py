@@ -11,7 +11,7 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from herdkeeper_e2e import cluster
@@ -173,21 +173,31 @@ def prepare() -> tuple[SqlStack, ToolsPod]:
     return stack, tools
 
 
-def measure(stack: SqlStack, tools: ToolsPod, faults: Sequence[str], rounds: int) -> str | None:
+def rounds_within(rounds: int, minutes: float | None) -> Iterator[int]:
+    """The rounds by their number from 1, as long as they begin within the time."""
+    begun = time.monotonic()
+    for number in range(1, rounds + 1):
+        if minutes is not None and time.monotonic() - begun > 60 * minutes:
+            say(f"{minutes:g} minutes are over: {number - 1} of {rounds} rounds were run")
+            return
+        yield number
+
+
+def measure(stack: SqlStack, tools: ToolsPod, faults: Sequence[str], rounds: Iterator[int]) -> str | None:
     """Prints the figures. What contradicts the history is returned: an acknowledged row that is lost, or None."""
     writer = WriterProcess(tools, f"bench_{int(time.time())}", "--patience-seconds", "0.5")
     left_out: dict[str, str] = {}
-    for number in range(rounds):
+    for number in rounds:
         for fault in faults:
             stack.wait_until_ready()
             if (why := FAULTS[fault].before(stack)) is not None:
-                say(f"round {number + 1} of {rounds}: {fault} is left out: {why}")
+                say(f"round {number}: {fault} is left out: {why}")
                 left_out[fault] = why
                 continue
             writer.acknowledges(ROWS)
             writer.order(f"mark {fault}")
             FAULTS[fault].inject(stack, writer)
-            say(f"round {number + 1} of {rounds}: {fault}")
+            say(f"round {number}: {fault}")
     writer.stop()
     found = writer.read()
     seconds = {fault: [gap["seconds"] for gap in found["gaps"] if gap["fault"] == fault] for fault in faults}
@@ -203,10 +213,11 @@ def main() -> int:
     """The command line; 1 when an acknowledged row is lost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20, help="of each leader change")
+    parser.add_argument("--minutes", type=float, help="no round begins later than this")
     parser.add_argument("--fault", choices=tuple(FAULTS), action="append", help="only this one; may be repeated")
     arguments = parser.parse_args()
     stack, tools = prepare()
-    violation = measure(stack, tools, arguments.fault or tuple(FAULTS), arguments.rounds)
+    violation = measure(stack, tools, arguments.fault or tuple(FAULTS), rounds_within(arguments.rounds, arguments.minutes))
     if violation is not None:
         print(violation, file=sys.stderr)
     return 0 if violation is None else 1

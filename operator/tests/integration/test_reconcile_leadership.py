@@ -308,10 +308,14 @@ def test_a_node_that_a_tablespace_names_by_now_is_not_forgotten(stage: Stage) ->
     for node in (NODES[1], "db-herddb-7"):
         stage.ensemble.put(f"{root}/nodes/{node}")
         stage.ensemble.put(f"{root}/replicas/a-uuid/{node}")
+        stage.ensemble.put(f"{root}/replicas/{node}/{node}")
+        stage.ensemble.put(f"{root}/logPins/a-uuid/replica-{node}")
     with pytest.raises(EnsembleError, match=f"the tablespace flights names {NODES[1]}"):
         forget_node(stage.ensemble, ForgetNode(ZOOKEEPER_ADDRESS, root, NODES[1]))
     forget_node(stage.ensemble, ForgetNode(ZOOKEEPER_ADDRESS, root, "db-herddb-7"))
     assert stage.ensemble.children(f"{root}/nodes") == stage.ensemble.children(f"{root}/replicas/a-uuid") == (NODES[1],)
+    assert stage.ensemble.children(f"{root}/replicas/db-herddb-7") is None
+    assert stage.ensemble.children(f"{root}/logPins/a-uuid") == (f"replica-{NODES[1]}",)
 
 
 def test_a_copy_more_goes_to_a_zone_that_has_none(stage: Stage) -> None:

@@ -12,7 +12,7 @@ from herdkeeper.formats.bookkeeper_metadata import decode_ledger_metadata
 from herdkeeper.formats.bookkeeper_replication import recovery_delay_path
 from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
 from herdkeeper.formats.herddb_log_archive import archive_progress_path, encode_expiry_order
-from herdkeeper.formats.herddb_log_pin import encode_log_pin, log_pins_path
+from herdkeeper.formats.herddb_log_pin import encode_log_pin, log_pin_path, log_pins_path, replica_pin
 from herdkeeper.formats.herddb_node import node_path
 from herdkeeper.formats.herddb_replica import replicas_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, encode_tablespace, tablespace_path
@@ -139,7 +139,7 @@ def _write(ensemble: Ensemble, path: str, data: bytes, version: int | None) -> N
 
 
 def forget_node(ensemble: Ensemble, action: ForgetNode) -> None:
-    """Its heartbeats, then its record. EnsembleError when a tablespace names it by now: it lives on then."""
+    """Its heartbeats and what it kept of the logs, then its record. EnsembleError when a tablespace names it by now: it lives on then."""
     root = action.herd_root
     for name in ensemble.children(f"{root}/tableSpaces") or ():
         found = ensemble.read(tablespace_path(root, name))
@@ -148,6 +148,9 @@ def forget_node(ensemble: Ensemble, action: ForgetNode) -> None:
             raise EnsembleError(f"the tablespace {name} names {action.node}: it is not forgotten")
     for tablespace_uuid in ensemble.children(f"{root}/replicas") or ():
         ensemble.delete(f"{replicas_path(root, tablespace_uuid)}/{action.node}")
+    for tablespace_uuid in ensemble.children(f"{root}/logPins") or ():
+        ensemble.delete(log_pin_path(root, tablespace_uuid, replica_pin(action.node)))
+    ensemble.delete_tree(replicas_path(root, action.node))  # each node has a tablespace of its own, whose uuid is the node's id
     ensemble.delete(node_path(root, action.node))
     _count("delete")
 

@@ -29,6 +29,11 @@ def log_pin_path(herd_root: str, tablespace_uuid: str, name: str) -> str:
     return f"{log_pins_path(herd_root, tablespace_uuid)}/{name}"
 
 
+def replica_pin(node: str) -> str:
+    """The name of a node's own pin."""
+    return f"replica-{node}"
+
+
 def encode_log_pin(lsn: tuple[int, int]) -> bytes:
     """The bytes that keep the log from an LSN (ledger id, entry id) on."""
     return json.dumps({"ledgerId": lsn[0], "entryId": lsn[1]}, separators=(",", ":")).encode()
