@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from situations import bookkeeper_serving, live, objects, pods, quickstart, with_metadata, with_spec, with_status
+from situations import bookkeeper_serving, claim, live, objects, pods, quickstart, with_metadata, with_spec, with_status
 from test_plan_herddb import CLUSTER, CREDENTIALS, LOG, PODS, SETTLED
 
 from herdkeeper.build.herddb import build_herddb
@@ -81,6 +81,16 @@ def test_a_leader_that_can_not_be_replaced_is_told_and_looked_at_soon():
     assert plan.actions == ()
     assert plan.wait is not None
     assert (plan.wait.reason, plan.look_again_seconds) == (Reason.NO_LEADER, 1.0)
+
+
+def test_a_leader_that_can_not_be_replaced_yet_is_looked_at_soon_whatever_else_is_waited_for():
+    going = claim(f"data-{PODS[0]}")
+    going["PersistentVolumeClaim", f"data-{PODS[0]}"]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    lost = replace(LOST, objects=objects(LOST.objects.items, going), now=1001.0)
+    plan = plan_herddb(CLUSTER, lost)
+    assert plan.wait is not None
+    assert (plan.actions, plan.wait.reason, plan.look_again_seconds) == ((), Reason.CLAIM_LOST, 1.0)
+    assert MOVED in plan_herddb(CLUSTER, replace(lost, now=1005.0)).actions
 
 
 def test_a_broken_configuration_is_mended_though_no_leader_can_be_found():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import assert_never
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster
@@ -36,7 +37,15 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     shrink = scale_down(cluster, seen)
     leaders = plan_leaders(cluster, seen, log, Terms(_why_no_ledger_can_open(cluster, seen.bookkeeper), shrink.leave))
     # Nothing else comes between a leader that is lost and the next one.
-    return shrink.told(leaders if leaders.actions else _plan_objects(cluster, seen, log, leaders, shrink))
+    if leaders.actions:
+        return shrink.told(leaders)
+    return shrink.told(_at_the_latest(leaders.look_again_seconds, _plan_objects(cluster, seen, log, leaders, shrink)))
+
+
+def _at_the_latest(seconds: float | None, plan: Plan) -> Plan:
+    """A leader that can't be replaced yet is looked at again soon, whatever else is waited for meanwhile."""
+    soonest = min((each for each in (seconds, plan.look_again_seconds) if each is not None), default=None)
+    return replace(plan, look_again_seconds=soonest)
 
 
 def plan_refused_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
@@ -82,7 +91,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
     if step is not None:
         actions.append(step)
     if actions:
-        return Plan(tuple(actions), leaders.wait, leaders.look_again_seconds or _soon(seen, pods))
+        return Plan(tuple(actions), leaders.wait, _soon(seen, pods))
     return _plan_nodes(cluster, seen, log, leaders, shrink)
 
 
@@ -108,7 +117,7 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
                 *leader_services(seen, records),
                 *forget_gone_nodes(cluster, seen, log.zookeeper_address),
             )
-            return Plan(changes, leaders.wait, leaders.look_again_seconds or (1.0 if changes else _soon(seen, pods)))
+            return Plan(changes, leaders.wait, 1.0 if changes else _soon(seen, pods))
         case _:
             assert_never(restart)
 
