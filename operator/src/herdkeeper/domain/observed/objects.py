@@ -108,7 +108,10 @@ def why_gone(pod: Json | None) -> str | None:
     status = pod.get("status", {})
     if status.get("phase") in ("Failed", "Succeeded"):
         return f"its pod has ended ({status.get('reason') or status['phase']})"
-    for container in status.get("containerStatuses") or []:
+    containers = status.get("containerStatuses") or []
+    if status.get("phase") == "Pending" and not containers:
+        return "its pod waits for a node or a volume"
+    for container in containers:
         state = container.get("state", {})
         if "terminated" in state:
             ended = state["terminated"]
