@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from herdkeeper_e2e import cluster
+from herdkeeper_e2e.history import PAUSE_SECONDS
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.machine_to_lose import Placement, Refused, who_shall_lead
 from herdkeeper_e2e.sql_stack import TABLESPACE, SqlStack, say
@@ -28,6 +29,8 @@ TOOLS = "tools"
 DRAIN = ("--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=300s")
 ROWS = 40
 """Acknowledged before and after each fault: a gap has two ends."""
+FIGURES = {"seconds": "Longest time without an acknowledged write", "pauses": f"All pauses over {PAUSE_SECONDS:g} s together"}
+"""What a gap tells, and the title of its column."""
 
 
 def switch_over(stack: SqlStack, writer: WriterProcess) -> None:
@@ -147,9 +150,9 @@ FAULTS: Mapping[str, Fault] = {
 }
 
 
-def table(seconds: Mapping[str, Sequence[float]]) -> str:
+def table(what: str, seconds: Mapping[str, Sequence[float]]) -> str:
     """The figures as a Markdown table, in seconds."""
-    lines = ["| What happens | n | min | median | p95 | max |", "|---|---|---|---|---|---|"]
+    lines = [f"| {what} | n | min | median | p95 | max |", "|---|---|---|---|---|---|"]
     for name, found in seconds.items():
         ordered = sorted(found)
         p95 = ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))]
@@ -200,8 +203,9 @@ def measure(stack: SqlStack, tools: ToolsPod, faults: Sequence[str], rounds: Ite
             say(f"round {number}: {fault}")
     writer.stop()
     found = writer.read()
-    seconds = {fault: [gap["seconds"] for gap in found["gaps"] if gap["fault"] == fault] for fault in faults}
-    print(table({fault: gaps for fault, gaps in seconds.items() if gaps}))
+    for figure, what in FIGURES.items():
+        figures = {fault: [gap[figure] for gap in found["gaps"] if gap["fault"] == fault] for fault in faults}
+        print(table(what, {fault: gaps for fault, gaps in figures.items() if gaps}))
     for fault, why in left_out.items():
         print(f"{fault} was left out, in one round at least: {why}")
     print(f"{found['verdict']['acknowledged']} rows acknowledged, {found['verdict']['unknown']} answers lost")

@@ -41,6 +41,10 @@ class Event:
         return json.dumps({"at": round(self.at, 6), "kind": self.kind.value, "row": self.row, "name": self.name})
 
 
+PAUSE_SECONDS = 0.25
+"""Longer than a row takes on a busy machine."""
+
+
 @dataclass(frozen=True)
 class Gap:
     """The longest time without an acknowledged row after a fault."""
@@ -49,6 +53,8 @@ class Gap:
     seconds: float
     unknown_rows: int
     """Rows after the fault whose answer was lost."""
+    pauses: float = 0.0
+    """Seconds: all times of more than PAUSE_SECONDS without an acknowledged row, together. Clients in Java don't tell it."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +147,8 @@ def _gap(events: Sequence[Event], mark: Event, until: float | None) -> Gap:
         raise HistoryError(f"no row was acknowledged {missing} the mark {mark.name!r}")
     points = [before[-1], *after]
     unknown = [event for event in events if event.kind is EventKind.UNKNOWN and event.at > mark.at and (until is None or event.at <= until)]
-    return Gap(mark.name, max(later - earlier for earlier, later in pairwise(points)), len(unknown))
+    waits = [later - earlier for earlier, later in pairwise(points)]
+    return Gap(mark.name, max(waits), len(unknown), sum(wait for wait in waits if wait > PAUSE_SECONDS))
 
 
 def gap_table(found: Sequence[Gap]) -> str:

@@ -61,7 +61,14 @@ def test_a_comparison_tells_what_is_lost_and_each_gap_in_one_line():
     found = json.loads(line)
     assert found["violation"] == judge(events, [0]).violation
     assert found["verdict"]["lost"] == [1]
-    assert found["gaps"] == [{"fault": "kill", "seconds": 3, "unknown_rows": 0}]
+    assert found["gaps"] == [{"fault": "kill", "seconds": 3, "unknown_rows": 0, "pauses": 3}]
+
+
+def test_pauses_are_added_up_and_what_a_row_takes_is_none():
+    times = [1.0, 1.2, 1.6, 1.8, 2.8]
+    events = [Event(1.1, MARK, name="roll"), *(acknowledged(at, row) for row, at in enumerate(times))]
+    (found,) = gaps(sorted(events, key=lambda event: event.at))
+    assert (round(found.seconds, 2), round(found.pauses, 2)) == (1.0, 1.4)
 
 
 def test_a_history_survives_its_file():
