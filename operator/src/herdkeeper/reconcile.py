@@ -60,7 +60,7 @@ from herdkeeper.plan.zookeeper import plan_zookeeper
 from herdkeeper.settings import Settings
 from herdkeeper.status.bookkeeper import summarize_bookkeeper
 from herdkeeper.status.document import planned, refused_status, status_document
-from herdkeeper.status.full_check import newly_failed
+from herdkeeper.status.full_check import newly_failed, newly_missed
 from herdkeeper.status.herddb import summarize_herddb
 from herdkeeper.status.job import summarize_audit, summarize_checkpoint
 from herdkeeper.status.schedule import summarize_scheduled_audit, summarize_scheduled_checkpoint
@@ -310,6 +310,9 @@ def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> N
     for failed in newly_failed(before.get("fullCheck"), status.get("fullCheck")):
         hands.writer.event(resource, Reason.FULL_CHECK_FAILED.value, failed, "Warning")
         logger.warning("full check failed", reason=Reason.FULL_CHECK_FAILED.value, message=failed)
+    if (missed := newly_missed(before.get("fullCheck"), status.get("fullCheck"))) is not None:
+        hands.writer.event(resource, Reason.TIME_MISSED.value, missed, "Normal")
+        logger.info("full check missed", reason=Reason.TIME_MISSED.value, message=missed)
 
 
 def _tell_of_verdicts(resource: Resource, status: dict[str, Any], hands: Hands) -> None:

@@ -1,11 +1,13 @@
-"""HerdDB's full check on request, on the real API server, with nodes that are played."""
+"""HerdDB's full check on request and by schedule, on the real API server, with nodes that are played."""
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pytest
 from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import DynamicApiError
 from sql_database import NODES, TABLESPACE, named, record_path, serving_database
 from stage import Stage, nothing_written
 
@@ -14,6 +16,10 @@ from herdkeeper.reconcile import Outcome
 ASKED = {"herdkeeper.io/full-check": "now"}
 ANSWER = "herdkeeper.io/full-check-answer"
 STARTED = 1_795_312_800_000
+TWO = datetime.datetime(2026, 11, 22, 2, tzinfo=datetime.UTC)
+"""When the played check begins: a time of NIGHTLY."""
+DAY, SECOND = datetime.timedelta(days=1), datetime.timedelta(seconds=1)
+NIGHTLY = {"schedule": "0 3 * * *", "timeZone": "Europe/Vienna", "startingDeadlineSeconds": 3600}
 
 
 @pytest.fixture
@@ -149,3 +155,97 @@ def test_a_process_that_ended_between_the_order_and_the_answer_begins_no_second_
     stage.reconcile(TABLESPACE, "flights")
     assert annotations(stage)[ANSWER] == f"done: {NODES[0]} checks all tables since 2026-11-22T02:00:00.000Z"
     assert orders(stage) == []
+
+
+def at(stage: Stage, now: datetime.datetime) -> None:
+    assert stage.reconcile_at(now, TABLESPACE, "flights").outcome is Outcome.OK
+
+
+def schedule(stage: Stage, **fields: Any) -> None:
+    """A nightly check is declared, and seen half a day before the one that the leader plays."""
+    stage.patch(TABLESPACE, "flights", {"spec": {"fullCheck": {**NIGHTLY, **fields}}})
+    at(stage, TWO - DAY / 2)
+
+
+def times(stage: Stage) -> dict[str, Any]:
+    return dict(checked(stage)["schedule"])
+
+
+def test_by_schedule_it_is_begun_in_time_once_and_the_time_is_remembered(stage: Stage) -> None:
+    schedule(stage)
+    assert stage.found(TABLESPACE, "flights")["spec"]["fullCheck"]["suspend"] is False
+    assert stage.reconcile_at(TWO - 90 * SECOND, TABLESPACE, "flights").look_again_seconds == 90
+    assert orders(stage) == [], "no time of the past is made up for"
+    assert times(stage) == {
+        "declared": "0 3 * * * (Europe/Vienna)",
+        "since": "2026-11-21T14:00:00Z",
+        "nextScheduleTime": "2026-11-22T02:00:00Z",
+    }
+
+    at(stage, TWO)
+    assert orders(stage) == [NODES[0]]
+    leader_checks(stage, ended=False)
+    at(stage, TWO + SECOND)  # also of an operator that was started anew: it knows what the cluster tells
+    assert orders(stage) == [NODES[0]]
+    assert (times(stage)["lastScheduleTime"], times(stage)["nextScheduleTime"]) == ("2026-11-22T02:00:00Z", "2026-11-23T02:00:00Z")
+    leader_checks(stage, ended=True)
+    follower_finds(stage, flights=True)
+    at(stage, TWO + 5 * SECOND)
+    assert checked(stage)["replicas"] == [{"node": NODES[1], "verdict": "Passed"}]
+    with nothing_written(stage):
+        at(stage, TWO + 60 * SECOND)
+
+    for number in range(2):  # the nodes were started anew and know nothing of it; the operator, too
+        stage.nodes.herddb_tells(named(stage), number, checks={}, fullCheck=None)
+    at(stage, TWO + 600 * SECOND)
+    assert orders(stage) == [NODES[0]]
+    at(stage, TWO + DAY)
+    assert orders(stage) == [NODES[0]] * 2
+    assert "FullCheckStarted" in {event["reason"] for event in stage.events("flights")}
+
+
+def test_a_time_that_comes_while_a_check_runs_is_left_out_and_told_and_one_that_waits_says_for_what(stage: Stage) -> None:
+    schedule(stage)
+    leader_checks(stage, ended=False)
+    at(stage, TWO + SECOND)
+    at(stage, TWO + DAY)
+    assert times(stage)["lastScheduleTime"] == "2026-11-22T02:00:00Z"
+    assert times(stage)["lastMissedTime"] == "2026-11-23T02:00:00Z"
+    assert "was not over" in times(stage)["lastMissedWhy"]
+    leader_checks(stage, ended=True)
+    at(stage, TWO + DAY + SECOND)
+    assert orders(stage) == []
+    (told,) = [event for event in stage.events("flights") if event["reason"] == "TimeMissed"]
+    assert told["message"].startswith("no full check was begun for 2026-11-23T02:00:00Z, since the check that ")
+
+    follower_finds(stage, flights=True)
+    stage.nodes.herddb_is_gone(named(stage), 1)
+    for seconds in range(2):
+        at(stage, TWO + 2 * DAY + seconds * SECOND)
+    assert (orders(stage), "waitsFor" in times(stage)) == ([], True)
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("leader", "follower"))
+    for seconds in (10, 11):  # Ready first, then the order
+        at(stage, TWO + 2 * DAY + seconds * SECOND)
+    assert (orders(stage), "waitsFor" in times(stage)) == ([NODES[0]], False)
+
+
+def test_a_paused_resource_and_a_suspended_schedule_begin_none_and_a_request_is_still_done(stage: Stage) -> None:
+    schedule(stage)
+    stage.patch(TABLESPACE, "flights", {"metadata": {"annotations": {"herdkeeper.io/paused": "true"}}})
+    at(stage, TWO)
+    assert orders(stage) == []
+    suspended = {"metadata": {"annotations": {"herdkeeper.io/paused": None}}, "spec": {"fullCheck": {"suspend": True}}}
+    stage.patch(TABLESPACE, "flights", suspended)
+    at(stage, TWO + SECOND)
+    assert orders(stage) == []
+    ask(stage)
+    at(stage, TWO + 2 * SECOND)
+    assert orders(stage) == [NODES[0]]
+
+
+def test_a_schedule_that_says_nothing_is_refused_with_the_field(stage: Stage) -> None:
+    with pytest.raises(DynamicApiError, match="does not have the five fields of cron"):
+        stage.patch(TABLESPACE, "flights", {"spec": {"fullCheck": {"schedule": "0 3 * *"}}})
+    stage.patch(TABLESPACE, "flights", {"spec": {"fullCheck": {"schedule": "0 3 * * *", "timeZone": "Europe/Wien"}}})
+    assert stage.reconcile(TABLESPACE, "flights").outcome is Outcome.REFUSED
+    assert "spec.fullCheck.timeZone is 'Europe/Wien'" in stage.found(TABLESPACE, "flights")["status"]["message"]

@@ -18,9 +18,10 @@ from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, run_of, t
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import AnswerRequest, Create, Delete, Request
-from herdkeeper.plan.schedule import Missed, NotDue, Start, decide, plan_schedule
+from herdkeeper.plan.due import Missed, NotDue, Start, timetable_of
+from herdkeeper.plan.schedule import decide, plan_schedule
 from herdkeeper.schema.defaulting import stored
-from herdkeeper.status.schedule import overdue_at, summarize_scheduled_audit, summarize_scheduled_checkpoint, timetable_of
+from herdkeeper.status.schedule import overdue_at, summarize_scheduled_audit, summarize_scheduled_checkpoint
 
 
 def example(file: str, **spec):

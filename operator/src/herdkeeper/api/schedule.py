@@ -17,8 +17,8 @@ CronExpression = Annotated[str, Field(min_length=1, max_length=100, examples=["0
 FIVE_FIELDS = "minute (0-59), hour (0-23), day of month (1-31), month (1-12), day of week (0-7, 0 and 7 are Sunday), e.g. 0 3 * * *"
 
 
-class Schedule(Model):
-    """When runs are made, and which are kept."""
+class Timing(Model):
+    """When something is begun by itself."""
 
     schedule: CronExpression = Field(description=f"When, in five fields: {FIVE_FIELDS}.")
     time_zone: str = Field(
@@ -33,6 +33,11 @@ class Schedule(Model):
         le=31536000,
         description="A run that could not be started within these seconds of its time is left out; no limit when absent.",
     )
+
+
+class Schedule(Timing):
+    """When runs are made, and which are kept."""
+
     concurrency: Literal["Forbid"] = Field("Forbid", description="Forbid: what becomes due while a run is not over is left out.")
     failed_history_limit: int = Field(3, ge=1, le=100, description="How many failed runs are kept.")
 
@@ -73,15 +78,23 @@ SCHEDULE_COLUMNS = (
 MOST_NAME_CHARACTERS = 25
 """Of a schedule's name: its runs append `-` and fourteen digits, and must themselves not exceed what every resource's name may have."""
 
+_MATCHES = "matches('^[0-9A-Za-z*,/#-]+( +[0-9A-Za-z*,/#-]+){4}$')"
+
+
+def five_fields(parent: str | None = None) -> Rule:
+    """That a schedule has five fields: the spec's own, or that of a part of it which may be absent, e.g. `fullCheck`."""
+    field = "schedule" if parent is None else f"{parent}.schedule"
+    matches = f"self.{field}.{_MATCHES}"
+    return Rule(
+        rule=matches if parent is None else f"!has(self.{parent}) || {matches}",
+        message=f"spec.{field} does not have the five fields of cron: write {FIVE_FIELDS}",
+        message_expression=formatted(f"spec.{field} is %s: it does not have the five fields of cron; write {FIVE_FIELDS}", f"self.{field}"),
+        field_path=f".{parent or field}",
+    )
+
+
 SCHEDULE_RULES = (
-    Rule(
-        rule="self.schedule.matches('^[0-9A-Za-z*,/#-]+( +[0-9A-Za-z*,/#-]+){4}$')",
-        message=f"spec.schedule does not have the five fields of cron: write {FIVE_FIELDS}",
-        message_expression=formatted(
-            f"spec.schedule is %s: it does not have the five fields of cron; write {FIVE_FIELDS}", "self.schedule"
-        ),
-        field_path=".schedule",
-    ),
+    five_fields(),
     *name_rules(MOST_NAME_CHARACTERS, "the names of its runs"),
 )
 """What every schedule refuses."""

@@ -28,7 +28,7 @@ from herdkeeper.api.resource import (
     unchanged,
     unchanged_optional,
 )
-from herdkeeper.api.schedule import Duration
+from herdkeeper.api.schedule import Duration, Timing, five_fields
 
 SqlName = Annotated[str, Field(max_length=63, pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
@@ -136,6 +136,12 @@ class TablespaceSpec(Model):
     replicas: int = Field(2, ge=1, le=99, description="SQL nodes that hold a copy, the leader included.")
     failover: Failover = Field(Failover(), description="Automatic failover.")
     log: TablespaceLog = Field(TablespaceLog(), description="For how long the log is kept.")
+    full_check: Timing | None = Field(
+        None,
+        description="When HerdDB's own check of all tables is begun by itself, which stops writes while the leader scans; only on request "
+        "(annotation `herdkeeper.io/full-check`) when absent. A time that comes while a check runs is left out; one that comes while the "
+        "tablespace or its cluster is not settled waits until they are, for `startingDeadlineSeconds`, or until the next time.",
+    )
     preferred_leader: ResourceNode | None = Field(
         None, description="The SQL node (`<HerdDBCluster>-herddb-<number>`) that shall lead it when `failback` is WhenHealthy."
     )
@@ -236,6 +242,24 @@ class CheckedReplica(Model):
     different_tables: tuple[str, ...] | None = Field(None, description="The tables that gave another one.")
 
 
+class FullCheckTimes(Model):
+    """What became of the times of `spec.fullCheck`."""
+
+    declared: str = Field(description="The schedule that this tells of, with its time zone.")
+    since: str = Field(description="When it was first seen: times up to here are not its own.", json_schema_extra={"format": "date-time"})
+    last_schedule_time: str | None = Field(
+        None, description="The newest time at which a check was begun.", json_schema_extra={"format": "date-time"}
+    )
+    next_schedule_time: str | None = Field(
+        None, description="When the next one is due; absent while suspended.", json_schema_extra={"format": "date-time"}
+    )
+    waits_for: str | None = Field(None, description="Why the check that is due is not begun yet.")
+    last_missed_time: str | None = Field(
+        None, description="The newest time for which no check is begun any more.", json_schema_extra={"format": "date-time"}
+    )
+    last_missed_why: str | None = Field(None, description="Why not.")
+
+
 class FullCheckStatus(Model):
     """HerdDB's own consistency check of all tables, which stops writes while the leader scans."""
 
@@ -255,6 +279,7 @@ class FullCheckStatus(Model):
     until_lsn: Lsn | None = Field(None, description="Its last entry so far: a follower that has applied it has come to all of them.")
     error: str | None = Field(None, description="Why it ended before all tables were done.")
     note: str | None = Field(None, description="What a failed check means.")
+    schedule: FullCheckTimes | None = Field(None, description="With `spec.fullCheck`: what became of its times.")
 
 
 class TablespaceStatus(Status):
@@ -269,7 +294,7 @@ class TablespaceStatus(Status):
         None, description="Secret with `host`, `port`, `url`, `leaderUrl`, `user`, `password` and `database`, for clients."
     )
     last_switchover: str | None = Field(None, description="What became of the last switchover that was requested.")
-    full_check: FullCheckStatus | None = Field(None, description="The last full check, and the last request for one.")
+    full_check: FullCheckStatus | None = Field(None, description="The last full check, the last request for one, and the schedule.")
     ready_replicas: int | None = Field(None, description="Copies that are settled in their role.")
     restore: RestoreStatus | None = Field(None, description="With `spec.bootstrap`: how far it is.")
     archive: ArchiveStatus | None = Field(None, description="With `spec.log.archive`: how far it is.")
@@ -347,6 +372,7 @@ class Tablespace(Resource):
             message="spec.log.archive.resources.memory is too small: the process does not run in less than 512Mi; raise it",
             field_path=".log",
         ),
+        five_fields("fullCheck"),
         *pods_rules("bootstrap.job.pods"),
         *pods_rules("log.archive.pods"),
         *NAME_RULES,

@@ -14,7 +14,8 @@ from typing import Literal
 
 from herdkeeper.api import Tablespace
 from herdkeeper.api.checkpoint import Lsn
-from herdkeeper.api.tablespace import CheckedReplica, CheckedTable, FullCheckStatus, UncheckedTable
+from herdkeeper.api.schedule import Timing
+from herdkeeper.api.tablespace import CheckedReplica, CheckedTable, FullCheckStatus, FullCheckTimes, UncheckedTable
 from herdkeeper.domain.observed.herddb import FullCheck, NodeTablespace, NodeView, TableVerdict
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
@@ -78,6 +79,24 @@ def remembered_check(tablespace: Tablespace) -> KnownCheck | None:
         status.error,
         status.replicas,
     )
+
+
+def declared_times(timing: Timing) -> str:
+    """What a schedule's times follow from, as the status has it."""
+    return f"{timing.schedule} ({timing.time_zone})"
+
+
+def remembered_times(tablespace: Tablespace) -> FullCheckTimes | None:
+    """What the status tells of the times of the schedule that is declared; None when it tells nothing, or of another schedule."""
+    status, timing = tablespace.status, tablespace.spec.full_check
+    times = status.full_check.schedule if status is not None and status.full_check is not None else None
+    return times if times is not None and timing is not None and times.declared == declared_times(timing) else None
+
+
+def untold_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
+    """A check that a node tells of and the status does not yet."""
+    told, before = told_check(nodes, record), remembered_check(tablespace)
+    return told if told is not None and (before is None or told.identity > before.identity) else None
 
 
 def told_check(nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:

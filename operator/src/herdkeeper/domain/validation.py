@@ -28,7 +28,7 @@ from herdkeeper.api import (
 from herdkeeper.api.bookkeeper_cluster import GarbageCollection
 from herdkeeper.api.job import SparkJob
 from herdkeeper.api.resource import ObjectMeta
-from herdkeeper.api.schedule import FIVE_FIELDS, MOST_NAME_CHARACTERS, Schedule
+from herdkeeper.api.schedule import FIVE_FIELDS, MOST_NAME_CHARACTERS, Timing
 from herdkeeper.domain import names, owned_config
 from herdkeeper.domain.ensemble import SAFE_SIZE
 from herdkeeper.domain.owned_config import OwnedKeys
@@ -123,6 +123,7 @@ def tablespace_refusals(tablespace: Tablespace, herddb: HerdDBCluster | None, ot
         *_taken_sql_name(tablespace, others),
         *_replicas_beyond_nodes(tablespace, herddb),
         *_preferred_leader_refusals(tablespace, herddb),
+        *(_timetable_refusals(tablespace.spec.full_check, "spec.fullCheck") if tablespace.spec.full_check else ()),
         *(_job_refusals(tablespace.spec.bootstrap.job, "spec.bootstrap.job") if tablespace.spec.bootstrap else ()),
     )
 
@@ -352,16 +353,16 @@ def _no_follower(checkpoint: Checkpoint, tablespace: Tablespace | None) -> Itera
         )
 
 
-def _timetable_refusals(schedule: Schedule) -> Iterator[Refusal]:
+def _timetable_refusals(timing: Timing, path: str = "spec") -> Iterator[Refusal]:
     try:
-        Timetable.of(schedule.schedule, schedule.time_zone)
+        Timetable.of(timing.schedule, timing.time_zone)
     except TimetableError as error:
         if error.field == "timeZone":
             yield Refusal(
-                "spec.timeZone", repr(schedule.time_zone), str(error), "take a name of the IANA database, e.g. UTC or Europe/Vienna"
+                f"{path}.timeZone", repr(timing.time_zone), str(error), "take a name of the IANA database, e.g. UTC or Europe/Vienna"
             )
         else:
-            yield Refusal("spec.schedule", repr(schedule.schedule), str(error), f"write {FIVE_FIELDS}")
+            yield Refusal(f"{path}.schedule", repr(timing.schedule), str(error), f"write {FIVE_FIELDS}")
 
 
 def _fixed_position(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> Iterator[Refusal]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import datetime
 from collections import Counter
 from dataclasses import dataclass
 
@@ -45,7 +45,7 @@ PODS = (("v1", "Pod"),)
 
 def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserved:
     """The database that it belongs to, its record, its log, and what the nodes say of it."""
-    namespace = tablespace.metadata.namespace
+    namespace, now = tablespace.metadata.namespace, datetime.datetime.now(datetime.UTC)
     herddb = world.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, tablespace.spec.herd_db_ref.name))
     bookkeeper = None
     if herddb is not None:
@@ -54,7 +54,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
     others = tuple(other for other in world.kubernetes.resources(Tablespace, namespace) if other.metadata.name != tablespace.metadata.name)
     if herddb is None or log is None:
         why = Unknown("there is no database yet")
-        return TablespaceObserved(herddb, None, None, why, why, None, {}, {}, others)
+        return TablespaceObserved(herddb, None, None, why, why, None, {}, {}, others, now=now)
     metadata = _read_metadata(tablespace, herddb, log, world)
     key = ObjectKey(namespace, herddb.metadata.name)
     objects, taken = _for_clients(tablespace, world)
@@ -83,8 +83,9 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         tls=read_tls(herddb, world),
         log_pin=metadata.log_pin,
         archive=ArchiveObserved(
-            metadata.progress, metadata.archive_pin, _archiver_trouble(tablespace, world), time.time(), metadata.order, unread
+            metadata.progress, metadata.archive_pin, _archiver_trouble(tablespace, world), now.timestamp(), metadata.order, unread
         ),
+        now=now,
     )
     return see_restore(tablespace, seen, world)
 

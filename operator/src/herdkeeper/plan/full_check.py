@@ -1,36 +1,135 @@
-"""HerdDB's full check of a tablespace, on request: it stops writes while it scans, so it is begun only where it can tell something."""
+"""HerdDB's full check of a tablespace, on request and by schedule: it stops writes while it scans, so it is begun only where it can tell
+something.
+
+A check that a node tells of and the status does not is the one of the time that is due, or the answer to who asks: the process ended before
+it could say so, and writes are not stopped twice.
+"""
 
 from __future__ import annotations
 
+import datetime
+from dataclasses import dataclass, replace
+
 from herdkeeper.api import Tablespace
+from herdkeeper.api.schedule import Timing
 from herdkeeper.domain import names
 from herdkeeper.domain.conditions import PROGRESSING, condition, is_ready_resource, is_settled_resource, why_not_ready
-from herdkeeper.domain.full_check import copy_of, newest_check, remembered_check, runs, told_check, waits_for_follower
+from herdkeeper.domain.full_check import (
+    KnownCheck,
+    copy_of,
+    newest_check,
+    remembered_check,
+    remembered_times,
+    runs,
+    told_check,
+    untold_check,
+    waits_for_follower,
+)
 from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.observed.schedule import moment_of
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.action import AnswerRequest, Plan, Request, StartFullCheck
+from herdkeeper.plan.due import Missed, NotDue, Start, decide_time, pending_time
 
 RUNNING_SECONDS = 2.0
 """No event tells that a check has ended, or that a follower has come to its end."""
+HELD_SECONDS = 5.0
+"""Nor does one tell of all that a check which is due waits for."""
+NO_FOLLOWER = "there is no follower that could be compared: writes would stop for nothing"
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The check of the time `due` was begun: a node tells of it, and the status does not yet."""
+
+    due: datetime.datetime
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is due at the time `due` waits for something."""
+
+    due: datetime.datetime
+    why: str
+
+
+CheckDecision = Start | Begun | Held | Missed | NotDue
+
+
+def decide_check(tablespace: Tablespace, seen: TablespaceObserved) -> CheckDecision:
+    """What becomes of the newest time of `spec.fullCheck` that is not dealt with. Those that were missed before it are left out."""
+    timing = tablespace.spec.full_check
+    due = pending_time(timing, _done_until(tablespace, seen.now), seen.now) if timing is not None else None
+    if timing is None or due is None:
+        return NotDue()
+    if _untold(tablespace, seen) is not None:
+        return Begun(due)
+    if not _can_have_followers(tablespace, seen):
+        return Missed(due, NO_FOLLOWER)
+    return _decide_alone(tablespace, seen, timing, due)
+
+
+def _decide_alone(tablespace: Tablespace, seen: TablespaceObserved, timing: Timing, due: datetime.datetime) -> CheckDecision:
+    """For a time that no check was begun for."""
+    in_the_way, refused = _in_the_way(tablespace, seen, due), _why_refused(tablespace, seen)
+    decision = decide_time(timing, due, in_the_way, seen.now)
+    if in_the_way is not None or not isinstance(refused, str):
+        return decision
+    return Held(due, refused) if isinstance(decision, Start) else replace(decision, why=f"{decision.why} ({refused})")
 
 
 def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: str | None) -> Plan:
-    """The order to the leader, the answer to who asked, and when to look again while a check is not over. `changes`: how the tablespace's
-    record is being changed in this moment, None when it is not."""
-    soon = RUNNING_SECONDS if _is_under_way(tablespace, seen) else None
-    if names.FULL_CHECK_ANNOTATION not in tablespace.metadata.annotations:
+    """The order to the leader, the answer to who asked, and when to look again while a check is not over, or waits. `changes`: how the
+    tablespace's record is being changed in this moment, None when it is not."""
+    decision = decide_check(tablespace, seen)
+    soon = _soon(tablespace, seen, decision)
+    asked, due = names.FULL_CHECK_ANNOTATION in tablespace.metadata.annotations, isinstance(decision, Start)
+    if not (asked or due):
         return Plan(look_again_seconds=soon)
-    if (begun := _begun_unanswered(tablespace, seen)) is not None:
-        return Plan((_answer(tablespace, f"done: {begun}"),), look_again_seconds=soon)
+    if asked and (begun := _untold(tablespace, seen)) is not None:
+        return Plan((_answer(tablespace, f"done: {begun.node} checks all tables since {begun.started_at}"),), look_again_seconds=soon)
     allowed = f"it is being changed: {changes}" if changes is not None else _why_refused(tablespace, seen)
     if isinstance(allowed, str):
-        return Plan((_answer(tablespace, f"refused: {allowed}"),), look_again_seconds=soon)
+        refusal = (_answer(tablespace, f"refused: {allowed}"),) if asked else ()
+        return Plan(refusal, look_again_seconds=HELD_SECONDS if due and soon is None else soon)
     order = StartFullCheck(tablespace.spec.herd_db_ref.name, allowed.leader, allowed.name)
+    # what is due is an answer, too
     answer = _answer(tablespace, f"done: {allowed.leader} checks all tables; status.fullCheck tells what it finds")
-    return Plan((order, answer), look_again_seconds=1.0)
+    return Plan((order, answer) if asked else (order,), look_again_seconds=1.0)
+
+
+def _soon(tablespace: Tablespace, seen: TablespaceObserved, decision: CheckDecision) -> float | None:
+    waits = [RUNNING_SECONDS] if _is_under_way(tablespace, seen) else []
+    return min([*waits, *([HELD_SECONDS] if isinstance(decision, Held) else [])], default=None)
+
+
+def _done_until(tablespace: Tablespace, now: datetime.datetime) -> datetime.datetime:
+    """When the schedule was first seen, or the last check began, also one that was asked for; or the last time that was dealt with. Nothing
+    is due by a schedule that was not seen before: the declaration of a nightly check must not stop the writes of the day."""
+    times, check = remembered_times(tablespace), remembered_check(tablespace)
+    if times is None:
+        return now
+    told = (times.since, times.last_schedule_time, times.last_missed_time, check.started_at if check is not None else None)
+    return max((moment for text in told if (moment := moment_of(text)) is not None), default=now)
+
+
+def _in_the_way(tablespace: Tablespace, seen: TablespaceObserved, due: datetime.datetime) -> str | None:
+    """The check that is not over, or was not when this time came. One that can't be asked for may still run."""
+    record = seen.record.record if isinstance(seen.record, VersionedRecord) else None
+    check = newest_check(tablespace, seen.nodes, record) if record is not None else remembered_check(tablespace)
+    if check is None:
+        return None
+    started, completed = moment_of(check.started_at), moment_of(check.completed_at)
+    ran = started is not None and completed is not None and started < due < completed
+    return f"the check that {check.node} began at {check.started_at}" if runs(check) or ran else None
+
+
+def _can_have_followers(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
+    """Whether waiting for a follower makes sense."""
+    return tablespace.spec.replicas > 1 or (isinstance(seen.record, VersionedRecord) and len(seen.record.record.replicas) > 1)
 
 
 def _answer(tablespace: Tablespace, answer: str) -> AnswerRequest:
@@ -45,14 +144,8 @@ def _is_under_way(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
     return check is not None and (runs(check) or waits_for_follower(check, seen.nodes, seen.record.record))
 
 
-def _begun_unanswered(tablespace: Tablespace, seen: TablespaceObserved) -> str | None:
-    """A check that is not in the status yet: it was begun for this request, and the process ended before it could answer."""
-    if not isinstance(seen.record, VersionedRecord):
-        return None
-    told, before = told_check(seen.nodes, seen.record.record), remembered_check(tablespace)
-    if told is None or (before is not None and told.identity <= before.identity):
-        return None
-    return f"{told.node} checks all tables since {told.started_at}"
+def _untold(tablespace: Tablespace, seen: TablespaceObserved) -> KnownCheck | None:
+    return untold_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
 
 
 def _why_refused(tablespace: Tablespace, seen: TablespaceObserved) -> str | TablespaceRecord:
@@ -88,7 +181,7 @@ def _why_not_calm(tablespace: Tablespace, seen: TablespaceObserved) -> str | Non
 def _why_not_checkable(seen: TablespaceObserved, record: TablespaceRecord) -> str | None:
     followers = [node for node in sorted(record.replicas) if node != record.leader]
     if not followers:
-        return "there is no follower that could be compared: writes would stop for nothing"
+        return NO_FOLLOWER
     for node in (record.leader, *followers):
         copy = copy_of(seen.nodes, node, record)
         wanted = "leader" if node == record.leader else "follower"

@@ -6,62 +6,32 @@ What was decided before is read from the runs that there are and from the status
 from __future__ import annotations
 
 import datetime
-from dataclasses import dataclass
 from typing import assert_never
 
 from herdkeeper.api import ScheduledCheckpoint, ScheduledReplicationAudit
 from herdkeeper.api.resource import API_VERSION
-from herdkeeper.api.schedule import Schedule
 from herdkeeper.build.scheduled_run import build_run, kind_of_runs
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, moment_of
 from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.timetable import Timetable
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, AnswerRequest, Create, Delete, Plan, Request, Wait
 from herdkeeper.plan.archive_expiry import needed_by_archive
+from herdkeeper.plan.due import Missed, NotDue, Start, decide_time, pending_time, seconds_to_next, soonest
 from herdkeeper.plan.retention import expired_runs
 
 UNREADABLE_AGAIN_SECONDS = 30.0
-AFTER_ACTIONS_SECONDS = 2.0
-"""What was made tells by its events; this is for an event that is lost."""
-SOONEST_SECONDS = 0.1
-
-
-@dataclass(frozen=True)
-class Start:
-    """The run of the time `due` is to be made."""
-
-    due: datetime.datetime
-
-
-@dataclass(frozen=True)
-class Missed:
-    """No run is made for the time `due`, now or later."""
-
-    due: datetime.datetime
-    why: str
-
-
-@dataclass(frozen=True)
-class NotDue:
-    """Nothing is due, or only what a suspended schedule leaves for later."""
-
 
 Decision = Start | Missed | NotDue
 
 
 def decide(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tuple[Run, ...], now: datetime.datetime) -> Decision:
     """What becomes of the newest time of the schedule that is not dealt with. Those that were missed before it are left out."""
-    due = timetable_of(schedule.spec).latest(now)
-    if due is None or due <= _done_until(schedule, runs) or schedule.spec.suspend:
+    due = pending_time(schedule.spec, _done_until(schedule, runs), now)
+    if due is None:
         return NotDue()
-    if (run := _in_the_way(runs, due)) is not None:
-        return Missed(due, f"{run.name} was not over")
-    deadline = schedule.spec.starting_deadline_seconds
-    if deadline is not None and now - due > datetime.timedelta(seconds=deadline):
-        return Missed(due, f"startingDeadlineSeconds ({deadline}) had passed")
-    return Start(due)
+    run = _in_the_way(runs, due)
+    return decide_time(schedule.spec, due, run.name if run is not None else None, now)
 
 
 def plan_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, seen: ScheduleObserved) -> Plan:
@@ -76,7 +46,7 @@ def plan_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, see
         *(Delete(API_VERSION, kind.KIND, run.name, run.uid, Reason.RUN_EXPIRED) for run in expired),
     )
     wait = Wait(Reason.SUSPENDED, "spec.suspend is true: nothing is started by the schedule") if schedule.spec.suspend else None
-    again = _look_again(schedule.spec, seen.now, acts=bool(actions))
+    again = soonest(None, seconds_to_next(schedule.spec, seen.now), acts=bool(actions))
     if isinstance(needed, Unknown):
         wait = Wait(Reason.UNREADABLE, f"{needed.why}; nothing is deleted meanwhile")
         again = UNREADABLE_AGAIN_SECONDS if again is None else min(again, UNREADABLE_AGAIN_SECONDS)
@@ -93,11 +63,6 @@ def needed_runs(seen: ScheduleObserved) -> frozenset[str] | Unknown:
     if isinstance(checkpoints, Unknown):
         return checkpoints
     return needed_by_archive(tablespace, checkpoints, seen.now)
-
-
-def timetable_of(schedule: Schedule) -> Timetable:
-    """The times of a schedule whose spec was validated."""
-    return Timetable.of(schedule.schedule, schedule.time_zone)
 
 
 def created_at(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> datetime.datetime:
@@ -144,9 +109,3 @@ def _starts(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, runs: tup
 
 def _answer(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, answer: str) -> AnswerRequest:
     return AnswerRequest(schedule.KIND, schedule.metadata.name, schedule.metadata.resource_version, Request.RUN_NOW, answer)
-
-
-def _look_again(schedule: Schedule, now: datetime.datetime, *, acts: bool) -> float | None:
-    following = timetable_of(schedule).after(now)
-    seconds = [max(SOONEST_SECONDS, (following - now).total_seconds())] if following is not None else []
-    return min([*seconds, *([AFTER_ACTIONS_SECONDS] if acts else [])], default=None)

@@ -28,6 +28,7 @@ from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_pa
 from herdkeeper.plan.action import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait
 from herdkeeper.plan.archive import archive_steps
 from herdkeeper.plan.archive_expiry import expiry_steps
+from herdkeeper.plan.due import seconds_to_next, soonest
 from herdkeeper.plan.encryption import is_encrypted, why_no_login
 from herdkeeper.plan.full_check import full_check_steps
 from herdkeeper.plan.intent import settle
@@ -46,7 +47,9 @@ def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_imag
     plan = _plan(tablespace, seen, spark_image)
     changes = next((action.why for action in plan.actions if isinstance(action, ChangeTablespaceRecord)), None)
     check = full_check_steps(tablespace, seen, changes)
-    return replace(plan, actions=(*plan.actions, *check.actions), look_again_seconds=_sooner(plan, check))
+    actions, timing = (*plan.actions, *check.actions), tablespace.spec.full_check
+    to_next = seconds_to_next(timing, seen.now) if timing is not None else None
+    return replace(plan, actions=actions, look_again_seconds=soonest(_sooner(plan, check), to_next, acts=bool(actions)))
 
 
 def _sooner(*plans: Plan) -> float | None:

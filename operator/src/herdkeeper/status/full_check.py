@@ -1,14 +1,19 @@
-"""What HerdDB's full check found, as a Tablespace's status tells it, and what a person has to know of a replica that failed."""
+"""What HerdDB's full check found, and what became of its schedule, as a Tablespace's status tells it; and what a person has to know of a
+replica that failed, or of a time that was missed."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from herdkeeper.api import Tablespace
+from herdkeeper.api.tablespace import FullCheckTimes
 from herdkeeper.domain import names
-from herdkeeper.domain.full_check import full_check_status, newest_check
+from herdkeeper.domain.full_check import declared_times, full_check_status, newest_check, remembered_times
+from herdkeeper.domain.observed.schedule import text_of
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.plan.due import Missed, timetable_of
+from herdkeeper.plan.full_check import Begun, Held, decide_check
 
 NOTE = (
     "HerdDB's digest can fail equal copies of tables with a composite key, so no copy is made anew for it: "
@@ -17,16 +22,47 @@ NOTE = (
 
 
 def full_check_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
-    """status.fullCheck; None when no check was ever asked for or told of. What was known stays known while nothing can be read."""
+    """status.fullCheck; None when no check was ever asked for or told of, and none is scheduled. What was known stays known while nothing
+    can be read."""
     answer = tablespace.metadata.annotations.get(names.FULL_CHECK_ANSWER_ANNOTATION)
     before = tablespace.status.full_check if tablespace.status is not None else None
     check = newest_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
     status = full_check_status(check) if check is not None else before
     found = {} if status is None else status.model_dump(mode="json", by_alias=True, exclude_none=True)
-    kept = {name: value for name, value in found.items() if name not in ("lastRequest", "note")}
+    kept = {name: value for name, value in found.items() if name not in ("lastRequest", "note", "schedule")}
     told = {"lastRequest": answer} if answer is not None else {}
     note = {"note": NOTE} if any(replica["verdict"] == "Failed" for replica in kept.get("replicas", ())) else {}
-    return {**told, **kept, **note} or None
+    times = _times(tablespace, seen)
+    return {**told, **kept, **note, **({"schedule": times} if times is not None else {})} or None
+
+
+def _times(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
+    """What became of the times of the schedule. A time is told as one at which a check was begun in the same write that tells of the check
+    for the first time, so that whoever ends in between leaves neither or both."""
+    timing = tablespace.spec.full_check
+    if timing is None:
+        return None
+    before = remembered_times(tablespace) or FullCheckTimes(declared=declared_times(timing), since=text_of(seen.now))
+    decision = decide_check(tablespace, seen)
+    following = None if timing.suspend else timetable_of(timing).after(seen.now)
+    times = FullCheckTimes(
+        declared=before.declared,
+        since=before.since,
+        last_schedule_time=text_of(decision.due) if isinstance(decision, Begun) else before.last_schedule_time,
+        next_schedule_time=text_of(following) if following is not None else None,
+        waits_for=decision.why if isinstance(decision, Held) else None,
+        last_missed_time=text_of(decision.due) if isinstance(decision, Missed) else before.last_missed_time,
+        last_missed_why=decision.why if isinstance(decision, Missed) else before.last_missed_why,
+    )
+    return times.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def newly_missed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str | None:
+    """A sentence for a time that was left out since the status was written last; both are status.fullCheck."""
+    was, times = (before or {}).get("schedule", {}), (after or {}).get("schedule", {})
+    if (missed := times.get("lastMissedTime")) is None or missed == was.get("lastMissedTime"):
+        return None
+    return f"no full check was begun for {missed}, since {times['lastMissedWhy']}"
 
 
 def newly_failed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> tuple[str, ...]:

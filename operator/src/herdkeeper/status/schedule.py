@@ -12,7 +12,8 @@ from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, moment_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.timetable import Timetable
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.schedule import Missed, created_at, decide, timetable_of
+from herdkeeper.plan.due import Missed, timetable_of
+from herdkeeper.plan.schedule import created_at, decide
 from herdkeeper.status.summary import Health, Summary
 
 REMEMBERED = ("lastScheduleTime", "lastSuccessfulTime", "lastMissedTime", "lastFindings", "newestVerified", "verified")

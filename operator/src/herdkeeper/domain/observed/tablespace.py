@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,6 +15,8 @@ from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
 from herdkeeper.domain.unknown import Unknown
+
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class TablespaceObserved:
     `checkpoints` are those that refer to it. `places` tells where SQL nodes run; it is only looked at while copies are added or taken away.
     `tls` is what the Secret of the database's `spec.tls` is good for, None when none is named.
     `log_pin` is the operator's pin on the log for Checkpoints, None while there is none. `archive` is what was seen of the log's archive.
+    `now` is when that was seen.
     """
 
     herddb: HerdDBCluster | None
@@ -57,3 +61,4 @@ class TablespaceObserved:
     tls: TlsUsable | TlsUnusable | None = None
     log_pin: LogPin | Unknown | None = None
     archive: ArchiveObserved = field(default_factory=ArchiveObserved)
+    now: datetime.datetime = EPOCH

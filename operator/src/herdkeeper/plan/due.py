@@ -1,0 +1,68 @@
+"""What becomes of the times of a schedule, whatever is begun at them: only the newest one counts, and nothing begins beside another one."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from herdkeeper.api.schedule import Timing
+from herdkeeper.domain.timetable import Timetable
+
+AFTER_ACTIONS_SECONDS = 2.0
+"""What was made tells by its events; this is for an event that is lost."""
+SOONEST_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is due at the time `due` is to be begun."""
+
+    due: datetime.datetime
+
+
+@dataclass(frozen=True)
+class Missed:
+    """Nothing is begun for the time `due`, now or later."""
+
+    due: datetime.datetime
+    why: str
+
+
+@dataclass(frozen=True)
+class NotDue:
+    """Nothing is due, or only what a suspended schedule leaves for later."""
+
+
+def timetable_of(timing: Timing) -> Timetable:
+    """The times of a schedule whose spec was validated."""
+    return Timetable.of(timing.schedule, timing.time_zone)
+
+
+def pending_time(timing: Timing, done_until: datetime.datetime, now: datetime.datetime) -> datetime.datetime | None:
+    """The newest time of a schedule that is not dealt with; None when there is none, or the schedule is suspended. Those that were missed
+    before it are left out."""
+    due = timetable_of(timing).latest(now)
+    return None if due is None or due <= done_until or timing.suspend else due
+
+
+def decide_time(timing: Timing, due: datetime.datetime, in_the_way: str | None, now: datetime.datetime) -> Start | Missed:
+    """What becomes of a time that is not dealt with. `in_the_way`: what was not over when it came."""
+    if in_the_way is not None:
+        return Missed(due, f"{in_the_way} was not over")
+    deadline = timing.starting_deadline_seconds
+    if deadline is not None and now - due > datetime.timedelta(seconds=deadline):
+        return Missed(due, f"startingDeadlineSeconds ({deadline}) had passed")
+    return Start(due)
+
+
+def seconds_to_next(timing: Timing, now: datetime.datetime) -> float | None:
+    """Until the next time of a schedule; None when there is none."""
+    following = timetable_of(timing).after(now)
+    return None if following is None else max(SOONEST_SECONDS, (following - now).total_seconds())
+
+
+def soonest(again: float | None, to_next: float | None, *, acts: bool) -> float | None:
+    """When to look again: at the next time of a schedule, which may be far off, and no later than without it: what was done is looked
+    after (`acts`)."""
+    after = AFTER_ACTIONS_SECONDS if acts and again is None else again
+    return min((seconds for seconds in (after, to_next) if seconds is not None), default=None)

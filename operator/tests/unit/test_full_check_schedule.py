@@ -1,0 +1,275 @@
+"""HerdDB's full check by schedule: once for each time, never two at once, and not before its schedule was seen."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+
+import pytest
+from situations import with_spec, with_status
+from test_full_check import (
+    DATABASE,
+    DONE,
+    FOLLOWER,
+    LEADER,
+    PASSED,
+    RUNNING,
+    TABLESPACE,
+    asking,
+    conditions,
+    follower,
+    leader,
+    plan,
+    seen,
+)
+from test_plan_tablespace import RECORD
+
+from herdkeeper.api.schedule import Timing
+from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes
+from herdkeeper.domain import validation
+from herdkeeper.domain.observed.schedule import text_of
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import AnswerRequest, ChangeTablespaceRecord, StartFullCheck
+from herdkeeper.plan.due import Missed, NotDue, Start
+from herdkeeper.plan.full_check import NO_FOLLOWER, Begun, Held, decide_check
+from herdkeeper.status.full_check import full_check_fields, newly_missed
+
+NIGHTLY = Timing(schedule="0 2 * * *")
+ORDER = StartFullCheck("db", LEADER, "flights")
+
+
+def at(text: str) -> datetime.datetime:
+    """A moment of November, e.g. `22T02:00`; DONE began on the 22nd at two."""
+    return datetime.datetime.fromisoformat(f"2026-11-{text}").replace(tzinfo=datetime.UTC)
+
+
+def scheduled(timing: Timing = NIGHTLY, tablespace=TABLESPACE, check: FullCheckStatus | None = None, **times: str):
+    """The tablespace with a schedule that is known since the 20th; `check` is the last one that the status tells of."""
+    told = FullCheckTimes(declared=f"{timing.schedule} (UTC)", since="2026-11-20T12:00:00Z", **times)
+    known = (check or FullCheckStatus()).model_copy(update={"schedule": told})
+    return with_spec(with_check(tablespace, known), full_check=timing)
+
+
+def with_check(tablespace, check: FullCheckStatus | None):
+    return with_status(tablespace, uuid="a-uuid", conditions=tablespace.status.conditions, full_check=check)
+
+
+def at_time(now: str, situation=None):
+    return replace(situation or seen(), now=at(now))
+
+
+def after(tablespace, situation):
+    """The tablespace with the status that follows from what was seen."""
+    return with_check(tablespace, FullCheckStatus.model_validate(full_check_fields(tablespace, situation)))
+
+
+def times_of(tablespace, situation) -> dict[str, str]:
+    fields = full_check_fields(tablespace, situation)
+    assert fields is not None
+    return dict(fields["schedule"])
+
+
+def last(started: str, completed: str | None = None, error: str | None = None) -> FullCheckStatus:
+    """A check of the status, of which no node tells any more."""
+    return FullCheckStatus(
+        leader=LEADER,
+        started_at=text_of(at(started)),
+        completed_at=text_of(at(completed)) if completed else None,
+        error=error,
+    )
+
+
+SILENT = seen(Unknown("silence"))
+REFUSED = Held(at("22T02:00"), f"{LEADER} can't be asked (silence)")
+DEADLINE = NIGHTLY.model_copy(update={"starting_deadline_seconds": 3600})
+RAN = "the check that db-herddb-0 began at 2026-11-22T01:59:00Z was not over"
+
+
+@pytest.mark.parametrize(
+    ("tablespace", "situation", "decided"),
+    [
+        (TABLESPACE, at_time("22T02:00"), NotDue()),
+        (scheduled(), at_time("20T13:00"), NotDue()),
+        (scheduled(), at_time("22T01:59"), Start(at("21T02:00"))),
+        (scheduled(last_schedule_time="2026-11-21T02:00:00Z"), at_time("22T01:59"), NotDue()),
+        (scheduled(last_schedule_time="2026-11-21T02:00:00Z"), at_time("22T02:00"), Start(at("22T02:00"))),
+        (scheduled(last_schedule_time="2026-11-22T02:00:00Z"), at_time("22T02:01"), NotDue()),
+        (scheduled(last_missed_time="2026-11-22T02:00:00Z", last_missed_why="so"), at_time("22T02:01"), NotDue()),
+        # of many that were missed only the newest counts, and only within the deadline
+        (scheduled(), at_time("25T17:00"), Start(at("25T02:00"))),
+        (scheduled(DEADLINE), at_time("22T03:00"), Start(at("22T02:00"))),
+        (scheduled(DEADLINE), at_time("22T03:01"), Missed(at("22T02:00"), "startingDeadlineSeconds (3600) had passed")),
+        (
+            scheduled(DEADLINE),
+            at_time("22T03:01", SILENT),
+            Missed(at("22T02:00"), f"startingDeadlineSeconds (3600) had passed ({LEADER} can't be asked (silence))"),
+        ),
+        (scheduled(NIGHTLY.model_copy(update={"suspend": True})), at_time("22T02:00"), NotDue()),
+        # what was asked for after that time will do
+        (scheduled(check=last("22T02:30", "22T02:31")), at_time("22T03:00"), NotDue()),
+        (scheduled(check=last("22T01:00", "22T01:01")), at_time("22T03:00"), Start(at("22T02:00"))),
+        # never beside another one, nor after it
+        (scheduled(check=last("22T01:59")), at_time("22T02:00", SILENT), Missed(at("22T02:00"), RAN)),
+        (scheduled(check=last("22T01:59", "22T02:01")), at_time("22T02:05"), Missed(at("22T02:00"), RAN)),
+        (scheduled(check=last("22T01:59", error="it broke")), at_time("22T02:00"), Start(at("22T02:00"))),
+        # the one that a node tells of, and the status does not yet, is the one that was due
+        (scheduled(), at_time("22T02:01", seen(leader(RUNNING))), Begun(at("22T02:00"))),
+        (scheduled(DEADLINE), at_time("22T05:00", seen(leader(DONE))), Begun(at("22T02:00"))),
+        # what waits for something else than a check
+        (scheduled(), at_time("22T02:00", SILENT), REFUSED),
+        (
+            scheduled(tablespace=with_status(TABLESPACE, conditions=conditions(Ready="False"))),
+            at_time("22T02:00"),
+            Held(at("22T02:00"), "the tablespace is not Ready (Said: Ready is False)"),
+        ),
+        (
+            scheduled(),
+            at_time("22T02:00", replace(seen(), herddb=with_status(DATABASE, conditions=conditions(Ready="True", Progressing="True")))),
+            Held(at("22T02:00"), "the HerdDBCluster db is not settled (Progressing is True)"),
+        ),
+        (
+            scheduled(),
+            at_time("22T02:00", replace(seen(), record=Unknown("ZooKeeper does not answer"))),
+            Held(at("22T02:00"), "ZooKeeper does not answer"),
+        ),
+        (
+            scheduled(tablespace=with_spec(TABLESPACE, replicas=1)),
+            at_time("22T02:00", replace(seen(), record=VersionedRecord(replace(RECORD, replicas=(LEADER,)), 4))),
+            Missed(at("22T02:00"), NO_FOLLOWER),
+        ),
+    ],
+)
+def test_what_becomes_of_the_newest_time(tablespace, situation, decided):
+    assert decide_check(tablespace, situation) == decided
+
+
+@pytest.mark.parametrize("declared", [{}, {"declared": "0 3 * * * (UTC)"}, {"declared": "0 2 * * * (Europe/Vienna)"}])
+def test_a_schedule_that_was_not_seen_before_stops_no_writes_for_a_time_of_the_past(declared):
+    older = FullCheckStatus(schedule=FullCheckTimes(since="2026-11-01T00:00:00Z", **declared)) if declared else None
+    new = with_spec(with_check(TABLESPACE, older), full_check=NIGHTLY)
+    assert plan(new, at_time("22T10:00")).actions == ()
+    assert times_of(new, at_time("22T10:00")) == {
+        "declared": "0 2 * * * (UTC)",
+        "since": "2026-11-22T10:00:00Z",
+        "nextScheduleTime": "2026-11-23T02:00:00Z",
+    }
+    known = after(new, at_time("22T10:00"))
+    assert plan(known, at_time("23T01:59")).actions == ()
+    assert plan(known, at_time("23T02:00")).actions == (ORDER,)
+
+
+def test_the_check_of_a_time_is_begun_once_whenever_the_process_ends():
+    due = scheduled(last_schedule_time="2026-11-21T02:00:00Z")
+    assert plan(due, at_time("22T02:00")).actions == (ORDER,)
+    assert times_of(due, at_time("22T02:00"))["lastScheduleTime"] == "2026-11-21T02:00:00Z", "it is not begun before the leader says so"
+
+    begun = at_time("22T02:00:01", seen(leader(RUNNING)))
+    assert plan(due, begun).actions == ()
+    assert times_of(due, begun)["lastScheduleTime"] == "2026-11-22T02:00:00Z"
+    known = after(due, begun)
+    assert known.status.full_check.started_at == "2026-11-22T02:00:00.000Z", "the check and its time are told in one write"
+    for later in (begun, at_time("22T02:01", seen(leader(DONE), follower(*PASSED))), at_time("22T03:00")):
+        assert plan(known, later).actions == ()
+        assert times_of(known, later)["lastScheduleTime"] == "2026-11-22T02:00:00Z"
+
+
+def test_what_is_due_is_an_answer_to_who_asks_and_the_writes_are_stopped_once():
+    order, said = plan(asking(scheduled()), at_time("22T02:00")).actions
+    assert order == ORDER
+    assert isinstance(said, AnswerRequest)
+    assert said.answer.startswith("done: ")
+    (only,) = plan(asking(scheduled()), at_time("22T02:01", seen(leader(RUNNING)))).actions
+    assert isinstance(only, AnswerRequest)
+    assert only.answer == f"done: {LEADER} checks all tables since 2026-11-22T02:00:00.000Z"
+
+
+def test_who_asks_while_what_is_due_waits_is_refused_and_it_goes_on_waiting():
+    (said,) = plan(asking(scheduled()), at_time("22T02:00", SILENT)).actions
+    assert isinstance(said, AnswerRequest)
+    assert said.answer == f"refused: {LEADER} can't be asked (silence)"
+    assert decide_check(scheduled(), at_time("22T02:00", SILENT)) == REFUSED
+
+
+def test_a_suspended_schedule_begins_none_and_a_request_is_still_done():
+    suspended = scheduled(NIGHTLY.model_copy(update={"suspend": True}))
+    assert plan(suspended, at_time("22T02:00")).actions == ()
+    assert "nextScheduleTime" not in times_of(suspended, at_time("22T02:00"))
+    assert ORDER in plan(asking(suspended), at_time("22T02:00")).actions
+
+
+def test_what_is_due_waits_while_the_record_is_being_changed():
+    pinned = at_time("22T02:00", replace(seen(), record=VersionedRecord(replace(RECORD, expected_replica_count=2), 4)))
+    waiting = plan(scheduled(), pinned)
+    (change,) = waiting.actions
+    assert isinstance(change, ChangeTablespaceRecord)
+    assert waiting.look_again_seconds == 1
+
+
+@pytest.mark.parametrize(
+    ("tablespace", "now", "situation", "seconds"),
+    [
+        (scheduled(last_schedule_time="2026-11-22T02:00:00Z"), "23T01:00", seen(), 3600),
+        (scheduled(last_schedule_time="2026-11-22T02:00:00Z"), "23T01:59:59.5", seen(), 0.5),
+        (scheduled(last_schedule_time="2026-11-22T02:00:00Z"), "22T02:00:05", seen(leader(RUNNING)), 2),
+        (scheduled(), "22T02:00", SILENT, 3),
+        (scheduled(), "22T02:00", replace(seen(), herddb=with_status(DATABASE, conditions=conditions(Ready="False"))), 5),
+        (scheduled(), "22T02:00", seen(), 1),
+        (scheduled(Timing(schedule="* * * * *"), last_missed_time="2026-11-22T02:00:00Z"), "22T02:00:59", seen(leader(RUNNING)), 1),
+    ],
+)
+def test_it_is_looked_at_again_at_the_next_time_and_no_later_than_without_a_schedule(tablespace, now, situation, seconds):
+    assert plan(tablespace, at_time(now, situation)).look_again_seconds == pytest.approx(seconds)
+
+
+def test_what_was_done_is_looked_after_though_the_next_time_is_far_off():
+    """The connection Secret is made anew, which has no time of its own to look again."""
+    far_off = scheduled(last_schedule_time="2026-11-22T02:00:00Z")
+    changed = at_time("22T03:00", replace(seen(), zookeeper_address="zk-1:2181"))
+    assert plan(far_off, changed).actions != ()
+    assert plan(far_off, changed).look_again_seconds == 2.0
+
+
+def test_a_time_that_is_left_out_is_told_once_with_the_reason_and_stays_known():
+    situation = at_time("22T02:05")
+    before = scheduled(check=last("22T01:59", "22T02:01"))
+    told, fields = before.status.full_check.model_dump(by_alias=True, exclude_none=True), full_check_fields(before, situation)
+    assert times_of(before, situation)["lastMissedTime"] == "2026-11-22T02:00:00Z"
+    assert newly_missed(told, fields) == f"no full check was begun for 2026-11-22T02:00:00Z, since {RAN}"
+    assert newly_missed(fields, fields) is None
+    assert newly_missed(None, None) is None
+    assert times_of(after(before, situation), at_time("22T09:00"))["lastMissedWhy"] == RAN
+
+
+def test_what_is_due_and_waits_says_for_what():
+    waiting = scheduled()
+    assert times_of(waiting, at_time("22T02:00", SILENT))["waitsFor"] == REFUSED.why
+    assert "waitsFor" not in times_of(waiting, at_time("22T02:00"))
+
+
+def test_without_a_schedule_the_status_tells_of_none():
+    taken_away = with_spec(scheduled(check=last("22T01:59", "22T02:01")), full_check=None)
+    fields = full_check_fields(taken_away, at_time("22T03:00"))
+    assert fields is not None
+    assert "schedule" not in fields
+    assert fields["startedAt"] == "2026-11-22T01:59:00Z"
+
+
+@pytest.mark.parametrize(
+    ("timing", "path", "problem"),
+    [
+        (Timing(schedule="0 25 * * *"), "spec.fullCheck.schedule", "cron can't read it"),
+        (Timing(schedule="0 3 * *"), "spec.fullCheck.schedule", "it has 4 of the five fields of cron"),
+        (Timing(schedule="0 3 * * *", time_zone="Europe/Wien"), "spec.fullCheck.timeZone", "there is no time zone of this name"),
+    ],
+)
+def test_a_schedule_that_says_nothing_is_refused_with_the_field(timing, path, problem):
+    (refusal,) = validation.tablespace_refusals(with_spec(TABLESPACE, full_check=timing), None)
+    assert refusal.path == path
+    assert problem in refusal.problem
+
+
+def test_a_check_of_the_new_leader_s_is_the_one_that_was_due():
+    moved = replace(seen(), record=VersionedRecord(replace(RECORD, leader=FOLLOWER), 4))
+    moved = replace(moved, nodes={LEADER: (follower(),), FOLLOWER: (leader(DONE),)})
+    assert decide_check(scheduled(), at_time("22T02:01", moved)) == Begun(at("22T02:00"))
