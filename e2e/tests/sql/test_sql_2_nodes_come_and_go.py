@@ -3,55 +3,14 @@ row. The Service of the leader leads to whoever leads."""
 
 from __future__ import annotations
 
-import base64
 import json
 import time
 
 from conftest import Stack, say
+from sql_steps import CHANGE, ROWS, connection_of, each_copy_has_every_row, settled_on, want
 
-from herdkeeper_e2e.conditions import condition
-from herdkeeper_e2e.history import Gap, gap_table
-from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
-
-ROWS = 50
-CHANGE = Limit(900, 1)
-
-
-def want(stack: Stack, kind: str, name: str, **spec: object) -> None:
-    stack.kubectl.run("patch", kind, name, "--type", "merge", "-p", json.dumps({"spec": spec}))
-
-
-def settled_on(stack: Stack, nodes: list[str]) -> None:
-    """Until exactly these nodes are there, each with a settled copy, and nothing is left to do."""
-
-    def ask() -> bool | Pending:
-        for kind, name in (("herddbcluster", "db"), ("tablespace", "flights")):
-            found = stack.sql.get(kind, name)
-            for each in ("Ready", "Progressing"):
-                told = condition(found, each)
-                wanted = "True" if each == "Ready" else "False"
-                if told is None or told["status"] != wanted or told["observedGeneration"] != found["metadata"]["generation"]:
-                    return Pending(f"{kind}: {told and told['message']}")
-        there = [pod["metadata"]["name"] for pod in stack.kubectl.list("pods", "app.kubernetes.io/name=herddb")]
-        copies = sorted(stack.sql.replicas())
-        return True if there == nodes == copies else Pending(f"nodes {there}, copies {copies}")
-
-    wait_for(f"SQL nodes {nodes}", ask, CHANGE, say)
-
-
-def each_copy_has_every_row(stack: Stack, writer: WriterProcess) -> None:
-    """As the reader finds them on one leader after the other, the last of which stays; prints the gaps."""
-    writer.stop()
-    found = writer.read()
-    say("\n" + gap_table([Gap(**gap) for gap in found["gaps"]]))
-    assert found["violation"] is None, stack.sql.leader()
-    for node in sorted(stack.sql.replicas()):
-        if node != stack.sql.leader():
-            stack.sql.switch_over(node)
-            assert writer.read()["violation"] is None, node
-    stack.wait_until_ready()
 
 
 def wiped(stack: Stack, node: str) -> None:
@@ -60,12 +19,6 @@ def wiped(stack: Stack, node: str) -> None:
     stack.kubectl.run("delete", "persistentvolumeclaim", f"data-{node}", "--wait=false")
     stack.kubectl.run("delete", "pod", node, "--grace-period=0", "--force")
     wait_for(f"another {node}", lambda: stack.sql.replaced(node, uid), CHANGE, say)
-
-
-def connection_of(stack: Stack) -> Object:
-    """What the connection Secret tells a client."""
-    secret = stack.sql.get("secret", stack.sql.get("tablespace", "flights")["status"]["connectionSecret"])
-    return {key: base64.b64decode(value).decode() for key, value in secret["data"].items()}
 
 
 def test_a_third_node_gets_a_copy_and_takes_it_with_it_when_it_leaves(stack: Stack) -> None:

@@ -1,0 +1,64 @@
+"""Certificates for SQL nodes, made by the machine's openssl, and the Secret that a HerdDBCluster's `spec.tls` names."""
+
+from __future__ import annotations
+
+import base64
+import os
+import ssl
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from herdkeeper_e2e.cluster import run
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.tls_probe import fingerprint
+
+DAYS = "30"
+
+
+@dataclass(frozen=True)
+class Issued:
+    """A certificate with its key and the authority that signed it, each in PEM."""
+
+    certificate: str
+    key: str
+    authority: str
+
+    @property
+    def fingerprint(self) -> str:
+        """By which it is told from others."""
+        return fingerprint(ssl.PEM_cert_to_DER_cert(self.certificate))
+
+    def secret(self, name: str) -> Object:
+        """The manifest of the Secret, as cert-manager writes it."""
+        files = {"tls.crt": self.certificate, "tls.key": self.key, "ca.crt": self.authority}
+        data = {key: base64.b64encode(text.encode()).decode() for key, text in files.items()}
+        return {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": name}, "data": data}
+
+
+class Authority:
+    """Signs certificates; its key is in `folder`, which must be there."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._key, self._certificate, self._folder = folder / "authority.key", folder / "authority.crt", folder
+        purpose = ("-addext", "basicConstraints=critical,CA:TRUE", "-addext", "keyUsage=critical,keyCertSign")
+        files = ("-keyout", str(self._key), "-out", str(self._certificate))
+        _openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", DAYS, "-subj", f"/CN={name}", *purpose, *files)
+
+    @property
+    def certificate(self) -> str:
+        """Its own, in PEM: whom clients trust."""
+        return self._certificate.read_text()
+
+    def issue(self, hosts: Sequence[str]) -> Issued:
+        """A new certificate, with a new key, for these host names; `*.example.svc` is one for all of a domain."""
+        key, request, names, certificate = (self._folder / name for name in ("node.key", "node.request", "node.names", "node.crt"))
+        names.write_text(f"subjectAltName={','.join(f'DNS:{host}' for host in hosts)}\n")
+        _openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=a SQL node", "-keyout", str(key), "-out", str(request))
+        by = ("-CA", str(self._certificate), "-CAkey", str(self._key), "-CAcreateserial", "-CAserial", str(self._folder / "serial"))
+        _openssl("x509", "-req", "-in", str(request), *by, "-days", DAYS, "-extfile", str(names), "-out", str(certificate))
+        return Issued(certificate.read_text(), key.read_text(), self.certificate)
+
+
+def _openssl(*arguments: str) -> None:
+    run(["openssl", *arguments], os.environ, lambda _: None)

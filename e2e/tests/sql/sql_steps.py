@@ -1,0 +1,65 @@
+"""What the scenarios of the SQL stack do to it, and how they know that it is settled again."""
+
+from __future__ import annotations
+
+import base64
+import json
+
+from conftest import Stack, say
+
+from herdkeeper_e2e.conditions import condition
+from herdkeeper_e2e.history import Gap, gap_table
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_e2e.writer_process import WriterProcess
+
+ROWS = 50
+CHANGE = Limit(900, 1)
+
+
+def want(stack: Stack, kind: str, name: str, **spec: object) -> None:
+    """Somebody declares something else; None takes a field away."""
+    stack.kubectl.run("patch", kind, name, "--type", "merge", "-p", json.dumps({"spec": spec}))
+
+
+def settled_on(stack: Stack, nodes: list[str]) -> None:
+    """Until exactly these nodes are there, each with a settled copy, and nothing is left to do."""
+
+    def ask() -> bool | Pending:
+        for kind, name in (("herddbcluster", "db"), ("tablespace", "flights")):
+            found = stack.sql.get(kind, name)
+            for each in ("Ready", "Progressing"):
+                told = condition(found, each)
+                wanted = "True" if each == "Ready" else "False"
+                if told is None or told["status"] != wanted or told["observedGeneration"] != found["metadata"]["generation"]:
+                    return Pending(f"{kind}: {told and told['message']}")
+        there = [pod["metadata"]["name"] for pod in stack.kubectl.list("pods", "app.kubernetes.io/name=herddb")]
+        copies = sorted(stack.sql.replicas())
+        return True if there == nodes == copies else Pending(f"nodes {there}, copies {copies}")
+
+    wait_for(f"SQL nodes {nodes}", ask, CHANGE, say)
+
+
+def every_row_is_there(stack: Stack, writer: WriterProcess) -> None:
+    """As the reader finds them on the leader; prints the gaps and how many there are."""
+    writer.stop()
+    found = writer.read()
+    counted = found["verdict"]
+    say(f"\n{gap_table([Gap(**gap) for gap in found['gaps']])}\n{counted['acknowledged']} rows acknowledged, {counted['unknown']} unknown")
+    assert found["violation"] is None, stack.sql.leader()
+
+
+def each_copy_has_every_row(stack: Stack, writer: WriterProcess) -> None:
+    """As the reader finds them on one leader after the other, the last of which stays; prints the gaps."""
+    every_row_is_there(stack, writer)
+    for node in sorted(stack.sql.replicas()):
+        if node != stack.sql.leader():
+            stack.sql.switch_over(node)
+            assert writer.read()["violation"] is None, node
+    stack.wait_until_ready()
+
+
+def connection_of(stack: Stack) -> Object:
+    """What the connection Secret tells a client."""
+    secret = stack.sql.get("secret", stack.sql.get("tablespace", "flights")["status"]["connectionSecret"])
+    return {key: base64.b64decode(value).decode() for key, value in secret["data"].items()}

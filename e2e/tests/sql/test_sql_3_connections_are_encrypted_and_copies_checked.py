@@ -1,0 +1,257 @@
+"""While clients write, over the project's wire client and over HerdDB's own driver, the SQL port is encrypted in two steps, and a renewed
+certificate is served; no acknowledged row is lost. HerdDB's full check tells of every follower, on request and by schedule, and how long
+writes stood still for it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conftest import Stack, say
+from sql_steps import CHANGE, ROWS, connection_of, each_copy_has_every_row, every_row_is_there, settled_on, want
+
+from herdkeeper_e2e.certificates import Authority, Issued
+from herdkeeper_e2e.checker.contents import Contents, parse_contents
+from herdkeeper_e2e.checker.history import parse_history
+from herdkeeper_e2e.checker.jdbc_pod import JdbcPod
+from herdkeeper_e2e.checker.verdict import judge
+from herdkeeper_e2e.checker.workload_plan import Share
+from herdkeeper_e2e.kubectl import KubectlError, Object
+from herdkeeper_e2e.sql_stack import TABLESPACE
+from herdkeeper_e2e.steered_process import SteeredProcess
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_e2e.writer_process import WriterProcess
+
+SECRET = "db-tls"
+BEFORE = Share(first_client=100, adders=1, register=0, readers=0)
+AFTER = Share(first_client=200, adders=1, register=1, readers=0)
+"""HerdDB's driver, connected before the nodes speak TLS, and anew once all do (docs/how-to.md)."""
+RENEWED = Limit(300, 5)
+"""The kubelet brings a changed Secret within about a minute and a half, the node looks each ten seconds."""
+CHECKED = Limit(240, 1)
+COMPOSITE = {"weather"}
+"""The tables with a composite key: HerdDB's digest can fail equal copies of them (docs/limits.md)."""
+
+
+def processes(stack: Stack) -> dict[str, str]:
+    """The SQL nodes' pods, and which ones they are."""
+    pods = stack.kubectl.list("pods", "app.kubernetes.io/name=herddb")
+    return {str(pod["metadata"]["name"]): str(pod["metadata"]["uid"]) for pod in pods}
+
+
+def rolled(stack: Stack, change: Callable[[], None]) -> None:
+    """Every SQL node was started anew after the change, and all is settled again; prints how long that took."""
+    began, before = time.monotonic(), processes(stack)
+    change()
+
+    def anew() -> bool | Pending:
+        old = sorted(set(processes(stack).values()) & set(before.values()))
+        return Pending(f"{len(old)} of {len(before)} SQL nodes are still the old ones") if old else True
+
+    wait_for("other processes", anew, CHANGE, say)
+    settled_on(stack, sorted(before))
+    say(f"all SQL nodes rolled after {time.monotonic() - began:.0f} s")
+
+
+def asked(stack: Stack, authorities: str) -> list[Object]:
+    """How each node speaks to a client that trusts these authorities. KubectlError when one can't be verified."""
+    hosts = [f"{node}.db-herddb-nodes.{stack.kubectl.namespace}.svc" for node in sorted(processes(stack))]
+    said = stack.kubectl.exec(stack.tools.name, *stack.tools.program("tls_probe", *hosts), stdin=authorities.encode())
+    found = [json.loads(line) for line in said.splitlines()]
+    assert [each["host"] for each in found] == hosts
+    return found
+
+
+def spoken(stack: Stack, authorities: str) -> list[tuple[str, bool]]:
+    """Of each node the certificate that it shows and whether it serves plaintext; prints both."""
+    found = asked(stack, authorities)
+    for each in found:
+        plaintext = "served" if each["refused"] is None else f"refused ({each['refused']})"
+        say(f"{each['host']}: certificate {each['certificate'][:12]}, plaintext {plaintext}")
+    return [(str(each["certificate"]), each["refused"] is None) for each in found]
+
+
+def clients_are_told(stack: Stack, authorities: str) -> None:
+    """The connection Secret has whom to trust, and that the leader speaks TLS."""
+
+    def told() -> bool | Pending:
+        there = connection_of(stack)
+        speak, trust = "client.server.ssl=true" in there["leaderUrl"], there.get("ca.crt") == authorities
+        return (
+            True if speak and trust else Pending(f"leaderUrl {'has' if speak else 'lacks'} TLS, ca.crt {'is' if trust else 'is not'} ours")
+        )
+
+    wait_for("the connection Secret", told, Limit(120, 1), say)
+
+
+def encrypted(stack: Stack) -> object:
+    return stack.sql.get("herddbcluster", "db")["status"].get("encrypted")
+
+
+def serve(stack: Stack, issued: Issued) -> None:
+    stack.kubectl.apply(json.dumps(issued.secret(SECRET)))
+
+
+def contents(stack: Stack) -> Contents:
+    return parse_contents(stack.tools.run("checker.contents_reader").splitlines())
+
+
+def start_drivers(stack: Stack) -> JdbcPod:
+    """The pod for HerdDB's driver, and empty tables for it: another scenario may have left its own."""
+    stack.tools.run("query", "DROP TABLE IF EXISTS checker_set", "DROP TABLE IF EXISTS checker_register")
+    stack.tools.run("checker.tables", "--registers", "2")
+    jdbc = JdbcPod(stack.kubectl, "jdbc-tls", str(stack.sql.get("tablespace", TABLESPACE)["status"]["connectionSecret"]))
+    jdbc.start()
+    return jdbc
+
+
+def drivers_lost_nothing(stack: Stack, jdbc: JdbcPod, histories: list[str], found: list[Contents]) -> None:
+    """What was acknowledged to HerdDB's driver is in the tables, as each copy told when it led."""
+    lines = [line for history in histories for line in stack.kubectl.exec(jdbc.name, "cat", history).splitlines()]
+    verdict = judge(parse_history(lines), found)
+    say(f"\n{verdict.text()}")
+    assert verdict.violations == ()
+    assert verdict.acknowledged("add", "jdbc") > 0
+
+
+def test_a_running_database_gets_tls_in_two_steps_and_a_renewed_certificate_without_losing_a_row(stack: Stack, tmp_path: Path) -> None:
+    settled_on(stack, sorted(processes(stack)))
+    for folder in ("authority", "stranger"):
+        (tmp_path / folder).mkdir()
+    authority, stranger = Authority(tmp_path / "authority", "the clients' authority"), Authority(tmp_path / "stranger", "a stranger")
+    domain = f"{stack.kubectl.namespace}.svc"
+    first, second = (authority.issue([f"*.db-herddb-nodes.{domain}", f"*.{domain}"]) for _ in range(2))
+    serve(stack, first)
+    jdbc = start_drivers(stack)
+    histories = ["/tmp/history-before.jsonl", "/tmp/history-after.jsonl"]
+    drivers: SteeredProcess = jdbc.work(BEFORE, histories[0])
+    writer = WriterProcess(stack.tools, "encrypted")
+    writer.acknowledges(ROWS)
+    drivers.acknowledges(ROWS)
+
+    with pytest.raises(KubectlError, match="must be Accepted when TLS comes"):
+        want(stack, "herddbcluster", "db", tls={"secretName": SECRET, "plaintext": "Refused"})
+    assert encrypted(stack) is None
+    writer.order("mark TLS comes, plaintext stays")
+    rolled(stack, lambda: want(stack, "herddbcluster", "db", tls={"secretName": SECRET, "plaintext": "Accepted"}))
+    assert encrypted(stack) is True
+    clients_are_told(stack, authority.certificate)
+    assert spoken(stack, authority.certificate) == [(first.fingerprint, True)] * 2
+    writer.acknowledges(ROWS)
+    drivers.acknowledges(ROWS)
+
+    drivers.stop()
+    drivers = jdbc.work(AFTER, histories[1])
+    drivers.acknowledges(ROWS)
+    writer.order("mark plaintext goes")
+    rolled(stack, lambda: want(stack, "herddbcluster", "db", tls={"plaintext": "Refused"}))
+    assert encrypted(stack) is True
+    assert spoken(stack, authority.certificate) == [(first.fingerprint, False)] * 2
+    with pytest.raises(KubectlError, match="CERTIFICATE_VERIFY_FAILED"):
+        asked(stack, stranger.certificate)
+    writer.acknowledges(ROWS)
+    drivers.acknowledges(ROWS)
+
+    began, before = time.monotonic(), processes(stack)
+    writer.order("mark the certificate is renewed")
+    serve(stack, second)
+
+    def renewed() -> bool | Pending:
+        old = [each["host"] for each in asked(stack, authority.certificate) if each["certificate"] != second.fingerprint]
+        return Pending(f"{len(old)} of {len(before)} SQL nodes still show the old certificate") if old else True
+
+    wait_for("the renewed certificate", renewed, RENEWED, say)
+    say(f"served by every node after {time.monotonic() - began:.0f} s")
+    assert processes(stack) == before, "no node is restarted for it"
+    writer.acknowledges(ROWS)
+    drivers.acknowledges(ROWS)
+
+    drivers.stop()
+    found = [contents(stack)]
+    each_copy_has_every_row(stack, writer)
+    drivers_lost_nothing(stack, jdbc, histories, [*found, contents(stack)])
+
+
+def full_check(stack: Stack) -> Object:
+    return dict(stack.sql.get("tablespace", TABLESPACE)["status"].get("fullCheck") or {})
+
+
+def answered(stack: Stack) -> str:
+    """What becomes of a request for a full check."""
+    stack.kubectl.run("annotate", "tablespace", TABLESPACE, "herdkeeper.io/full-check=now", "--overwrite")
+
+    def answer() -> str | Pending:
+        annotations = stack.sql.get("tablespace", TABLESPACE)["metadata"]["annotations"]
+        return Pending("not answered") if "herdkeeper.io/full-check" in annotations else str(annotations["herdkeeper.io/full-check-answer"])
+
+    return wait_for("an answer", answer, CHECKED, say)
+
+
+def next_check(stack: Stack, before: Object) -> Object:
+    """The full check that follows another one, once it is over and every follower has answered; prints what it found and cost."""
+
+    def over() -> Object | Pending:
+        found = full_check(stack)
+        if found.get("startedAt") in (None, before.get("startedAt")):
+            return Pending(f"no other check has begun; {found.get('schedule', {}).get('waitsFor', 'it waits for nothing')}")
+        assert "error" not in found, found
+        silent = [each["node"] for each in found.get("replicas", []) if each["verdict"] == "NotAnswered"]
+        return Pending(f"{', '.join(silent) or 'the leader'} is not done") if silent or "completedAt" not in found else found
+
+    found = wait_for("a full check", over, CHECKED, say)
+    longest = max(found["tables"], key=lambda table: float(table["writesStoppedSeconds"]))
+    verdicts = ", ".join(f"{each['node']} {each['verdict']} {each.get('differentTables', '')}".strip() for each in found["replicas"])
+    stopped = f"writes stopped for {found['writesStoppedSeconds']} s in all, {longest['writesStoppedSeconds']} s for {longest['name']}"
+    left_out = ", ".join(str(table["name"]) for table in found.get("notChecked", [])) or "none"
+    say(f"{found['startedAt']} to {found['completedAt']}: {len(found['tables'])} tables, {stopped}; {verdicts}; not checked: {left_out}")
+    return found
+
+
+def every_follower_is_judged(stack: Stack, found: Object, written: str) -> None:
+    """None differs, but in tables of which HerdDB's digest can't be trusted; the table that is written to meanwhile was checked."""
+    leader = str(found["leader"])
+    assert [each["node"] for each in found["replicas"]] == sorted(set(processes(stack)) - {leader})
+    for each in found["replicas"]:
+        assert set(each.get("differentTables", ())) <= COMPOSITE, each
+    assert written in [table["name"] for table in found["tables"]]
+    assert written not in [table["name"] for table in found.get("notChecked", [])]
+
+
+def followers_can_lead_again(stack: Stack, *checks: Object) -> None:
+    """A verdict that fails an equal copy keeps it from leading until its process starts anew."""
+    nodes = sorted(processes(stack))
+    failed = {str(each["node"]) for check in checks for each in check["replicas"] if each["verdict"] == "Failed"}
+    for node in sorted(failed):
+        say(f"{node} is started anew: the check failed it, for a table with a composite key")
+        stack.sql.delete(node)
+    settled_on(stack, nodes)
+
+
+def test_a_full_check_tells_of_every_follower_on_request_and_comes_by_itself_on_schedule(stack: Stack) -> None:
+    settled_on(stack, sorted(processes(stack)))
+    written = "checked_meanwhile"
+    writer = WriterProcess(stack.tools, written)
+    writer.acknowledges(ROWS)
+    before = full_check(stack)
+    writer.order("mark a full check on request")
+    answer = answered(stack)
+    assert answer.startswith("done: "), answer
+    first = next_check(stack, before)
+    every_follower_is_judged(stack, first, written)
+    writer.acknowledges(ROWS)
+
+    assert "schedule" not in first
+    writer.order("mark a full check by schedule")
+    want(stack, "tablespace", TABLESPACE, fullCheck={"schedule": "* * * * *", "startingDeadlineSeconds": 30})
+    second = next_check(stack, first)
+    want(stack, "tablespace", TABLESPACE, fullCheck=None)
+    every_follower_is_judged(stack, second, written)
+    assert second["schedule"]["lastScheduleTime"] > second["schedule"]["since"]
+    assert second["lastRequest"] == first["lastRequest"], "nobody asked for it"
+    wait_for("the end of the schedule", lambda: "schedule" not in full_check(stack) or Pending("it is still told of"), CHECKED, say)
+    writer.acknowledges(ROWS)
+    every_row_is_there(stack, writer)
+    followers_can_lead_again(stack, first, second)
