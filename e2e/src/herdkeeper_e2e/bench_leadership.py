@@ -171,6 +171,7 @@ def prepare() -> tuple[SqlStack, ToolsPod]:
     kubectl.apply(cluster.REPOSITORY / "examples/quickstart.yaml")
     stack = SqlStack(kubectl, environment)
     stack.wait_until_ready()
+    kubectl.run("delete", "pod", TOOLS, "--ignore-not-found", "--grace-period=1")  # the operator may run elsewhere than last time
     tools = ToolsPod(kubectl, TOOLS, Database.of(kubectl, "db", "bk", TABLESPACE), machine=stack.machine_of_operator())
     tools.start()
     return stack, tools

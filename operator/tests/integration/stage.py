@@ -219,7 +219,7 @@ class Stage:
         self.dynamic.request("patch", path, body={"status": status}, content_type=MERGE_PATCH)
 
     def _ready(self, pod: str, status: str) -> None:
-        self.set_status("Pod", pod, {"conditions": [{"type": "Ready", "status": status}]})
+        self.set_status("Pod", pod, {"phase": "Running", "conditions": [{"type": "Ready", "status": status}]})
 
     def of(self, kind: str) -> Any:
         """The dynamic client's way to objects of a kind."""
