@@ -64,6 +64,13 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
+def begin_anew(kubectl: Kubectl) -> None:
+    """Its namespace is empty, whatever an earlier run left, and takes restricted pods only."""
+    kubectl.run("delete", "namespace", kubectl.namespace, "--ignore-not-found", "--timeout=300s", timeout_seconds=320)
+    kubectl.run("create", "namespace", kubectl.namespace)
+    kubectl.run("label", "namespace", kubectl.namespace, RESTRICTED)
+
+
 @pytest.fixture(scope="session")
 def kubectl(pytestconfig: pytest.Config) -> Kubectl:
     """kubectl in the scenarios' namespace, which begins empty, with the operator installed."""
@@ -71,9 +78,7 @@ def kubectl(pytestconfig: pytest.Config) -> Kubectl:
     cluster.install_operator(environment, say, RESYNC_SECONDS)
     found = Kubectl(NAMESPACE, environment)
     pytestconfig.stash[EXPLAINED_BY] = found
-    found.run("delete", "namespace", NAMESPACE, "--ignore-not-found", "--timeout=300s", timeout_seconds=320)
-    found.run("create", "namespace", NAMESPACE)
-    found.run("label", "namespace", NAMESPACE, RESTRICTED)
+    begin_anew(found)
     return found
 
 

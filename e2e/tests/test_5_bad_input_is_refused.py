@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
+from conftest import begin_anew
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import condition
@@ -40,8 +41,9 @@ def documents(path: Path) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def empty_namespace(kubectl: Kubectl) -> Iterator[Kubectl]:
     """A namespace without servers, so that whatever is applied here touches nothing that runs."""
-    kubectl.run("create", "namespace", NAMESPACE)
-    yield kubectl.in_namespace(NAMESPACE)
+    own = kubectl.in_namespace(NAMESPACE)
+    begin_anew(own)
+    yield own
     kubectl.run("delete", "namespace", NAMESPACE, "--wait=false")
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import yaml
-from conftest import NAMESPACE, QUICKSTART, START, Stack, say
+from conftest import NAMESPACE, QUICKSTART, START, Stack, begin_anew, say
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import all_ready
@@ -22,9 +22,8 @@ def stack_of_its_own(kubectl: Kubectl, name: str, changes: dict[str, Object]) ->
     documents = list(yaml.safe_load_all((REPOSITORY / "examples/quickstart.yaml").read_text()))
     for document in documents:
         document["spec"] |= changes.get(document["kind"], {})
-    own = Kubectl(f"{NAMESPACE}-{name}", kubectl.environment)
-    own.run("delete", "namespace", own.namespace, "--ignore-not-found", "--timeout=300s", timeout_seconds=320)
-    own.run("create", "namespace", own.namespace)
+    own = kubectl.in_namespace(f"{NAMESPACE}-{name}")
+    begin_anew(own)
     own.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
     wait_for(f"the quickstart of {own.namespace}", lambda: all_ready(own.list(QUICKSTART), 4), START, say)
     tools = ToolsPod(own, "tools", Database.of(own, "db", "bk", "flights"))
