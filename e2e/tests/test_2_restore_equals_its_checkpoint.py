@@ -61,6 +61,6 @@ def test_a_tablespace_made_from_a_checkpoint_has_each_of_its_rows(stack: Stack) 
         name: (rows[name], rows[name], []) for name in TABLES.split(",")
     }
 
-    kubectl.run("patch", "tablespace", NAME, "--type", "merge", "-p", '{"spec":{"deletionPolicy":"Delete"}}')
+    kubectl.want("tablespace", NAME, deletionPolicy="Delete")
     wait_for("the finalizer that drops it", lambda: drops_its_data(kubectl), START, say)
     kubectl.run("delete", "tablespace", NAME, "--timeout=120s", timeout_seconds=130)

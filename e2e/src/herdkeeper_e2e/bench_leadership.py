@@ -7,7 +7,6 @@ compared with the writer's history: an acknowledged row that is missing fails th
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import sys
 import time
@@ -88,8 +87,7 @@ def drain_machine(stack: SqlStack, writer: WriterProcess) -> None:
 def roll(stack: SqlStack, writer: WriterProcess) -> None:
     """A change of the configuration, of some milliseconds that matter to nobody: each SQL node is restarted, the leader last."""
     before = {node: stack.get("pod", node)["metadata"]["uid"] for node in stack.replicas()}
-    config = {"spec": {"config": {"server.checkpoint.period": str(900_000 + int(time.time()) % 1000)}}}
-    stack.kubectl.run("patch", "herddbcluster", "db", "--type", "merge", "-p", json.dumps(config))
+    stack.kubectl.want("herddbcluster", "db", config={"server.checkpoint.period": str(900_000 + int(time.time()) % 1000)})
     for node, uid in before.items():
         wait_for(f"another {node}", lambda node=node, uid=uid: stack.replaced(node, uid), Limit(600, 0.5))  # type: ignore[misc]
     stack.wait_until_ready()

@@ -82,6 +82,10 @@ class Kubectl:
             return self.run("apply", "-f", str(manifest))
         return self.run("apply", "-f", "-", stdin=manifest.encode())
 
+    def want(self, kind: str, name: str, **spec: object) -> None:
+        """Changes these fields of an object's spec and no others; so, too, within a field that is a mapping. None removes a field."""
+        self.run("patch", kind, name, "--type", "merge", "-p", json.dumps({"spec": spec}))
+
     def exec(self, pod: str, *command: str, stdin: bytes = b"", timeout_seconds: float = 600.0) -> str:
         """Standard output of a program in a pod's first container.
 

@@ -14,7 +14,7 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
 NAME = "flights-nightly"
-KEEP_ONE = {"spec": {"retention": {"keepLast": 1, "keepWithin": None}}}
+KEEP_ONE = {"keepLast": 1, "keepWithin": None}
 FILES = f"import pathlib; [print(path.relative_to('{CHECKPOINTS}')) for path in pathlib.Path('{CHECKPOINTS}').rglob('*') if path.is_file()]"
 
 
@@ -68,7 +68,7 @@ def gone(stack: Stack, name: str) -> bool | Pending:
 def test_the_older_of_two_checkpoints_goes_with_its_files_and_the_newer_stays_whole(stack: Stack) -> None:
     kubectl = stack.kubectl
     kubectl.apply(REPOSITORY / "examples/scheduled-checkpoint.yaml")
-    kubectl.run("patch", "scheduledcheckpoint", NAME, "--type", "merge", "-p", json.dumps(KEEP_ONE))
+    kubectl.want("scheduledcheckpoint", NAME, retention=KEEP_ONE)
     reader = ToolsPod(kubectl, "volume-reader", stack.tools.database, claim="checkpoints")
     write_some_rows(stack, "before_the_first")
     first = a_run_asked_for(stack)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 from conftest import Stack, say
 
 from herdkeeper_e2e.cluster import REPOSITORY
@@ -20,7 +18,7 @@ def audits(stack: Stack) -> list[Object]:
 def test_two_audits_of_a_schedule_run_one_after_the_other_and_find_nothing(stack: Stack) -> None:
     kubectl = stack.kubectl
     kubectl.apply(REPOSITORY / "examples/scheduled-audit.yaml")
-    kubectl.run("patch", "scheduledreplicationaudit", NAME, "--type", "merge", "-p", json.dumps({"spec": {"schedule": "* * * * *"}}))
+    kubectl.want("scheduledreplicationaudit", NAME, schedule="* * * * *")
 
     def both_ended() -> list[Object] | Pending:
         found = audits(stack)

@@ -47,7 +47,7 @@ def declare_archive(stack: Stack) -> None:
     claim = next(yaml.safe_load_all((REPOSITORY / "examples/archive.yaml").read_text()))
     claim["spec"] |= {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}  # what the test cluster has
     stack.kubectl.apply(json.dumps(claim))
-    stack.kubectl.run("patch", "tablespace", "flights", "--type", "merge", "-p", json.dumps({"spec": {"log": {"archive": ARCHIVE}}}))
+    stack.kubectl.want("tablespace", "flights", log={"archive": ARCHIVE})
 
 
 def rows_of(stack: Stack, name: str) -> int:

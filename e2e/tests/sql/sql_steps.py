@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 
 from conftest import Stack, say
 
@@ -15,11 +14,6 @@ from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS = 50
 CHANGE = Limit(900, 1)
-
-
-def want(stack: Stack, kind: str, name: str, **spec: object) -> None:
-    """Somebody declares something else; None takes a field away."""
-    stack.kubectl.run("patch", kind, name, "--type", "merge", "-p", json.dumps({"spec": spec}))
 
 
 def settled_on(stack: Stack, nodes: list[str]) -> None:

@@ -7,7 +7,7 @@ import json
 import time
 
 from conftest import Stack, say
-from sql_steps import CHANGE, ROWS, connection_of, each_copy_has_every_row, settled_on, want
+from sql_steps import CHANGE, ROWS, connection_of, each_copy_has_every_row, settled_on
 
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
@@ -30,8 +30,8 @@ def test_a_third_node_gets_a_copy_and_takes_it_with_it_when_it_leaves(stack: Sta
 
     began = time.monotonic()
     writer.order("mark a third node and copy come")
-    want(stack, "herddbcluster", "db", replicas=3)
-    want(stack, "tablespace", "flights", replicas=3)
+    stack.kubectl.want("herddbcluster", "db", replicas=3)
+    stack.kubectl.want("tablespace", "flights", replicas=3)
     settled_on(stack, [*two, third])
     say(f"a third copy after {time.monotonic() - began:.0f} s")
     writer.acknowledges(ROWS)
@@ -41,8 +41,8 @@ def test_a_third_node_gets_a_copy_and_takes_it_with_it_when_it_leaves(stack: Sta
 
     began = time.monotonic()
     writer.order("mark the third, which leads, leaves")
-    want(stack, "tablespace", "flights", replicas=2)
-    want(stack, "herddbcluster", "db", replicas=2)
+    stack.kubectl.want("tablespace", "flights", replicas=2)
+    stack.kubectl.want("herddbcluster", "db", replicas=2)
     settled_on(stack, two)
     say(f"it has left after {time.monotonic() - began:.0f} s")
     writer.acknowledges(ROWS)

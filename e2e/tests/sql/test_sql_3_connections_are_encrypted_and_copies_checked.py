@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Stack, say
-from sql_steps import CHANGE, ROWS, connection_of, each_copy_has_every_row, every_row_is_there, settled_on, want
+from sql_steps import CHANGE, ROWS, connection_of, each_copy_has_every_row, every_row_is_there, settled_on
 
 from herdkeeper_e2e.certificates import Authority, Issued
 from herdkeeper_e2e.checker.contents import Contents, parse_contents
@@ -133,10 +133,10 @@ def test_a_running_database_gets_tls_in_two_steps_and_a_renewed_certificate_with
     drivers.acknowledges(ROWS)
 
     with pytest.raises(KubectlError, match="must be Accepted when TLS comes"):
-        want(stack, "herddbcluster", "db", tls={"secretName": SECRET, "plaintext": "Refused"})
+        stack.kubectl.want("herddbcluster", "db", tls={"secretName": SECRET, "plaintext": "Refused"})
     assert encrypted(stack) is None
     writer.order("mark TLS comes, plaintext stays")
-    rolled(stack, lambda: want(stack, "herddbcluster", "db", tls={"secretName": SECRET, "plaintext": "Accepted"}))
+    rolled(stack, lambda: stack.kubectl.want("herddbcluster", "db", tls={"secretName": SECRET, "plaintext": "Accepted"}))
     assert encrypted(stack) is True
     clients_are_told(stack, authority.certificate)
     assert spoken(stack, authority.certificate) == [(first.fingerprint, True)] * 2
@@ -147,7 +147,7 @@ def test_a_running_database_gets_tls_in_two_steps_and_a_renewed_certificate_with
     drivers = jdbc.work(AFTER, histories[1])
     drivers.acknowledges(ROWS)
     writer.order("mark plaintext goes")
-    rolled(stack, lambda: want(stack, "herddbcluster", "db", tls={"plaintext": "Refused"}))
+    rolled(stack, lambda: stack.kubectl.want("herddbcluster", "db", tls={"plaintext": "Refused"}))
     assert encrypted(stack) is True
     assert spoken(stack, authority.certificate) == [(first.fingerprint, False)] * 2
     with pytest.raises(KubectlError, match="CERTIFICATE_VERIFY_FAILED"):
@@ -245,9 +245,9 @@ def test_a_full_check_tells_of_every_follower_on_request_and_comes_by_itself_on_
 
     assert "schedule" not in first
     writer.order("mark a full check by schedule")
-    want(stack, "tablespace", TABLESPACE, fullCheck={"schedule": "* * * * *", "startingDeadlineSeconds": 30})
+    stack.kubectl.want("tablespace", TABLESPACE, fullCheck={"schedule": "* * * * *", "startingDeadlineSeconds": 30})
     second = next_check(stack, first)
-    want(stack, "tablespace", TABLESPACE, fullCheck=None)
+    stack.kubectl.want("tablespace", TABLESPACE, fullCheck=None)
     every_follower_is_judged(stack, second, written)
     assert second["schedule"]["lastScheduleTime"] > second["schedule"]["since"]
     assert second["lastRequest"] == first["lastRequest"], "nobody asked for it"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from conftest import Stack, say
@@ -21,7 +20,7 @@ def bookies(stack: Stack) -> Object:
 
 
 def want(stack: Stack, **spec: object) -> None:
-    stack.kubectl.run("patch", "bookkeepercluster", "bk", "--type", "merge", "-p", json.dumps({"spec": spec}))
+    stack.kubectl.want("bookkeepercluster", "bk", **spec)
 
 
 def waits_for(stack: Stack, reason: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from conftest import say
@@ -29,7 +28,7 @@ class Ensemble:
 
     def want(self, **spec: object) -> None:
         """Changes its spec."""
-        self.kubectl.run("patch", "zookeepercluster", self.name, "--type", "merge", "-p", json.dumps({"spec": spec}))
+        self.kubectl.want("zookeepercluster", self.name, **spec)
 
     def waits_for(self, reason: str) -> None:
         """Until the operator says that this is what it does, or waits for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from conftest import Stack
@@ -28,7 +27,7 @@ def image_of(stack: Stack, kind: str) -> str:
 
 def want_image(stack: Stack, kind: str, image: str) -> None:
     """As a person asks for another one."""
-    stack.kubectl.run("patch", kind, NAMES[kind], "--type", "merge", "-p", json.dumps({"spec": {"image": image}}))
+    stack.kubectl.want(kind, NAMES[kind], image=image)
 
 
 def all_run(stack: Stack, images: Mapping[str, str]) -> bool | Pending:

@@ -88,7 +88,7 @@ def test_a_full_volume_makes_its_bookie_read_only_and_a_larger_one_writable_agai
     load.acknowledges(ROWS)
 
     load.order("mark volumes grow")
-    stack.kubectl.run("patch", "bookkeepercluster", "growing", "--type", "merge", "-p", f'{{"spec":{{"ledgers":{{"size":"{LARGE}Mi"}}}}}}')
+    stack.kubectl.want("bookkeepercluster", "growing", ledgers={"size": f"{LARGE}Mi"})
     wait_for("claims that ask for more", lambda: all_ask_for(stack, f"{LARGE}Mi"), LONG, say)
     for claim in claims(stack).values():
         volumes.grow(claim, LARGE)

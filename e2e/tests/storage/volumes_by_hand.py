@@ -38,10 +38,10 @@ class VolumesByHand:
         machine, path = _place(volume)
         self._on(machine, f"mount -o remount,size={mebibytes}m {path}")
         capacity = {"capacity": {"storage": f"{mebibytes}Mi"}}
-        patch = self.stack.kubectl.run
-        patch("patch", "persistentvolume", volume["metadata"]["name"], "--type", "merge", "-p", json.dumps({"spec": capacity}))
+        kubectl = self.stack.kubectl
+        kubectl.want("persistentvolume", volume["metadata"]["name"], **capacity)
         told = json.dumps({"status": capacity})
-        patch("patch", "persistentvolumeclaim", claim["metadata"]["name"], "--subresource", "status", "--type", "merge", "-p", told)
+        kubectl.run("patch", "persistentvolumeclaim", claim["metadata"]["name"], "--subresource", "status", "--type", "merge", "-p", told)
 
     def fill(self, claim: Object, percent: int) -> None:
         """Something else takes the room of a volume, until that much of it is taken."""

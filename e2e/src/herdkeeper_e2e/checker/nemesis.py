@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -146,7 +145,7 @@ class Nemesis:
     def _roll(self) -> None:
         before = {str(pod["metadata"]["uid"]) for pod in self._sql_pods()}
         self.ledger_size = next(size for size in LEDGER_SIZES if size != self.ledger_size)
-        self._want("herddbcluster", DATABASE, ledgers={"maxSize": self.ledger_size})
+        self.stack.kubectl.want("herddbcluster", DATABASE, ledgers={"maxSize": self.ledger_size})
 
         def rolled() -> bool | Pending:
             left = before & {str(pod["metadata"]["uid"]) for pod in self._sql_pods()}
@@ -157,16 +156,13 @@ class Nemesis:
     def _scale(self) -> None:
         """The node that comes gets a copy and leads, so that the leadership and a copy must leave when it goes."""
         self.nodes = NODES + 1
-        self._want("herddbcluster", DATABASE, replicas=self.nodes)
-        self._want("tablespace", TABLESPACE, replicas=self.nodes)
+        self.stack.kubectl.want("herddbcluster", DATABASE, replicas=self.nodes)
+        self.stack.kubectl.want("tablespace", TABLESPACE, replicas=self.nodes)
         self.wait_until_healthy()
         self.stack.switch_over(f"{DATABASE}-herddb-{NODES}")
         self.nodes = NODES
-        self._want("tablespace", TABLESPACE, replicas=self.nodes)
-        self._want("herddbcluster", DATABASE, replicas=self.nodes)
+        self.stack.kubectl.want("tablespace", TABLESPACE, replicas=self.nodes)
+        self.stack.kubectl.want("herddbcluster", DATABASE, replicas=self.nodes)
 
     def _sql_pods(self) -> list[Object]:
         return self.stack.kubectl.list("pods", SQL_PODS)
-
-    def _want(self, kind: str, name: str, **spec: object) -> None:
-        self.stack.kubectl.run("patch", kind, name, "--type", "merge", "-p", json.dumps({"spec": spec}))
