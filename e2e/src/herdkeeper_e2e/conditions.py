@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Pending
@@ -21,14 +21,27 @@ def condition(item: Object, name: str) -> Object | None:
 
 def not_ready_reason(item: Object) -> str | None:
     """Why a custom resource is not Ready for its present generation; None when it is."""
-    ready = condition(item, "Ready")
-    if ready is None:
-        return "no Ready condition yet"
-    if ready.get("observedGeneration", 0) < item["metadata"].get("generation", 0):
+    return _why_not(item, "Ready", lambda ready: ready["status"] == "True")
+
+
+def unsettled_reason(item: Object) -> str | None:
+    """Why a custom resource is not Ready with nothing left to do, for its present generation; None when that is so."""
+    return _why_not(item, "Progressing", lambda progressing: progressing["reason"] == "Settled")
+
+
+def works_on(item: Object, reason: str) -> bool | Pending:
+    """Whether this is what the operator does for a custom resource, or waits for."""
+    progressing = condition(item, "Progressing")
+    return True if progressing is not None and progressing["reason"] == reason else Pending(str(progressing))
+
+
+def _why_not(item: Object, name: str, wished: Callable[[Object], bool]) -> str | None:
+    told = condition(item, name)
+    if told is None:
+        return f"no {name} condition yet"
+    if told.get("observedGeneration", 0) < item["metadata"].get("generation", 0):
         return "the operator has not seen the present generation yet"
-    if ready["status"] != "True":
-        return f"{ready['reason']}: {ready['message']}"
-    return None
+    return None if wished(told) else f"{told['reason']}: {told['message']}"
 
 
 def unfinished_reason(item: Object) -> str | None:

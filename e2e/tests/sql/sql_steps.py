@@ -6,7 +6,7 @@ import base64
 
 from conftest import Stack, say
 
-from herdkeeper_e2e.conditions import condition
+from herdkeeper_e2e.conditions import unsettled_reason
 from herdkeeper_e2e.history import Gap, gap_table
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -21,12 +21,8 @@ def settled_on(stack: Stack, nodes: list[str]) -> None:
 
     def ask() -> bool | Pending:
         for kind, name in (("herddbcluster", "db"), ("tablespace", "flights")):
-            found = stack.sql.get(kind, name)
-            for each in ("Ready", "Progressing"):
-                told = condition(found, each)
-                wanted = "True" if each == "Ready" else "False"
-                if told is None or told["status"] != wanted or told["observedGeneration"] != found["metadata"]["generation"]:
-                    return Pending(f"{kind}: {told and told['message']}")
+            if (unsettled := unsettled_reason(stack.sql.get(kind, name))) is not None:
+                return Pending(f"{kind}: {unsettled}")
         there = [pod["metadata"]["name"] for pod in stack.kubectl.list("pods", "app.kubernetes.io/name=herddb")]
         copies = sorted(stack.sql.replicas())
         return True if there == nodes == copies else Pending(f"nodes {there}, copies {copies}")

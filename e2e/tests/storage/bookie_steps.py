@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from conftest import Stack, say
 
-from herdkeeper_e2e.conditions import condition
+from herdkeeper_e2e.conditions import unsettled_reason, works_on
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
@@ -25,12 +25,7 @@ def want(stack: Stack, **spec: object) -> None:
 
 def waits_for(stack: Stack, reason: str) -> None:
     """Until the operator says that it waits for this."""
-
-    def ask() -> bool | Pending:
-        progressing = condition(bookies(stack), "Progressing")
-        return True if progressing is not None and progressing["reason"] == reason else Pending(str(progressing))
-
-    wait_for(reason, ask, LONG, say)
+    wait_for(reason, lambda: works_on(bookies(stack), reason), LONG, say)
 
 
 def settled_on(stack: Stack, numbers: list[int], meanwhile: Callable[[], None] = lambda: None) -> None:
@@ -51,13 +46,12 @@ def settled_with_others_for(stack: Stack, gone: set[int], count: int) -> None:
 def _settled(stack: Stack, what: str, enough: Callable[[list[int]], bool]) -> None:
     def ask() -> bool | Pending:
         found = bookies(stack)
-        progressing = condition(found, "Progressing")
+        unsettled = unsettled_reason(found)
         there = [bookie["number"] for bookie in found["status"].get("bookies", []) if bookie["state"] == "Writable"]
-        seen = found["status"].get("observedGeneration") == found["metadata"]["generation"]
-        if seen and enough(there) and progressing is not None and progressing["reason"] == "Settled":
+        if enough(there) and unsettled is None:
             return True
         drains = [bookie["drain"]["message"] for bookie in found["status"].get("bookies", []) if "drain" in bookie]
-        return Pending(f"bookies {there}; {'; '.join(drains) or progressing}")
+        return Pending(f"bookies {there}; {'; '.join(drains) or unsettled}")
 
     wait_for(what, ask, LONG, say)
 

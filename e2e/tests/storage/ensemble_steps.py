@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from conftest import say
 
-from herdkeeper_e2e.conditions import condition
+from herdkeeper_e2e.conditions import unsettled_reason, works_on
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
@@ -32,12 +32,7 @@ class Ensemble:
 
     def waits_for(self, reason: str) -> None:
         """Until the operator says that this is what it does, or waits for."""
-
-        def ask() -> bool | Pending:
-            progressing = condition(self.seen(), "Progressing")
-            return True if progressing is not None and progressing["reason"] == reason else Pending(str(progressing))
-
-        wait_for(reason, ask, Limit(CHANGE.seconds, 0.3), say)
+        wait_for(reason, lambda: works_on(self.seen(), reason), Limit(CHANGE.seconds, 0.3), say)
 
     def takes_a_step(self, voters: int) -> None:
         """Until not so many members vote any more, whatever is left to do."""
@@ -53,12 +48,8 @@ class Ensemble:
 
         def ask() -> bool | Pending:
             found = self.seen()
-            status = found.get("status", {})
-            progressing = condition(found, "Progressing")
-            seen = status.get("observedGeneration") == found["metadata"]["generation"]
-            if seen and status.get("voters") == members and progressing is not None and progressing["reason"] == "Settled":
-                return True
-            return Pending(f"{status.get('voters')} voters; {progressing and progressing['message']}")
+            voters, unsettled = found.get("status", {}).get("voters"), unsettled_reason(found)
+            return True if voters == members and unsettled is None else Pending(f"{voters} voters; {unsettled}")
 
         wait_for(f"{members} members", ask, CHANGE, say)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from conftest import Stack
 
-from herdkeeper_e2e.conditions import condition, pod_problem
+from herdkeeper_e2e.conditions import pod_problem, unsettled_reason
 from herdkeeper_e2e.waiting import Limit, Pending
 
 ROLL = Limit(1500, 1)
@@ -33,12 +33,8 @@ def want_image(stack: Stack, kind: str, image: str) -> None:
 def all_run(stack: Stack, images: Mapping[str, str]) -> bool | Pending:
     """Whether all pods of these kinds run that image of theirs, and nothing is left to do."""
     for kind, image in images.items():
-        found = stack.sql.get(kind, NAMES[kind])
-        progressing = condition(found, "Progressing")
-        if progressing is None or progressing["status"] != "False":
-            return Pending(f"{kind}: {progressing and progressing['message']}")
-        if progressing["observedGeneration"] != found["metadata"]["generation"]:
-            return Pending(f"{kind}: the operator has not seen the other image yet")
+        if (unsettled := unsettled_reason(stack.sql.get(kind, NAMES[kind]))) is not None:
+            return Pending(f"{kind}: {unsettled}")
         for pod in stack.kubectl.list("pods", LABELS[kind]):
             runs, problem = str(pod["spec"]["containers"][0]["image"]), pod_problem(pod)
             if runs != image or problem is not None:

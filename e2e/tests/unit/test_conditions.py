@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper_e2e.conditions import all_ready, not_ready_reason, pod_problem, unfinished_reason
+from herdkeeper_e2e.conditions import all_ready, not_ready_reason, pod_problem, unfinished_reason, unsettled_reason, works_on
 from herdkeeper_e2e.diagnosis import condition_lines, event_lines, pod_lines
 from herdkeeper_e2e.waiting import Pending
 
@@ -22,6 +22,31 @@ def test_a_resource_is_ready_only_for_its_present_generation():
     assert not_ready_reason(resource("Tablespace", "True")) is None
     assert "present generation" in str(not_ready_reason(resource("Tablespace", "True", generation=2)))
     assert not_ready_reason(resource("Tablespace", "False")) == "Because: so it is"
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        ({}, None),
+        ({"observedGeneration": 1}, "the operator has not seen the present generation yet"),
+        ({"status": "True", "reason": "Joining"}, "Joining: so it is"),
+        ({"reason": "InvalidSpec"}, "InvalidSpec: so it is"),
+        ({"type": "Ready"}, "no Progressing condition yet"),
+    ],
+)
+def test_a_resource_is_settled_once_nothing_is_left_to_do_for_its_present_generation_and_nothing_in_the_way(told, reason):
+    item = resource("ZooKeeperCluster", "True", generation=2, observed=2)
+    settled = {"type": "Progressing", "status": "False", "reason": "Settled", "message": "so it is", "observedGeneration": 2}
+    item["status"]["conditions"].append({**settled, **told})
+    assert unsettled_reason(item) == reason
+
+
+def test_what_the_operator_works_on_is_told_by_its_reason():
+    item = resource("ZooKeeperCluster", "True")
+    assert isinstance(works_on(item, "Because"), Pending)
+    item["status"]["conditions"][0]["type"] = "Progressing"
+    assert works_on(item, "Because") is True
+    assert isinstance(works_on(item, "Joining"), Pending)
 
 
 def test_of_several_resources_that_wait_the_first_in_order_is_named_with_its_reason():
