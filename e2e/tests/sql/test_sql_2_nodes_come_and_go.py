@@ -50,36 +50,30 @@ def test_a_third_node_gets_a_copy_and_takes_it_with_it_when_it_leaves(stack: Sta
     each_copy_has_every_row(stack, writer)
 
 
-def test_a_follower_that_lost_its_volume_is_made_anew(stack: Stack) -> None:
+def rows_outlive_the_volume_of(stack: Stack, role: str, node: str, then_leads: str) -> None:
+    """A node that has this role loses its volume under a writer, and is made anew while `then_leads` leads."""
     nodes = sorted(stack.sql.replicas())
-    leader, follower = stack.sql.leader(), stack.sql.other()
-    writer = WriterProcess(stack.tools, "wiped_follower")
+    writer = WriterProcess(stack.tools, f"wiped_{role}")
     writer.acknowledges(ROWS)
     began = time.monotonic()
-    writer.order("mark a follower loses its volume")
-    wiped(stack, follower)
+    writer.order(f"mark a {role} loses its volume")
+    wiped(stack, node)
+    # not by an acknowledged row: a leader without a volume may have acknowledged until its process ended
+    wait_for(f"{then_leads} to lead", lambda: stack.sql.leader() == then_leads, CHANGE)
+    writer.acknowledges(ROWS)
     settled_on(stack, nodes)
     say(f"made anew after {time.monotonic() - began:.0f} s")
-    assert stack.sql.leader() == leader
+    assert stack.sql.leader() == then_leads
     writer.acknowledges(ROWS)
     each_copy_has_every_row(stack, writer)
+
+
+def test_a_follower_that_lost_its_volume_is_made_anew(stack: Stack) -> None:
+    rows_outlive_the_volume_of(stack, "follower", stack.sql.other(), then_leads=stack.sql.leader())
 
 
 def test_a_leader_that_lost_its_volume_is_replaced_and_made_anew(stack: Stack) -> None:
-    nodes = sorted(stack.sql.replicas())
-    leader, follower = stack.sql.leader(), stack.sql.other()
-    writer = WriterProcess(stack.tools, "wiped_leader")
-    writer.acknowledges(ROWS)
-    began = time.monotonic()
-    writer.order("mark a leader loses its volume")
-    wiped(stack, leader)
-    # not by an acknowledged row: the one without a volume may have acknowledged until its process ended
-    wait_for(f"{follower} to lead", lambda: stack.sql.leader() == follower, CHANGE)
-    writer.acknowledges(ROWS)
-    settled_on(stack, nodes)
-    say(f"made anew after {time.monotonic() - began:.0f} s")
-    writer.acknowledges(ROWS)
-    each_copy_has_every_row(stack, writer)
+    rows_outlive_the_volume_of(stack, "leader", stack.sql.leader(), then_leads=stack.sql.other())
 
 
 def test_the_leader_s_service_leads_to_whoever_leads(stack: Stack) -> None:
