@@ -188,6 +188,14 @@ def test_the_status_tells_for_how_long_writes_could_have_been_stopped_and_by_whi
     }
 
 
+@pytest.mark.parametrize("after", [(-1, -1), (7, -1)])
+def test_a_check_that_begins_with_the_log_or_with_a_ledger_is_remembered_as_the_same_one(after):
+    situation = seen(leader(replace(DONE, after=after)), follower(*PASSED))
+    before = known(situation)
+    assert verdicts(before, seen(leader(replace(DONE, after=after)), Unknown("silence")))[FOLLOWER][0] == "Passed"
+    assert StartFullCheck("db", LEADER, "flights") in plan(asking(before), situation).actions
+
+
 FAILED = (PASSED[0], TableVerdict("flights", False, (7, 14)))
 
 

@@ -260,6 +260,13 @@ class FullCheckTimes(Model):
     last_missed_why: str | None = Field(None, description="Why not.")
 
 
+class LogBoundary(Model):
+    """Where something in the log begins: behind this entry."""
+
+    ledger_id: int = Field(ge=0, description="Ledger.")
+    entry_id: int = Field(ge=-1, description="Entry; -1 before the ledger's first one.")
+
+
 class FullCheckStatus(Model):
     """HerdDB's own consistency check of all tables, which stops writes while the leader scans."""
 
@@ -275,7 +282,7 @@ class FullCheckStatus(Model):
     tables: tuple[CheckedTable, ...] = Field((), description="The tables that are done.")
     not_checked: tuple[UncheckedTable, ...] = Field((), description="The tables that HerdDB can't check: no verdict is about them.")
     replicas: tuple[CheckedReplica, ...] = Field((), description="What each follower found.")
-    after_lsn: Lsn | None = Field(None, description="The check lies in the log behind this entry.")
+    after_lsn: LogBoundary | None = Field(None, description="The check lies in the log behind this entry.")
     until_lsn: Lsn | None = Field(None, description="Its last entry so far: a follower that has applied it has come to all of them.")
     error: str | None = Field(None, description="Why it ended before all tables were done.")
     note: str | None = Field(None, description="What a failed check means.")

@@ -15,7 +15,7 @@ from typing import Literal
 from herdkeeper.api import Tablespace
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.schedule import Timing
-from herdkeeper.api.tablespace import CheckedReplica, CheckedTable, FullCheckStatus, FullCheckTimes, UncheckedTable
+from herdkeeper.api.tablespace import CheckedReplica, CheckedTable, FullCheckStatus, FullCheckTimes, LogBoundary, UncheckedTable
 from herdkeeper.domain.observed.herddb import FullCheck, NodeTablespace, NodeView, TableVerdict
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
@@ -187,18 +187,14 @@ def full_check_status(check: KnownCheck) -> FullCheckStatus:
         tables=tuple(CheckedTable(name=name, writes_stopped_seconds=seconds) for name, seconds in sorted(check.tables.items())),
         not_checked=tuple(UncheckedTable(name=name, why=why) for name, why in sorted(check.not_checked.items())),
         replicas=check.replicas or (),
-        after_lsn=_lsn(check.after),
-        until_lsn=_lsn(check.until),
+        after_lsn=LogBoundary(ledger_id=check.after[0], entry_id=check.after[1]) if check.after > BEGIN else None,
+        until_lsn=Lsn(ledger_id=check.until[0], entry_id=check.until[1]) if check.until is not None else None,
         error=check.error,
     )
 
 
-def _pair(lsn: Lsn | None) -> tuple[int, int] | None:
+def _pair(lsn: Lsn | LogBoundary | None) -> tuple[int, int] | None:
     return (lsn.ledger_id, lsn.entry_id) if lsn is not None else None
-
-
-def _lsn(pair: tuple[int, int] | None) -> Lsn | None:
-    return Lsn(ledger_id=pair[0], entry_id=pair[1]) if pair is not None and pair > BEGIN else None
 
 
 def _moment(millis: int) -> str:
