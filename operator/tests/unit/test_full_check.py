@@ -18,6 +18,7 @@ from herdkeeper.domain.unknown import Unknown
 from herdkeeper.observe.herddb import read_node
 from herdkeeper.observe.world import World
 from herdkeeper.plan.action import AnswerRequest, ChangeTablespaceRecord, Request, SetCopyAside, StartFullCheck
+from herdkeeper.plan.full_check import full_check_steps
 from herdkeeper.plan.tablespace import plan_tablespace
 from herdkeeper.status.full_check import NOTE, full_check_fields, newly_failed
 
@@ -120,6 +121,7 @@ def test_the_leader_is_ordered_to_check_and_then_the_request_is_answered():
         (asking(), seen(leader(role="failed", ready=False)), f"{LEADER} is no settled leader (it is failed)"),
         (asking(), seen(leader(), Unknown("silence")), f"{FOLLOWER} can't be asked (silence)"),
         (asking(), seen(leader(), follower(ready=False, role="booting")), f"{FOLLOWER} is no settled follower (it is booting)"),
+        (asking(), seen(leader(), follower(ready=False)), f"{FOLLOWER} is no settled follower (it is not ready)"),
         (asking(), seen(leader(), follower(uuid="other")), f"{FOLLOWER} is no settled follower (it does not hold the tablespace)"),
         (asking(), seen(leader(Unknown("too old"))), f"{LEADER} can't check all tables (too old)"),
         (asking(), seen(leader(), follower(full_check=Unknown("too old"))), f"{FOLLOWER} can't check all tables (too old)"),
@@ -254,6 +256,19 @@ def test_a_check_of_which_its_node_knows_nothing_any_more_did_not_come_to_its_en
     assert lost["error"] == f"{LEADER} knows nothing of it any more: its process ended before the check did"
     assert "completedAt" not in lost
     assert lost["replicas"] == [{"node": FOLLOWER, "verdict": "NotAnswered"}]
+
+
+def test_a_check_of_a_leader_that_was_replaced_and_can_not_be_asked_is_not_waited_for_and_told_whole_when_it_is_back():
+    before = known(seen(leader(RUNNING)))
+    replaced = replace(seen(Unknown("silence"), leader(None)), record=VersionedRecord(replace(RECORD, leader=FOLLOWER), 4))
+    fields = full_check_fields(before, replaced)
+    assert fields is not None
+    assert fields["error"] == f"{LEADER} can't be asked, and does not lead any more"
+    assert full_check_steps(before, replaced, None).look_again_seconds is None
+    back = replace(replaced, nodes={**replaced.nodes, LEADER: (follower(full_check=DONE),)})
+    told = full_check_fields(known(replaced, before), back)
+    assert told is not None
+    assert (told["completedAt"], "error" in told) == (ENDED, False)
 
 
 def test_a_newer_check_begins_with_no_verdict():

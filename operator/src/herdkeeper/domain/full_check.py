@@ -154,9 +154,12 @@ def _told(node: str, check: FullCheck) -> KnownCheck:
 
 
 def _perhaps_lost(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck:
-    """A check of which its own node knows nothing any more did not come to its end. One that can't be asked may still run it."""
-    if not runs(check) or isinstance(copy_of(nodes, check.node, record), Unknown):
+    """A check of which its own node knows nothing any more did not come to its end. A leader that can't be asked may still run it, and one
+    that was replaced tells how far it came when it is back, if ever."""
+    if not runs(check):
         return check
+    if isinstance(copy_of(nodes, check.node, record), Unknown):
+        return check if check.node == record.leader else replace(check, error=f"{check.node} can't be asked, and does not lead any more")
     return replace(check, error=f"{check.node} knows nothing of it any more: its process ended before the check did")
 
 

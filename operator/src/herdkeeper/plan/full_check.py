@@ -188,10 +188,16 @@ def _why_not_checkable(seen: TablespaceObserved, record: TablespaceRecord) -> st
         if isinstance(copy, Unknown):
             return f"{node} can't be asked ({copy.why})"
         if copy is None or copy.role != wanted or not copy.ready:
-            return f"{node} is no settled {wanted} ({'it does not hold the tablespace' if copy is None else f'it is {copy.role}'})"
+            return f"{node} is no settled {wanted} ({_what_it_is(copy, wanted)})"
         if why := _why_mute(copy):
             return f"{node} {why}"
     return None
+
+
+def _what_it_is(copy: NodeTablespace | None, wanted: str) -> str:
+    if copy is None:
+        return "it does not hold the tablespace"
+    return f"it is {copy.role}" if copy.role != wanted else "it is not ready"
 
 
 def _why_mute(copy: NodeTablespace) -> str | None:
