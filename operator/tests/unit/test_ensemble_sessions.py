@@ -6,11 +6,12 @@ import threading
 import time
 
 import pytest
+from kazoo.exceptions import NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.observe import ensembles as module
 from herdkeeper.observe import member_session
-from herdkeeper.observe.ensembles import CONNECT_SECONDS, EnsembleError, Ensembles
+from herdkeeper.observe.ensembles import CONNECT_SECONDS, EnsembleError, Ensembles, KazooEnsemble
 from herdkeeper.observe.member_session import ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, MemberSession
 
 
@@ -202,3 +203,57 @@ def test_a_quick_answer_ends_the_patience(clock):
         session.answer(Request(clock, 1e9))
     assert clock[0] - before == ANSWER_SECONDS
     assert session.next_patience_seconds() == 2 * ANSWER_SECONDS
+
+
+class Tree(Client):
+    """A client of znodes; `answer_seconds` is how long each request takes."""
+
+    def __init__(self, clock, paths, answer_seconds):
+        self.clock, self.paths, self.answer_seconds, self.deleted = clock, set(paths), answer_seconds, []
+
+    def get_children_async(self, path):
+        below = [each for each in sorted(self.paths) if each.rpartition("/")[0] == path]
+        return self._request(path, lambda: [each.rpartition("/")[2] for each in below])
+
+    def delete_async(self, path):
+        def delete():
+            self.paths.discard(path)
+            self.deleted.append(path)
+
+        return self._request(path, delete)
+
+    def _request(self, path, answered):
+        tree = self
+
+        class Answer(Request):
+            def get(self, timeout):
+                super().get(timeout)
+                if path not in tree.paths:
+                    raise NoNodeError
+                return answered()
+
+        return Answer(self.clock, self.answer_seconds)
+
+
+def through(client):
+    session = MemberSession("a:1", lambda: None)
+    session.client = client
+    return KazooEnsemble("a:1", session), session
+
+
+def test_of_a_tree_each_znode_goes_after_those_below_it_and_one_that_is_gone_is_no_error(clock):
+    tree = Tree(clock, ["/a", "/a/x", "/a/x/1", "/a/y", "/ab"], 0.1)
+    ensemble, _ = through(tree)
+    ensemble.delete_tree("/a")
+    ensemble.delete_tree("/a")
+    assert tree.deleted == ["/a/x/1", "/a/x", "/a/y", "/a"]
+    assert tree.paths == {"/ab"}
+
+
+def test_who_deletes_a_tree_behind_a_silent_member_is_told_as_soon_as_who_reads(clock):
+    ensemble, session = through(Tree(clock, ["/a", "/a/x"], 1e9))
+    before = clock[0]
+    with pytest.raises(EnsembleError, match="ZooKeeper at a:1, /a: KazooTimeoutError"):
+        ensemble.delete_tree("/a")
+    assert clock[0] - before == ANSWER_SECONDS
+    assert not session.usable

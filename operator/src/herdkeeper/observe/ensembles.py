@@ -110,7 +110,6 @@ class KazooEnsemble:
 
     def read(self, path: str) -> tuple[bytes, int] | None:
         """See Ensemble."""
-
         found = self.read_changed(path)
         return None if found is None else (found.data, found.version)
 
@@ -199,15 +198,17 @@ class KazooEnsemble:
         self._ask(path, delete)
 
     def delete_tree(self, path: str) -> None:
-        """See Ensemble."""
+        """See Ensemble. kazoo's own recursion would wait for a silent member."""
 
-        def delete() -> None:
+        def delete(path: str) -> None:
             try:
-                self._client.delete(path, recursive=True)
+                for name in self._answer(self._client.get_children_async(path)):
+                    delete(f"{path}/{name}")
+                self._answer(self._client.delete_async(path))
             except NoNodeError:
                 return
 
-        self._ask(path, delete)
+        self._ask(path, lambda: delete(path))
 
     def delete_together(self, paths: Sequence[str]) -> bool:
         """See Ensemble."""
