@@ -9,6 +9,7 @@ import java.security.GeneralSecurityException;
 import java.security.PrivateKey;
 import java.security.PublicKey;
 import java.security.Signature;
+import java.security.SignatureException;
 import java.security.cert.CertificateFactory;
 import java.security.cert.X509Certificate;
 import java.util.Arrays;
@@ -45,7 +46,8 @@ record NodeCertificate(PrivateKey key, X509Certificate... chain) {
         }
         PrivateKey key;
         try {
-            key = PrivateKeyPem.parse(Files.readString(keyFile, StandardCharsets.US_ASCII), publicKey.getAlgorithm());
+            // whatever stands around the key may be in any language
+            key = PrivateKeyPem.parse(Files.readString(keyFile, StandardCharsets.ISO_8859_1), publicKey.getAlgorithm());
         } catch (GeneralSecurityException error) {
             throw new GeneralSecurityException(keyFile + ": " + error.getMessage(), error);
         }
@@ -77,7 +79,11 @@ record NodeCertificate(PrivateKey key, X509Certificate... chain) {
         byte[] made = signature.sign();
         signature.initVerify(publicKey);
         signature.update(SIGNED);
-        return signature.verify(made);
+        try {
+            return signature.verify(made);
+        } catch (SignatureException anotherSizeOrCurve) {
+            return false;
+        }
     }
 
     boolean isSameAs(NodeCertificate other) {

@@ -21,6 +21,8 @@ final class PrivateKeyPem {
 
     private static final Pattern BLOCK =
             Pattern.compile("-----BEGIN ((?:[A-Z]+ )?PRIVATE KEY)-----(.*?)-----END \\1-----", Pattern.DOTALL);
+    /** Stands above the content of an older form when it is encrypted (RFC 1421, 4.6.1.1). */
+    private static final String ENCRYPTION_HEADER = "Proc-Type:";
     private static final HexFormat HEX = HexFormat.of();
     private static final byte[] VERSION = HEX.parseHex("020100");
     /** AlgorithmIdentifier of rsaEncryption, whose parameters are NULL. */
@@ -46,6 +48,9 @@ final class PrivateKeyPem {
         Matcher block = BLOCK.matcher(text);
         if (!block.find()) {
             throw new GeneralSecurityException("it holds no private key in PEM");
+        }
+        if (block.group(2).contains(ENCRYPTION_HEADER)) {
+            throw new GeneralSecurityException("its private key is encrypted: use one without a password");
         }
         try {
             byte[] content = Base64.getMimeDecoder().decode(block.group(2));

@@ -9,6 +9,9 @@ import io.herdkeeper.node.testing.Certificates;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
+import java.security.KeyPairGenerator;
+import java.util.Base64;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -52,6 +55,37 @@ class NodeCertificateTest {
         assertFalse(refused("tls.key").contains(content.substring(0, 8)));
         Certificates.put(folder, "node.crt", "node-encrypted.key");
         refused("without a password");
+    }
+
+    @Test
+    void aKeyInAnOlderFormThatIsEncryptedIsRefusedAsSuch() throws Exception {
+        Certificates.put(folder, "node.crt", "node-pkcs1.key");
+        Path file = folder.resolve("tls.key");
+        String begin = "-----BEGIN RSA PRIVATE KEY-----\n";
+        Files.writeString(file, Files.readString(file).replace(begin,
+                begin + "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,3DA541559918A808C2402BBA5012F6C6\n\n"));
+        refused("tls.key: its private key is encrypted: use one without a password");
+    }
+
+    @ParameterizedTest
+    @CsvSource({"node.crt,RSA,3072", "curve.crt,EC,384"})
+    void aKeyOfAnotherSizeOrCurveIsNotTheKeyOfTheCertificate(String certificate, String algorithm, int bits) throws Exception {
+        Certificates.put(folder, certificate, "node-pkcs8.key");
+        KeyPairGenerator generator = KeyPairGenerator.getInstance(algorithm);
+        generator.initialize(bits);
+        String content = Base64.getMimeEncoder().encodeToString(generator.generateKeyPair().getPrivate().getEncoded());
+        Files.writeString(folder.resolve("tls.key"), "-----BEGIN PRIVATE KEY-----\n" + content + "\n-----END PRIVATE KEY-----\n");
+        refused("tls.key is not the key of");
+    }
+
+    @Test
+    void whatStandsAroundAKeyAndItsCertificateMayBeInAnyLanguage() throws Exception {
+        Certificates.put(folder, "node.crt", "node-pkcs1.key");
+        for (String name : List.of("tls.crt", "tls.key")) {
+            Path file = folder.resolve(name);
+            Files.writeString(file, "# f\u00fcr die Datenbank\n" + Files.readString(file) + "# \u7d42\u308f\u308a\n");
+        }
+        assertEquals("CN=a SQL node", NodeCertificate.read(folder).chain()[0].getSubjectX500Principal().getName());
     }
 
     private String refused(String expected) {
