@@ -15,7 +15,10 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.concurrent.locks.StampedLock;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -114,13 +117,9 @@ public final class FullChecks {
     /** The check after one table more; a table that was dropped meanwhile is left out. */
     private static FullCheck checked(TableSpaceManager tablespace, String table, FullCheck before) {
         long start = System.nanoTime();
+        CompletableFuture<LogSequenceNumber> written;
         try {
-            CompletableFuture<LogSequenceNumber> written = checkLocked(tablespace, table);
-            long millis = millisSince(start);
-            if (written == null) {
-                return before.stopped(millis, null);
-            }
-            return before.withTable(table, millis, Position.of(written.get(LONGEST_WRITE.toSeconds(), TimeUnit.SECONDS)));
+            written = checkLocked(tablespace, table);
         } catch (StatementExecutionException refused) {
             return before.without(table, firstLine(refused.getMessage()), millisSince(start));
         } catch (InterruptedException ended) {
@@ -131,6 +130,23 @@ public final class FullChecks {
         } catch (Exception failed) {
             LOGGER.log(Level.WARNING, "table " + table + " of tablespace " + tablespace.getTableSpaceName() + " was not checked", failed);
             return before.stopped(millisSince(start), "table " + table + ": " + firstLine(failed.toString()));
+        }
+        long millis = millisSince(start);
+        return written == null ? before.stopped(millis, null) : confirmed(before, table, millis, written);
+    }
+
+    /** The check with a table of which the entry is {@code written}, once the bookies have it. No write waits for that. */
+    static FullCheck confirmed(FullCheck before, String table, long millis, Future<LogSequenceNumber> written) {
+        try {
+            return before.withTable(table, millis, Position.of(written.get(LONGEST_WRITE.toSeconds(), TimeUnit.SECONDS)));
+        } catch (InterruptedException ended) {
+            Thread.currentThread().interrupt();
+            return before.stopped(millis, "table " + table + ": it was interrupted");
+        } catch (TimeoutException silence) {
+            return before.stopped(millis,
+                    "table " + table + ": the bookies have not answered for its entry in " + LONGEST_WRITE.toSeconds() + " s");
+        } catch (ExecutionException failed) {
+            return before.stopped(millis, "table " + table + ": its entry was not written: " + firstLine(failed.getCause().toString()));
         }
     }
 
