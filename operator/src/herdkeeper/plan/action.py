@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -106,6 +107,15 @@ class Delete:
     name: str
     uid: str
     reason: Reason
+
+
+def deletions(items: Iterable[Json | None], reason: Reason) -> tuple[Delete, ...]:
+    """The deletion of each of these live objects that is there and is not being deleted."""
+    return tuple(
+        Delete(item["apiVersion"], item["kind"], item["metadata"]["name"], item["metadata"]["uid"], reason)
+        for item in items
+        if item is not None and not item["metadata"].get("deletionTimestamp")
+    )
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from herdkeeper.domain.observed.objects import Json, Objects, annotation
 from herdkeeper.domain.racks import racks_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Apply, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait
+from herdkeeper.plan.action import Apply, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait, deletions
 from herdkeeper.plan.bookie_gate import Stack, others_trouble, restart_order, why_not_restart
 from herdkeeper.plan.drain import Leaving, Restart, Stop, later_steps
 from herdkeeper.plan.intent import settle, unsettled
@@ -228,11 +228,7 @@ def _surplus_autorecovery(cluster: BookKeeperCluster, objects: Objects) -> tuple
     """The objects of autorecovery that the spec switched off."""
     named = _names(cluster)
     found = (objects.get("Deployment", named.autorecovery), objects.get("ConfigMap", named.autorecovery_config_map))
-    return tuple(
-        Delete(item["apiVersion"], item["kind"], item["metadata"]["name"], item["metadata"]["uid"], Reason.REMOVED)
-        for item in found
-        if item is not None and not item["metadata"].get("deletionTimestamp")
-    )
+    return deletions(found, Reason.REMOVED)
 
 
 def _names(cluster: BookKeeperCluster) -> BookKeeperNames:

@@ -25,7 +25,7 @@ from herdkeeper.domain.observed.tablespace_record import RecordAbsent, Versioned
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Action, Delete, DeleteLogs, DeleteZnodes, DropTablespace, Plan, SetFinalizer
+from herdkeeper.plan.action import Action, DeleteLogs, DeleteZnodes, DropTablespace, Plan, SetFinalizer, deletions
 from herdkeeper.plan.archive_expiry import withdraw
 from herdkeeper.plan.log_pin import unpin, unreadable_pin
 
@@ -200,13 +200,8 @@ def _take_down(objects: Objects, data_kinds: tuple[str, ...]) -> Plan | None:
 
 
 def _plan_deletes(items: list[dict[str, Any]], message: str) -> Plan:
-    actions: tuple[Action, ...] = tuple(
-        Delete(item["apiVersion"], item["kind"], item["metadata"]["name"], item["metadata"]["uid"], Reason.DELETING)
-        for item in items
-        if not item["metadata"].get("deletionTimestamp")
-    )
     waiting = Plan.waiting(Reason.DELETING, message, 2)
-    return Plan(actions, waiting.wait, waiting.look_again_seconds)
+    return Plan(deletions(items, Reason.DELETING), waiting.wait, waiting.look_again_seconds)
 
 
 def _patiently(waited: float, what: str, why: str) -> Plan:

@@ -20,7 +20,7 @@ from herdkeeper.domain.observed.objects import Json, Objects, annotation, job_en
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import told_nodes
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Action, Annotate, Apply, CloseLedger, Create, Delete, SetBookieMode, Wait
+from herdkeeper.plan.action import Action, Annotate, Apply, CloseLedger, Create, SetBookieMode, Wait, deletions
 from herdkeeper.plan.bookie_gate import lacking_copies
 from herdkeeper.plan.drain import (
     Claim,
@@ -113,10 +113,9 @@ def actions_of(  # noqa: C901, PLR0911 - one line a step
         case RetireIdentity():
             return (Create(build_retirement(cluster, identity)),)
         case DeleteClaims(claims):
-            return _delete([found for claim in claims if (found := seen.objects.get(CLAIM, claim.name)) is not None], Reason.DRAINED)
+            return deletions((seen.objects.get(CLAIM, claim.name) for claim in claims), Reason.DRAINED)
         case RemoveTraces():
-            own = (seen.objects.get("StatefulSet", named.stateful_set(drain.number)),)
-            return _delete(own, Reason.DRAINED)
+            return deletions((seen.objects.get("StatefulSet", named.stateful_set(drain.number)),), Reason.DRAINED)
         case _:
             assert_never(drain.step)
 
@@ -127,7 +126,7 @@ def taken_back(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: L
     numbers = bookie_numbers(cluster, seen.objects, metadata.cookies)
     named = _names(cluster)
     left = [item for kind in ("Job", "ConfigMap") for item in seen.objects.of_kind(kind) if _is_left(item, numbers)]
-    actions: list[Action] = list(_delete(left, Reason.REMOVED))
+    actions: list[Action] = list(deletions(left, Reason.REMOVED))
     for number in numbers.staying:
         claim = seen.objects.get(CLAIM, named.journal_claim(number))
         if claim is None or annotation(claim, names.DRAINING_ANNOTATION) is None or scaled_to_zero(named, seen.objects, number):
@@ -277,14 +276,6 @@ def _is_left(item: Json, numbers: BookieNumbers) -> bool:
 def _mark(objects: Objects, claim: str, value: str | None, reason: Reason) -> tuple[Action, ...]:
     found = objects.get(CLAIM, claim)
     return () if found is None else (Annotate(CLAIM, claim, found["metadata"]["uid"], {names.DRAINING_ANNOTATION: value}, reason),)
-
-
-def _delete(items: list[Json] | tuple[Json | None, ...], reason: Reason) -> tuple[Delete, ...]:
-    return tuple(
-        Delete(item["apiVersion"], item["kind"], item["metadata"]["name"], item["metadata"]["uid"], reason)
-        for item in items
-        if item is not None and not item["metadata"].get("deletionTimestamp")
-    )
 
 
 def _names(cluster: BookKeeperCluster) -> BookKeeperNames:

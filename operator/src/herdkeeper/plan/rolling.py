@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from herdkeeper.domain.observed.objects import Json, Objects
 from herdkeeper.domain.reason import Reason
-from herdkeeper.plan.action import Apply, Delete, Wait
+from herdkeeper.plan.action import Apply, Delete, Wait, deletions
 from herdkeeper.plan.intent import unsettled
 
 
@@ -78,9 +78,4 @@ def restart(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -
     closed_by = gate.closed_by or next((gate.unreachable[pod] for pod in outdated if pod in gate.unreachable), None)
     if not idle and closed_by is not None:
         return Wait(Reason.WAITING_FOR_OTHERS, f"{outdated[0]} is restarted once nothing else of the stack is disturbed: {closed_by}")
-    found = [objects.get("Pod", pod) for pod in (idle or outdated[:1])]
-    return tuple(
-        Delete("v1", "Pod", pod["metadata"]["name"], pod["metadata"]["uid"], Reason.ROLLING)
-        for pod in found
-        if pod is not None and not pod["metadata"].get("deletionTimestamp")
-    )
+    return deletions((objects.get("Pod", pod) for pod in (idle or outdated[:1])), Reason.ROLLING)

@@ -23,7 +23,7 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import names_of, number_of, present_nodes, running_nodes, staying_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import Action, Delete, ForgetNode, Plan, Wait
+from herdkeeper.plan.action import Action, ForgetNode, Plan, Wait, deletions
 from herdkeeper.plan.default_tablespace import DEFAULT_TABLESPACE, copy_on
 from herdkeeper.plan.leader_services import declaring
 from herdkeeper.plan.replicas import Copies, why_not_as_good
@@ -92,9 +92,8 @@ def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_ad
         return number is not None and number >= first and seen.objects.get("Pod", node) is None
 
     claims = [claim for claim in seen.objects.of_kind(CLAIM) if gone(claim["metadata"]["name"].removeprefix(names.DATA_CLAIM_PREFIX))]
-    deleted = [claim for claim in claims if cluster.spec.deletion_policy == "Delete" and not claim["metadata"].get("deletionTimestamp")]
     return (
-        *(Delete("v1", CLAIM, claim["metadata"]["name"], claim["metadata"]["uid"], Reason.LEFT) for claim in deleted),
+        *(deletions(claims, Reason.LEFT) if cluster.spec.deletion_policy == "Delete" else ()),
         *(ForgetNode(zookeeper_address, named.herd_root, node) for node in registered if gone(node)),
     )
 

@@ -21,7 +21,7 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.formats.zookeeper_membership import Membership, decode_membership, version_of
-from herdkeeper.plan.action import Action, Annotate, Apply, Create, Delete, Plan, Wait
+from herdkeeper.plan.action import Action, Annotate, Apply, Create, Delete, Plan, Wait, deletions
 from herdkeeper.plan.intent import settle, unsettled
 from herdkeeper.plan.membership import change, leader_of, observers_of, unlisted_follower, voters_of, why_not_in_step
 from herdkeeper.plan.rolling import Gate, restart
@@ -150,13 +150,8 @@ def _unneeded(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Me
     if cluster.spec.deletion_policy != "Delete":
         return ()
     listed = (*voters_of(membership), *observers_of(membership), *range(cluster.spec.replicas))
-    return tuple(
-        Delete("v1", CLAIM, claim["metadata"]["name"], claim["metadata"]["uid"], Reason.LEFT)
-        for number, claim in claims.items()
-        if number not in listed
-        and seen.objects.get("Pod", _names(cluster).pod(number)) is None
-        and not claim["metadata"].get("deletionTimestamp")
-    )
+    gone = (number for number in claims if number not in listed and seen.objects.get("Pod", _names(cluster).pod(number)) is None)
+    return deletions((claims[number] for number in gone), Reason.LEFT)
 
 
 def _mark(cluster: ZooKeeperCluster, claims: Claims, number: int, mark: str, reason: Reason) -> Annotate:
