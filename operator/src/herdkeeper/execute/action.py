@@ -56,6 +56,7 @@ from herdkeeper.plan.action import (
     StartFullCheck,
     WakeNodes,
 )
+from herdkeeper.plan.encryption import is_encrypted
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.status.document import Failed, described
 
@@ -166,7 +167,7 @@ def _login(namespace: str, database: str, world: World) -> Login:
     found = read_credentials(cluster, world) if cluster is not None else None
     if cluster is None or not isinstance(found, UserCredentials):
         raise RefusedError(f"the credentials of the HerdDBCluster {database} can't be read: {found}")
-    if cluster.spec.tls is not None and not (cluster.status and cluster.status.encrypted):
+    if cluster.spec.tls is not None and not is_encrypted(cluster):
         raise RefusedError(f"not all SQL nodes of the HerdDBCluster {database} serve TLS yet, and the password is not sent without")
     match read_tls(cluster, world):
         case TlsUnusable(_, why):
