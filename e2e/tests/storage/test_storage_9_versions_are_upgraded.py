@@ -46,7 +46,6 @@ def versions(stack: Stack, kind: str) -> set[str]:
 
 def upgrade(stack: Stack, kind: str) -> None:
     """As a person does it: another image in the resource; ends when all of its pods run that and nothing is left to do."""
-
     began, before = time.monotonic(), versions(stack, kind)
     want_image(stack, kind, SHIPPED[kind])
     wait_for(f"the upgrade of {kind}", lambda: all_run(stack, {kind: SHIPPED[kind]}), ROLL, say)
