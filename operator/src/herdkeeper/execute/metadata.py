@@ -111,25 +111,22 @@ def change_tablespace_record(ensemble: Ensemble, action: ChangeTablespaceRecord)
 
 
 def set_log_pin(ensemble: Ensemble, action: SetLogPin) -> None:
-    """EnsembleError when the pin is another one by now. One that is taken away is the operator's own: nobody else writes it."""
-    if action.lsn is None:
-        ensemble.delete(action.path)
-        _count("delete")
-        return
-    _write(ensemble, action.path, encode_log_pin(action.lsn), action.version)
+    """EnsembleError when the pin is another one by now."""
+    _set_own(ensemble, action.path, None if action.lsn is None else encode_log_pin(action.lsn), action.version)
 
 
 def set_archive_expiry(ensemble: Ensemble, action: SetArchiveExpiry) -> None:
-    """EnsembleError when it is another one by now. One that is taken away is the operator's own: nobody else writes it."""
-    if action.order is None:
-        ensemble.delete(action.path)
+    """EnsembleError when it is another one by now."""
+    _set_own(ensemble, action.path, None if action.order is None else encode_expiry_order(action.order), action.version)
+
+
+def _set_own(ensemble: Ensemble, path: str, data: bytes | None, version: int | None) -> None:
+    """Compare-and-set on the version that was read, None where there was no znode. Without data the znode goes, whatever its version is:
+    nobody but the operator writes it."""
+    if data is None:
+        ensemble.delete(path)
         _count("delete")
         return
-    _write(ensemble, action.path, encode_expiry_order(action.order), action.version)
-
-
-def _write(ensemble: Ensemble, path: str, data: bytes, version: int | None) -> None:
-    """Compare-and-set on the version that was read, None where there was no znode."""
     if version is None:
         ensemble.ensure(path.rpartition("/")[0])
         ensemble.create_all(((path, data),))

@@ -7,10 +7,13 @@ reads it. The second is written by the operator and read by herdkeeper_jobs.arch
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from herdkeeper.formats.java_data import MalformedDataError
+
+Decoded = TypeVar("Decoded")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,19 +99,7 @@ def decode_archive_progress(data: bytes) -> ArchiveProgress:
     Raises:
         MalformedDataError: no JSON object with these fields.
     """
-    try:
-        document = json.loads(data)
-        current, lag, held = document["currentAt"], document["lagSeconds"], document["held"]
-        return ArchiveProgress(
-            destination=str(document["destination"]),
-            held=None if held is None else _held(held),
-            current_at_millis=None if current is None else int(current),
-            lag_seconds=None if lag is None else float(lag),
-            trouble=str(document["trouble"]),
-            expiry_trouble=str(document.get("expiryTrouble", "")),  # archivers of an earlier version let nothing go
-        )
-    except (ValueError, TypeError, KeyError) as error:
-        raise MalformedDataError(f"progress of an archive {data[:200]!r}: {type(error).__name__} {error}") from error
+    return _decoded(data, "progress of an archive", _progress)
 
 
 def encode_expiry_order(order: ExpiryOrder) -> bytes:
@@ -123,14 +114,33 @@ def decode_expiry_order(data: bytes) -> ExpiryOrder:
     Raises:
         MalformedDataError: no JSON object with these fields.
     """
+    return _decoded(data, "what may go of an archive", _order)
+
+
+def _decoded(data: bytes, what: str, read: Callable[[Any], Decoded]) -> Decoded:
     try:
-        document = json.loads(data)
-        destination, manifest = document["destination"], document["manifest"]
-        if type(destination) is not str or type(manifest) is not str:
-            raise ValueError("destination or manifest is no text")
-        return ExpiryOrder(destination, _lsn(document["keepFrom"]), manifest)
+        return read(json.loads(data))
     except (ValueError, TypeError, KeyError) as error:
-        raise MalformedDataError(f"what may go of an archive {data[:200]!r}: {type(error).__name__} {error}") from error
+        raise MalformedDataError(f"{what} {data[:200]!r}: {type(error).__name__} {error}") from error
+
+
+def _progress(document: Any) -> ArchiveProgress:
+    current, lag, held = document["currentAt"], document["lagSeconds"], document["held"]
+    return ArchiveProgress(
+        destination=str(document["destination"]),
+        held=None if held is None else _held(held),
+        current_at_millis=None if current is None else int(current),
+        lag_seconds=None if lag is None else float(lag),
+        trouble=str(document["trouble"]),
+        expiry_trouble=str(document.get("expiryTrouble", "")),  # archivers of an earlier version let nothing go
+    )
+
+
+def _order(document: Any) -> ExpiryOrder:
+    destination, manifest = document["destination"], document["manifest"]
+    if type(destination) is not str or type(manifest) is not str:
+        raise ValueError("destination or manifest is no text")
+    return ExpiryOrder(destination, _lsn(document["keepFrom"]), manifest)
 
 
 def _held(document: Any) -> ArchivedRange:
