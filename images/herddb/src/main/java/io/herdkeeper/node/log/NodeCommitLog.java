@@ -183,11 +183,13 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      */
     public boolean recoverableFrom(LogSequenceNumber checkpoint) {
         LedgersInfo ledgers = metadata.getActualLedgersList(tableSpaceUuid);
-        List<Long> listed = ledgers.getActiveLedgers();
-        if (listed.isEmpty()) {
-            return true;
-        }
-        return checkpoint.isStartOfTime() ? listed.contains(ledgers.getFirstLedger()) : listed.contains(checkpoint.ledgerId);
+        return ledgers.getActiveLedgers().isEmpty() || hasAllAfter(ledgers, checkpoint);
+    }
+
+    /** Whether a log that has ledgers still lists everything after a checkpoint; an empty disk needs all from the first ledger of ever. */
+    public static boolean hasAllAfter(LedgersInfo ledgers, LogSequenceNumber checkpoint) {
+        long from = checkpoint.isStartOfTime() ? ledgers.getFirstLedger() : checkpoint.ledgerId;
+        return ledgers.getActiveLedgers().contains(from);
     }
 
     /** HerdDB's own limit is switched off, since its way of closing a full ledger can lose an entry of a transaction. */

@@ -120,7 +120,7 @@ public final class LogRelease {
         for (String node : tablespace.replicas) {
             Optional<LogSequenceNumber> from = found.getOrDefault(LogPins.ofReplica(node), Optional.empty());
             boolean dead = signs.containsKey(node) && signs.get(node) < deadBefore;
-            boolean copiesFromTheLeader = from.isPresent() && !isRecoverable(ledgers, from.get());
+            boolean copiesFromTheLeader = from.isPresent() && !NodeCommitLog.hasAllAfter(ledgers, from.get());
             if (!node.equals(server.getNodeId()) && !dead && !copiesFromTheLeader) {
                 needs.add(new Need("replica " + node + (from.isPresent() ? "" : ", of which is not known what its disk has"), from));
             }
@@ -139,11 +139,5 @@ public final class LogRelease {
             signs.put(state.nodeId, state.timestamp);
         }
         return signs;
-    }
-
-    /** Whether a copy can go on from its own disk; HerdDB's own rule, with the same treatment of an empty disk. */
-    private static boolean isRecoverable(LedgersInfo ledgers, LogSequenceNumber onDisk) {
-        long first = onDisk.isStartOfTime() ? ledgers.getFirstLedger() : onDisk.ledgerId;
-        return ledgers.getActiveLedgers().contains(first);
     }
 }
