@@ -1,7 +1,6 @@
 package io.herdkeeper.node.status;
 
 import herddb.core.AbstractTableManager;
-import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManager;
@@ -14,10 +13,11 @@ import io.herdkeeper.node.contact.Contacts;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.log.NodeCommitLogManager;
-import java.util.ArrayList;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.BiFunction;
 
 /** Reads what the node and its tablespaces do; changes nothing. */
 public final class NodeStatus {
@@ -83,7 +83,7 @@ public final class NodeStatus {
     /** Whether the metadata names this node as a replica of a tablespace. */
     public boolean isAssigned(String tablespace) throws MetadataStorageManagerException {
         TableSpace metadata = server.getMetadataStorageManager().describeTableSpace(tablespace);
-        return metadata != null && metadata.isNodeAssignedToTableSpace(server.getNodeId());
+        return metadata != null && isAssigned(metadata);
     }
 
     /**
@@ -92,17 +92,8 @@ public final class NodeStatus {
      * @throws MetadataStorageManagerException when ZooKeeper can't be asked
      */
     public List<TablespaceStatus> tablespaces() throws MetadataStorageManagerException {
-        MetadataStorageManager metadata = server.getMetadataStorageManager();
-        DBManager node = server.getManager();
-        List<TablespaceStatus> found = new ArrayList<>();
-        for (String name : metadata.listTableSpaces()) {
-            TableSpace tablespace = metadata.describeTableSpace(name);
-            TableSpaceManager manager = node.getTableSpaceManager(name);
-            if (tablespace != null && (manager != null || tablespace.isNodeAssignedToTableSpace(server.getNodeId()))) {
-                found.add(status(tablespace, manager));
-            }
-        }
-        return found;
+        return List.copyOf(each((tablespace, manager) ->
+                manager != null || isAssigned(tablespace) ? status(tablespace, manager) : null).values());
     }
 
     /**
@@ -111,20 +102,8 @@ public final class NodeStatus {
      * @throws MetadataStorageManagerException when ZooKeeper can't be asked
      */
     public boolean settled() throws MetadataStorageManagerException {
-        MetadataStorageManager metadata = server.getMetadataStorageManager();
-        for (String name : metadata.listTableSpaces()) {
-            TableSpace tablespace = metadata.describeTableSpace(name);
-            TableSpaceManager manager = server.getManager().getTableSpaceManager(name);
-            if (tablespace == null) {
-                continue;
-            }
-            boolean settled = tablespace.isNodeAssignedToTableSpace(server.getNodeId())
-                    ? role(tablespace, manager) == wanted(tablespace) : manager == null;
-            if (!settled) {
-                return false;
-            }
-        }
-        return true;
+        return !each((tablespace, manager) ->
+                isAssigned(tablespace) ? role(tablespace, manager) == wanted(tablespace) : manager == null).containsValue(false);
     }
 
     /**
@@ -133,17 +112,8 @@ public final class NodeStatus {
      * @throws MetadataStorageManagerException when ZooKeeper can't be asked
      */
     public List<String> leaderships() throws MetadataStorageManagerException {
-        MetadataStorageManager metadata = server.getMetadataStorageManager();
-        List<String> led = new ArrayList<>();
-        for (String name : metadata.listTableSpaces()) {
-            TableSpace tablespace = metadata.describeTableSpace(name);
-            TableSpaceManager manager = server.getManager().getTableSpaceManager(name);
-            if (tablespace != null && tablespace.replicas.size() > 1
-                    && (tablespace.leaderId.equals(server.getNodeId()) || manager != null && manager.isLeader())) {
-                led.add(name);
-            }
-        }
-        return led;
+        return List.copyOf(each((tablespace, manager) ->
+                tablespace.replicas.size() > 1 && (wanted(tablespace) == Role.LEADER || leads(manager)) ? tablespace : null).keySet());
     }
 
     /**
@@ -152,21 +122,35 @@ public final class NodeStatus {
      * @throws MetadataStorageManagerException when ZooKeeper can't be asked
      */
     public List<String> displacedLeaderships() throws MetadataStorageManagerException {
-        MetadataStorageManager metadata = server.getMetadataStorageManager();
-        List<String> displaced = new ArrayList<>();
-        for (String name : metadata.listTableSpaces()) {
-            TableSpace tablespace = metadata.describeTableSpace(name);
-            TableSpaceManager manager = server.getManager().getTableSpaceManager(name);
-            if (tablespace != null && manager != null && manager.isLeader() && !tablespace.leaderId.equals(server.getNodeId())) {
-                displaced.add(name);
-            }
-        }
-        return displaced;
+        return List.copyOf(each((tablespace, manager) ->
+                leads(manager) && wanted(tablespace) != Role.LEADER ? tablespace : null).keySet());
     }
 
     /** Every failure that {@link TablespaceStatus#lastError} shows, to tell whether there was another one meanwhile. */
     public Map<String, String> errors() {
         return events.errors();
+    }
+
+    /** What a look at each tablespace gives, by its name; null is left out. Each is looked at as soon as its metadata is read. */
+    private <T> Map<String, T> each(BiFunction<TableSpace, TableSpaceManager, T> look) throws MetadataStorageManagerException {
+        MetadataStorageManager metadata = server.getMetadataStorageManager();
+        Map<String, T> found = new LinkedHashMap<>();
+        for (String name : metadata.listTableSpaces()) {
+            TableSpace tablespace = metadata.describeTableSpace(name);
+            T seen = tablespace == null ? null : look.apply(tablespace, manager(name));
+            if (seen != null) {
+                found.put(name, seen);
+            }
+        }
+        return found;
+    }
+
+    private boolean isAssigned(TableSpace tablespace) {
+        return tablespace.isNodeAssignedToTableSpace(server.getNodeId());
+    }
+
+    private static boolean leads(TableSpaceManager manager) {
+        return manager != null && manager.isLeader();
     }
 
     private Role wanted(TableSpace tablespace) {
@@ -202,8 +186,7 @@ public final class NodeStatus {
     }
 
     private Role role(TableSpace tablespace, TableSpaceManager manager) {
-        boolean assigned = tablespace.isNodeAssignedToTableSpace(server.getNodeId());
-        if (phase == Phase.STOPPING || !assigned) {
+        if (phase == Phase.STOPPING || !isAssigned(tablespace)) {
             return Role.STOPPED;
         }
         if (manager == null) {
