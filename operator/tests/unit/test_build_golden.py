@@ -158,6 +158,21 @@ def test_a_job_without_executors_gets_no_rights() -> None:
     assert job["spec"]["template"]["spec"]["automountServiceAccountToken"] is False
 
 
+@pytest.mark.parametrize(
+    ("username", "password", "unfit"),
+    [
+        ("admin", "a b", None),
+        ("", "a", "username"),
+        ("ad,min", "a", "username"),
+        ("admin", "a\rb", "password"),
+        ("admin", "a\n", "password"),
+        ("admin", " a", "password"),
+    ],
+)
+def test_which_credentials_the_users_file_cannot_hold_is_told(username: str, password: str, unfit: str | None) -> None:
+    assert UserCredentials(username, password).unfit == unfit
+
+
 def test_a_password_that_the_users_file_cannot_hold_is_refused() -> None:
     with pytest.raises(ValueError, match="password can't stand in HerdDB's users file"):
         build_herddb_secret(read(HerdDBCluster, bookKeeperRef={"name": "quick"}), "s", UserCredentials("admin", "a,b"), "a-token")

@@ -11,8 +11,8 @@ from herdkeeper.build.log_store import LogStore
 from herdkeeper.build.pod import Json
 from herdkeeper.build.racks import MOUNT, placement_lines, racks_volume
 from herdkeeper.domain import names
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.herddb import UserCredentials
+from herdkeeper.domain.sql_nodes import names_of
 from herdkeeper.domain.validation import bytes_of
 
 COMPONENT = names.HERDDB_COMPONENT
@@ -45,7 +45,7 @@ def build_herddb(
     `credentials` are what it holds: a node reads them when it starts, so others roll the nodes. `nodes`: how many nodes there shall be for
     now, when that is not what is declared.
     """
-    named = _names(cluster)
+    named = names_of(cluster)
     files = {"server.properties": _server_properties(cluster, log)}
     config = pod.config_hash({**files, names.USERS_KEY: _users_file(credentials)})
     ports = {"sql": names.HERDDB_SQL_PORT, "http": names.HERDDB_HTTP_PORT}
@@ -63,18 +63,16 @@ def build_herddb_secret(cluster: HerdDBCluster, name: str, credentials: UserCred
 
     ValueError for what the users file can't hold.
     """
-    username, password = credentials.username, credentials.password
-    for key, value in (("username", username), ("password", password)):
-        if not value or any(character in value for character in ",\r\n") or value != value.strip():
-            raise ValueError(f"{key} can't stand in HerdDB's users file: use one line without commas and without spaces around it")
+    if (unfit := credentials.unfit) is not None:
+        raise ValueError(f"{unfit} can't stand in HerdDB's users file: use one line without commas and without spaces around it")
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": pod.retained_metadata(cluster, COMPONENT, name),
         "type": "Opaque",
         "data": {
-            names.USERNAME_KEY: _base64(username),
-            names.PASSWORD_KEY: _base64(password),
+            names.USERNAME_KEY: _base64(credentials.username),
+            names.PASSWORD_KEY: _base64(credentials.password),
             **users_data(credentials),
             **token_data(token),
         },
@@ -104,10 +102,6 @@ def _base64(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
 
 
-def _names(cluster: HerdDBCluster) -> HerdDBNames:
-    return HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
-
-
 def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
     ledgers = cluster.spec.ledgers
     retention = ledgers.retention_hours * 3_600_000
@@ -118,7 +112,7 @@ def _server_properties(cluster: HerdDBCluster, log: LogStore) -> str:
         "server.advertised.port": names.HERDDB_SQL_PORT,
         "server.base.dir": "/data/herddb",
         "server.zookeeper.address": log.zookeeper_address,
-        "server.zookeeper.path": _names(cluster).herd_root,
+        "server.zookeeper.path": names_of(cluster).herd_root,
         "server.zookeeper.session.timeout": ZOOKEEPER_SESSION_SECONDS * 1000,
         "server.bookkeeper.start": "false",
         "server.bookkeeper.ledgers.path": log.ledgers_root,
@@ -161,7 +155,7 @@ def _tls_volume(tls: Tls) -> Json:
 
 
 def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) -> Json:
-    named = _names(cluster)
+    named = names_of(cluster)
     selector = names.selector(COMPONENT, cluster.metadata.name)
     host = f"$(POD_NAME).{named.nodes_service}.{cluster.metadata.namespace}.svc"
     container = {

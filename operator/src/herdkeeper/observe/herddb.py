@@ -100,12 +100,11 @@ def read_credentials(cluster: HerdDBCluster, world: World) -> UserCredentials | 
     missing = [entry for entry in (names.USERNAME_KEY, names.PASSWORD_KEY) if not values.get(entry)]
     if missing:
         return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"the Secret {name} lacks {' and '.join(missing)}: add it")
-    username, password = values[names.USERNAME_KEY], values[names.PASSWORD_KEY]
-    for entry, value in ((names.USERNAME_KEY, username), (names.PASSWORD_KEY, password)):
-        if any(character in value for character in ",\r\n") or value != value.strip():
-            why = f"the Secret {name} has a {entry} that HerdDB's users file can't hold: use one line without commas and spaces around it"
-            return CredentialsMissing(Reason.INVALID_SPEC, why)
-    return UserCredentials(username, password)
+    found = UserCredentials(values[names.USERNAME_KEY], values[names.PASSWORD_KEY])
+    if (unfit := found.unfit) is not None:
+        why = f"the Secret {name} has a {unfit} that HerdDB's users file can't hold: use one line without commas and spaces around it"
+        return CredentialsMissing(Reason.INVALID_SPEC, why)
+    return found
 
 
 def read_token(cluster: HerdDBCluster, world: World) -> str | Unknown:

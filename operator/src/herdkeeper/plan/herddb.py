@@ -10,11 +10,11 @@ from herdkeeper.build.herddb import build_herddb, build_herddb_secret, token_dat
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain.conditions import is_ready_resource
 from herdkeeper.domain.lost_node import unreachable
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token
 from herdkeeper.domain.observed.objects import Json
 from herdkeeper.domain.observed.tls import TlsUnusable
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.sql_nodes import names_of
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, Wait
 from herdkeeper.plan.default_tablespace import plan_default_tablespace
@@ -71,7 +71,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
         return Plan.waiting(seen.credentials.reason, seen.credentials.why)
     if (unmet := _unmet(seen)) is not None:
         return unmet
-    named = _names(cluster)
+    named = names_of(cluster)
     new = seen.objects.get("StatefulSet", named.stateful_set) is None
     if new and (why := _why_no_ledger_can_open(cluster, seen.bookkeeper)):
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why.why if isinstance(why, Unknown) else why)
@@ -97,7 +97,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
 
 def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan, shrink: ScaleDown) -> Plan:
     """What the nodes themselves need once their objects are as intended."""
-    named = _names(cluster)
+    named = names_of(cluster)
     pods = [named.pod(number) for number in range(shrink.nodes)]
     gate = Gate(_why_not_disturb(seen), unreachable(seen.objects, pods, seen.machines))
     restart = next_restart(named.stateful_set, seen, pods, gate)
@@ -147,7 +147,7 @@ def _secret(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[str, tuple[Ac
     The password of a generated one is made once and then only read. What is made by it, the users file, follows when somebody changes
     it; a token that the Secret lacks, since it is older than the tokens, is added; one that it has stays.
     """
-    named = _names(cluster)
+    named = names_of(cluster)
     if cluster.spec.credentials_secret_ref is None:
         name = named.generated_secret
         if seen.credentials is None:
@@ -173,7 +173,3 @@ def _lacking(secret: Json, seen: HerdDBObserved) -> dict[str, str]:
 
 def _fresh(seen: HerdDBObserved) -> UserCredentials:
     return UserCredentials(ADMINISTRATOR, seen.fresh_password)
-
-
-def _names(cluster: HerdDBCluster) -> HerdDBNames:
-    return HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

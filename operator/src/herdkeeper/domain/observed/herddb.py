@@ -93,6 +93,12 @@ class UserCredentials:
     username: str
     password: str = field(repr=False)
 
+    @property
+    def unfit(self) -> str | None:
+        """Which of the two HerdDB's users file, a line with commas in between, can't hold: `username` or `password`."""
+        values = {"username": self.username, "password": self.password}
+        return next((key for key, value in values.items() if value != value.strip() or not value or set(value) & set(",\r\n")), None)
+
 
 @dataclass(frozen=True)
 class CredentialsMissing:
