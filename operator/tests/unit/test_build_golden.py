@@ -10,11 +10,20 @@ import pytest
 import yaml
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace, ZooKeeperCluster
+from herdkeeper.api.job import Destination
 from herdkeeper.build.bookkeeper import BookieIdentity, Founded, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
 from herdkeeper.build.herddb import LogStore, build_herddb, build_herddb_secret
 from herdkeeper.build.log_archive import ArchivedLog, build_archiver
 from herdkeeper.build.racks import build_racks
-from herdkeeper.build.spark_job import AuditSource, CheckpointSource, RestoreSource, build_audit, build_checkpoint, build_restore
+from herdkeeper.build.spark_job import (
+    AuditSource,
+    CheckpointSource,
+    RestoreSource,
+    build_audit,
+    build_checkpoint,
+    build_removal,
+    build_restore,
+)
 from herdkeeper.build.tablespace import build_connection_secret, build_leader_service
 from herdkeeper.build.zookeeper import (
     Ensemble,
@@ -35,6 +44,15 @@ META = {"name": "quick", "namespace": "demo", "uid": "11111111-2222-3333-4444-55
 EXECUTORS = {"executors": {"instances": 2}}
 RACKS = {"quick-bookie-0-0.quick-bookie.demo.svc": Rack("zone-a", "north")}
 CLAIM = {"persistentVolumeClaim": {"claimName": "out"}}
+ON_VOLUME = Destination.model_validate({"persistentVolumeClaim": {"claimName": "out"}})
+STORE = {
+    "uri": "s3://backups/flights",
+    "endpoint": "https://store.storage.svc:9000",
+    "region": "eu-central-1",
+    "credentialsSecretRef": {"name": "store-keys"},
+    "caSecretRef": {"name": "store-ca"},
+}
+SPARK = "herdkeeper/spark:0.1.0"
 
 
 def read(kind: Any, **spec: Any) -> Any:
@@ -57,6 +75,7 @@ def built() -> dict[str, tuple[Any, ...]]:
     archived = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": CLAIM}})
     source = CheckpointSource(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd", "flights", "leader:9845", "follower:9845")
     checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM)
+    stored = read(Checkpoint, tablespaceRef={"name": "flights"}, destination={"objectStore": STORE}, job=EXECUTORS)
     audit = read(ReplicationAudit, bookKeeperRef={"name": "quick"}, job=EXECUTORS)
     return {
         "zookeeper": (
@@ -87,12 +106,18 @@ def built() -> dict[str, tuple[Any, ...]]:
         ),
         "tablespace-encrypted": (build_connection_secret(tablespace, ZOOKEEPER, UserCredentials("admin", "given"), "certificates"),),
         "checkpoint": build_checkpoint(checkpoint, source, "herdkeeper/spark:0.1.0"),
+        "checkpoint-in-object-store": (*build_checkpoint(stored, source, SPARK), build_removal(stored, "i/u/manifests/m.json", SPARK)),
+        "restore-from-object-store": build_restore(
+            restored, RestoreSource(ZOOKEEPER, "/demo/db/herd", stored.spec.destination, "i/u/manifests/m.json", "db-credentials"), SPARK
+        ),
         "restore": build_restore(
-            restored, RestoreSource(ZOOKEEPER, "/demo/db/herd", "out", "i/u/manifests/m.json", "db-credentials"), "herdkeeper/spark:0.1.0"
+            restored,
+            RestoreSource(ZOOKEEPER, "/demo/db/herd", ON_VOLUME, "i/u/manifests/m.json", "db-credentials"),
+            "herdkeeper/spark:0.1.0",
         ),
         "restore-encrypted": build_restore(
             restored,
-            RestoreSource(ZOOKEEPER, "/demo/db/herd", "out", "i/u/manifests/m.json", "db-credentials", "quick-tls"),
+            RestoreSource(ZOOKEEPER, "/demo/db/herd", ON_VOLUME, "i/u/manifests/m.json", "db-credentials", "quick-tls"),
             "herdkeeper/spark:0.1.0",
         ),
         "archive": (build_archiver(archived, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), "herdkeeper/spark:0.1.0"),),

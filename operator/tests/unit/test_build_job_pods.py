@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
+from herdkeeper.api.job import Destination
 from herdkeeper.build import pod
 from herdkeeper.build.log_archive import ArchivedLog, build_archiver
 from herdkeeper.build.spark_job import AuditSource, RestoreSource, build_audit, build_removal, build_restore
@@ -41,7 +42,7 @@ def of_removal(pods: Any) -> Template:
 
 def of_restore(pods: Any) -> Template:
     spec = {"herdDBRef": {"name": "db"}, "bootstrap": {"checkpoint": {"name": "full"}, "job": {"pods": pods}}}
-    source = RestoreSource(ZOOKEEPER, "/demo/db/herd", "checkpoints", "a/b/manifests/1-2.json", "db-credentials")
+    source = RestoreSource(ZOOKEEPER, "/demo/db/herd", Destination.model_validate(CLAIM), "a/b/manifests/1-2.json", "db-credentials")
     return dict(build_restore(Tablespace.model_validate({"metadata": META, "spec": spec}), source, IMAGE)[-1]["spec"]["template"])
 
 

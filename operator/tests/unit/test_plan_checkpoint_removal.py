@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from situations import live, objects, quickstart, with_metadata, with_spec, with_status
 from test_plan_job import CHECKPOINT as EXAMPLE
 from test_plan_job import SEEN
 
-from herdkeeper.api.job import ClaimDestination
+from herdkeeper.api.job import ClaimDestination, Destination
 from herdkeeper.api.resource import Reference
 from herdkeeper.api.tablespace import Bootstrap, CheckpointFiles, RestoreStatus
 from herdkeeper.build.spark_job import build_removal
 from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork, RemovalObserved
 from herdkeeper.domain.observed.job import JobObserved
+from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Apply, Delete, SetFinalizer
@@ -26,7 +29,7 @@ DECLARED = with_metadata(with_spec(EXAMPLE, deletion_policy="Delete"), uid="mine
 GOING = with_metadata(
     with_status(DECLARED, phase="Succeeded", job="flights-1-checkpoint", manifest=MANIFEST, verified="re-read"), deletion_timestamp=DELETED
 )
-CLAIM = GOING.claim
+CLAIM = GOING.place
 THERE = {"metadata": {"name": CLAIM}}
 
 
@@ -141,6 +144,32 @@ def test_a_run_is_stopped_before_what_it_left_is_removed_and_one_that_ended_is_n
     made = plan_removal(running, seen(checkpoints=(other(phase="Succeeded"),)), "spark:1").actions[0]
     assert isinstance(made, Apply)
     assert "--manifest" not in made.manifest["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+STORE = {"uri": "s3://backups", "credentialsSecretRef": {"name": "store-keys"}}
+IN_STORE = with_spec(GOING, destination=Destination.model_validate({"objectStore": STORE}))
+
+
+def test_files_in_an_object_store_are_removed_there_once_its_secret_is_there_and_there_is_no_claim_to_look_at():
+    made = plan_removal(IN_STORE, seen(claim=None), "spark:1").actions[0]
+    assert isinstance(made, Apply)
+    pod = made.manifest["spec"]["template"]["spec"]
+    assert pod["containers"][0]["args"][3:5] == ["--destination", "s3://backups"]
+    assert not [volume for volume in pod["volumes"] if "persistentVolumeClaim" in volume]
+    unusable = StoreUnusable(Reason.WAITING_FOR_SECRET, "there is no such Secret")
+    waiting = plan_removal(IN_STORE, replace(seen(claim=None), store_unusable=unusable), "spark:1")
+    assert done(waiting) is Reason.WAITING_FOR_SECRET
+    assert "or set spec.deletionPolicy to Retain" in waiting.wait.message
+
+
+def test_the_same_manifest_path_in_another_store_is_another_checkpoint():
+    elsewhere = with_spec(IN_STORE, destination=Destination.model_validate({"objectStore": {**STORE, "endpoint": "https://other:9000"}}))
+    twin = with_metadata(elsewhere, name="twin", uid="twin", deletion_timestamp=None)
+    assert done(plan_removal(IN_STORE, seen(claim=None, checkpoints=(twin,)), "spark:1")) == REMOVES
+    same = with_metadata(IN_STORE, name="twin", uid="twin", deletion_timestamp=None)
+    assert done(plan_removal(IN_STORE, seen(claim=None, checkpoints=(same,)), "spark:1")) is Reason.DATA_KEPT
+    reading = tablespace(files=CheckpointFiles(object_store=IN_STORE.spec.destination.object_store, manifest=MANIFEST))
+    assert done(plan_removal(IN_STORE, seen(claim=None, tablespaces=(reading,)), "spark:1")) is Reason.WAITING_FOR_DEPENDENTS
 
 
 def test_a_checkpoint_that_never_began_has_nothing_to_remove():

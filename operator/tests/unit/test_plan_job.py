@@ -6,15 +6,18 @@ from dataclasses import replace
 
 import pytest
 import yaml
-from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready, with_status
+from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready, with_spec, with_status
 
 from herdkeeper.api.bookkeeper_cluster import BookieStatus
 from herdkeeper.api.checkpoint import CheckpointSpec, ComparisonStatus, Lsn, Target
+from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
+from herdkeeper.domain.observed.checkpoint_removal import work_of
 from herdkeeper.domain.observed.job import JobObserved
+from herdkeeper.domain.observed.object_store import why_store_unusable
 from herdkeeper.domain.reason import Reason
 from herdkeeper.plan.action import Apply
 from herdkeeper.plan.job import plan_audit, plan_checkpoint
@@ -111,6 +114,52 @@ def test_a_checkpoint_waits_for_what_it_needs(seen, reason):
     assert plan.actions == ()
     assert plan.wait is not None
     assert plan.wait.reason is reason
+
+
+STORE: dict[str, object] = {
+    "uri": "s3://backups/flights",
+    "endpoint": "http://store:9000",
+    "credentialsSecretRef": {"name": "store-keys"},
+    "caSecretRef": {"name": "store-ca"},
+}
+IN_STORE = with_spec(CHECKPOINT, destination=Destination.model_validate({"objectStore": STORE}))
+KEYS = {"AWS_ACCESS_KEY_ID": "an id", "AWS_SECRET_ACCESS_KEY": "a secret"}
+FIELD = "spec.destination.objectStore"
+
+
+@pytest.mark.parametrize(
+    ("secrets", "expected"),
+    [
+        ({}, f"{FIELD}.credentialsSecretRef.name is store-keys: there is no such Secret; create it with AWS_ACCESS_KEY_ID and"),
+        (
+            {"store-keys": KEYS | {"AWS_SECRET_ACCESS_KEY": ""}},
+            f"{FIELD}.credentialsSecretRef.name is store-keys: that Secret lacks AWS_SE",
+        ),
+        ({"store-keys": KEYS}, f"{FIELD}.caSecretRef.name is store-ca: there is no such Secret; create it with ca.crt"),
+        ({"store-keys": KEYS, "store-ca": {"tls.crt": "x"}}, f"{FIELD}.caSecretRef.name is store-ca: that Secret lacks ca.crt; add it"),
+        ({"store-keys": KEYS, "store-ca": {"ca.crt": "x"}}, None),
+    ],
+    ids=["no keys", "a key is empty", "no certificates", "another key", "all is there"],
+)
+def test_a_checkpoint_in_an_object_store_waits_until_its_secrets_are_whole_and_never_shows_them(secrets, expected):
+    store = IN_STORE.spec.destination.object_store
+    plan = plan_checkpoint(IN_STORE, replace(SEEN, store_unusable=why_store_unusable(store, secrets, FIELD)), "spark:1")
+    if expected is None:
+        assert arguments(plan)[arguments(plan).index("--destination") + 1] == "s3://backups/flights"
+        return
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.WAITING_FOR_SECRET
+    assert plan.wait.message.startswith(expected)
+    assert "a secret" not in plan.wait.message
+
+
+def test_what_a_job_does_in_an_object_store_is_seen_as_the_place_that_its_checkpoint_names():
+    (job,) = (action.manifest for action in plan_checkpoint(IN_STORE, SEEN, "spark:1").actions if isinstance(action, Apply))
+    (work,) = work_of({**job, "status": {}})
+    assert (work.place, work.at(IN_STORE.place), work.at(CHECKPOINT.place)) == ("s3://backups/flights at http://store:9000", True, False)
+    (on_volume,) = (action.manifest for action in plan_checkpoint(CHECKPOINT, SEEN, "spark:1").actions if isinstance(action, Apply))
+    assert [work.place for work in work_of({**on_volume, "status": {}})] == [CHECKPOINT.place]
 
 
 def test_an_audit_runs_also_on_a_cluster_that_is_not_ready_since_that_is_when_it_is_needed():

@@ -9,9 +9,11 @@ import yaml
 from situations import EXAMPLES, objects, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api.checkpoint import Checkpoint
+from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import RestoreStatus
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.domain.observed.herddb import NodeTablespace, UserCredentials
+from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.tablespace import RestoreProgress, TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.reason import Reason
@@ -88,6 +90,24 @@ def test_the_status_says_that_a_restore_is_due_before_the_tablespace_is_made():
     noted = after(DECLARED, ABSENT)
     assert (noted.restore.phase, noted.restore.claim_name, noted.restore.manifest) == ("Pending", "checkpoints", MANIFEST)
     assert [type(action) for action in plan(noted, ABSENT).actions] == [CreateTablespace]
+
+
+def test_a_restore_from_an_object_store_waits_for_its_secret_and_remembers_the_store_though_the_checkpoint_goes():
+    store = {"uri": "s3://backups/flights", "credentialsSecretRef": {"name": "store-keys"}}
+    there = with_spec(SUCCEEDED, destination=Destination.model_validate({"objectStore": store}))
+    seen = replace(ABSENT, checkpoint=there)
+    noted = after(DECLARED, seen)
+    assert (noted.restore.claim_name, noted.restore.source) == (None, there.spec.destination)
+    unusable = StoreUnusable(Reason.WAITING_FOR_SECRET, "there is no such Secret")
+    waiting = plan(noted, replace(seen, store_unusable=unusable))
+    assert waiting.wait is not None
+    assert (waiting.actions, waiting.wait.reason) == ((), Reason.WAITING_FOR_SECRET)
+    made = plan(with_status(noted, uuid="a-uuid", restore=noted.restore), replace(MADE, checkpoint=None)).actions
+    (job,) = (action.manifest for action in made if isinstance(action, Apply) and action.manifest["kind"] == "Job")
+    container = job["spec"]["template"]["spec"]["containers"][0]
+    assert container["args"][container["args"].index("--manifest") + 1] == f"s3://backups/flights/{MANIFEST}"
+    secrets = [entry["valueFrom"]["secretKeyRef"]["name"] for entry in container["env"] if entry["name"].startswith("AWS_")]
+    assert secrets == ["store-keys", "store-keys"]
 
 
 @pytest.mark.parametrize("annotation", ["herdkeeper.io/paused", "herdkeeper.io/plan"])

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from herdkeeper.api.job import Destination, JobStatus, SparkJob
+from herdkeeper.api.job import Destination, JobStatus, SparkJob, one_destination
 from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
@@ -168,6 +168,7 @@ class Checkpoint(Resource):
             message="spec.at and spec.target are both set: spec.at is an older name of spec.target.lsn, remove it",
             field_path=".at",
         ),
+        one_destination("destination"),
         least_memory("job.resources.memory", 1024),
         least_memory("job.executors.memory", 256),
         *pods_rules("job.pods"),
@@ -183,9 +184,9 @@ class Checkpoint(Resource):
         return self.status is not None and self.status.phase in ("Succeeded", "Failed")
 
     @property
-    def claim(self) -> str:
-        """The volume claim that is its destination."""
-        return self.spec.destination.persistent_volume_claim.claim_name
+    def place(self) -> str:
+        """Where its files are: what is equal for two Checkpoints with the same destination."""
+        return self.spec.destination.place
 
     @property
     def manifest(self) -> str | None:

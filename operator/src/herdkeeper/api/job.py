@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from herdkeeper.api.pods import PodTraits
-from herdkeeper.api.resource import Compute, CpuQuantity, Image, Model, Quantity, Status
+from herdkeeper.api.resource import Compute, CpuQuantity, Image, Model, Quantity, Rule, SecretReference, Status, formatted
 
 Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
 
@@ -42,10 +42,89 @@ class ClaimDestination(Model):
     )
 
 
-class Destination(Model):
-    """Where results are written."""
+class VolumeDestination(Model):
+    """Where results are written that can be written to a volume only."""
 
-    persistent_volume_claim: ClaimDestination = Field(description="A volume.")
+    persistent_volume_claim: ClaimDestination = Field(description="A volume. It can't be an object store.")
+
+
+StoreAddress = Annotated[
+    str,
+    Field(
+        max_length=512,
+        pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[A-Za-z0-9_=-][A-Za-z0-9._=-]*)*$",
+        examples=["s3://backups/flights"],
+    ),
+]
+"""A bucket and the prefix of keys in it."""
+
+
+class ObjectStore(Model):
+    """A prefix in a bucket of an S3-compatible object store, which must honour `If-None-Match: *` in PutObject."""
+
+    uri: StoreAddress = Field(description="Bucket and prefix, `s3://bucket/prefix`. The bucket must exist.")
+    endpoint: str | None = Field(
+        None,
+        max_length=512,
+        pattern=r"^https?://[^/?#\s]+$",
+        description="Where the store answers, e.g. `https://minio.storage.svc:9000`; Amazon S3 in the region when absent.",
+    )
+    region: str | None = Field(
+        None, min_length=1, max_length=63, description="Region that requests are signed for; `us-east-1` when absent."
+    )
+    credentials_secret_ref: SecretReference = Field(
+        description="Secret with the keys `AWS_ACCESS_KEY_ID` and `AWS_SECRET_ACCESS_KEY`. They must allow to list the bucket, and to "
+        "read, write and delete what begins with the prefix."
+    )
+    ca_secret_ref: SecretReference | None = Field(
+        None, description="Secret whose key `ca.crt` has the certificates (PEM) to trust besides those that are well known."
+    )
+
+    @property
+    def place(self) -> str:
+        """What is equal for two that are the same."""
+        return place_in_store(self.uri, self.endpoint)
+
+
+def place_in_store(uri: str, endpoint: str | None) -> str:
+    """What is equal for two that are the same, and no claim's name."""
+    return uri if endpoint is None else f"{uri} at {endpoint}"
+
+
+class Destination(Model):
+    """Where checkpoints lie. One of `persistentVolumeClaim` and `objectStore`."""
+
+    persistent_volume_claim: ClaimDestination | None = Field(None, description="A volume.")
+    object_store: ObjectStore | None = Field(None, description="A prefix of an S3-compatible object store.")
+
+    @property
+    def place(self) -> str:
+        """What is equal for two that are the same: the name of a claim, or the address of a store, which is no such name."""
+        if self.object_store is not None:
+            return self.object_store.place
+        return self.claim_name or ""
+
+    @property
+    def claim_name(self) -> str | None:
+        """The claim; None for an object store."""
+        return None if self.persistent_volume_claim is None else self.persistent_volume_claim.claim_name
+
+    @property
+    def described(self) -> str:
+        """For people."""
+        return f"the volume claim {self.place}" if self.object_store is None else f"the object store {self.place}"
+
+
+def one_destination(field: str) -> Rule:
+    """A rule that refuses none and two places at the spec's `field`, which is a Destination, e.g. `destination`."""
+    volume, store = f"self.{field}.persistentVolumeClaim", f"self.{field}.objectStore"
+    fix = f"set one of spec.{field}.persistentVolumeClaim and spec.{field}.objectStore"
+    return Rule(
+        rule=f"has({volume}) != has({store})",
+        message=f"spec.{field} names no place, or two: {fix}",
+        message_expression=formatted(f"spec.{field} names %s: {fix}", f"has({volume}) ? 'two places' : 'no place'"),
+        field_path=f".{field}",
+    )
 
 
 class JobStatus(Status):

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from herdkeeper.api.job import Destination, JobStatus, SparkJob
+from herdkeeper.api.job import JobStatus, SparkJob, VolumeDestination
 from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
@@ -45,7 +45,7 @@ class ReplicationAuditSpec(Model):
         "Repair: missing and damaged entries of closed ledgers are written again from a replica "
         "whose digest was verified, under BookKeeper's replication lock, and read back.",
     )
-    destination: Destination | None = Field(
+    destination: VolumeDestination | None = Field(
         None,
         description="Where the run is added to the Parquet tables of the audits' history, with all findings, and where its report is "
         "written; the status has a summary in any case.",

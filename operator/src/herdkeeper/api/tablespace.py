@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from herdkeeper.api.checkpoint import Lsn
-from herdkeeper.api.job import ClaimDestination, Destination, Phase, SparkJob
+from herdkeeper.api.job import ClaimDestination, Destination, ObjectStore, Phase, SparkJob, VolumeDestination
 from herdkeeper.api.pods import PodTraits, pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
@@ -63,12 +63,12 @@ ManifestPath = Annotated[
 """A manifest's path on its volume; the last four parts are the cluster's and the tablespace's identity, `manifests` and the LSN."""
 
 
-class CheckpointFiles(Model):
+class CheckpointFiles(Destination):
     """A checkpoint by its data alone, when no resource tells of it any more."""
 
-    persistent_volume_claim: ClaimDestination = Field(description="The volume with the checkpoint's files.")
     manifest: ManifestPath = Field(
-        description="Path of the manifest on the volume, `<INSTANCEID>/<tablespace uuid>/manifests/<ledger>-<entry>.json`."
+        description="Path of the manifest on the volume, or below the store's prefix: "
+        "`<INSTANCEID>/<tablespace uuid>/manifests/<ledger>-<entry>.json`."
     )
 
 
@@ -95,7 +95,7 @@ class ArchiveRetention(Model):
 class LogArchive(Model):
     """Where, and how often, the log is archived. A pod copies what is new; nothing is fenced."""
 
-    destination: Destination = Field(
+    destination: VolumeDestination = Field(
         description="Where the archive goes, below `<INSTANCEID>/<tablespace uuid>/log`. The claim of the Checkpoints, or another one: it "
         "must be mountable where the archiver and the Checkpoints' Jobs run at the same time."
     )
@@ -176,6 +176,7 @@ class RestoreStatus(Model):
     phase: Phase | None = Field(None, description="Pending, Running, Succeeded or Failed.")
     job: str | None = Field(None, description="The Job that runs it.")
     claim_name: str | None = Field(None, description="The volume claim with the checkpoint.")
+    object_store: ObjectStore | None = Field(None, description="The object store with the checkpoint.")
     manifest: str | None = Field(None, description="Path of the checkpoint's manifest there.")
     lsn: Lsn | None = Field(None, description="The tablespace was made as it was at this position of the old log.")
     rows_loaded: int | None = Field(None, description="Rows that are in the tablespace for good, while it runs.")
@@ -184,6 +185,12 @@ class RestoreStatus(Model):
     started_at: str | None = Field(None, description="When the Job started.", json_schema_extra={"format": "date-time"})
     completed_at: str | None = Field(None, description="When it ended.", json_schema_extra={"format": "date-time"})
     duration_seconds: float | None = Field(None, description="Seconds that the last run worked.")
+
+    @property
+    def source(self) -> Destination | None:
+        """Where the checkpoint is; None while that is not noted."""
+        claim = ClaimDestination(claim_name=self.claim_name) if self.claim_name else None
+        return Destination(persistent_volume_claim=claim, object_store=self.object_store) if claim or self.object_store else None
 
 
 class ArchiveStatus(Model):
@@ -354,6 +361,13 @@ class Tablespace(Resource):
                 "spec.bootstrap names %s: set one of spec.bootstrap.checkpoint and spec.bootstrap.files",
                 "has(self.bootstrap.checkpoint) ? 'two checkpoints' : 'no checkpoint'",
             ),
+            field_path=".bootstrap",
+        ),
+        Rule(
+            rule="!has(self.bootstrap) || !has(self.bootstrap.files) || "
+            "has(self.bootstrap.files.persistentVolumeClaim) != has(self.bootstrap.files.objectStore)",
+            message="spec.bootstrap.files names no place, or two: set one of spec.bootstrap.files.persistentVolumeClaim and "
+            "spec.bootstrap.files.objectStore",
             field_path=".bootstrap",
         ),
         Rule(

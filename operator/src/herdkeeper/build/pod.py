@@ -147,6 +147,11 @@ def field(name: str, path: str) -> Json:
     return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
+def secret(name: str, holder: str, key: str) -> Json:
+    """An environment variable with a value of a Secret."""
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": holder, "key": key}}}
+
+
 def http_probe(path: str, port: int, failures: int = 3) -> Json:
     """A probe by HTTP status code."""
     return {"httpGet": {"path": path, "port": port}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": failures}

@@ -14,7 +14,7 @@ from typing import assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
 from herdkeeper.api.checkpoint import Target
-from herdkeeper.api.job import Executors, SparkJob
+from herdkeeper.api.job import Destination, Executors, ObjectStore, SparkJob
 from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.api.resource import Compute
 from herdkeeper.build import pod
@@ -65,12 +65,12 @@ class AuditSource:
 
 @dataclass(frozen=True)
 class RestoreSource:
-    """What a Tablespace's bootstrap resolves to. `manifest` is its path on the claim; `secret` has the database's user and password,
-    `tls_secret` the certificates that verify its nodes, None when they speak no TLS."""
+    """What a Tablespace's bootstrap resolves to. `manifest` is its path at the place `files`; `secret` has the database's user and
+    password, `tls_secret` the certificates that verify its nodes, None when they speak no TLS."""
 
     zookeeper_address: str
     herd_root: str
-    claim: str
+    files: Destination
     manifest: str
     secret: str
     tls_secret: str | None = None
@@ -78,8 +78,8 @@ class RestoreSource:
 
 @dataclass(frozen=True)
 class _Run:
-    """A job as all kinds describe it. `secret` and `tls_secret`, where the job logs in to the database; `reads_only`: it writes nothing to
-    its claim; `archive`: where the log that it reads is archived."""
+    """A job as all kinds describe it. Its results are at `claim` or in `store`, None where it has none. `secret` and `tls_secret`, where
+    the job logs in to the database; `reads_only`: it writes nothing to its claim; `archive`: where the log that it reads is archived."""
 
     owner: Checkpoint | ReplicationAudit | Tablespace
     component: str
@@ -91,6 +91,7 @@ class _Run:
     tls_secret: str | None = None
     reads_only: bool = False
     archive: ArchiveSource | None = None
+    store: ObjectStore | None = None
 
     @property
     def image(self) -> str:
@@ -107,7 +108,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
     spec = checkpoint.spec
     if spec.verify == "Follower" and source.follower is None:
         raise ValueError("spec.verify is Follower: no follower is known; wait for one, or create a Checkpoint with verify: Reread")
-    archived = ("--archive", ARCHIVE) if source.archive and source.archive.claim != checkpoint.claim else ()
+    archived = ("--archive", ARCHIVE) if source.archive and source.archive.claim != spec.destination.claim_name else ()
     verify = ("--verify-against", source.follower) if spec.verify == "Follower" and source.follower else ()
     command = (
         "herdkeeper_jobs.checkpoint.cli",
@@ -117,15 +118,27 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *("--tablespace", source.tablespace),
         *("--to", _moment(spec.moment)),
         *(("--mode", spec.mode) if spec.mode != "Auto" else ()),
-        *("--destination", DESTINATION),
+        *("--destination", _root(spec.destination)),
         *(("--leader-http", source.leader) if source.leader and spec.moment is None else ()),
         *verify,
     )
     return _objects(
         _Run(
-            checkpoint, names.CHECKPOINT_COMPONENT, default_image, (*command, *archived), checkpoint.claim, spec.job, archive=source.archive
+            checkpoint,
+            names.CHECKPOINT_COMPONENT,
+            default_image,
+            (*command, *archived),
+            spec.destination.claim_name,
+            spec.job,
+            archive=source.archive,
+            store=spec.destination.object_store,
         )
     )
+
+
+def _root(destination: Destination) -> str:
+    """What paths are relative to, as the programs' arguments name it."""
+    return DESTINATION if destination.object_store is None else destination.object_store.uri
 
 
 def _moment(target: Target | None) -> str:
@@ -140,15 +153,15 @@ def _moment(target: Target | None) -> str:
 
 
 def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: str) -> Json:
-    """The Job that removes a Checkpoint's files. `manifest` is its path on the claim; None when the run told of none."""
+    """The Job that removes a Checkpoint's files. `manifest` is its path at the destination; None when the run told of none."""
     command = (
         "herdkeeper_jobs.checkpoint.removal_cli",
-        *("--destination", DESTINATION),
+        *("--destination", _root(checkpoint.spec.destination)),
         *(("--manifest", manifest) if manifest else ()),
     )
     spec = checkpoint.spec.job.model_copy(update={"resources": REMOVAL_RESOURCES, "executors": Executors()})
-    claim = checkpoint.spec.destination.persistent_volume_claim.claim_name
-    run = _Run(checkpoint, names.REMOVAL_COMPONENT, default_image, command, claim, spec)
+    destination = checkpoint.spec.destination
+    run = _Run(checkpoint, names.REMOVAL_COMPONENT, default_image, command, destination.claim_name, spec, store=destination.object_store)
     return _job(run, ())
 
 
@@ -200,18 +213,19 @@ def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: 
         *("--zookeeper", source.zookeeper_address),
         *("--herd-root", source.herd_root),
         *("--tablespace", tablespace.sql_name),
-        *("--manifest", f"{DESTINATION}/{source.manifest}"),
+        *("--manifest", f"{_root(source.files)}/{source.manifest}"),
     )
     run = _Run(
         tablespace,
         names.RESTORE_COMPONENT,
         default_image,
         command,
-        source.claim,
+        source.files.claim_name,
         bootstrap.job,
         secret=source.secret,
         tls_secret=source.tls_secret,
         reads_only=True,
+        store=source.files.object_store,
     )
     return _objects(run)
 
@@ -278,6 +292,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
             pod.field("POD_NAMESPACE", "metadata.namespace"),
             *([{"name": "SERVICE_ACCOUNT", "value": run.name}] if run.spec.executors.instances else []),
             *(_login(run.secret, run.tls_secret) if run.secret else ()),
+            *(_store_access(run.store) if run.store else ()),
         ],
         "resources": pod.compute(run.spec.resources),
         "terminationMessagePath": "/dev/termination-log",
@@ -322,7 +337,11 @@ def _labels(run: _Run, component: str) -> dict[str, str]:
 def _executor_pod(run: _Run) -> Json:
     """What Spark makes executors' pods from: as restricted as the driver's. It adds image, command, CPU, memory, the claims, and a volume
     at /tmp (SPARK_LOCAL_DIRS). The labels by which a Job's own pods are found are not on them."""
-    container = {"name": "executor", "securityContext": pod.CONTAINER_SECURITY}
+    container = {
+        "name": "executor",
+        "securityContext": pod.CONTAINER_SECURITY,
+        **({"env": list(_store_access(run.store))} if run.store else {}),
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -339,12 +358,23 @@ def _executor_pod(run: _Run) -> Json:
 
 def _login(secret: str, tls_secret: str | None) -> tuple[Json, ...]:
     """What herdkeeper_jobs.restore.cli reads."""
-    entries = {
-        "HERDDB_USERNAME": (secret, names.USERNAME_KEY),
-        "HERDDB_PASSWORD": (secret, names.PASSWORD_KEY),
-        **({"HERDDB_AUTHORITIES": (tls_secret, names.AUTHORITIES_KEY)} if tls_secret else {}),
-    }
-    return tuple({"name": name, "valueFrom": {"secretKeyRef": {"name": holder, "key": key}}} for name, (holder, key) in entries.items())
+    return (
+        pod.secret("HERDDB_USERNAME", secret, names.USERNAME_KEY),
+        pod.secret("HERDDB_PASSWORD", secret, names.PASSWORD_KEY),
+        *((pod.secret("HERDDB_AUTHORITIES", tls_secret, names.AUTHORITIES_KEY),) if tls_secret else ()),
+    )
+
+
+def _store_access(store: ObjectStore) -> tuple[Json, ...]:
+    """What herdkeeper_jobs.storage.object_path reads, in the driver and in executors."""
+    plain = {names.ENDPOINT_VARIABLE: store.endpoint, "AWS_REGION": store.region}
+    secret = store.credentials_secret_ref.name
+    return (
+        pod.secret(names.ACCESS_KEY_ID_KEY, secret, names.ACCESS_KEY_ID_KEY),
+        pod.secret(names.SECRET_ACCESS_KEY_KEY, secret, names.SECRET_ACCESS_KEY_KEY),
+        *({"name": name, "value": value} for name, value in plain.items() if value is not None),
+        *((pod.secret("OBJECT_STORE_AUTHORITIES", store.ca_secret_ref.name, names.AUTHORITIES_KEY),) if store.ca_secret_ref else ()),
+    )
 
 
 def _access(run: _Run) -> tuple[Json, Json, Json]:

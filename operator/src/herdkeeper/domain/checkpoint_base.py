@@ -15,7 +15,7 @@ from herdkeeper.domain.observed.schedule import moment_of
 class Base:
     """A verified Checkpoint: where it is, where it has to be gone on from, and its name. `stamp` is its time as its status tells it, which
     is that of its last entry; `latest` that of the latest entry of all, None where an earlier version made it. `claim` and `manifest`
-    tell where its files are."""
+    tell where its files are; a `claim` that is an object store's address is no volume's name."""
 
     lsn: tuple[int, int]
     restart: tuple[int, int]
@@ -45,7 +45,7 @@ def bases(checkpoints: Iterable[Checkpoint], uuid: str) -> tuple[Base, ...]:
             status.lsn_timestamp,
             checkpoint.metadata.name,
             status.latest_timestamp,
-            checkpoint.claim,
+            checkpoint.place,
             status.manifest or "",
         )
         for checkpoint in checkpoints

@@ -15,10 +15,10 @@ _WORK = (("batch/v1", "Job"), ("v1", "Pod"))
 def observe_removal(checkpoint: Checkpoint, world: World) -> RemovalObserved:
     """Who may need the files of this one."""
     namespace = checkpoint.metadata.namespace
-    claim = checkpoint.spec.destination.persistent_volume_claim.claim_name
+    claim = checkpoint.spec.destination.claim_name
     checkpoints = parsed_wholly(Checkpoint, world.kubernetes.documents(Checkpoint, namespace))
     return RemovalObserved(
-        world.kubernetes.document("v1", "PersistentVolumeClaim", ObjectKey(namespace, claim)),
+        None if claim is None else world.kubernetes.document("v1", "PersistentVolumeClaim", ObjectKey(namespace, claim)),
         checkpoints
         if isinstance(checkpoints, Unknown)
         else tuple(other for other in checkpoints if other.metadata.uid != checkpoint.metadata.uid),

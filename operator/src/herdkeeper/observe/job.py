@@ -8,9 +8,11 @@ from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Replica
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
+from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.observe.checkpoint_removal import observe_removal, observe_work
 from herdkeeper.observe.kubernetes import JOBS
+from herdkeeper.observe.object_store import observe_store
 from herdkeeper.observe.world import World
 
 
@@ -20,10 +22,19 @@ def observe_checkpoint(checkpoint: Checkpoint, world: World) -> JobObserved:
     key = ObjectKey(namespace, checkpoint.metadata.name)
     objects = world.kubernetes.owned(checkpoint.KIND, key, JOBS)
     if checkpoint.metadata.deletion_timestamp is not None:
-        return JobObserved(objects, work=observe_work(namespace, world), removal=observe_removal(checkpoint, world))
+        return JobObserved(
+            objects,
+            work=observe_work(namespace, world),
+            removal=observe_removal(checkpoint, world),
+            store_unusable=_store(checkpoint, world),
+        )
     starts = not checkpoint.is_over and objects.get("Job", names.checkpoint_names(key).job) is None
     work = observe_work(namespace, world) if starts else ()
-    return replace(_referred(checkpoint, objects, world), work=work)
+    return replace(_referred(checkpoint, objects, world), work=work, store_unusable=_store(checkpoint, world) if starts else None)
+
+
+def _store(checkpoint: Checkpoint, world: World) -> StoreUnusable | None:
+    return observe_store(checkpoint.spec.destination.object_store, checkpoint.metadata.namespace, "spec.destination.objectStore", world)
 
 
 def _referred(checkpoint: Checkpoint, objects: Objects, world: World) -> JobObserved:

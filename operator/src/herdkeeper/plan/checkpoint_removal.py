@@ -27,8 +27,8 @@ def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) ->
     removal = seen.removal
     if removal is None:
         raise ValueError("a Checkpoint that is being deleted is observed with those that may need its files")
-    if removal.claim is None:
-        return _let_go(Reason.DATA_DELETED, f"there is nothing to remove: the volume claim {checkpoint.claim} is gone")
+    if removal.claim is None and checkpoint.spec.destination.object_store is None:
+        return _let_go(Reason.DATA_DELETED, f"there is nothing to remove: the volume claim {checkpoint.place} is gone")
     job = seen.objects.get("Job", names.removal_names(_key(checkpoint)).job)
     if job is not None:
         return _follow(job, checkpoint, seen)
@@ -40,10 +40,13 @@ def _begin(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved, 
     if checkpoint.status is None or checkpoint.status.job is None:
         return _let_go(Reason.DATA_DELETED, "there is nothing to remove: no job of it was ever started")
     if removal.claim is not None and removal.claim["metadata"].get("deletionTimestamp"):
-        return Plan.waiting(Reason.DELETING, f"the volume claim {checkpoint.claim} is being deleted, and everything on it")
+        return Plan.waiting(Reason.DELETING, f"the volume claim {checkpoint.place} is being deleted, and everything on it")
     # Without a manifest only files of this very run go, which nobody else knows.
     if checkpoint.manifest is not None and (needed := _needed(checkpoint, seen, removal)):
         return needed
+    if seen.store_unusable is not None:
+        why = f"{seen.store_unusable.why}; or set spec.deletionPolicy to Retain, which leaves the files"
+        return Plan.waiting(seen.store_unusable.reason, f"its files are not removed: {why}")
     made = settle((build_removal(checkpoint, checkpoint.manifest, spark_image),), seen.objects)
     return Plan(made, Plan.waiting(Reason.DELETING, "a job removes its files").wait)
 
@@ -85,7 +88,7 @@ def _needed(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved)
         return _unreadable(removal.checkpoints)
     if isinstance(removal.tablespaces, Unknown):
         return _unreadable(removal.tablespaces)
-    others = [other for other in removal.checkpoints if other.claim == checkpoint.claim]
+    others = [other for other in removal.checkpoints if other.place == checkpoint.place]
     return _needed_by_checkpoints(checkpoint, seen, others) or _needed_by_tablespaces(checkpoint, removal.tablespaces, others)
 
 
@@ -94,7 +97,7 @@ def _needed_by_checkpoints(checkpoint: Checkpoint, seen: JobObserved, others: li
         why = f"{_listed(silent)} succeeded without telling of which manifest, so whether it is this one is not known; delete it first"
         return Plan.waiting(Reason.UNREADABLE, why)
     if writing := _writing(checkpoint, seen, others):
-        message = f"these runs write to the same volume, and may find the same manifest: {', '.join(writing)}"
+        message = f"these runs write to the same place, and may find the same manifest: {', '.join(writing)}"
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
     living = [other for other in others if other.metadata.deletion_timestamp is None]
     if sharing := [other for other in living if other.manifest == checkpoint.manifest]:
@@ -125,7 +128,7 @@ def _may_share(other: Checkpoint, checkpoint: Checkpoint) -> bool:
 def _writing(checkpoint: Checkpoint, seen: JobObserved, others: list[Checkpoint]) -> list[str]:
     """Other Checkpoints whose run is not over, or not yet known to be."""
     over = {other.metadata.name for other in others if other.is_over}
-    runs = [work for work in seen.work if work.component == names.CHECKPOINT_COMPONENT and work.claim == checkpoint.claim]
+    runs = [work for work in seen.work if work.component == names.CHECKPOINT_COMPONENT and work.place == checkpoint.place]
     found = {work.owner for work in runs if not work.ended or work.owner not in over}
     return [f"{Checkpoint.KIND} {name}" for name in sorted(found - {checkpoint.metadata.name})]
 
@@ -135,11 +138,10 @@ def _reads(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
     bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
     if bootstrap is None or not tablespace.is_restoring or tablespace.metadata.deletion_timestamp is not None:
         return False
-    if begun is not None and begun.claim_name and begun.manifest:
-        return (begun.claim_name, begun.manifest) == (checkpoint.claim, checkpoint.manifest)
+    if begun is not None and begun.source is not None and begun.manifest:
+        return (begun.source.place, begun.manifest) == (checkpoint.place, checkpoint.manifest)
     if bootstrap.files is not None:
-        files = bootstrap.files
-        return (files.persistent_volume_claim.claim_name, files.manifest) == (checkpoint.claim, checkpoint.manifest)
+        return (bootstrap.files.place, bootstrap.files.manifest) == (checkpoint.place, checkpoint.manifest)
     named = bootstrap.checkpoint is not None and bootstrap.checkpoint.name == checkpoint.metadata.name
     return named and not comes_too_late(tablespace, checkpoint)
 

@@ -25,10 +25,8 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
     name = names.checkpoint_names(_key(checkpoint)).job
     if checkpoint.is_over or seen.objects.get("Job", name) is not None:
         return Plan()
-    if removing := sorted({work.owner for work in seen.work if work.component == names.REMOVAL_COMPONENT and work.at(checkpoint.claim)}):
-        # This run might find the manifest that is about to go, and take it for its own result.
-        message = f"files of the Checkpoint {', '.join(removing)} are being removed from the same volume {checkpoint.claim}"
-        return Plan.waiting(Reason.WAITING_FOR_OTHERS, message)
+    if waiting := _waiting_for_destination(checkpoint, seen):
+        return waiting
     log = log_store(seen.bookkeeper)
     if seen.tablespace is None or seen.herddb is None or log is None:
         return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {checkpoint.spec.tablespace_ref.name} is not there yet")
@@ -48,6 +46,18 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
         archive=_archive(seen.tablespace),
     )
     return _once(build_checkpoint(checkpoint, source, spark_image), seen)
+
+
+def _waiting_for_destination(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
+    """Why nothing can be written to the destination now; None when that can be."""
+    if removing := sorted({work.owner for work in seen.work if work.component == names.REMOVAL_COMPONENT and work.at(checkpoint.place)}):
+        # This run might find the manifest that is about to go, and take it for its own result.
+        place = checkpoint.spec.destination.described
+        message = f"files of the Checkpoint {', '.join(removing)} are being removed from the same place, {place}"
+        return Plan.waiting(Reason.WAITING_FOR_OTHERS, message)
+    if seen.store_unusable is not None:
+        return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
+    return None
 
 
 def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> Plan:

@@ -10,6 +10,7 @@ import datetime
 from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api.job import Destination
 from herdkeeper.build.spark_job import RestoreSource, build_restore
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
@@ -26,9 +27,9 @@ PROGRESS_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class RestoreFiles:
-    """Where the checkpoint is: a volume claim, and the manifest's path there."""
+    """Where the checkpoint is: a volume or an object store, and the manifest's path there."""
 
-    claim: str
+    destination: Destination
     manifest: str
 
 
@@ -46,10 +47,10 @@ def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles |
     bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
     if bootstrap is None:
         raise ValueError("spec.bootstrap is absent: there is nothing to restore")
-    if begun is not None and begun.claim_name and begun.manifest:
-        return RestoreFiles(begun.claim_name, begun.manifest)
+    if begun is not None and begun.source is not None and begun.manifest:
+        return RestoreFiles(begun.source, begun.manifest)
     if bootstrap.files is not None:
-        return RestoreFiles(bootstrap.files.persistent_volume_claim.claim_name, bootstrap.files.manifest)
+        return RestoreFiles(bootstrap.files, bootstrap.files.manifest)
     field = f"spec.bootstrap.checkpoint.name is {bootstrap.checkpoint.name if bootstrap.checkpoint else 'absent'}"
     checkpoint = seen.checkpoint
     if checkpoint is None:
@@ -59,7 +60,7 @@ def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles |
     status = checkpoint.status
     if status is None or status.phase != "Succeeded" or not status.manifest:
         return Wait(Reason.WAITING_FOR_CHECKPOINT, f"{field}: that Checkpoint has not succeeded yet")
-    return RestoreFiles(checkpoint.claim, status.manifest)
+    return RestoreFiles(checkpoint.spec.destination, status.manifest)
 
 
 def _not_usable(tablespace: Tablespace, checkpoint: Checkpoint, field: str) -> Wait | None:
@@ -80,6 +81,8 @@ def before_creation(tablespace: Tablespace, seen: TablespaceObserved) -> Plan | 
     files = files_of(tablespace, seen)
     if isinstance(files, Wait):
         return Plan((), files, 5.0)
+    if seen.store_unusable is not None:
+        return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
     return None if tablespace.restore is not None else Plan(look_again_seconds=0.2)  # the status comes first, see above
 
 
@@ -102,6 +105,8 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
     files = files_of(tablespace, seen)
     if isinstance(files, Wait):
         return Plan((), files, 5.0)
+    if seen.store_unusable is not None:
+        return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
     if (unencrypted := why_no_login(seen)) is not None:
         return Plan((), unencrypted, 5.0)
     if seen.herddb is None or seen.zookeeper_address is None:
@@ -111,6 +116,6 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
     secret = reference.name if reference else HerdDBNames(database).generated_secret
     tls = seen.herddb.spec.tls
     source = RestoreSource(
-        seen.zookeeper_address, names.herd_root(database), files.claim, files.manifest, secret, tls.secret_name if tls else None
+        seen.zookeeper_address, names.herd_root(database), files.destination, files.manifest, secret, tls.secret_name if tls else None
     )
     return Plan(settle(build_restore(tablespace, source, spark_image), seen.objects), look_again_seconds=PROGRESS_SECONDS)

@@ -100,9 +100,13 @@ def _is_due(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
     return isinstance(seen.record, RecordAbsent) and isinstance(files_of(tablespace, seen), RestoreFiles)
 
 
-def _source(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, str]:
+def _source(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:
     files = files_of(tablespace, seen)
-    return {"claimName": files.claim, "manifest": files.manifest} if isinstance(files, RestoreFiles) else {}
+    if not isinstance(files, RestoreFiles):
+        return {}
+    store = files.destination.object_store
+    shown = None if store is None else store.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {"claimName": files.destination.claim_name, "objectStore": shown, "manifest": files.manifest}
 
 
 def _rows(seen: TablespaceObserved) -> dict[str, int]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api.job import place_in_store
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.objects import Json, job_ended
 from herdkeeper.domain.unknown import Unknown
@@ -12,8 +14,9 @@ from herdkeeper.domain.unknown import Unknown
 
 @dataclass(frozen=True)
 class RemovalObserved:
-    """`claim` is the destination as it is stored, None when it is gone. `checkpoints` are the others of the namespace, `tablespaces` all;
-    Unknown when one of them can't be read: it may be any of those that need the files."""
+    """`claim` is that of the destination as it is stored, None when it is gone, or when the destination is an object store. `checkpoints`
+    are the others of the namespace, `tablespaces` all; Unknown when one of them can't be read: it may be any of those that need the
+    files."""
 
     claim: Json | None
     checkpoints: tuple[Checkpoint, ...] | Unknown
@@ -22,23 +25,33 @@ class RemovalObserved:
 
 @dataclass(frozen=True)
 class CheckpointWork:
-    """A Job of a Checkpoint, or a pod of one. `component` is `checkpoint` or `removal`; `ended`: its process is known to be over."""
+    """A Job of a Checkpoint, or a pod of one. `component` is `checkpoint` or `removal`; `place` is that of a Destination; `ended`: its
+    process is known to be over."""
 
     owner: str
     component: str
-    claim: str
+    place: str
     ended: bool
 
-    def at(self, claim: str) -> bool:
-        """Whether it may still change files on this claim."""
-        return self.claim == claim and not self.ended
+    def at(self, place: str) -> bool:
+        """Whether it may still change files at this place."""
+        return self.place == place and not self.ended
 
 
 def work_of(item: Json) -> tuple[CheckpointWork, ...]:
-    """What a Job or a pod with a Checkpoint's labels does, for each claim that it mounts."""
+    """What a Job or a pod with a Checkpoint's labels does, for each claim that it mounts and the object store that it opens."""
     labels = item["metadata"].get("labels") or {}
     spec = item["spec"]["template"]["spec"] if item["kind"] == "Job" else item["spec"]
     ended = job_ended(item) is not None if item["kind"] == "Job" else item.get("status", {}).get("phase") in ("Succeeded", "Failed")
     owner, component = str(labels.get(names.OWNER_NAME_LABEL)), str(labels.get(names.COMPONENT_LABEL))
-    claims = (volume["persistentVolumeClaim"]["claimName"] for volume in spec.get("volumes") or [] if "persistentVolumeClaim" in volume)
-    return tuple(CheckpointWork(owner, component, claim, ended) for claim in claims)
+    claims = [volume["persistentVolumeClaim"]["claimName"] for volume in spec.get("volumes") or [] if "persistentVolumeClaim" in volume]
+    return tuple(CheckpointWork(owner, component, place, ended) for place in (*claims, *_stores(spec)))
+
+
+def _stores(spec: Json) -> Iterator[str]:
+    """The places in object stores that the containers' arguments and variables name, as `ObjectStore.place` does."""
+    for container in spec.get("containers") or []:
+        endpoint = next((entry.get("value") for entry in container.get("env") or [] if entry["name"] == names.ENDPOINT_VARIABLE), None)
+        for argument in container.get("args") or []:
+            if argument.startswith("s3://"):
+                yield place_in_store(argument, endpoint)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
 from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork, RemovalObserved
+from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.objects import Objects
 
 
@@ -13,8 +14,8 @@ from herdkeeper.domain.observed.objects import Objects
 class JobObserved:
     """The Job, its pods, and what the references lead to; None where nothing is. A Checkpoint refers to a Tablespace, an audit does not.
 
-    Of a Checkpoint that has no Job yet, or is being deleted: `work` is what all Checkpoints of the namespace do. Of one that is being
-    deleted: `removal` is who may need its files.
+    Of a Checkpoint that has no Job yet, or is being deleted: `work` is what all Checkpoints of the namespace do, and `store_unusable` why
+    its object store can't be opened. Of one that is being deleted: `removal` is who may need its files.
     """
 
     objects: Objects
@@ -23,3 +24,4 @@ class JobObserved:
     bookkeeper: BookKeeperCluster | None = None
     work: tuple[CheckpointWork, ...] = ()
     removal: RemovalObserved | None = None
+    store_unusable: StoreUnusable | None = None

@@ -10,6 +10,7 @@ from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.domain.observed.archive import ArchiveObserved
 from herdkeeper.domain.observed.herddb import NodeView, UserCredentials
 from herdkeeper.domain.observed.log_pin import LogPin
+from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
@@ -35,7 +36,8 @@ class TablespaceObserved:
     that the status names is still there. `system_leader` leads HerdDB's own tablespace `herd`. `leaderships` counts, per SQL node, the
     tablespaces that it leads. `objects` has its connection Secret and its leader's Service, `taken` names what others made under the names
     of its objects (`Service flights-leader`), `credentials` are those of the database, None while they can't be read. While it is made from
-    a checkpoint, `objects` has the Job too, `checkpoint` is the resource that it names, and `progress` what SQL says of the load.
+    a checkpoint, `objects` has the Job too, `checkpoint` is the resource that it names, and `progress` what SQL says of the load,
+    and `store_unusable` why the object store with the checkpoint can't be opened.
     `checkpoints` are those that refer to it. `places` tells where SQL nodes run; it is only looked at while copies are added or taken away.
     `tls` is what the Secret of the database's `spec.tls` is good for, None when none is named.
     `log_pin` is the operator's pin on the log for Checkpoints, None while there is none. `archive` is what was seen of the log's archive.
@@ -62,3 +64,4 @@ class TablespaceObserved:
     log_pin: LogPin | Unknown | None = None
     archive: ArchiveObserved = field(default_factory=ArchiveObserved)
     now: datetime.datetime = EPOCH
+    store_unusable: StoreUnusable | None = None

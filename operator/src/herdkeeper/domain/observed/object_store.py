@@ -1,0 +1,41 @@
+"""What was seen of the Secrets that an object store is opened with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from herdkeeper.api.job import ObjectStore
+from herdkeeper.domain import names
+from herdkeeper.domain.reason import Reason
+
+Secrets = Mapping[str, Mapping[str, str] | None]
+"""By name the values of Secrets, None for one that is not there."""
+
+
+@dataclass(frozen=True)
+class StoreUnusable:
+    """A Secret is not there, or lacks a key: a pod that takes its variables from it would never start."""
+
+    reason: Reason
+    why: str
+
+
+def needed_of_secrets(store: ObjectStore) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
+    """Each Secret that the store is opened with: the field that names it, its name, and the keys that it must have."""
+    credentials = ("credentialsSecretRef", store.credentials_secret_ref.name, (names.ACCESS_KEY_ID_KEY, names.SECRET_ACCESS_KEY_KEY))
+    if store.ca_secret_ref is None:
+        return (credentials,)
+    return (credentials, ("caSecretRef", store.ca_secret_ref.name, (names.AUTHORITIES_KEY,)))
+
+
+def why_store_unusable(store: ObjectStore, secrets: Secrets, field: str) -> StoreUnusable | None:
+    """Why the store can't be opened, which the resource names at `field`; None when all is there."""
+    for name, secret, keys in needed_of_secrets(store):
+        values = secrets.get(secret)
+        named = f"{field}.{name}.name is {secret}"
+        if values is None:
+            return StoreUnusable(Reason.WAITING_FOR_SECRET, f"{named}: there is no such Secret; create it with {' and '.join(keys)}")
+        if missing := [key for key in keys if not values.get(key)]:
+            return StoreUnusable(Reason.WAITING_FOR_SECRET, f"{named}: that Secret lacks {' and '.join(missing)}; add it")
+    return None
