@@ -6,12 +6,25 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import object_store_server
 import pytest
 from pyspark.sql import SparkSession
 
 from herdkeeper_jobs.spark_session import SparkSettings, start_spark
+from herdkeeper_jobs.storage.stored_path import StoredPath
 
 ROOT = Path(__file__).parents[3]
+# Spark's workers, too, open the store with the variables that they were started with.
+object_store_server.announce()
+
+
+@pytest.fixture(params=["folder", "object store"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> StoredPath:
+    """Where checkpoints lie; what is true of one place is true of the other."""
+    if request.param == "folder":
+        (tmp_path / "checkpoints").mkdir()
+        return tmp_path / "checkpoints"
+    return object_store_server.new_bucket() / "checkpoints"
 
 
 @pytest.fixture(scope="session")

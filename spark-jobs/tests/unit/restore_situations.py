@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from places import write
 from xxhash import xxh3_128_hexdigest
 
 from herdkeeper.formats.herddb_record import Stored, encode_row
@@ -24,6 +25,7 @@ from herdkeeper_jobs.checkpoint.manifest import (
     tablespace_folder,
 )
 from herdkeeper_jobs.checkpoint.run import manifest_table
+from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath
 
 IDENTITY = Identity(instance_id="i-1", tablespace_uuid="ts-1", tablespace="demo", ledgers_root="/l", herd_root="/h")
 PARENT = TableDefinition(
@@ -57,11 +59,11 @@ CHILD_ROWS: list[dict[str, Stored]] = [{"k": number, "p": None if number % 2 els
 
 
 def write_checkpoint(
-    destination: Path,
+    destination: AnyPath,
     tables: dict[TableDefinition, list[dict[str, Stored]]],
     indexes: tuple[ManifestIndex, ...] = (),
     highest: dict[str, int] | None = None,
-) -> Path:
+) -> AnyPath:
     """A checkpoint with two files a table; returns its manifest."""
     folder = tablespace_folder(destination, IDENTITY)
     manifest = Manifest(
@@ -77,23 +79,24 @@ def write_checkpoint(
         verified=Verification(how="Reread", by="a test"),
         versions={},
     )
-    return commit_manifest(manifest, folder).path
+    return cast("AnyPath", commit_manifest(manifest, folder).path)
 
 
-def _table(folder: Path, table: TableDefinition, rows: list[dict[str, Stored]], highest: int | None) -> ManifestTable:
+def _table(folder: StoredPath, table: TableDefinition, rows: list[dict[str, Stored]], highest: int | None) -> ManifestTable:
     half = len(rows) // 2
     files = tuple(_file(folder, table, part, number) for number, part in enumerate((rows[:half], rows[half:])) if part)
     return manifest_table(table, WrittenTable(digest_of_rows([encode_row(table, row) for row in rows]), files), highest)
 
 
-def _file(folder: Path, table: TableDefinition, rows: list[dict[str, Stored]], number: int) -> DataFile:
-    path = folder / f"data/run/{table.name}/p-{number}.parquet"
-    path.parent.mkdir(parents=True, exist_ok=True)
+def _file(folder: StoredPath, table: TableDefinition, rows: list[dict[str, Stored]], number: int) -> DataFile:
+    path = f"data/run/{table.name}/p-{number}.parquet"
+    content = pa.BufferOutputStream()
     schema = arrow_schema(table)
     columns = [pa.array([row.get(field.name) for row in rows], _plain(field.type)).cast(field.type) for field in schema]
-    pq.write_table(pa.Table.from_arrays(columns, schema=schema), path, row_group_size=50)
-    data = path.read_bytes()
-    return DataFile(str(path.relative_to(folder)), len(rows), len(data), xxh3_128_hexdigest(data))
+    pq.write_table(pa.Table.from_arrays(columns, schema=schema), content, row_group_size=50)
+    data = content.getvalue().to_pybytes()
+    write(folder / path, data)
+    return DataFile(path, len(rows), len(data), xxh3_128_hexdigest(data))
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:

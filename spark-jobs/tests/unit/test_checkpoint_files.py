@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
+from places import write
 from pyspark.sql import SparkSession
 
 from herdkeeper.formats.herddb_record import Stored, encode_row
@@ -14,6 +12,7 @@ from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition
 from herdkeeper.formats.row_digest import digest_of_rows
 from herdkeeper_jobs.checkpoint.data_files import sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.storage.stored_path import StoredPath, read_parquet
 
 NUMBERS = TableDefinition(
     "demo",
@@ -35,26 +34,26 @@ ROWS: list[dict[str, Stored]] = [
 ]
 
 
-def test_written_tables_are_what_was_stored_and_a_changed_byte_is_found(spark: SparkSession, tmp_path: Path) -> None:
+def test_written_tables_are_what_was_stored_and_a_changed_byte_is_found(spark: SparkSession, place: StoredPath) -> None:
     stored = [encode_row(NUMBERS, row) for row in ROWS]
     columns = {"table_index": pa.array([0] * len(stored), pa.int32()), "row_key": [key for key, _ in stored]}
     frame = spark.createDataFrame(pa.table(columns | {"row_value": [value for _, value in stored]})).repartition(2)
     tables = (NUMBERS, EMPTY)
 
-    written = write_tables(frame, tables, tmp_path, "run-1")
-    sync_folders(tmp_path, "run-1", tmp_path)
+    written = write_tables(frame, tables, place, "run-1")
+    sync_folders(place, "run-1", place)
 
     assert written[0].digest == digest_of_rows(stored)
     assert len(written[0].files) == 2
     assert written[1].files == ()
-    content = pa.concat_tables([pq.read_table(tmp_path / file.path) for file in written[0].files])
+    content = pa.concat_tables([read_parquet(place / file.path) for file in written[0].files])
     assert content.schema.field("t").type == pa.timestamp("ms", tz="UTC")
     unordered = content.set_column(2, "t", content["t"].cast(pa.int64())).to_pylist()
     expected = [row | {"f": list(row["f"])} for row in ROWS]  # type: ignore[arg-type]
     assert sorted(unordered, key=lambda row: row["b"]) == expected
 
-    verify_files(zip(tables, written, strict=True), tmp_path)
-    path = tmp_path / written[0].files[1].path
-    path.write_bytes(path.read_bytes().replace(b"PAR1", b"PAR2", 1))
+    verify_files(zip(tables, written, strict=True), place)
+    path = place / written[0].files[1].path
+    write(path, path.read_bytes().replace(b"PAR1", b"PAR2", 1))
     with pytest.raises(InvariantViolated, match="other bytes than were written"):
-        verify_files(zip(tables, written, strict=True), tmp_path)
+        verify_files(zip(tables, written, strict=True), place)

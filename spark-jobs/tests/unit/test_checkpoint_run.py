@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from places import all_files
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
 from pyspark.sql import SparkSession
@@ -23,14 +24,16 @@ from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.expiry import due, take_away
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
-from herdkeeper_jobs.checkpoint import target
+from herdkeeper_jobs.checkpoint import run, target
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
 from herdkeeper_jobs.checkpoint.log_source import open_log
+from herdkeeper_jobs.checkpoint.manifest import CommittedManifest, Manifest, commit_manifest
 from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest
 from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
 
 TABLE = TableDefinition("demo", "t", "u1", (Column("k", ColumnType.LONG, 0, nullable=False), Column("v", ColumnType.STRING, 1)), ("k",))
@@ -60,7 +63,7 @@ SECOND = [
 class Job:
     spark: SparkSession
     log: PlayedLog
-    folder: Path
+    folder: StoredPath
 
     def run(self, moment: str, verify_against: str = "") -> CheckpointSummary:
         request = TargetRequest(parse_moment(moment), verify_against=verify_against)
@@ -79,6 +82,16 @@ class Job:
         return dict(zip(loaded["k"], loaded["v"], strict=True))
 
 
+class Killed(BaseException):
+    """The process is no more."""
+
+
+@pytest.fixture
+def anywhere(job: Job, place: StoredPath) -> Job:
+    """The same with a destination in a folder and in an object store."""
+    return replace(job, folder=place)
+
+
 @pytest.fixture
 def job(spark: SparkSession, tmp_path: Path) -> Iterator[Job]:
     bookies = [PlayedBookie() for _ in range(3)]
@@ -86,7 +99,7 @@ def job(spark: SparkSession, tmp_path: Path) -> Iterator[Job]:
         log = PlayedLog(bookies, addresses, tmp_path)
         log.write(3, FIRST, closed=True)
         log.write(5, SECOND, closed=False)
-        folder = tmp_path / "checkpoints"
+        folder = tmp_path / "archived-beside-its-checkpoints"
         folder.mkdir()
         yield Job(spark, log, folder)
 
@@ -99,8 +112,9 @@ def follower_has(monkeypatch: pytest.MonkeyPatch, rows: dict[int, str]) -> None:
 
 
 def test_a_past_lsn_holds_what_was_committed_there_and_the_same_log_is_compared_with_a_follower_of_today(
-    job: Job, monkeypatch: pytest.MonkeyPatch
+    anywhere: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    job = anywhere
     follower_has(monkeypatch, {9: "after the mistake"})
     summary = job.run("3,4", verify_against="n1:9845")
     assert job.rows(summary) == {1: "a", 3: "c"}
@@ -109,6 +123,49 @@ def test_a_past_lsn_holds_what_was_committed_there_and_the_same_log_is_compared_
     assert summary.lsn_timestamp == "1970-01-01T00:00:09.000Z"
     manifest = open_manifest(job.folder / summary.manifest).manifest
     assert (manifest.restart_lsn.lsn, manifest.entries_read) == (Lsn(3, 2), 5)
+
+
+@pytest.mark.parametrize("step", ["before the manifest", "after the manifest"])
+def test_a_run_that_is_killed_leaves_the_old_checkpoint_or_the_new_one_and_its_retry_completes(
+    anywhere: Job, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = anywhere.run("3,1")
+    with monkeypatch.context() as patch:
+
+        def killed(manifest: Manifest, folder: StoredPath) -> CommittedManifest:
+            if step == "after the manifest":
+                commit_manifest(manifest, folder)
+            raise Killed
+
+        patch.setattr(run, "commit_manifest", killed)
+        with pytest.raises(Killed):
+            anywhere.run("5,4")
+    there = {"/".join(path.parts[-4:]) for path in manifests(anywhere.folder)}
+    assert old.manifest in there
+    assert len(there) == (1 if step == "before the manifest" else 2)
+    assert anywhere.rows(old) == {1: "a"}
+    again = anywhere.run("5,4")
+    assert again.outcome == ("Succeeded" if step == "before the manifest" else "AlreadyDone")
+    assert anywhere.rows(again) == {9: "after the mistake"}
+    assert {"/".join(path.parts[-4:]) for path in manifests(anywhere.folder)} == {old.manifest, again.manifest}
+
+
+def test_two_runs_at_one_moment_have_one_manifest_and_the_second_one_leaves_no_files(anywhere: Job) -> None:
+    first = anywhere.run("5,4")
+    before = all_files(anywhere.folder)
+    catalog: Any = anywhere.log.metadata
+    target_ = TargetRequest(parse_moment("5,4"))
+    second = run_checkpoint(lambda: anywhere.spark, catalog, CheckpointRequest("/db/herd", "demo", target_, anywhere.folder, "run-2"))
+    assert (second.outcome, second.manifest) == ("AlreadyDone", first.manifest)
+    assert all_files(anywhere.folder) == before
+
+
+def test_a_checkpoint_is_made_from_another_one_in_the_same_place(anywhere: Job) -> None:
+    base = anywhere.run("3,4")
+    anywhere.log.drop(3)
+    later = anywhere.run("5,4")
+    assert (later.base_ledger_id, later.base_entry_id) == (base.ledger_id, base.entry_id)
+    assert anywhere.rows(later) == {9: "after the mistake"}
 
 
 def test_a_log_that_a_follower_contradicts_makes_no_checkpoint_of_its_past(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

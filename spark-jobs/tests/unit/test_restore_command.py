@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
+from places import write
 from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
 
 from herdkeeper_jobs.restore import cli
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.run import RestoreRequest
+from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.termination_message import VARIABLE
 
@@ -33,13 +35,13 @@ def run(arguments: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     ids=["no password", "no manifest", "a damaged manifest"],
 )
 def test_what_can_not_succeed_ends_with_its_code_and_a_sentence(
-    password: str, damage: bool, code: int, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    password: str, damage: bool, code: int, words: str, monkeypatch: pytest.MonkeyPatch, place: StoredPath, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HERDDB_USERNAME", "admin")
     monkeypatch.setenv("HERDDB_PASSWORD", password)
-    path = write_checkpoint(tmp_path, {PARENT: PARENT_ROWS})
+    path = write_checkpoint(place, {PARENT: PARENT_ROWS})
     if damage:
-        path.write_text("{")
+        write(path, b"{")
     manifest = path if damage else path.with_name("another.json")
     ended, said = run({"--manifest": str(manifest)}, monkeypatch, tmp_path)
     assert ended == code

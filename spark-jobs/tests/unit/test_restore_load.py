@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import Enum
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -20,6 +19,7 @@ from herdkeeper_jobs.restore.errors import RestoreRetryable
 from herdkeeper_jobs.restore.load import ChunkLoader, load_group
 from herdkeeper_jobs.restore.session import Session
 from herdkeeper_jobs.restore.source import open_source
+from herdkeeper_jobs.storage.stored_path import StoredPath
 
 STATEMENT = "INSERT INTO `t` (`k`) VALUES (?)"
 CHUNKS = [Chunk(f"file#0+{first}", first, 3) for first in (0, 3, 6)]
@@ -170,8 +170,8 @@ def test_large_rows_go_in_smaller_transactions(rows: int, size: int, expected: i
     assert rows_per_chunk(ManifestFile(path="f", rows=rows, size=size, hash=""), 20, 1000) == expected
 
 
-def test_a_row_group_is_loaded_in_chunks_without_those_that_are_done(tmp_path: Path) -> None:
-    source = open_source(write_checkpoint(tmp_path, {PARENT: PARENT_ROWS}))
+def test_a_row_group_is_loaded_in_chunks_without_those_that_are_done(place: StoredPath) -> None:
+    source = open_source(write_checkpoint(place, {PARENT: PARENT_ROWS}))
     groups = row_groups(enumerate(source.tables), source.folder, 20, 1 << 30)
     assert sum(group.rows for group in groups) == len(PARENT_ROWS)
     done = frozenset(chunk.step for group in groups for chunk in list(group.chunks())[:1])

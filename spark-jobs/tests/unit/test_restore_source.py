@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from places import write
 from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, write_checkpoint
 
 from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition
@@ -14,6 +14,7 @@ from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.source import levels, open_source
+from herdkeeper_jobs.storage.stored_path import StoredPath
 
 
 def test_a_table_is_filled_after_those_that_it_refers_to(tmp_path: Path) -> None:
@@ -51,15 +52,14 @@ def test_what_sql_can_not_make_is_refused_and_named(tmp_path: Path, table: Table
         open_source(write_checkpoint(tmp_path, {table: []}, (index,)))
 
 
-def test_a_manifest_at_another_tablespace_s_place_is_not_taken_for_that_one_s(tmp_path: Path) -> None:
-    path = write_checkpoint(tmp_path, {PARENT: PARENT_ROWS})
-    moved = tmp_path / "i-1/ts-2/manifests" / path.name
-    moved.parent.mkdir(parents=True)
-    shutil.copy(path, moved)
+def test_a_manifest_at_another_tablespace_s_place_is_not_taken_for_that_one_s(place: StoredPath) -> None:
+    path = write_checkpoint(place, {PARENT: PARENT_ROWS})
+    moved = place / "i-1/ts-2/manifests" / path.name
+    write(moved, path.read_bytes())
     with pytest.raises(InvariantViolated, match="says that it belongs to i-1/ts-1"):
         open_source(moved)
 
 
-def test_a_manifest_that_is_not_there_is_asked_for_by_its_form(tmp_path: Path) -> None:
+def test_a_manifest_that_is_not_there_is_asked_for_by_its_form(place: StoredPath) -> None:
     with pytest.raises(RestoreRefused, match=r"no such file; give <INSTANCEID>/<tablespace uuid>/manifests/"):
-        open_source(tmp_path / "nothing.json")
+        open_source(place / "nothing.json")

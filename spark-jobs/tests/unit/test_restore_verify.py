@@ -10,6 +10,7 @@ from struct import pack
 from typing import cast
 
 import pytest
+from places import write
 from pyspark.sql import SparkSession
 from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, write_checkpoint
 
@@ -22,13 +23,14 @@ from herdkeeper_jobs.restore.chunks import row_groups
 from herdkeeper_jobs.restore.session import Session
 from herdkeeper_jobs.restore.source import Source, open_source
 from herdkeeper_jobs.restore.verify import _file_digests, check_files, digest_in_sql, schema_facts, system_facts
+from herdkeeper_jobs.storage.stored_path import StoredPath
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def source(tmp_path: Path) -> Source:
-    return open_source(write_checkpoint(tmp_path, {PARENT: PARENT_ROWS, CHILD: CHILD_ROWS}, (UNIQUE,)))
+def source(place: StoredPath) -> Source:
+    return open_source(write_checkpoint(place, {PARENT: PARENT_ROWS, CHILD: CHILD_ROWS}, (UNIQUE,)))
 
 
 def test_the_rows_of_the_files_have_the_digest_that_the_manifest_says(spark: SparkSession, source: Source) -> None:
@@ -39,7 +41,7 @@ def test_the_rows_of_the_files_have_the_digest_that_the_manifest_says(spark: Spa
 def test_a_file_with_other_bytes_and_a_missing_one_are_named(spark: SparkSession, source: Source) -> None:
     check_files(spark, source)
     path = source.folder / source.tables[0].files[0].path
-    path.write_bytes(path.read_bytes()[:-1] + b"X")
+    write(path, path.read_bytes()[:-1] + b"X")
     with pytest.raises(InvariantViolated, match=r"parent/p-0\.parquet has other bytes"):
         check_files(spark, source)
     path.unlink()

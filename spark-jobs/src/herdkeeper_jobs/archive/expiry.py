@@ -19,10 +19,10 @@ from pathlib import Path, PurePosixPath
 
 from herdkeeper.formats.herddb_log_archive import ExpiryOrder
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, manifest_path, oldest_segment, read_segment_manifest, segments
-from herdkeeper_jobs.checkpoint.data_files import sync_folder
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
 from herdkeeper_jobs.checkpoint.manifest import Manifest, read_manifest
 from herdkeeper_jobs.checkpoint.manifest import manifest_path as checkpoint_path
+from herdkeeper_jobs.storage.stored_path import sync_folder
 from herdkeeper_jobs.wal.lsn import Lsn
 
 MOST_AT_ONCE = 1000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -13,6 +12,7 @@ from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pi
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped, LogTruncatedError, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.checkpoint.manifest import Identity
+from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
@@ -33,7 +33,7 @@ class LogParts:
 class ArchivePartition:
     """Segments that one task reads. Picklable."""
 
-    folder: Path
+    folder: StoredPath
     segments: tuple[SegmentManifest, ...]
 
 
@@ -42,7 +42,7 @@ class WholeLog:
     """A log, and its archive as far as there is one in `folder`, the tablespace's folder where it is archived."""
 
     log: LogSource
-    folder: Path
+    folder: StoredPath
     identity: Identity
 
     @property
@@ -132,7 +132,7 @@ def _behind(log: LogSource, end: SegmentManifest | None, target: Lsn) -> list[Le
     return live
 
 
-def archive_partitions(parts: LogParts, folder: Path, count: int) -> tuple[ArchivePartition, ...]:
+def archive_partitions(parts: LogParts, folder: StoredPath, count: int) -> tuple[ArchivePartition, ...]:
     """What each of about `count` tasks reads of the archived part, in log order."""
     share = max(1, -(-len(parts.archived) // count))
     return tuple(ArchivePartition(folder, parts.archived[first : first + share]) for first in range(0, len(parts.archived), share))

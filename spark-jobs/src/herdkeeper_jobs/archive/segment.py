@@ -22,10 +22,9 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 from xxhash import xxh3_128_hexdigest
 
-from herdkeeper_jobs.checkpoint.data_files import sync_folder
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.exclusive_file import create_if_absent
 from herdkeeper_jobs.checkpoint.manifest import Identity, Position
+from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, found_below, sync_folder
 from herdkeeper_jobs.wal.lsn import Lsn
 
 SCHEMA_VERSION = 1
@@ -90,7 +89,7 @@ class Link:
     next_ledger: int | None
 
 
-def segments(folder: Path, identity: Identity, since: Lsn | None = None, until: Lsn | None = None) -> tuple[SegmentManifest, ...]:
+def segments(folder: StoredPath, identity: Identity, since: Lsn | None = None, until: Lsn | None = None) -> tuple[SegmentManifest, ...]:
     """The archive of a tablespace's folder in log order, or those segments of it that may hold entries from one LSN to another.
 
     Raises:
@@ -103,19 +102,19 @@ def segments(folder: Path, identity: Identity, since: Lsn | None = None, until: 
     return _chain([read_segment_manifest(path) for path in paths[first:behind]], folder, identity)
 
 
-def newest_segment(folder: Path, identity: Identity) -> SegmentManifest | None:
+def newest_segment(folder: StoredPath, identity: Identity) -> SegmentManifest | None:
     """The one that the archive ends with; None while there is none. Raises as `segments`."""
     found = _chain([read_segment_manifest(path) for path in _paths(folder)[-1:]], folder, identity)
     return found[0] if found else None
 
 
-def oldest_segment(folder: Path, identity: Identity) -> SegmentManifest | None:
+def oldest_segment(folder: StoredPath, identity: Identity) -> SegmentManifest | None:
     """The one that the archive begins with; None while there is none. Raises as `segments`."""
     found = _chain([read_segment_manifest(path) for path in _paths(folder)[:1]], folder, identity)
     return found[0] if found else None
 
 
-def _chain(found: Sequence[SegmentManifest], folder: Path, identity: Identity) -> tuple[SegmentManifest, ...]:
+def _chain(found: Sequence[SegmentManifest], folder: StoredPath, identity: Identity) -> tuple[SegmentManifest, ...]:
     before: SegmentManifest | None = None
     for segment in found:
         name = manifest_path(folder, segment.first.lsn)
@@ -128,11 +127,11 @@ def _chain(found: Sequence[SegmentManifest], folder: Path, identity: Identity) -
     return tuple(found)
 
 
-def _paths(folder: Path) -> list[Path]:
-    return sorted((folder / "log" / "segments").glob("[0-9]*.json"))
+def _paths(folder: StoredPath) -> list[StoredPath]:
+    return found_below(folder / "log" / "segments", "[0-9]*.json")
 
 
-def _start(path: Path) -> Lsn:
+def _start(path: StoredPath) -> Lsn:
     """Where the segment of a manifest begins, as the file's name says. Raises InvariantViolated for another name."""
     try:
         ledger, entry = path.stem.split("-")
@@ -174,7 +173,7 @@ def commit_segment(rows: pa.Table, place: Place, link: Link) -> SegmentManifest 
     return segment if create_if_absent(manifest_path(place.folder, first.lsn), document) else None
 
 
-def read_segment(segment: SegmentManifest, folder: Path) -> pa.Table:
+def read_segment(segment: SegmentManifest, folder: StoredPath) -> pa.Table:
     """Its entries, as SEGMENT_SCHEMA. Raises InvariantViolated when the file has not the bytes that were committed."""
     path = folder / segment.path
     content = path.read_bytes()
@@ -193,7 +192,7 @@ def _write(path: Path, content: bytes) -> None:
         sync_folder(folder)
 
 
-def read_segment_manifest(path: Path) -> SegmentManifest:
+def read_segment_manifest(path: StoredPath) -> SegmentManifest:
     """Raises InvariantViolated for a file that is no manifest of a version that this program knows."""
     try:
         document = json.loads(path.read_bytes())
@@ -204,9 +203,9 @@ def read_segment_manifest(path: Path) -> SegmentManifest:
         raise InvariantViolated(f"{path} is no manifest of a segment: {error}") from error
 
 
-def manifest_path(folder: Path, first: Lsn) -> Path:
+def manifest_path(folder: AnyPath, first: Lsn) -> AnyPath:
     """The manifest of the segment that begins with an LSN; names sort in log order."""
-    return folder / "log" / "segments" / f"{first.ledger_id:020d}-{first.entry_id:020d}.json"
+    return below(folder, "log", "segments", f"{first.ledger_id:020d}-{first.entry_id:020d}.json")
 
 
 def _positions(rows: pa.Table) -> Sequence[Position]:

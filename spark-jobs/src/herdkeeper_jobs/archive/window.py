@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import newest_segment, oldest_segment
@@ -11,9 +10,10 @@ from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Manifest, read_manifest
 from herdkeeper_jobs.checkpoint.moment import stamp
 from herdkeeper_jobs.checkpoint.reading import manifests
+from herdkeeper_jobs.storage.stored_path import StoredPath
 
 
-def recovery_window(whole: WholeLog, folder: Path) -> str | None:
+def recovery_window(whole: WholeLog, folder: StoredPath) -> str | None:
     """The window in words, for checkpoints in a tablespace's folder; None while there is none. Raises as `segment.segments`."""
     oldest, newest = oldest_segment(whole.folder, whole.identity), newest_segment(whole.folder, whole.identity)
     if oldest is None or newest is None:
@@ -29,7 +29,7 @@ def recovery_window(whole: WholeLog, folder: Path) -> str | None:
     return f"moments from {begin}(LSN {base.lsn.lsn}) {end}"
 
 
-def _readable(folder: Path) -> Iterator[Manifest]:
+def _readable(folder: StoredPath) -> Iterator[Manifest]:
     for path in manifests(folder.parent.parent, folder.parent.name, folder.name):
         try:
             yield read_manifest(path)

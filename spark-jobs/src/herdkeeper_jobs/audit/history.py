@@ -23,8 +23,8 @@ from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome,
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth
 from herdkeeper_jobs.audit.schema import BOOKIES_ARROW, FINDINGS_ARROW, RUNS_ARROW, fields_of
-from herdkeeper_jobs.checkpoint.data_files import sync_folder
 from herdkeeper_jobs.durable_file import link_once, written_beside
+from herdkeeper_jobs.storage.stored_path import sync_folder
 
 Source = TypeVar("Source")
 Found = TypeVar("Found")

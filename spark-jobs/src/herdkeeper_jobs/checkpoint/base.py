@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import assert_never
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions
@@ -23,11 +21,11 @@ from herdkeeper.formats.herddb_record import RowEncoder
 from herdkeeper.formats.herddb_table import TableDefinition, decode_table
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
-from herdkeeper_jobs.checkpoint.data_files import file_hash
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Identity, Manifest, ManifestBase, ManifestFile, read_manifest
 from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.checkpoint.reading import manifests
+from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash, parquet_file
 from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -50,11 +48,11 @@ class Base:
     """A checkpoint to go on from. Its rows are not read yet."""
 
     manifest: Manifest
-    path: Path
+    path: StoredPath
     start: StartingPoint
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> StoredPath:
         """The tablespace's folder, which the paths of files are relative to."""
         return self.path.parent.parent
 
@@ -91,7 +89,7 @@ class BaseRows:
         self.rows.unpersist()
 
 
-def candidates(folder: Path, identity: Identity, at: Lsn | Time) -> Iterator[Base | BaseUnusable]:
+def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterator[Base | BaseUnusable]:
     """The checkpoints of a tablespace up to a moment, newest first, each as a base or as the reason why it is none.
 
     What its files hold, and whether the log is there from its `start.restart` on, is not looked at yet.
@@ -168,7 +166,7 @@ def _read(spark: SparkSession, base: Base) -> DataFrame:
     return spark.range(0, len(files), 1, max(1, len(files))).mapInArrow(read, _ROW_COLUMNS)
 
 
-def stored_rows(folder: Path, file: ManifestFile, table: TableDefinition) -> Iterator[list[tuple[bytes, bytes]]]:
+def stored_rows(folder: StoredPath, file: ManifestFile, table: TableDefinition) -> Iterator[list[tuple[bytes, bytes]]]:
     """The rows of a file as HerdDB stored them, key and value, some thousands at a time.
 
     Raises BaseUnusable, naming the file, when it is gone or has other bytes than were written.
@@ -183,21 +181,23 @@ def stored_rows(folder: Path, file: ManifestFile, table: TableDefinition) -> Ite
     encoder = RowEncoder(table)
     older = _older_forms(folder, file)
     number, (next_older, value) = 0, next(older, (-1, b""))
-    for batch in pq.ParquetFile(folder / file.path).iter_batches(_ROWS_AT_ONCE):
-        rows = [encoder.encode(row) for row in rows_of(batch)]
-        while number <= next_older < number + len(rows):
-            rows[next_older - number] = rows[next_older - number][0], value
-            next_older, value = next(older, (-1, b""))
-        number += len(rows)
-        if rows:
-            yield rows
+    with parquet_file(folder / file.path) as content:
+        for batch in content.iter_batches(_ROWS_AT_ONCE):
+            rows = [encoder.encode(row) for row in rows_of(batch)]
+            while number <= next_older < number + len(rows):
+                rows[next_older - number] = rows[next_older - number][0], value
+                next_older, value = next(older, (-1, b""))
+            number += len(rows)
+            if rows:
+                yield rows
 
 
-def _older_forms(folder: Path, file: ManifestFile) -> Iterator[tuple[int, bytes]]:
+def _older_forms(folder: StoredPath, file: ManifestFile) -> Iterator[tuple[int, bytes]]:
     if file.older_forms is None:
         return
-    for batch in pq.ParquetFile(folder / file.older_forms.path).iter_batches(_ROWS_AT_ONCE):
-        yield from zip(batch.column("row").to_pylist(), batch.column("value").to_pylist(), strict=True)
+    with parquet_file(folder / file.older_forms.path) as content:
+        for batch in content.iter_batches(_ROWS_AT_ONCE):
+            yield from zip(batch.column("row").to_pylist(), batch.column("value").to_pylist(), strict=True)
 
 
 def _digests(rows: DataFrame, tables: int) -> list[RowDigest]:

@@ -12,7 +12,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import structlog
 from pyspark.errors import PySparkException
@@ -27,6 +26,7 @@ from herdkeeper_jobs.checkpoint.origin import Mode
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
+from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
 from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.termination_message import write_termination_message
 from herdkeeper_jobs.wal.timeline import LogInconsistentError
@@ -60,7 +60,12 @@ def _parser() -> argparse.ArgumentParser:
         help="Full: from the whole log. Incremental: from the newest usable checkpoint at the destination and the log behind it. "
         "Auto: Full while the log begins with its first ledger (default: %(default)s)",
     )
-    parser.add_argument("--destination", required=True, help="folder for checkpoints; with executors as pods all of them must mount it")
+    parser.add_argument(
+        "--destination",
+        required=True,
+        help="folder for checkpoints, which executors as pods must all mount; or s3://bucket/prefix, opened with the variables "
+        "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION, and OBJECT_STORE_AUTHORITIES (certificates, PEM)",
+    )
     parser.add_argument("--archive", default="", help="folder where the log is archived, if it is not the destination")
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
     parser.add_argument(
@@ -104,18 +109,24 @@ def _checkpoint(parsed: argparse.Namespace, request: CheckpointRequest, settings
 def _request(parsed: argparse.Namespace) -> CheckpointRequest:
     if _RUN_ID.fullmatch(parsed.run_id) is None:
         raise CheckpointRefused(f"--run-id is {parsed.run_id!r}: it names a folder, take letters, digits, '.', '_' and '-'")
-    destination = Path(parsed.destination)
-    if not destination.is_dir():
-        raise CheckpointRefused(f"--destination is {str(destination)!r}: no such folder; mount the volume there")
-    archive = Path(parsed.archive) if parsed.archive else None
-    if archive is not None and not archive.is_dir():
-        raise CheckpointRefused(f"--archive is {str(archive)!r}: no such folder; mount the volume there")
+    destination = _usable("--destination", parsed.destination, writes=True)
+    archive = _usable("--archive", parsed.archive, writes=False) if parsed.archive else None
     try:
         moment = parse_moment(parsed.to)
     except ValueError as error:
         raise CheckpointRefused(f"spec.target (--to): {error}") from error
     target = TargetRequest(moment, parsed.leader_http, parsed.verify_against)
     return CheckpointRequest(parsed.herd_root, parsed.tablespace, target, destination, parsed.run_id, Mode(parsed.mode), archive)
+
+
+def _usable(argument: str, text: str, *, writes: bool) -> StoredPath:
+    try:
+        path = stored_path(text)
+    except ValueError as error:
+        raise CheckpointRefused(f"{argument} is {error}") from error
+    if (unusable := why_unusable(path, writes=writes)) is not None:
+        raise CheckpointRefused(f"{argument} is {text!r}: {unusable}")
+    return path
 
 
 def _failed(parsed: argparse.Namespace, outcome: JobOutcome, error: Exception) -> CheckpointSummary:

@@ -1,6 +1,6 @@
 """Writes a checkpoint's Parquet files in tasks, and re-reads them on the driver.
 
-A file is named by its task and a token of the attempt, created exclusively, hashed while it is written, and fsynced before the task tells
+A file is named by its task and a token of the attempt, created exclusively, hashed while it is written, and durable before the task tells
 of it. Whatever an attempt left behind that no manifest names is garbage, never data.
 
 The typed columns give back a row's stored bytes, but for rows that were stored before their table was altered. Those are kept beside, in a
@@ -9,7 +9,6 @@ second file: a later checkpoint, which is made from these rows, has them as Herd
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,6 +26,7 @@ from herdkeeper.formats.herddb_table import TableDefinition
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, decode_rows, rows_of
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, file_hash, new_file, read_parquet, sync_folder
 
 _ROWS_PER_GROUP = 50_000
 _RESULT_COLUMNS = (
@@ -72,7 +72,7 @@ class WrittenTable:
 
 
 def write_tables(
-    rows: DataFrame, tables: tuple[TableDefinition, ...], folder: Path, run_id: str, altered: frozenset[str] = frozenset()
+    rows: DataFrame, tables: tuple[TableDefinition, ...], folder: StoredPath, run_id: str, altered: frozenset[str] = frozenset()
 ) -> list[WrittenTable]:
     """Writes rows (table_index, row_key, row_value) below `folder`/data/`run_id`, one table per folder. `altered` are the uuids of tables
     that may have rows in an older form.
@@ -109,7 +109,7 @@ def _data_file(row: Row) -> DataFile:
     return DataFile(row["path"], row["rows"], row["size"], row["hash"], older)
 
 
-def verify_files(tables: Iterable[tuple[TableDefinition, WrittenTable]], folder: Path) -> None:
+def verify_files(tables: Iterable[tuple[TableDefinition, WrittenTable]], folder: StoredPath) -> None:
     """Re-reads every file: its bytes against the hash that the writer computed, its rows and its columns by decoding all of it.
 
     Raises:
@@ -122,26 +122,19 @@ def verify_files(tables: Iterable[tuple[TableDefinition, WrittenTable]], folder:
                 _verify_file(file.older_forms, folder, OLDER_FORMS_SCHEMA)
 
 
-def _verify_file(file: DataFile, folder: Path, schema: pa.Schema) -> None:
+def _verify_file(file: DataFile, folder: StoredPath, schema: pa.Schema) -> None:
     path = folder / file.path
     if (found := file_hash(path)) != file.hash:
         raise InvariantViolated(f"{path} has other bytes than were written: {found} instead of {file.hash}")
-    content = pq.read_table(path)
+    content = read_parquet(path)
     if content.num_rows != file.rows or content.schema != schema:
         raise InvariantViolated(f"{path}: {content.num_rows} rows with {content.schema.names} instead of {file.rows} rows as written")
 
 
-def file_hash(path: Path) -> str:
-    """XXH3-128 of a file's bytes, 32 hexadecimal digits."""
-    hashed = xxh3_128()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            hashed.update(block)
-    return hashed.hexdigest()
-
-
-def sync_folders(folder: Path, run_id: str, base: Path) -> None:
-    """fsyncs every folder of a run and those above it up to `base`, so that the files' names are durable too."""
+def sync_folders(folder: StoredPath, run_id: str, base: StoredPath) -> None:
+    """fsyncs every folder of a run and those above it up to `base`, so that the files' names are durable too. Those of objects are."""
+    if not isinstance(folder, Path) or not isinstance(base, Path):
+        return
     run = folder / "data" / run_id
     folders = [path for path in run.rglob("*") if path.is_dir()] if run.exists() else []
     for path in (*folders, run, folder / "data", folder, folder.parent, base):
@@ -149,19 +142,10 @@ def sync_folders(folder: Path, run_id: str, base: Path) -> None:
             sync_folder(path)
 
 
-def sync_folder(path: Path) -> None:
-    """fsyncs a folder."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 class _HashingStream:
-    """A file that hashes what is written to it, so that a re-read can prove that the disk has the same."""
+    """A file that hashes what is written to it, so that a re-read can prove that the same is there."""
 
-    def __init__(self, stream: IO[bytes]) -> None:
+    def __init__(self, stream: NewFile) -> None:
         self._stream = stream
         self._hash = xxh3_128()
         self.size = 0
@@ -173,15 +157,13 @@ class _HashingStream:
         return self._stream.write(data)
 
     def flush(self) -> None:
-        self._stream.flush()
+        """Nothing has to be readable before it is closed."""
 
     def tell(self) -> int:
         return self.size
 
     def close(self) -> None:
         if not self.closed:
-            self._stream.flush()
-            os.fsync(self._stream.fileno())
             self._stream.close()
             self.closed = True
 
@@ -201,12 +183,10 @@ class _HashingStream:
 class _ParquetFile:
     """A file that is being written, in one task."""
 
-    def __init__(self, folder: Path, path: str, schema: pa.Schema) -> None:
+    def __init__(self, folder: StoredPath, path: str, schema: pa.Schema) -> None:
         self.path = path
         self.rows = 0
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        self._stream = _HashingStream(target.open("xb"))
+        self._stream = _HashingStream(new_file(folder / path))
         self._sink = pa.PythonFile(cast("IO[bytes]", self._stream), mode="w")
         self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd")
 
@@ -224,7 +204,7 @@ class _ParquetFile:
 class _TableWriter:
     """The file of one table in one task, and the one of older forms when there is any such row."""
 
-    def __init__(self, table: TableDefinition, folder: Path, path: str, *, keeps_older_forms: bool) -> None:
+    def __init__(self, table: TableDefinition, folder: StoredPath, path: str, *, keeps_older_forms: bool) -> None:
         self._decoder = RowDecoder(table)
         self._encoder = RowEncoder(table) if keeps_older_forms else None
         self._folder = folder

@@ -1,7 +1,8 @@
 """The manifest: what a checkpoint consists of. It is the commit: files that no manifest names are not part of any checkpoint.
 
-`<destination>/<INSTANCEID>/<tablespace uuid>/manifests/<ledger, 20 digits>-<entry, 20 digits>.json`, created only if absent (temporary
-file, fsync, link, fsync of the folder), so that two runs for one LSN can't overwrite each other. Ledger ids restart in a re-created
+`<destination>/<INSTANCEID>/<tablespace uuid>/manifests/<ledger, 20 digits>-<entry, 20 digits>.json`, created only if absent (in a folder
+temporary file, fsync, link, fsync of the folder; in an object store `If-None-Match: *`), so that two runs for one LSN can't overwrite each
+other. Ledger ids restart in a re-created
 cluster, so the path holds the identity of both the cluster and the tablespace. Keys are camelCase; `schemaVersion` is 1.
 """
 
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -17,7 +17,7 @@ from pydantic.alias_generators import to_camel
 
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.exclusive_file import create_if_absent
+from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent
 from herdkeeper_jobs.wal.lsn import Lsn
 
 SCHEMA_VERSION = 1
@@ -168,21 +168,21 @@ class CommittedManifest:
     """The manifest that is now the one for its LSN; `existed` when another run had committed it before."""
 
     manifest: Manifest
-    path: Path
+    path: StoredPath
     existed: bool
 
 
-def tablespace_folder(destination: Path, identity: Identity) -> Path:
+def tablespace_folder(destination: AnyPath, identity: Identity) -> AnyPath:
     """Where everything of one tablespace of one cluster lies."""
-    return destination / identity.instance_id / identity.tablespace_uuid
+    return below(destination, identity.instance_id, identity.tablespace_uuid)
 
 
-def manifest_path(folder: Path, lsn: Lsn) -> Path:
+def manifest_path(folder: AnyPath, lsn: Lsn) -> AnyPath:
     """The manifest of an LSN; names sort in log order."""
-    return folder / "manifests" / f"{lsn.ledger_id:020d}-{lsn.entry_id:020d}.json"
+    return below(folder, "manifests", f"{lsn.ledger_id:020d}-{lsn.entry_id:020d}.json")
 
 
-def read_manifest(path: Path) -> Manifest:
+def read_manifest(path: StoredPath) -> Manifest:
     """Raises InvariantViolated for a file that is no manifest of a version that this program knows."""
     try:
         document: Any = json.loads(path.read_bytes())
@@ -194,7 +194,7 @@ def read_manifest(path: Path) -> Manifest:
         raise InvariantViolated(f"{path} is no manifest: {error}") from error
 
 
-def commit_manifest(manifest: Manifest, folder: Path) -> CommittedManifest:
+def commit_manifest(manifest: Manifest, folder: StoredPath) -> CommittedManifest:
     """Makes the checkpoint exist, unless one for its LSN exists already.
 
     Raises:
@@ -208,7 +208,7 @@ def commit_manifest(manifest: Manifest, folder: Path) -> CommittedManifest:
     return CommittedManifest(existing, path, existed=True)
 
 
-def _require_equal(existing: Manifest, manifest: Manifest, path: Path) -> None:
+def _require_equal(existing: Manifest, manifest: Manifest, path: StoredPath) -> None:
     if existing.identity != manifest.identity:
         raise InvariantViolated(f"{path} belongs to {existing.identity}, this run read {manifest.identity}")
     before, now = existing.logical_content(), manifest.logical_content()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from pathlib import Path
 
 import structlog
 from pyspark.sql import DataFrame, SparkSession
@@ -20,6 +19,7 @@ from herdkeeper_jobs.checkpoint.base import Base, BaseRows, BaseUnusable, candid
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped
 from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.checkpoint.moment import Time
+from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.fold import with_base
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -43,7 +43,7 @@ class Mode(StrEnum):
 class Search:
     """Where bases are looked for, and what for: those of `identity` below `folder` that hold nothing behind the moment `at`."""
 
-    folder: Path
+    folder: StoredPath
     identity: Identity
     mode: Mode
     at: Lsn | Time

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from herdkeeper.formats.herddb_table import ColumnType
 from herdkeeper_jobs.checkpoint.arrow_table import ARROW_TYPES
 from herdkeeper_jobs.checkpoint.manifest import Manifest, ManifestTable, read_manifest
+from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, found_below, read_parquet
 
 
 class CheckpointNotFoundError(LookupError):
@@ -19,10 +18,10 @@ class CheckpointNotFoundError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class OpenedCheckpoint:
-    """A checkpoint on a file system."""
+    """A checkpoint in a folder, or in an object store."""
 
     manifest: Manifest
-    folder: Path
+    folder: StoredPath
     """The tablespace's folder, which the paths of files are relative to."""
 
     def table(self, name: str) -> ManifestTable:
@@ -36,20 +35,20 @@ class OpenedCheckpoint:
         """All rows of a table, in no order; timestamps in UTC. Raises CheckpointNotFoundError."""
         table = self.table(name)
         schema = pa.schema([pa.field(column.name, ARROW_TYPES[ColumnType[column.type]]) for column in table.columns])
-        return pa.concat_tables([schema.empty_table(), *(pq.read_table(self.folder / file.path, schema=schema) for file in table.files)])
+        return pa.concat_tables([schema.empty_table(), *(read_parquet(self.folder / file.path, schema) for file in table.files)])
 
 
-def open_manifest(path: Path) -> OpenedCheckpoint:
+def open_manifest(path: StoredPath) -> OpenedCheckpoint:
     """The checkpoint of one manifest file. Raises InvariantViolated for a file that is no manifest."""
     return OpenedCheckpoint(read_manifest(path), path.parent.parent)
 
 
-def manifests(destination: Path, instance_id: str = "*", tablespace_uuid: str = "*") -> list[Path]:
+def manifests(destination: AnyPath, instance_id: str = "*", tablespace_uuid: str = "*") -> list[AnyPath]:
     """Manifests below a destination, of one cluster or tablespace when given, each tablespace's in log order."""
-    return sorted(destination.glob(f"{instance_id}/{tablespace_uuid}/manifests/[0-9]*.json"))
+    return found_below(destination, f"{instance_id}/{tablespace_uuid}/manifests/[0-9]*.json")
 
 
-def open_latest(destination: Path, tablespace_uuid: str = "*") -> OpenedCheckpoint:
+def open_latest(destination: StoredPath, tablespace_uuid: str = "*") -> OpenedCheckpoint:
     """The checkpoint with the highest LSN.
 
     Raises:

@@ -2,7 +2,8 @@
 
 The manifest is what makes a checkpoint exist, so it goes first, and by a rename: under its new name (`.<manifest>.removed-by-<run>`) no
 reader finds it, and a retry still finds in it which files were the checkpoint's. It is deleted last. So whoever is killed here leaves a
-whole checkpoint or none, and a retry completes what was begun.
+whole checkpoint or none, and a retry completes what was begun. An object store has no rename: there the manifest is copied, then deleted,
+and both are there with the same bytes if the run is killed between the two.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from herdkeeper_jobs.checkpoint.data_files import sync_folder
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Manifest, manifest_path, read_manifest
 from herdkeeper_jobs.checkpoint.reading import manifests
+from herdkeeper_jobs.storage.object_path import ObjectPath
+from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, remove_file, sync_folder, take_name
 
 MANIFEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*/manifests/[0-9]{20}-[0-9]{20}\.json")
 """A manifest's path below the destination: INSTANCEID, tablespace uuid, `manifests`, LSN."""
@@ -36,11 +38,11 @@ class Removed:
     kept: int
 
 
-def remove_checkpoint(destination: Path, run_id: str, manifest: str | None) -> Removed:
+def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None) -> Removed:
     """Removes the checkpoint that a run made or found, and what its attempts left behind. What is missing already is no fault.
 
     Args:
-        destination: the folder that all checkpoints lie in.
+        destination: what all checkpoints lie in.
         run_id: the run whose checkpoint goes.
         manifest: its manifest's path below `destination`; None when the run made none that is known: then manifests stay.
 
@@ -58,29 +60,29 @@ def remove_checkpoint(destination: Path, run_id: str, manifest: str | None) -> R
     return _remove(destination / manifest, run_id)
 
 
-def _remove(path: Path, run_id: str) -> Removed:
+def _remove(path: StoredPath, run_id: str) -> Removed:
     folder = path.parent.parent
     for part in (folder.parent, folder, path.parent, path, folder / "data"):
         _require_no_link(part)
     tombstone = path.with_name(f".{path.name}.removed-by-{run_id}")
-    # What is there beside the remains of this very removal is another checkpoint, made since.
-    current = next((found for found in (tombstone, path) if found.exists()), None)
+    # What is there beside the remains of this very removal is another checkpoint, made since, unless it is the same to the byte.
+    current = next((found for found in (tombstone, path) if found.is_file()), None)
     if current is None:
         return Removed(False, *_sweep(folder, {run_id}, _named(folder)))
     gone = _own_manifest(current, path)
     files = _files_of(folder, gone)
-    others = _named(folder, without=current)
-    if current != tombstone:
-        path.rename(tombstone)
-        sync_folder(path.parent)
+    is_there = path.is_file() and path.read_bytes() == current.read_bytes()
+    others = _named(folder, without=path if is_there else None)
+    if is_there:
+        take_name(path, tombstone)
     removed = _delete([file for file in files if file not in others])
     swept = _sweep(folder, {run_id, gone.run_id}, others)
-    tombstone.unlink(missing_ok=True)
+    remove_file(tombstone)
     sync_folder(path.parent)
     return Removed(True, removed[0] + swept[0], removed[1] + swept[1], swept[2])
 
 
-def _own_manifest(current: Path, path: Path) -> Manifest:
+def _own_manifest(current: StoredPath, path: StoredPath) -> Manifest:
     manifest = read_manifest(current)
     folder = path.parent.parent
     identity = manifest.identity
@@ -93,23 +95,23 @@ def _own_manifest(current: Path, path: Path) -> Manifest:
     return manifest
 
 
-def _folders_of(destination: Path, run_id: str) -> list[Path]:
+def _folders_of(destination: StoredPath, run_id: str) -> list[StoredPath]:
     """The tablespaces' folders in which a run left files."""
-    return sorted(run.parent.parent for run in destination.glob(f"*/*/data/{run_id}"))
+    return [run.parent.parent for run in found_below(destination, f"*/*/data/{run_id}")]
 
 
-def _named(folder: Path, without: Path | None = None) -> set[Path]:
+def _named(folder: StoredPath, without: StoredPath | None = None) -> set[StoredPath]:
     """The files that the manifests of a tablespace name. InvariantViolated when one can't be read: it may name any."""
     found = [path for path in manifests(folder.parent.parent, folder.parent.name, folder.name) if path != without]
     return {file for path in found for file in _files_of(folder, read_manifest(path))}
 
 
-def _files_of(folder: Path, manifest: Manifest) -> list[Path]:
+def _files_of(folder: StoredPath, manifest: Manifest) -> list[StoredPath]:
     """All that a manifest names. InvariantViolated as `_file_of`."""
     return [_file_of(folder, part.path) for table in manifest.tables for file in table.files for part in file.with_older_forms()]
 
 
-def _file_of(folder: Path, name: str) -> Path:
+def _file_of(folder: StoredPath, name: str) -> StoredPath:
     """A file that a manifest names. InvariantViolated for one that is not in a run's folder, or is reached through a link."""
     parts = PurePosixPath(name).parts
     if parts[:1] != ("data",) or len(parts) < 3 or any(part in ("..", ".") for part in parts):
@@ -119,37 +121,38 @@ def _file_of(folder: Path, name: str) -> Path:
     return folder.joinpath(*parts)
 
 
-def _require_no_link(path: Path) -> None:
+def _require_no_link(path: StoredPath) -> None:
     if path.is_symlink():
         raise InvariantViolated(f"{path} is a symbolic link: what it leads to is not the checkpoint's; remove the link")
 
 
-def _sweep(folder: Path, run_ids: Iterable[str], named: set[Path]) -> tuple[int, int, int]:
+def _sweep(folder: StoredPath, run_ids: Iterable[str], named: set[StoredPath]) -> tuple[int, int, int]:
     """Deletes what runs that are over left in their folders and no manifest names. Files, bytes, and files that are named and stay."""
     files, size, kept = 0, 0, 0
     for run_id in sorted(run_ids):
         run = folder / "data" / run_id
         for part in (folder.parent, folder, folder / "data", run):
             _require_no_link(part)
-        for place, folders, found in os.walk(run, topdown=False):
-            paths = [Path(place) / name for name in sorted(found)]
-            count, freed = _delete([path for path in paths if path not in named])
-            files, size, kept = files + count, size + freed, kept + sum(path in named for path in paths)
-            for path in (*(Path(place) / name for name in folders), Path(place)):
+        for found, folders in _walked(run):
+            count, freed = _delete([path for path in found if path not in named])
+            files, size, kept = files + count, size + freed, kept + sum(path in named for path in found)
+            for path in folders:
                 # One with files of a checkpoint stays, and so does a link, which nobody follows.
                 with contextlib.suppress(OSError):
                     path.rmdir()
     return files, size, kept
 
 
-def _delete(paths: list[Path]) -> tuple[int, int]:
+def _walked(run: StoredPath) -> Iterator[tuple[list[StoredPath], list[Path]]]:
+    """The files below, and the folders that may be empty when they are gone, from the innermost on; an object store has none."""
+    if isinstance(run, ObjectPath):
+        yield list(run.below()), []
+        return
+    for place, folders, found in os.walk(run, topdown=False):
+        yield [Path(place) / name for name in sorted(found)], [*(Path(place) / name for name in folders), Path(place)]
+
+
+def _delete(paths: list[StoredPath]) -> tuple[int, int]:
     """Deletes files; how many were there, and their bytes."""
-    count, size = 0, 0
-    for path in paths:
-        try:
-            length = path.lstat().st_size
-            path.unlink()
-        except FileNotFoundError:
-            continue
-        count, size = count + 1, size + length
-    return count, size
+    removed = [size for size in map(remove_file, paths) if size is not None]
+    return len(removed), sum(removed)

@@ -11,11 +11,11 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from herdkeeper.domain.job_summary import JobOutcome
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.checkpoint.removal import Removed, remove_checkpoint
+from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
 
 
@@ -28,12 +28,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _attempt(parsed: argparse.Namespace) -> tuple[JobOutcome, str]:
-    destination = Path(parsed.destination)
-    if not destination.is_dir():
-        return JobOutcome.CONFIGURATION_REFUSED, f"--destination is {str(destination)!r}: no such folder; mount the volume there"
     try:
+        destination = stored_path(parsed.destination)
+        if (unusable := why_unusable(destination, writes=False)) is not None:
+            return JobOutcome.CONFIGURATION_REFUSED, f"--destination is {parsed.destination!r}: {unusable}"
         removed = remove_checkpoint(destination, parsed.run_id, parsed.manifest or None)
-    except CheckpointRefused as error:
+    except (CheckpointRefused, ValueError) as error:
         return JobOutcome.CONFIGURATION_REFUSED, str(error)
     except InvariantViolated as error:
         return JobOutcome.INVARIANT_VIOLATED, str(error)
@@ -53,7 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="herdkeeper_jobs.checkpoint.removal_cli", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--destination", required=True, help="folder with checkpoints")
+    parser.add_argument("--destination", required=True, help="folder with checkpoints, or s3://bucket/prefix")
     parser.add_argument("--run-id", required=True, help="run whose checkpoint goes")
     parser.add_argument(
         "--manifest", default="", metavar="PATH", help="below the destination; without it only what the run left without a manifest goes"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import platform
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
 from typing import assert_never
 
 import pyarrow as pa
@@ -47,6 +45,7 @@ from herdkeeper_jobs.checkpoint.moment import Time, stamp
 from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin
 from herdkeeper_jobs.checkpoint.table_digests import table_digests
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
+from herdkeeper_jobs.storage.stored_path import StoredPath, remove_below
 from herdkeeper_jobs.wal.cut import cut_at_time, since, up_to
 from herdkeeper_jobs.wal.decode import LOG_COLUMNS, decode_batches
 from herdkeeper_jobs.wal.fold import LogExtent, highest_auto_increments, last_changes, log_extent, log_timeline, place_changes
@@ -63,10 +62,10 @@ class CheckpointRequest:
     herd_root: str
     tablespace: str
     target: TargetRequest
-    destination: Path
+    destination: StoredPath
     run_id: str
     mode: Mode = Mode.AUTO
-    archive: Path | None = None
+    archive: StoredPath | None = None
     """The destination where the log is archived; None: this one."""
 
 
@@ -119,11 +118,11 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     committed = commit_manifest(_manifest(identity, request.run_id, folded, verified), folder)
     if committed.existed and committed.manifest.run_id != request.run_id:
         # This run's files belong to no manifest. Those of an earlier attempt of the same run may be the committed ones.
-        shutil.rmtree(folder / "data" / request.run_id, ignore_errors=True)
+        remove_below(folder / "data" / request.run_id)
     return _summary(committed, request, comparison, folded.cut.left_out, time.monotonic() - started)
 
 
-def chosen_target(whole: WholeLog, request: TargetRequest, folder: Path) -> Target:
+def chosen_target(whole: WholeLog, request: TargetRequest, folder: StoredPath) -> Target:
     """As `choose_target`; who asks for an LSN that has gone is told what there is."""
     try:
         return choose_target(whole, request)
@@ -167,7 +166,7 @@ def _within(read: DataFrame, origin: Origin, read_to: Lsn) -> DataFrame:
     return entries if origin.start is None else since(entries, origin.start.restart)
 
 
-def _fold(spark: SparkSession, origin: Origin, target: Target, where: tuple[Path, str]) -> _Folded:
+def _fold(spark: SparkSession, origin: Origin, target: Target, where: tuple[StoredPath, str]) -> _Folded:
     cores = spark.sparkContext.defaultParallelism
     # On disk, so that bookies are read once: the timeline, the extent and the fold each go over the log.
     read = _read(spark, origin).persist(StorageLevel.DISK_ONLY)
@@ -344,7 +343,7 @@ def _summary(
         entry_id=manifest.lsn.entry_id,
         lsn_timestamp=stamped,
         latest_timestamp="" if manifest.latest_timestamp_millis is None else stamp(manifest.latest_timestamp_millis),
-        manifest=str(committed.path.relative_to(request.destination)),
+        manifest="/".join(committed.path.parts[-4:]),
         entries_read=manifest.entries_read,
         base_ledger_id=None if manifest.base is None else manifest.base.lsn.ledger_id,
         base_entry_id=None if manifest.base is None else manifest.base.lsn.entry_id,

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-
-import pyarrow.parquet as pq
 
 from herdkeeper_jobs.checkpoint.manifest import ManifestFile
 from herdkeeper_jobs.restore.source import SourceTable
+from herdkeeper_jobs.storage.stored_path import StoredPath, parquet_file
 
 CHUNK_ROWS = 1000
 """Rows of a transaction: fewer wait longer for bookies, more fill the leader's memory."""
@@ -47,12 +45,13 @@ def rows_per_chunk(file: ManifestFile, most_rows: int, most_bytes: int) -> int:
     return max(1, min(most_rows, file.rows * most_bytes // max(1, file.size)))
 
 
-def row_groups(tables: Iterable[tuple[int, SourceTable]], folder: Path, most_rows: int, most_bytes: int) -> list[RowGroup]:
+def row_groups(tables: Iterable[tuple[int, SourceTable]], folder: StoredPath, most_rows: int, most_bytes: int) -> list[RowGroup]:
     """The row groups of the numbered tables, from the files' footers."""
     found = []
     for number, table in tables:
         for file in table.files:
-            footer = pq.read_metadata(folder / file.path)
+            with parquet_file(folder / file.path) as content:
+                footer = content.metadata
             size = rows_per_chunk(file, most_rows, most_bytes)
             found += [
                 RowGroup(number, file.path, group, footer.row_group(group).num_rows, size)

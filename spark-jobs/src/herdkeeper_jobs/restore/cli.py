@@ -12,7 +12,6 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import structlog
 from pyspark.errors import PySparkException
@@ -27,6 +26,8 @@ from herdkeeper_jobs.restore.run import RestoreRequest, run_restore
 from herdkeeper_jobs.restore.session import Target
 from herdkeeper_jobs.restore.source import open_source
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
+from herdkeeper_jobs.storage.object_path import ObjectPath
+from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
 from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.termination_message import write_termination_message
 
@@ -49,7 +50,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--zookeeper", required=True, help="ZooKeeper's members, host:port separated by commas")
     parser.add_argument("--herd-root", required=True, help="HerdDB's root in ZooKeeper, for example /ns/db/herd")
     parser.add_argument("--tablespace", required=True, help="name of the tablespace to fill")
-    parser.add_argument("--manifest", required=True, help="file of the checkpoint's manifest; with executors as pods all must mount it")
+    parser.add_argument(
+        "--manifest", required=True, help="file of the checkpoint's manifest; with executors as pods all must mount it; or s3://bucket/key"
+    )
     parser.add_argument("--run-id", required=True, help="name of this run, for the summary")
     add_spark_arguments(parser)
     return parser
@@ -81,7 +84,13 @@ def _restore(request: RestoreRequest, settings: SparkSettings) -> RestoreSummary
 def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreRequest:
     credentials = Credentials(_variable(environment, USERNAME), _variable(environment, PASSWORD))
     target = Target(parsed.zookeeper, parsed.herd_root.rstrip("/"), parsed.tablespace, credentials, environment.get(AUTHORITIES) or None)
-    return RestoreRequest(Path(parsed.manifest), target, parsed.run_id)
+    try:
+        manifest = stored_path(parsed.manifest)
+    except ValueError as error:
+        raise RestoreRefused(f"--manifest is {error}") from error
+    if isinstance(manifest, ObjectPath) and (unusable := why_unusable(manifest.parent, writes=False)) is not None:
+        raise RestoreRefused(f"--manifest is {parsed.manifest!r}: {unusable}")
+    return RestoreRequest(manifest, target, parsed.run_id)
 
 
 def _variable(environment: Mapping[str, str], name: str) -> str:

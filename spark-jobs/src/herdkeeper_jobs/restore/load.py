@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from herdkeeper.sql.connection import Connection
@@ -20,6 +18,7 @@ from herdkeeper_jobs.restore.ddl import insert
 from herdkeeper_jobs.restore.errors import RestoreRetryable
 from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target, open_session
 from herdkeeper_jobs.restore.source import SourceTable
+from herdkeeper_jobs.storage.stored_path import StoredPath, parquet_file
 
 _ATTEMPTS = 10
 """Per chunk. Each waits for a leader itself, so this is far more than a failover needs."""
@@ -28,7 +27,11 @@ _SCHEMA = pa.schema([("rows", pa.int64())])
 
 
 def load_groups(
-    spark: SparkSession, groups: Sequence[RowGroup], tables: Sequence[SourceTable], where: tuple[Path, Target], done: Mapping[str, int]
+    spark: SparkSession,
+    groups: Sequence[RowGroup],
+    tables: Sequence[SourceTable],
+    where: tuple[StoredPath, Target],
+    done: Mapping[str, int],
 ) -> int:
     """Loads what is not `done` of row groups, one task each; returns how many rows this run loaded.
 
@@ -53,9 +56,10 @@ def load_groups(
     return sum(row["rows"] for row in frame.collect())
 
 
-def load_group(session: Session, group: RowGroup, folder: Path, statement: str, done: frozenset[str]) -> int:
+def load_group(session: Session, group: RowGroup, folder: StoredPath, statement: str, done: frozenset[str]) -> int:
     """Loads the chunks of a row group; returns how many rows this call loaded. Raises RestoreRetryable, InvariantViolated."""
-    content = pq.ParquetFile(folder / group.path).read_row_group(group.number)
+    with parquet_file(folder / group.path) as file:
+        content = file.read_row_group(group.number)
     if content.num_rows != group.rows:
         raise InvariantViolated(f"{group.path}: row group {group.number} has {content.num_rows} rows, it had {group.rows}")
     loader = ChunkLoader(session, statement)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import structlog
 from pyspark.sql import SparkSession
@@ -22,6 +21,7 @@ from herdkeeper_jobs.restore.load import load_groups
 from herdkeeper_jobs.restore.session import Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable, levels
 from herdkeeper_jobs.restore.verify import Verified, check_files, verify_content, verify_schema
+from herdkeeper_jobs.storage.stored_path import StoredPath
 
 _log = structlog.get_logger()
 
@@ -30,7 +30,7 @@ _log = structlog.get_logger()
 class RestoreRequest:
     """What one run shall do. `manifest` is the checkpoint's file; the tablespace exists, and is empty or holds an unfinished run."""
 
-    manifest: Path
+    manifest: StoredPath
     target: Target
     run_id: str
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 from xxhash import xxh3_128_hexdigest
 
@@ -14,6 +13,7 @@ from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Manifest, ManifestFile, ManifestIndex, ManifestTable, read_manifest
 from herdkeeper_jobs.restore.ddl import default_literal
 from herdkeeper_jobs.restore.errors import RestoreRefused
+from herdkeeper_jobs.storage.stored_path import StoredPath
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,15 +37,15 @@ class SourceTable:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A checkpoint on a file system. `hash` is XXH3-128 of the manifest's bytes: what a continued restore recognizes it by."""
+    """A checkpoint, wherever it lies. `hash` is XXH3-128 of the manifest's bytes: what a continued restore recognizes it by."""
 
     manifest: Manifest
-    path: Path
+    path: StoredPath
     hash: str
     tables: tuple[SourceTable, ...]
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> StoredPath:
         """The tablespace's folder, which the paths of files are relative to."""
         return self.path.parent.parent
 
@@ -59,7 +59,7 @@ class Source:
         return next(table.name for table in self.tables if table.definition.uuid == uuid)
 
 
-def open_source(path: Path) -> Source:
+def open_source(path: StoredPath) -> Source:
     """The checkpoint of a manifest file.
 
     Raises:

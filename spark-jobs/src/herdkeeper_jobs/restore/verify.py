@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from xxhash import xxh3_128
 
 from herdkeeper.formats.herddb_table import ColumnType
 from herdkeeper.formats.row_digest import RowDigest
@@ -29,6 +26,7 @@ from herdkeeper_jobs.restore.errors import RestoreRetryable
 from herdkeeper_jobs.restore.rows import digest, sql_rows
 from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable
+from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash, parquet_file
 
 _ATTEMPTS = 5
 _COLUMNS = "position int, rows long, digest string"
@@ -69,16 +67,13 @@ def check_files(spark: SparkSession, source: Source) -> None:
             raise InvariantViolated(faults[0])
 
 
-def file_fault(folder: Path, file: ManifestFile) -> str:
+def file_fault(folder: StoredPath, file: ManifestFile) -> str:
     """What is wrong with a file of the checkpoint; empty when its bytes are those that were written."""
     path = folder / file.path
     if not path.is_file():
         return f"{path} is missing, and the manifest names it"
-    hashed = xxh3_128()
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            hashed.update(block)
-    return "" if hashed.hexdigest() == file.hash else f"{path} has other bytes than the checkpoint wrote: {hashed.hexdigest()}"
+    found = file_hash(path)
+    return "" if found == file.hash else f"{path} has other bytes than the checkpoint wrote: {found}"
 
 
 def verify_content(spark: SparkSession, source: Source, groups: Sequence[RowGroup], target: Target) -> Verified:
@@ -160,7 +155,8 @@ def _file_digests(spark: SparkSession, source: Source, groups: Sequence[RowGroup
 
     def of_group(position: int) -> tuple[int, RowDigest]:
         group = groups[position]
-        content = pq.ParquetFile(folder / group.path).read_row_group(group.number)
+        with parquet_file(folder / group.path) as file:
+            content = file.read_row_group(group.number)
         return group.table, digest(definitions[group.table], rows_of(content))
 
     return _digests(spark, of_group, len(groups), len(definitions))

@@ -1,0 +1,196 @@
+"""Files of checkpoints, wherever they lie: whole or not there, committed once, never written over.
+
+A folder is a `pathlib.Path`, a prefix of an object store an `ObjectPath` with the same interface for readers. What writes differs, and is
+here: a folder commits by `link()` and fsync, an object store by a conditional create (`If-None-Match: *`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Protocol, TypeVar, assert_never, cast
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from xxhash import xxh3_128
+
+from herdkeeper_jobs.durable_file import link_once, written_beside
+from herdkeeper_jobs.storage.object_path import SCHEME, ObjectPath, StoreNotConfiguredError
+
+StoredPath = Path | ObjectPath
+"""A file or a folder of a volume, an object or a prefix of an object store."""
+AnyPath = TypeVar("AnyPath", bound=Path | ObjectPath)
+"""One of the two: what is made of it lies at the same place."""
+_READ_AT_ONCE = 1 << 23
+_PROBE = ".herdkeeper-creates-once"
+"""An object at a destination that is created twice, to see that the store refuses the second one."""
+
+
+class NewFile(Protocol):
+    """A file that is being written. It is durable once it is closed."""
+
+    def write(self, data: bytes, /) -> int:
+        """Takes the bytes."""
+
+    def close(self) -> None:
+        """Makes them durable."""
+
+
+def stored_path(text: str) -> StoredPath:
+    """From an argument: `s3://bucket/prefix`, or the path of a folder. Raises ValueError for an address that names no bucket."""
+    return ObjectPath.parse(text) if text.startswith(SCHEME) else Path(text)
+
+
+def below(folder: AnyPath, *names: str) -> AnyPath:
+    """What lies in a folder under these names."""
+    return cast("AnyPath", folder.joinpath(*names))
+
+
+def found_below(folder: AnyPath, pattern: str) -> list[AnyPath]:
+    """What matches a pattern below a folder, sorted. Raises OSError for an object store that does not answer."""
+    return cast("list[AnyPath]", sorted(folder.glob(pattern)))
+
+
+def why_unusable(destination: StoredPath, *, writes: bool) -> str | None:
+    """Why nothing can be read (`writes`: or committed) there; None when it can. Raises OSError for a store that does not answer."""
+    match destination:
+        case Path():
+            return None if destination.is_dir() else "no such folder; mount the volume there"
+        case ObjectPath():
+            return _why_unusable_store(destination, writes)
+        case _:
+            assert_never(destination)
+
+
+def _why_unusable_store(destination: ObjectPath, writes: bool) -> str | None:
+    probe = destination / _PROBE
+    try:
+        if not probe.bucket_is_there():
+            return f"the object store has no bucket {destination.bucket}; create it, or correct the endpoint"
+        # The first create of a new destination succeeds; from then on each of them must be refused.
+        if writes and probe.create(b"") and probe.create(b""):
+            return "the object store ignores `If-None-Match: *`, so two jobs could write over each other; take one that honours it"
+    except StoreNotConfiguredError as error:
+        return str(error)
+    except PermissionError as error:
+        return f"{error}; correct the keys in the Secret, or what they may do in the bucket"
+    return None
+
+
+def create_if_absent(path: StoredPath, content: bytes) -> bool:
+    """Commits a file, durably; whether it was created, which False says that somebody else's is there. Raises OSError when the store has
+    other bytes afterwards than it acknowledged."""
+    match path:
+        case Path():
+            if not link_once(written_beside(path, lambda stream: stream.write(content)), path):
+                return False
+            sync_folder(path.parent)
+            sync_folder(path.parent.parent)
+            return True
+        case ObjectPath():
+            if not path.create(content):
+                # A request whose answer was lost is tried again, and then refused for what it has done itself.
+                return path.read_bytes() == content
+            if path.read_bytes() != content:
+                raise OSError(f"{path} has other bytes than the object store acknowledged")
+            return True
+        case _:
+            assert_never(path)
+
+
+def new_file(path: StoredPath) -> NewFile:
+    """A file of a name that nobody else takes. Raises FileExistsError in a folder where it is taken."""
+    match path:
+        case Path():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            return _SyncedFile(path.open("xb"))
+        case ObjectPath():
+            return path.stream()
+        case _:
+            assert_never(path)
+
+
+class _SyncedFile:
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def write(self, data: bytes) -> int:
+        return self._stream.write(data)
+
+    def close(self) -> None:
+        self._stream.flush()
+        os.fsync(self._stream.fileno())
+        self._stream.close()
+
+
+@contextlib.contextmanager
+def parquet_file(path: StoredPath) -> Iterator[pq.ParquetFile]:
+    """A Parquet file, read as it is asked for. Raises OSError, and pyarrow's ArrowInvalid for another file."""
+    with path.open("rb") as stream, pq.ParquetFile(stream) as file:
+        yield file
+
+
+def read_parquet(path: StoredPath, schema: pa.Schema | None = None) -> pa.Table:
+    """All of a Parquet file. Raises as `parquet_file`."""
+    with path.open("rb") as stream:
+        return pq.read_table(stream, schema=schema)
+
+
+def file_hash(path: StoredPath) -> str:
+    """XXH3-128 of a file's bytes, 32 hexadecimal digits. Raises OSError."""
+    hashed = xxh3_128()
+    with path.open("rb") as stream:
+        while block := stream.read(_READ_AT_ONCE):
+            hashed.update(block)
+    return hashed.hexdigest()
+
+
+def sync_folder(path: StoredPath) -> None:
+    """Makes the names in a folder durable, by fsync; those of an object store are."""
+    if isinstance(path, ObjectPath):
+        return
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def take_name(path: StoredPath, other: StoredPath) -> None:
+    """Gives a file another name, by which it replaces what is there. An object is copied first and removed then: who is killed between the
+    two leaves both, with the same bytes."""
+    match path, other:
+        case Path(), Path():
+            path.rename(other)
+            sync_folder(path.parent)
+        case ObjectPath(), ObjectPath():
+            other.write(path.read_bytes())
+            path.unlink()
+        case _:
+            raise ValueError(f"{path} and {other} do not lie at the same place")
+
+
+def remove_file(path: StoredPath) -> int | None:
+    """Removes a file; its bytes, None when there was none."""
+    try:
+        size = path.size() if isinstance(path, ObjectPath) else path.lstat().st_size
+        path.unlink()
+    except FileNotFoundError:
+        return None
+    return size
+
+
+def remove_below(folder: StoredPath) -> None:
+    """Removes what nobody names any more, as far as that succeeds."""
+    match folder:
+        case Path():
+            shutil.rmtree(folder, ignore_errors=True)
+        case ObjectPath():
+            with contextlib.suppress(OSError):
+                for path in folder.below():
+                    path.unlink()
+        case _:
+            assert_never(folder)

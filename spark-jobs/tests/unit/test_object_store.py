@@ -1,0 +1,153 @@
+"""What an object store has to promise before checkpoints are put into it, and what is told when it does not."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import pickle
+import ssl
+import threading
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+import object_store_server
+import obstore
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from moto.server import DomainDispatcherApplication, create_backend_app
+from places import all_files
+from werkzeug.serving import make_server
+
+from herdkeeper_jobs.checkpoint import cli, removal_cli
+from herdkeeper_jobs.storage import object_path
+from herdkeeper_jobs.storage.object_path import SECRET_ACCESS_KEY, ObjectPath, StoreSettings
+from herdkeeper_jobs.storage.stored_path import create_if_absent, new_file, stored_path, why_unusable
+
+
+@pytest.fixture
+def bucket() -> ObjectPath:
+    return object_store_server.new_bucket()
+
+
+def test_an_address_is_a_bucket_and_perhaps_a_prefix() -> None:
+    assert stored_path("s3://bucket") == ObjectPath("bucket")
+    assert str(stored_path("s3://bucket/a/b/")) == "s3://bucket/a/b"
+    assert stored_path("/checkpoints") == Path("/checkpoints")
+    for wrong in ("s3://", "s3:///key", "s3://bucket//a", "s3://bucket/../other"):
+        with pytest.raises(ValueError, match="names no object store: give s3://bucket"):
+            stored_path(wrong)
+
+
+def test_a_destination_is_usable_once_the_store_has_shown_that_it_creates_only_once(bucket: ObjectPath) -> None:
+    assert why_unusable(bucket / "a", writes=True) is None
+    assert why_unusable(bucket / "a", writes=True) is None
+    assert why_unusable(bucket / "b", writes=False) is None
+    assert all_files(bucket) == {"a/.herdkeeper-creates-once"}
+
+
+def test_a_store_that_ignores_the_condition_is_refused(bucket: ObjectPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = obstore.put
+    monkeypatch.setattr(obstore, "put", lambda store, key, content, **_: real(store, key, content))
+    assert "ignores `If-None-Match: *`" in (why_unusable(bucket, writes=True) or "")
+
+
+def test_a_bucket_that_is_not_there_and_keys_that_are_not_given_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    object_store_server.new_bucket()
+    assert why_unusable(ObjectPath("none"), writes=True) == "the object store has no bucket none; create it, or correct the endpoint"
+    monkeypatch.delenv(SECRET_ACCESS_KEY)
+    object_path._opened.cache_clear()
+    assert (why_unusable(ObjectPath("none"), writes=True) or "").startswith("AWS_SECRET_ACCESS_KEY not set")
+
+
+def test_a_request_whose_answer_was_lost_is_known_again_by_its_bytes(bucket: ObjectPath) -> None:
+    (bucket / "a").create(b"mine")
+    assert create_if_absent(bucket / "a", b"mine")
+    assert not create_if_absent(bucket / "a", b"another's")
+    assert (bucket / "a").read_bytes() == b"mine"
+
+
+def test_a_large_file_is_there_when_it_is_closed_and_not_before(bucket: ObjectPath) -> None:
+    path, block = bucket / "large", bytes(range(256)) * 4096
+    file = new_file(path)
+    for _ in range(12):
+        file.write(block)
+    assert not path.is_file()
+    file.close()
+    assert path.size() == 12 << 20
+    with path.open("rb") as stream:
+        stream.seek(-5, 2)
+        assert stream.read() == block[-5:]
+        stream.seek((3 << 20) + 7)
+        assert stream.read(1 << 20) == block[7:] + block[:7]
+
+
+def test_no_task_carries_what_opens_the_store(bucket: ObjectPath) -> None:
+    assert all_files(bucket) == set()  # it is open
+    assert b"secret" not in pickle.dumps(bucket / "a")
+    assert "secret" not in repr(object_store_server.SETTINGS)
+
+
+@pytest.mark.parametrize(
+    ("destination", "words"),
+    [
+        ("s3://no-such-bucket/a", "--destination is 's3://no-such-bucket/a': the object store has no bucket no-such-bucket"),
+        ("s3://", "--destination is 's3://' names no object store"),
+    ],
+)
+def test_a_job_that_can_not_use_its_destination_says_so_before_it_starts(
+    destination: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    object_store_server.new_bucket()
+    given = ["--zookeeper", "z:1", "--ledgers-root", "/l", "--herd-root", "/h", "--tablespace", "t", "--run-id", "r"]
+    assert cli.main([*given, "--destination", destination]) == 2
+    assert words in capsys.readouterr().out
+    assert removal_cli.main(["--destination", destination, "--run-id", "r"]) == 2
+
+
+def test_a_store_with_a_certificate_of_one_s_own_is_trusted_by_it_only() -> None:
+    certificate, context = _own_certificate()
+    application = DomainDispatcherApplication(create_backend_app)
+    server = make_server("127.0.0.1", 0, application, threaded=False, ssl_context=context)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    name = object_store_server.new_bucket().bucket  # moto's servers in one process have the same buckets
+    address = f"https://127.0.0.1:{server.server_port}"
+    trusting = StoreSettings("an id", "a secret", address, authorities=certificate).open(name)
+    obstore.put(trusting, "a", b"content")
+    doubting = StoreSettings("an id", "a secret", address).open(name)
+    with pytest.raises(obstore.exceptions.BaseError):
+        obstore.get(doubting, "a")
+    server.shutdown()
+
+
+def _own_certificate() -> tuple[str, ssl.SSLContext]:
+    """An authority's certificate (PEM), and what serves 127.0.0.1 with one that it vouches for."""
+    authority, server = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    above = _certificate("authority", authority, authority, x509.BasicConstraints(ca=True, path_length=None))
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    private = server.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    with NamedTemporaryFile() as file:
+        file.write(private + _certificate("store", server, authority, address).public_bytes(Encoding.PEM))
+        file.flush()
+        context.load_cert_chain(file.name)
+    return above.public_bytes(Encoding.PEM).decode(), context
+
+
+def _certificate(
+    name: str, key: ec.EllipticCurvePrivateKey, signer: ec.EllipticCurvePrivateKey, extension: x509.ExtensionType
+) -> x509.Certificate:
+    now = datetime.datetime.now(datetime.UTC)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)]))
+        .issuer_name(x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "authority")]))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1))
+        .not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(extension, critical=False)
+        .sign(signer, hashes.SHA256())
+    )
