@@ -171,7 +171,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             lambda checkpoint, seen: validation.checkpoint_refusals(checkpoint, seen.tablespace),
             partial(_with_image, plan_checkpoint, settings.spark_image),
             summarize_checkpoint,
-            lambda checkpoint, seen, _: plan_removal(checkpoint, seen, settings.spark_image),
+            lambda checkpoint, seen, waited: plan_removal(checkpoint, seen, settings.spark_image, waited),
         ),
         ScheduledCheckpoint.KIND: Steps(
             observe_schedule,

@@ -74,3 +74,20 @@ def test_without_its_volume_there_is_nothing_to_remove(stage: Stage) -> None:
     stage.reconcile("Checkpoint", "only")
     assert stage.live("Checkpoint", "only") is None
     assert any("nothing to remove" in str(event["message"]) for event in stage.events("only"))
+
+
+def test_files_in_an_object_store_wait_for_the_secret_that_opens_it(stage: Stage) -> None:
+    store = {"uri": "s3://backups/flights", "endpoint": "http://store:9000", "credentialsSecretRef": {"name": "store-keys"}}
+    made(stage, "stored", destination={"objectStore": store})
+    stage.delete("Checkpoint", "stored")
+    stage.reconcile("Checkpoint", "stored")
+    assert stage.condition("Checkpoint", "stored") == ("False", "WaitingForSecret")
+    assert "store-keys: there is no such Secret" in stage.found("Checkpoint", "stored")["status"]["message"]
+    keys = {"AWS_ACCESS_KEY_ID": "an-id", "AWS_SECRET_ACCESS_KEY": "a-secret"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "store-keys"}, "stringData": keys}
+    stage.of("Secret").create(body=secret, namespace=stage.namespace)
+    stage.reconcile("Checkpoint", "stored")
+    pod = stage.found("Job", "stored-removal")["spec"]["template"]["spec"]
+    arguments = pod["containers"][0]["args"]
+    assert arguments[arguments.index("--destination") + 1] == "s3://backups/flights"
+    assert "a-secret" not in str(pod)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import replace
 
 import pytest
@@ -10,7 +11,7 @@ from test_plan_job import CHECKPOINT as EXAMPLE
 from test_plan_job import SEEN
 
 from herdkeeper.api.job import ClaimDestination, Destination
-from herdkeeper.api.resource import Reference
+from herdkeeper.api.resource import Condition, Reference
 from herdkeeper.api.tablespace import Bootstrap, CheckpointFiles, RestoreStatus
 from herdkeeper.build.spark_job import build_removal
 from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork, RemovalObserved
@@ -20,6 +21,7 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Apply, Delete, SetFinalizer
 from herdkeeper.plan.checkpoint_removal import plan_removal
+from herdkeeper.plan.deletion import PATIENCE_SECONDS, waited_seconds
 from herdkeeper.plan.job import plan_checkpoint
 
 MANIFEST = f"i/u/manifests/{1:020d}-{2:020d}.json"
@@ -160,6 +162,17 @@ def test_files_in_an_object_store_are_removed_there_once_its_secret_is_there_and
     waiting = plan_removal(IN_STORE, replace(seen(claim=None), store_unusable=unusable), "spark:1")
     assert done(waiting) is Reason.WAITING_FOR_SECRET
     assert "or set spec.deletionPolicy to Retain" in waiting.wait.message
+    given_up = plan_removal(IN_STORE, replace(seen(claim=None), store_unusable=unusable), "spark:1", PATIENCE_SECONDS)
+    assert done(given_up) is Reason.DELETION_GIVEN_UP, "a namespace whose Secrets went first could never be deleted"
+
+
+def test_patience_with_a_store_begins_when_its_secret_is_missed():
+    said = Condition(
+        type="Ready", status="False", reason="WaitingForSecret", message="", last_transition_time=DELETED, observed_generation=1
+    )
+    now = datetime.datetime(2026, 1, 1, 0, 1, 2, tzinfo=datetime.UTC)
+    assert waited_seconds(with_status(IN_STORE, conditions=(said,)), now) == 60
+    assert waited_seconds(with_status(IN_STORE, conditions=(said.model_copy(update={"reason": "Deleting"}),)), now) == 0
 
 
 def test_the_same_manifest_path_in_another_store_is_another_checkpoint():

@@ -161,7 +161,8 @@ def test_two_runs_at_one_moment_have_one_manifest_and_the_second_one_leaves_no_f
 
 
 def test_a_checkpoint_is_made_from_another_one_in_the_same_place(anywhere: Job) -> None:
-    base = anywhere.run("3,4")
+    base = anywhere.run("5,2")
+    assert anywhere.rows(base) == {1: "b", 2: "late", 3: "c"}
     anywhere.log.drop(3)
     later = anywhere.run("5,4")
     assert (later.base_ledger_id, later.base_entry_id) == (base.ledger_id, base.entry_id)

@@ -18,12 +18,13 @@ from herdkeeper.domain.observed.objects import Json, driver_said, job_ended
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Delete, Plan, SetFinalizer
+from herdkeeper.plan.deletion import PATIENCE_SECONDS
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.restore import comes_too_late
 
 
-def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) -> Plan:
-    """The next step of a deletion. ValueError when it was not looked at who may need the files."""
+def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: float = 0.0) -> Plan:
+    """The next step of a deletion that has waited for so many seconds. ValueError when it was not looked at who may need the files."""
     removal = seen.removal
     if removal is None:
         raise ValueError("a Checkpoint that is being deleted is observed with those that may need its files")
@@ -32,21 +33,26 @@ def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) ->
     job = seen.objects.get("Job", names.removal_names(_key(checkpoint)).job)
     if job is not None:
         return _follow(job, checkpoint, seen)
-    return _ending(checkpoint, seen) or _begin(checkpoint, seen, removal, spark_image)
+    return _ending(checkpoint, seen) or _kept_by_somebody(checkpoint, seen, removal) or _begin(checkpoint, seen, spark_image, waited)
 
 
-def _begin(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved, spark_image: str) -> Plan:
-    """Its run has ended, and no Job has been made yet."""
+def _kept_by_somebody(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved) -> Plan | None:
+    """Why no Job is made; None when its run has ended, left something, and nobody needs that."""
     if checkpoint.status is None or checkpoint.status.job is None:
         return _let_go(Reason.DATA_DELETED, "there is nothing to remove: no job of it was ever started")
     if removal.claim is not None and removal.claim["metadata"].get("deletionTimestamp"):
         return Plan.waiting(Reason.DELETING, f"the volume claim {checkpoint.place} is being deleted, and everything on it")
     # Without a manifest only files of this very run go, which nobody else knows.
-    if checkpoint.manifest is not None and (needed := _needed(checkpoint, seen, removal)):
-        return needed
-    if seen.store_unusable is not None:
-        why = f"{seen.store_unusable.why}; or set spec.deletionPolicy to Retain, which leaves the files"
-        return Plan.waiting(seen.store_unusable.reason, f"its files are not removed: {why}")
+    return None if checkpoint.manifest is None else _needed(checkpoint, seen, removal)
+
+
+def _begin(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: float) -> Plan:
+    """The Job. A Secret that went first, as it does with its namespace, holds up the deletion for a while only."""
+    if (unusable := seen.store_unusable) is not None:
+        if waited >= PATIENCE_SECONDS:
+            return _let_go(Reason.DELETION_GIVEN_UP, f"its files in {checkpoint.place} were left behind: {unusable.why}")
+        why = f"{unusable.why}; or set spec.deletionPolicy to Retain, which leaves the files"
+        return Plan.waiting(unusable.reason, f"its files are not removed: {why}")
     made = settle((build_removal(checkpoint, checkpoint.manifest, spark_image),), seen.objects)
     return Plan(made, Plan.waiting(Reason.DELETING, "a job removes its files").wait)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace, ZooKeeperCluster
 from herdkeeper.api.resource import Resource
 from herdkeeper.build.log_store import log_store
 from herdkeeper.domain import names
@@ -72,7 +72,9 @@ def waited_seconds(resource: Resource, now: datetime.datetime) -> float:
     silent for a moment must not be given up.
     """
     ready = condition(resource, READY)
-    if resource.metadata.deletion_timestamp is None or ready is None or ready.reason != Reason.UNREADABLE:
+    # A Checkpoint's files can't be reached without the Secret of their store.
+    away = (Reason.UNREADABLE, Reason.WAITING_FOR_SECRET) if isinstance(resource, Checkpoint) else (Reason.UNREADABLE,)
+    if resource.metadata.deletion_timestamp is None or ready is None or ready.reason not in away:
         return 0.0
     since = max(datetime.datetime.fromisoformat(text) for text in (resource.metadata.deletion_timestamp, ready.last_transition_time))
     return max(0.0, (now - since).total_seconds())

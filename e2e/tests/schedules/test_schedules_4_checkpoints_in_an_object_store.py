@@ -1,0 +1,85 @@
+"""A checkpoint goes into an object store, written by executors that share no volume; a tablespace made from there has each of its rows, and
+the checkpoint's objects go with its resource."""
+
+from __future__ import annotations
+
+import json
+
+import yaml
+from conftest import START, TABLES, Stack, say
+
+from herdkeeper_e2e.cluster import REPOSITORY
+from herdkeeper_e2e.conditions import condition, not_ready_reason
+from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.object_store_pod import ObjectStorePod
+from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+CREATED_ONCE = "flights/.herdkeeper-creates-once"
+SECRET = "store-keys"
+EXECUTORS = {"resources": {"cpu": "100m", "memory": "1536Mi"}, "executors": {"instances": 2, "cpu": "200m", "memory": "512Mi"}}
+LIMIT = Limit(300, 1)
+
+
+def documents(address: str) -> tuple[Object, Object]:
+    """The example's Checkpoint, at the store of this scenario and with executors, and its Tablespace."""
+    checkpoint, restored = yaml.safe_load_all((REPOSITORY / "examples/checkpoint-in-an-object-store.yaml").read_text())
+    checkpoint["spec"] |= {"deletionPolicy": "Delete", "job": EXECUTORS}
+    checkpoint["spec"]["destination"]["objectStore"]["endpoint"] = address
+    return checkpoint, restored
+
+
+def waits_for_its_secret(stack: Stack, name: str) -> str | Pending:
+    item = stack.kubectl.get("checkpoint", name)
+    ready = condition(item, "Ready") if item is not None else None
+    return ready["message"] if ready is not None and ready["reason"] == "WaitingForSecret" else Pending(f"{ready}")
+
+
+def is_gone(stack: Stack, name: str) -> bool | Pending:
+    item = stack.kubectl.get("checkpoint", name)
+    return True if item is None else Pending(str(item.get("status", {}).get("message")))
+
+
+def rows(tools: ToolsPod, table: str) -> list[str]:
+    """All rows of a table, as SQL gives them."""
+    return sorted(json.dumps(row, sort_keys=True) for row in tools.query(f"SELECT * FROM {table}"))
+
+
+def test_a_checkpoint_in_an_object_store_is_restored_from_there_and_goes_with_its_resource(stack: Stack) -> None:
+    kubectl = stack.kubectl
+    with ObjectStorePod.serving(kubectl, stack.tools.database) as store:
+        checkpoint, restored = documents(store.address)
+        name, made = checkpoint["metadata"]["name"], restored["metadata"]["name"]
+        kubectl.apply(json.dumps(checkpoint))
+        said = wait_for("a checkpoint without a Secret", lambda: waits_for_its_secret(stack, name), LIMIT, say)
+        assert f"spec.destination.objectStore.credentialsSecretRef.name is {SECRET}: there is no such Secret" in said
+        keys = ("--from-literal=AWS_ACCESS_KEY_ID=an-id", "--from-literal=AWS_SECRET_ACCESS_KEY=a-secret")
+        kubectl.run("create", "secret", "generic", SECRET, *keys)
+        status = wait_until_succeeded(kubectl, "checkpoint", name, say)["status"]
+        say(f"{status['message']}; {status['verified']}")
+        assert status["verified"].startswith("compared with follower")
+        assert {CREATED_ONCE, f"flights/{status['manifest']}"} < store.keys()
+
+        kubectl.apply(json.dumps(restored))
+
+        def ready() -> Object | Pending:
+            item = kubectl.get("tablespace", made)
+            assert item is not None
+            reason = not_ready_reason(item)
+            return Pending(reason) if reason else item
+
+        restore = wait_for("the restore", ready, START, say)["status"]["restore"]
+        assert (restore["rows"], restore["lsn"], restore["manifest"]) == (status["rows"], status["lsn"], status["manifest"])
+        assert restore["objectStore"]["endpoint"] == store.address
+        reader = ToolsPod(kubectl, "from-store-reader", Database.of(kubectl, "db", "bk", made))
+        reader.start()
+        for table in TABLES.split(","):
+            assert rows(reader, table) == rows(stack.tools, table), table
+        kubectl.run("delete", "pod", reader.name)
+
+        kubectl.run("delete", "checkpoint", name, "--wait=false")
+        wait_for("the removal of the checkpoint's objects", lambda: is_gone(stack, name), LIMIT, say)
+        assert store.keys() == {CREATED_ONCE}
+    kubectl.run("delete", "tablespace", made)
+    kubectl.run("delete", "secret", SECRET)
