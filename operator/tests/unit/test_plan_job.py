@@ -10,8 +10,8 @@ from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready,
 
 from herdkeeper.api.bookkeeper_cluster import BookieStatus
 from herdkeeper.api.checkpoint import CheckpointSpec, ComparisonStatus, Lsn, Target
-from herdkeeper.api.job import Destination
-from herdkeeper.api.tablespace import ReplicaStatus
+from herdkeeper.api.job import Destination, Executors
+from herdkeeper.api.tablespace import ReplicaStatus, TablespaceLog
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
@@ -160,6 +160,14 @@ def test_what_a_job_does_in_an_object_store_is_seen_as_the_place_that_its_checkp
     assert (work.place, work.at(IN_STORE.place), work.at(CHECKPOINT.place)) == ("s3://backups/flights at http://store:9000", True, False)
     (on_volume,) = (action.manifest for action in plan_checkpoint(CHECKPOINT, SEEN, "spark:1").actions if isinstance(action, Apply))
     assert [work.place for work in work_of({**on_volume, "status": {}})] == [CHECKPOINT.place]
+
+
+def test_executors_that_write_into_an_object_store_read_the_archive_from_its_volume():
+    log = TablespaceLog.model_validate({"archive": {"destination": {"persistentVolumeClaim": {"claimName": "archives"}}}})
+    archived = with_spec(ready(quickstart("Tablespace"), replicas=COPIES), log=log)
+    apart = with_spec(IN_STORE, job=IN_STORE.spec.job.model_copy(update={"executors": Executors(instances=2)}))
+    given = arguments(plan_checkpoint(apart, replace(SEEN, tablespace=archived), "spark:1"))
+    assert [given[given.index(option) + 1] for option in ("--archive", "--executor-volume")] == ["/archive", "archives:/archive"]
 
 
 def test_an_audit_runs_also_on_a_cluster_that_is_not_ready_since_that_is_when_it_is_needed():

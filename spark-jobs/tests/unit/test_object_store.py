@@ -62,6 +62,17 @@ def test_a_bucket_that_is_not_there_and_keys_that_are_not_given_are_named(monkey
     assert (why_unusable(ObjectPath("none"), writes=True) or "").startswith("AWS_SECRET_ACCESS_KEY not set")
 
 
+def test_of_a_store_s_answer_its_code_and_message_are_told_and_not_the_keys_that_it_repeats() -> None:
+    answer = (
+        "Server returned non-2xx status code: 403 Forbidden: <?xml version='1.0'?><Error><Code>SignatureDoesNotMatch</Code>"
+        "<Message>The signature differs</Message><AWSAccessKeyId>an id</AWSAccessKeyId><StringToSign>x</StringToSign></Error>"
+        "\n\nDebug source:\nan id"
+    )
+    told = "Server returned non-2xx status code: 403 Forbidden: SignatureDoesNotMatch: The signature differs"
+    with pytest.raises(PermissionError, match=f"the object store refuses these credentials: {told}$"), object_path._told(ObjectPath("b")):
+        raise obstore.exceptions.PermissionDeniedError(answer)
+
+
 def test_a_request_whose_answer_was_lost_is_known_again_by_its_bytes(bucket: ObjectPath) -> None:
     (bucket / "a").create(b"mine")
     assert create_if_absent(bucket / "a", b"mine")

@@ -248,7 +248,7 @@ def _spark_arguments(run: _Run) -> tuple[str, ...]:
         *("--executor-cpu-request", executors.cpu),
         *("--executor-memory", f"{bytes_of(executors.memory) // MIB}m"),
         *("--executor-image", run.image),
-        *(("--executor-volume", ",".join(f"{claim}:{path}" for claim, path in _claims(run))) if run.claim else ()),
+        *(("--executor-volume", ",".join(f"{claim}:{path}" for claim, path in _claims(run))) if _claims(run) else ()),
         *("--image-pull-policy", "IfNotPresent"),
         *("--executor-pod", json.dumps(_executor_pod(run), sort_keys=True)),
     )

@@ -85,7 +85,7 @@ ACCESS: tuple[AccessRule, ...] = (
         "",
         ("secrets",),
         (*APPLY_UNWATCHED, "delete"),
-        "SQL credentials: generated, or the user's, from which the users file is made",
+        "SQL credentials: generated, or the user's, from which the users file is made; whether those of an object store are there",
     ),
     AccessRule(
         Scope.WATCHED, "", ("pods",), (*READ, "delete"), "readiness of members, and what blocks them; SQL nodes are restarted one by one"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -27,6 +28,9 @@ ENDPOINT, REGION = "AWS_ENDPOINT_URL", "AWS_REGION"
 ACCESS_KEY_ID, SECRET_ACCESS_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 AUTHORITIES = "OBJECT_STORE_AUTHORITIES"
 _READ_AHEAD = 1 << 20
+_PART, _PARTS_AT_ONCE = 8 << 20, 2
+"""What an upload holds in memory: a task has little, and a store takes 10,000 parts of an object."""
+_MARKUP = re.compile(r"<\?xml|<Error")
 _RETRIED_FOR = timedelta(seconds=60)
 _ANSWERED_WITHIN = timedelta(seconds=120)
 
@@ -244,7 +248,7 @@ class ObjectWriter:
     def __init__(self, path: ObjectPath) -> None:
         self._path = path
         with _told(path):
-            self._writer = obstore.open_writer(path._store, path.key)
+            self._writer = obstore.open_writer(path._store, path.key, buffer_size=_PART, max_concurrency=_PARTS_AT_ONCE)
 
     def write(self, data: bytes) -> int:
         """Takes the bytes."""
@@ -303,5 +307,7 @@ def _told(path: ObjectPath) -> Iterator[None]:
 
 
 def _line(error: Exception) -> str:
-    """What an error says, without the debugging output behind it."""
-    return " ".join(str(error).split("\n\nDebug source:")[0].split())[:500]
+    """What an error says: of the store's own answer its code and its message only, since some stores repeat keys and signatures in it."""
+    text = str(error).split("\n\nDebug source:")[0]
+    said = ": ".join(found.group(1) for name in ("Code", "Message") if (found := re.search(f"<{name}>([^<]*)</{name}>", text)))
+    return " ".join(f"{_MARKUP.split(text)[0]} {said}".split())[:500]
