@@ -3,7 +3,14 @@
 #
 # heap 45 %, direct memory (network buffers, BookKeeper client) 25 %; the rest is for code, classes, threads and malloc.
 # Usage: entrypoint.sh --config /config/server.properties --node-id ID --advertised-host HOST
+#        entrypoint.sh throwaway --folder /data --port 7000, with HERDDB_USERNAME and HERDDB_PASSWORD
 set -eu
+
+program=io.herdkeeper.node.Main
+if [ "${1:-}" = throwaway ]; then
+    program=io.herdkeeper.node.throwaway.ThrowawayServer
+    shift
+fi
 
 HERDDB_HOME="${HERDDB_HOME:-/opt/herddb}"
 
@@ -36,4 +43,4 @@ exec java \
     -Djava.io.tmpdir=/tmp \
     -Djava.util.logging.config.file="${HERDDB_LOGGING:-$HERDDB_HOME/logging.properties}" \
     ${HERDDB_JAVA_OPTS:-} \
-    -cp "$HERDDB_HOME/lib/*" io.herdkeeper.node.Main "$@"
+    -cp "$HERDDB_HOME/lib/*" "$program" "$@"

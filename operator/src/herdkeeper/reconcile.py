@@ -38,6 +38,7 @@ from herdkeeper.domain.observed.dependents import NOBODY
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.validation import Refusal
+from herdkeeper.drill_metrics import forget_drill, show_drill
 from herdkeeper.execute.action import Hands, execute
 from herdkeeper.metrics import READY as READY_GAUGE
 from herdkeeper.observe.bookkeeper import observe_bookkeeper, see_ledgers
@@ -54,6 +55,7 @@ from herdkeeper.plan.bookkeeper import plan_bookkeeper
 from herdkeeper.plan.checkpoint_removal import plan_removal
 from herdkeeper.plan.herddb import plan_herddb, plan_refused_herddb
 from herdkeeper.plan.job import plan_audit, plan_checkpoint
+from herdkeeper.plan.restore_drill import plan_scheduled_checkpoint
 from herdkeeper.plan.schedule import plan_schedule
 from herdkeeper.plan.tablespace import plan_tablespace
 from herdkeeper.plan.zookeeper import plan_zookeeper
@@ -63,6 +65,7 @@ from herdkeeper.status.document import planned, refused_status, status_document
 from herdkeeper.status.full_check import newly_failed, newly_missed
 from herdkeeper.status.herddb import summarize_herddb
 from herdkeeper.status.job import summarize_audit, summarize_checkpoint
+from herdkeeper.status.restore_drill import drill_ended, drill_sentence
 from herdkeeper.status.schedule import summarize_scheduled_audit, summarize_scheduled_checkpoint
 from herdkeeper.status.summary import Summary
 from herdkeeper.status.tablespace import summarize_tablespace
@@ -176,7 +179,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         ScheduledCheckpoint.KIND: Steps(
             observe_schedule,
             lambda schedule, _: validation.schedule_refusals(schedule),
-            plan_schedule,
+            partial(_with_image, plan_scheduled_checkpoint, settings.spark_image),
             summarize_scheduled_checkpoint,
         ),
         ReplicationAudit.KIND: Steps(
@@ -220,6 +223,8 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
     summary = steps.summarize(resource, seen)
     if isinstance(resource, ReplicationAudit) and seen.bookkeeper is not None:
         LAST_AUDITS.show(resource, summary.fields)
+    if isinstance(resource, ScheduledCheckpoint):
+        show_drill(resource, summary.fields.get("lastDrill"))
     if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true" and not deleting:
         summary = replace(summary, fields={**summary.fields, "plan": planned(plan)})
         plan = _shown(plan)
@@ -275,6 +280,8 @@ def _gone(key: Key) -> Result:
     """A resource that is no more is not one that is not Ready."""
     with contextlib.suppress(KeyError):
         READY_GAUGE.remove(key.kind, key.namespace, key.name)
+    if key.kind == ScheduledCheckpoint.KIND:
+        forget_drill(ObjectKey(key.namespace, key.name))
     if key.kind == BookKeeperCluster.KIND:
         LAST_AUDITS.forget(ObjectKey(key.namespace, key.name))
     return Result(Outcome.GONE)
@@ -307,12 +314,23 @@ def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> N
         hands.writer.event(resource, ready["reason"], ready["message"], kind)
         logger.info("ready changed", status=ready["status"], reason=ready["reason"], message=ready["message"])
     _tell_of_verdicts(resource, status, hands)
+    _tell_of_drills(resource, before.get("lastDrill"), status.get("lastDrill"), hands)
     for failed in newly_failed(before.get("fullCheck"), status.get("fullCheck")):
         hands.writer.event(resource, Reason.FULL_CHECK_FAILED.value, failed, "Warning")
         logger.warning("full check failed", reason=Reason.FULL_CHECK_FAILED.value, message=failed)
     if (missed := newly_missed(before.get("fullCheck"), status.get("fullCheck"))) is not None:
         hands.writer.event(resource, Reason.TIME_MISSED.value, missed, "Normal")
         logger.info("full check missed", reason=Reason.TIME_MISSED.value, message=missed)
+
+
+def _tell_of_drills(resource: Resource, before: dict[str, Any] | None, after: dict[str, Any] | None, hands: Hands) -> None:
+    """What became of a restore drill that has ended."""
+    ended = drill_ended(before, after)
+    if ended is None:
+        return
+    reason = Reason.DRILLED if ended["outcome"] == "Succeeded" else Reason.DRILL_FAILED
+    hands.writer.event(resource, reason.value, drill_sentence(ended), "Warning" if reason.needs_person else "Normal")
+    logger.info("restore drill ended", reason=reason.value, message=drill_sentence(ended))
 
 
 def _tell_of_verdicts(resource: Resource, status: dict[str, Any], hands: Hands) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import os
 from pathlib import Path
 from typing import Any
@@ -9,18 +10,29 @@ from typing import Any
 import pytest
 import yaml
 
-from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace, ZooKeeperCluster
+from herdkeeper.api import (
+    BookKeeperCluster,
+    Checkpoint,
+    HerdDBCluster,
+    ReplicationAudit,
+    ScheduledCheckpoint,
+    Tablespace,
+    ZooKeeperCluster,
+)
 from herdkeeper.api.job import Destination
 from herdkeeper.build.bookkeeper import BookieIdentity, Founded, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
 from herdkeeper.build.herddb import LogStore, build_herddb, build_herddb_secret
 from herdkeeper.build.log_archive import ArchivedLog, build_archiver
 from herdkeeper.build.racks import build_racks
+from herdkeeper.build.scheduled_run import build_drill_checkpoint
 from herdkeeper.build.spark_job import (
     AuditSource,
     CheckpointSource,
+    DrillSource,
     RestoreSource,
     build_audit,
     build_checkpoint,
+    build_drill,
     build_removal,
     build_restore,
 )
@@ -43,6 +55,7 @@ ZOOKEEPER = "quick-zookeeper-0.quick-zookeeper-members.demo.svc:2181"
 META = {"name": "quick", "namespace": "demo", "uid": "11111111-2222-3333-4444-555555555555"}
 EXECUTORS = {"executors": {"instances": 2}}
 RACKS = {"quick-bookie-0-0.quick-bookie.demo.svc": Rack("zone-a", "north")}
+SUNDAY = datetime.datetime(2026, 5, 10, 5, tzinfo=datetime.UTC)
 CLAIM = {"persistentVolumeClaim": {"claimName": "out"}}
 ON_VOLUME = Destination.model_validate({"persistentVolumeClaim": {"claimName": "out"}})
 STORE = {
@@ -77,6 +90,12 @@ def built() -> dict[str, tuple[Any, ...]]:
     checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM)
     stored = read(Checkpoint, tablespaceRef={"name": "flights"}, destination={"objectStore": STORE}, job=EXECUTORS)
     audit = read(ReplicationAudit, bookKeeperRef={"name": "quick"}, job=EXECUTORS)
+    drilled = read(
+        ScheduledCheckpoint,
+        schedule="0 3 * * *",
+        template={"tablespaceRef": {"name": "flights"}, "destination": CLAIM},
+        drill={"schedule": "0 5 * * SUN"},
+    )
     return {
         "zookeeper": (
             build_zookeeper_secret(zookeeper, "given"),
@@ -119,6 +138,14 @@ def built() -> dict[str, tuple[Any, ...]]:
             restored,
             RestoreSource(ZOOKEEPER, "/demo/db/herd", ON_VOLUME, "i/u/manifests/m.json", "db-credentials", "quick-tls"),
             "herdkeeper/spark:0.1.0",
+        ),
+        "restore-drill": (
+            build_drill_checkpoint(drilled, SUNDAY, "2026-05-03T12:00:00.000Z"),
+            build_drill(
+                drilled,
+                DrillSource(drilled.spec.template.destination, "i/u/manifests/m.json", herddb.spec.image, "quick-202605100500-drill"),
+                SPARK,
+            ),
         ),
         "archive": (build_archiver(archived, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), "herdkeeper/spark:0.1.0"),),
         "audit": build_audit(audit, AuditSource(ZOOKEEPER, "/demo/quick/ledgers"), "herdkeeper/spark:0.1.0"),
@@ -196,6 +223,20 @@ def test_a_job_without_executors_gets_no_rights() -> None:
 )
 def test_which_credentials_the_users_file_cannot_hold_is_told(username: str, password: str, unfit: str | None) -> None:
     assert UserCredentials(username, password).unfit == unfit
+
+
+def test_a_drill_with_a_storage_class_gets_a_volume_that_goes_with_its_pod() -> None:
+    storage = {"size": "50Gi", "storageClassName": "fast"}
+    schedule = read(
+        ScheduledCheckpoint,
+        schedule="0 3 * * *",
+        template={"tablespaceRef": {"name": "flights"}, "destination": CLAIM},
+        drill={"schedule": "0 5 * * SUN", "server": {"storage": storage}},
+    )
+    job = build_drill(schedule, DrillSource(schedule.spec.template.destination, "m.json", "herdkeeper/herddb:0.1.0", "j"), SPARK)
+    (data,) = [volume for volume in job["spec"]["template"]["spec"]["volumes"] if volume["name"] == "data"]
+    claim = data["ephemeral"]["volumeClaimTemplate"]["spec"]
+    assert (claim["storageClassName"], claim["resources"]["requests"]["storage"]) == ("fast", "50Gi")
 
 
 def test_a_password_that_the_users_file_cannot_hold_is_refused() -> None:

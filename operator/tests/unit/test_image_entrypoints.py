@@ -429,6 +429,20 @@ def test_a_founding_of_several_volumes_that_was_interrupted_anywhere_is_complete
     assert {(volume / "bookie-id").read_text() for volume in bookie_of_three.volumes} == {"b-0-abc123\n"}
 
 
+@pytest.mark.parametrize(
+    ("arguments", "program"),
+    [
+        (("--config", "/config/server.properties"), "io.herdkeeper.node.Main --config /config/server.properties"),
+        (("throwaway", "--folder", "/d"), "io.herdkeeper.node.throwaway.ThrowawayServer --folder /d"),
+    ],
+)
+def test_a_sql_node_is_one_of_a_cluster_or_one_that_is_thrown_away(path: str, arguments: tuple[str, ...], program: str) -> None:
+    command = [str(IMAGES / "herddb/entrypoint.sh"), *arguments]
+    started = subprocess.run(command, env={"PATH": path}, capture_output=True, text=True, check=False)
+    assert started.returncode == 0, started.stderr
+    assert started.stdout.strip().endswith(f"/opt/herddb/lib/* {program}")
+
+
 def test_autorecovery_needs_no_volumes(bookie: Bookie) -> None:
     assert "org.apache.bookkeeper.replication.AutoRecoveryMain" in bookie.start("auto", "autorecovery").stdout
 

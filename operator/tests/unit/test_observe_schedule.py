@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 import yaml
-from situations import EXAMPLES, with_metadata
+from situations import EXAMPLES, with_metadata, with_spec, with_status
 
-from herdkeeper.api import Checkpoint
+from herdkeeper.api import Checkpoint, HerdDBCluster
+from herdkeeper.api.restore_drill import Drill
+from herdkeeper.domain import names
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe.schedule import observe_schedule
+from herdkeeper.observe.schedule import DRILL_OBJECTS, observe_schedule
 from herdkeeper.observe.world import World
 from herdkeeper.schema.defaulting import stored
 
@@ -92,3 +94,43 @@ def test_what_an_archive_may_need_is_unknown_while_a_checkpoint_or_the_tablespac
     assert isinstance(seen(ARCHIVED, {**odd, "spec": {}}).checkpoints, Unknown), "nobody knows whose it is"
     assert seen(ARCHIVED, {**of_another("odd"), "status": {"phase": "Odd"}}).checkpoints, "one of another tablespace is not asked for"
     assert isinstance(seen({**ARCHIVED, "spec": {}}).tablespace, Unknown)
+
+
+class DrillingCluster(Cluster):
+    """Has Jobs of drills besides, and a database."""
+
+    def __init__(self, *made: dict[str, Any], jobs: Sequence[dict[str, Any]] = ()) -> None:
+        super().__init__(*made, tablespace={**ARCHIVED, "spec": {"herdDBRef": {"name": "db"}}})
+        self.jobs = jobs
+
+    def owned(self, owner_kind, key, kinds):
+        if kinds == DRILL_OBJECTS:
+            return Objects({("Job", job["metadata"]["name"]): job for job in self.jobs})
+        return super().owned(owner_kind, key, kinds)
+
+    def readable(self, kind, key):
+        assert (kind, key.name) == (HerdDBCluster, "db")
+        return "the database"
+
+
+def job(name: str, owner: str) -> dict[str, Any]:
+    return {"metadata": {"name": name, "ownerReferences": [{"uid": owner}]}}
+
+
+def test_what_is_made_for_a_drill_is_seen_and_is_no_run_and_jobs_of_an_earlier_schedule_are_not_this_ones():
+    for_a_drill = checkpoint("b-d")
+    for_a_drill["metadata"]["labels"] = {names.COMPONENT_LABEL: names.DRILL_COMPONENT}
+    cluster = DrillingCluster(checkpoint("a"), for_a_drill, jobs=(job("mine", "mine"), job("old", "another")))
+    drilling = with_spec(SCHEDULE, drill=Drill(schedule="0 5 * * SUN"))
+    seen = observe_schedule(drilling, World(cluster, None, None))
+    assert [run.name for run in seen.runs] == ["a"]
+    assert [made.metadata.name for made in seen.drill.made_for_drills] == ["b-d"]
+    assert [found["metadata"]["name"] for found in seen.drill.objects.of_kind("Job")] == ["mine"]
+    assert seen.drill.herddb == "the database"
+
+
+def test_jobs_are_looked_for_as_long_as_the_status_tells_of_drills():
+    cluster = DrillingCluster(checkpoint("a"), jobs=(job("mine", "mine"),))
+    once = with_status(SCHEDULE, drills_since="2026-05-01T00:00:00Z")
+    assert len(observe_schedule(once, World(cluster, None, None)).drill.objects.of_kind("Job")) == 1
+    assert observe_schedule(SCHEDULE, World(cluster, None, None)).drill.objects.of_kind("Job") == ()

@@ -6,12 +6,14 @@ import datetime
 from dataclasses import replace
 
 import pytest
-from situations import live, objects, quickstart, with_metadata, with_spec, with_status
+import yaml
+from situations import EXAMPLES, live, objects, quickstart, with_metadata, with_spec, with_status
 from test_plan_job import CHECKPOINT as EXAMPLE
 from test_plan_job import SEEN
 
 from herdkeeper.api.job import ClaimDestination, Destination
 from herdkeeper.api.resource import Condition, Reference
+from herdkeeper.api.restore_drill import DrillStatus
 from herdkeeper.api.tablespace import Bootstrap, CheckpointFiles, RestoreStatus
 from herdkeeper.build.spark_job import build_removal
 from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork, RemovalObserved
@@ -23,6 +25,7 @@ from herdkeeper.plan.action import Apply, Delete, SetFinalizer
 from herdkeeper.plan.checkpoint_removal import plan_removal
 from herdkeeper.plan.deletion import PATIENCE_SECONDS, waited_seconds
 from herdkeeper.plan.job import plan_checkpoint
+from herdkeeper.schema.defaulting import stored
 
 MANIFEST = f"i/u/manifests/{1:020d}-{2:020d}.json"
 OTHER_MANIFEST = f"i/u/manifests/{1:020d}-{3:020d}.json"
@@ -47,8 +50,16 @@ def tablespace(created=BEFORE, status=None, **bootstrap):
     return made if status is None else with_status(made, restore=RestoreStatus(**status))
 
 
-def seen(*parts, claim=THERE, checkpoints=(), tablespaces=(), work=()):
-    return JobObserved(objects(*parts), work=tuple(work), removal=RemovalObserved(claim, checkpoints, tablespaces))
+def seen(*parts, claim=THERE, checkpoints=(), tablespaces=(), schedules=(), work=()):
+    return JobObserved(objects(*parts), work=tuple(work), removal=RemovalObserved(claim, checkpoints, tablespaces, schedules))
+
+
+def drilling(checkpoint="flights-1", outcome="Running", deleted=None):
+    """A schedule whose status tells of a restore drill."""
+    documents = yaml.safe_load_all((EXAMPLES / "scheduled-checkpoint.yaml").read_text())
+    schedule = next(stored(document, "demo") for document in documents if document["kind"] == "ScheduledCheckpoint")
+    drill = DrillStatus(scheduled_time=BEFORE, outcome=outcome, message="m", checkpoint=checkpoint)
+    return with_metadata(with_status(schedule, last_drill=drill), deletion_timestamp=deleted)
 
 
 def work(owner, component="checkpoint", claim=CLAIM, ended=False):
@@ -103,6 +114,15 @@ REMOVES = "flights-1-removal"
         (seen(tablespaces=(tablespace(BEFORE, {"phase": "Failed"}, **BY_NAME),)), Reason.WAITING_FOR_DEPENDENTS),
         (seen(tablespaces=(tablespace(BEFORE, {"phase": "Succeeded"}, **BY_NAME),)), REMOVES),
         (seen(tablespaces=(tablespace(checkpoint=Reference(name="another")),)), REMOVES),
+        (seen(schedules=Unknown("a ScheduledCheckpoint can't be read")), Reason.UNREADABLE),
+        (seen(schedules=(drilling(),)), Reason.WAITING_FOR_DEPENDENTS),
+        (seen(schedules=(drilling(outcome="Failed"),)), REMOVES),
+        (seen(schedules=(drilling("another"),)), REMOVES),
+        (seen(schedules=(drilling(deleted=DELETED),)), REMOVES),
+        (
+            seen(checkpoints=(other("twin", phase="Succeeded", manifest=MANIFEST, deleted=DELETED),), schedules=(drilling("twin"),)),
+            Reason.WAITING_FOR_DEPENDENTS,
+        ),
         (
             seen(
                 checkpoints=(other("twin", phase="Succeeded", manifest=MANIFEST, deleted=DELETED),),

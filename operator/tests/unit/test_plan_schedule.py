@@ -16,12 +16,13 @@ from herdkeeper.api.tablespace import LogArchive, TablespaceLog
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, run_of, text_of
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.timetable import overdue_at
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import AnswerRequest, Create, Delete, Request
 from herdkeeper.plan.due import Missed, NotDue, Start, timetable_of
 from herdkeeper.plan.schedule import decide, plan_schedule
 from herdkeeper.schema.defaulting import stored
-from herdkeeper.status.schedule import overdue_at, summarize_scheduled_audit, summarize_scheduled_checkpoint
+from herdkeeper.status.schedule import summarize_scheduled_audit, summarize_scheduled_checkpoint
 
 
 def example(file: str, **spec):

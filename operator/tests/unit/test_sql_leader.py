@@ -11,7 +11,7 @@ from herdkeeper.sql import leader
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, LeaderNotFound, NotLeader
-from herdkeeper.sql.leader import LeaderFinder, Patience, leader_connection
+from herdkeeper.sql.leader import LeaderFinder, OneServer, Patience, leader_connection
 
 CREDENTIALS = Credentials("alice", "wonder")
 RECORD = TablespaceRecord("0ab", "demo", "db-0", ("db-0", "db-1"), 1, 60000)
@@ -40,6 +40,10 @@ def tree() -> Tree:
 
 def test_the_leader_is_the_address_that_its_node_advertises() -> None:
     assert LeaderFinder(tree(), "/ns/db/herd").leader("DEMO") == Address("db-0.nodes", 7000)
+
+
+def test_a_server_that_is_alone_leads_all_that_it_has() -> None:
+    assert OneServer(Address("127.0.0.1", 7000)).leader("anything") == Address("127.0.0.1", 7000)
 
 
 def test_an_address_is_resolved_by_the_given_function() -> None:

@@ -17,13 +17,18 @@ CronExpression = Annotated[str, Field(min_length=1, max_length=100, examples=["0
 FIVE_FIELDS = "minute (0-59), hour (0-23), day of month (1-31), month (1-12), day of week (0-7, 0 and 7 are Sunday), e.g. 0 3 * * *"
 
 
-class Timing(Model):
-    """When something is begun by itself."""
+class Times(Model):
+    """The times of a schedule."""
 
     schedule: CronExpression = Field(description=f"When, in five fields: {FIVE_FIELDS}.")
     time_zone: str = Field(
         "UTC", min_length=1, max_length=64, description="Time zone of `schedule`, by its IANA name, e.g. `Europe/Vienna`."
     )
+
+
+class Timing(Times):
+    """When something is begun by itself, and when not."""
+
     suspend: bool = Field(
         False, description="Nothing is started by the schedule while true. What was missed is treated as after an outage of the operator."
     )
@@ -74,6 +79,7 @@ SCHEDULE_COLUMNS = (
     STATUS_COLUMN,
     AGE_COLUMN,
 )
+
 
 MOST_NAME_CHARACTERS = 25
 """Of a schedule's name: its runs append `-` and fourteen digits, and must themselves not exceed what every resource's name may have."""

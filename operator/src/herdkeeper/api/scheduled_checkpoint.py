@@ -10,6 +10,7 @@ from herdkeeper.api.checkpoint import CheckpointSpec
 from herdkeeper.api.job import one_destination
 from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.resource import Model, PrinterColumn, Resource, Rule, least_memory
+from herdkeeper.api.restore_drill import DRILL_RULES, Drill, DrillStatus
 from herdkeeper.api.schedule import SCHEDULE_COLUMNS, SCHEDULE_RULES, Duration, Schedule, ScheduleStatus
 
 
@@ -32,6 +33,10 @@ class ScheduledCheckpointSpec(Schedule):
         description="Which Checkpoints are kept. Another one is deleted; its files at the destination go with it if "
         "`template.deletionPolicy` is Delete.",
     )
+    drill: Drill | None = Field(
+        None,
+        description="When a checkpoint is restored into a database of its own, compared, and thrown away. None when absent.",
+    )
     template: CheckpointSpec = Field(description="The spec of each Checkpoint. A change holds for those made afterwards.")
 
 
@@ -40,6 +45,10 @@ class ScheduledCheckpointStatus(ScheduleStatus):
 
     newest_verified: str | None = Field(None, description="The newest Checkpoint that was verified.")
     verified: int | None = Field(None, description="Verified Checkpoints that there are.")
+    drills_since: str | None = Field(
+        None, description="Since when there is a `drill`: no time before is made up for.", json_schema_extra={"format": "date-time"}
+    )
+    last_drill: DrillStatus | None = Field(None, description="The newest drill.")
 
 
 class ScheduledCheckpoint(Resource):
@@ -65,6 +74,7 @@ class ScheduledCheckpoint(Resource):
         least_memory("template.job.resources.memory", 1024),
         least_memory("template.job.executors.memory", 256),
         *pods_rules("template.job.pods"),
+        *DRILL_RULES,
         *SCHEDULE_RULES,
     )
 

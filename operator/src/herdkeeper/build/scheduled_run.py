@@ -6,6 +6,7 @@ import datetime
 from typing import Any
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, ScheduledReplicationAudit
+from herdkeeper.api.checkpoint import Target
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.build import pod
 from herdkeeper.domain import names
@@ -24,6 +25,19 @@ def build_run(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, moment:
         "kind": kind.KIND,
         "metadata": {**pod.metadata(schedule, component, name), "annotations": {mark: text_of(moment)}},
         "spec": schedule.spec.template.model_dump(mode="json", by_alias=True, exclude_none=True),
+    }
+
+
+def build_drill_checkpoint(schedule: ScheduledCheckpoint, due: datetime.datetime, moment: str) -> Json:
+    """The Checkpoint of a past moment that is made for a drill. Its files go with it, whatever becomes of those of the schedule's own."""
+    changes = {"target": Target(timestamp=moment), "mode": "Auto", "deletion_policy": "Delete"}
+    template = schedule.spec.template.model_copy(update=changes)
+    name = names.drill_checkpoint(schedule.metadata.name, due)
+    return {
+        "apiVersion": API_VERSION,
+        "kind": Checkpoint.KIND,
+        "metadata": {**pod.metadata(schedule, names.DRILL_COMPONENT, name), "annotations": {names.DUE_AT_ANNOTATION: text_of(due)}},
+        "spec": template.model_dump(mode="json", by_alias=True, exclude_none=True),
     }
 
 

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
+from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, Tablespace
 from herdkeeper.api.checkpoint import Target
 from herdkeeper.api.job import Destination, Executors, ObjectStore, SparkJob
 from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.api.resource import Compute
-from herdkeeper.build import pod
+from herdkeeper.build import pod, throwaway_server
 from herdkeeper.build.pod import Json
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
@@ -29,6 +29,9 @@ ARCHIVE = "/archive"
 """Where the claim with the archive of the log is mounted, if it is another one."""
 REMOVAL_RESOURCES = Compute(cpu="100m", memory="512Mi")
 """Of a Job that lists and deletes files: Python with the modules that know a checkpoint's layout."""
+
+DRILL_KEPT_SECONDS = 86400
+"""For how long the logs of a drill that has ended can be read."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,23 @@ class RestoreSource:
 
 
 @dataclass(frozen=True)
+class DrillSource:
+    """What a drill restores, and where: the checkpoint's destination, the manifest's path there, the image of the database, and the name of
+    the Job."""
+
+    files: Destination
+    manifest: str
+    herddb_image: str
+    job: str
+
+
+@dataclass(frozen=True)
 class _Run:
     """A job as all kinds describe it. Its results are at `claim` or in `store`, None where it has none. `secret` and `tls_secret`, where
-    the job logs in to the database; `reads_only`: it writes nothing to its claim; `archive`: where the log that it reads is archived."""
+    the job logs in to the database; `reads_only`: it writes nothing to its claim; `archive`: where the log that it reads is archived;
+    `called`: the Job's name, where its owner has several."""
 
-    owner: Checkpoint | ReplicationAudit | Tablespace
+    owner: Checkpoint | ReplicationAudit | ScheduledCheckpoint | Tablespace
     component: str
     default_image: str
     command: tuple[str, ...]
@@ -92,6 +107,7 @@ class _Run:
     reads_only: bool = False
     archive: ArchiveSource | None = None
     store: ObjectStore | None = None
+    called: str | None = None
 
     @property
     def image(self) -> str:
@@ -99,6 +115,8 @@ class _Run:
 
     @property
     def name(self) -> str:
+        if self.called is not None:
+            return self.called
         key = ObjectKey(self.owner.metadata.namespace, self.owner.metadata.name)
         return names.JobNames(key, self.component).job
 
@@ -228,6 +246,41 @@ def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: 
         store=source.files.object_store,
     )
     return _objects(run)
+
+
+def build_drill(schedule: ScheduledCheckpoint, source: DrillSource, default_image: str) -> Json:
+    """The Job that restores a checkpoint into a server of its own pod. ValueError for a schedule that declares no drill."""
+    drill = schedule.spec.drill
+    if drill is None:
+        raise ValueError("spec.drill is absent: there is nothing to try")
+    command = (
+        "herdkeeper_jobs.restore.cli",
+        *("--server", throwaway_server.ADDRESS),
+        *("--tablespace", throwaway_server.TABLESPACE),
+        *("--manifest", f"{_root(source.files)}/{source.manifest}"),
+    )
+    run = _Run(
+        schedule,
+        names.DRILL_COMPONENT,
+        default_image,
+        command,
+        source.files.claim_name,
+        SparkJob.model_validate(drill.job.model_dump()),
+        reads_only=True,
+        store=source.files.object_store,
+        called=source.job,
+    )
+    job = _job(run, _spark_arguments(run))
+    template = job["spec"]["template"]
+    (driver,) = template["spec"]["containers"]
+    with_server = {
+        **template["spec"],
+        "initContainers": [throwaway_server.server_container(drill.server, source.herddb_image)],
+        "containers": [{**driver, "env": [*driver["env"], *throwaway_server.server_login()]}],
+        "volumes": [*template["spec"]["volumes"], throwaway_server.server_volume(drill.server.storage)],
+    }
+    described = {"ttlSecondsAfterFinished": DRILL_KEPT_SECONDS, "template": {**template, "spec": with_server}}
+    return {**job, "spec": {**job["spec"], **described}}
 
 
 def _objects(run: _Run) -> tuple[Json, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.checkpoint import CheckpointStatus
+from herdkeeper.domain.observed.restore_drill import is_made_for_a_drill
 from herdkeeper.domain.observed.schedule import moment_of
 
 
@@ -37,7 +38,8 @@ class Base:
 
 
 def bases(checkpoints: Iterable[Checkpoint], uuid: str) -> tuple[Base, ...]:
-    """The verified Checkpoints of this very tablespace. One that is being deleted may have no files any more."""
+    """The verified Checkpoints of this very tablespace. One that is being deleted may have no files any more, and one that was made for a
+    restore drill is about to go: neither the log nor the archive may rest on it."""
     return tuple(
         Base(
             (status.lsn.ledger_id, status.lsn.entry_id),
@@ -51,6 +53,7 @@ def bases(checkpoints: Iterable[Checkpoint], uuid: str) -> tuple[Base, ...]:
         for checkpoint in checkpoints
         if (status := checkpoint.status) is not None
         and checkpoint.metadata.deletion_timestamp is None
+        and not is_made_for_a_drill(checkpoint)
         and status.lsn is not None
         and _is_base(status, uuid)
         and (restart := _restart(status)) is not None

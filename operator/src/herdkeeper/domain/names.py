@@ -81,6 +81,7 @@ RESTORE_COMPONENT = "restore"
 EXECUTOR_COMPONENT = "executor"
 REMOVAL_COMPONENT = "removal"
 ARCHIVE_COMPONENT = "archive"
+DRILL_COMPONENT = "restore-drill"
 
 ZOOKEEPER_MOST_MEMBERS = 7
 ZOOKEEPER_CLIENT_PORT = 2181
@@ -480,6 +481,16 @@ def audit_names(key: ObjectKey) -> JobNames:
 def scheduled_run(schedule: str, due: datetime.datetime) -> str:
     """The Checkpoint or ReplicationAudit that a schedule makes for one of its times, which are whole minutes: the same one each time."""
     return f"{schedule}-{due.astimezone(datetime.UTC):%Y%m%d%H%M}"
+
+
+def drill_job(schedule: str, due: datetime.datetime) -> str:
+    """The Job of a restore drill of one of its times."""
+    return f"{scheduled_run(schedule, due)}-drill"
+
+
+def drill_checkpoint(schedule: str, due: datetime.datetime) -> str:
+    """The Checkpoint of a past moment that is made for this drill alone. As short as its own objects' names need it."""
+    return f"{scheduled_run(schedule, due)}-d"
 
 
 def requested_run(schedule: str, requested: datetime.datetime) -> str:

@@ -14,6 +14,7 @@ class Reason(StrEnum):
     SUCCEEDED = "Succeeded"
     SCHEDULED = "Scheduled"
     VERIFIED = "Verified"
+    DRILLED = "Drilled"
     TIME_MISSED = "TimeMissed"
 
     # acting
@@ -44,6 +45,8 @@ class Reason(StrEnum):
     RUN_STARTED = "RunStarted"
     RUN_REQUEST_ANSWERED = "RunRequestAnswered"
     RUN_EXPIRED = "RunExpired"
+    DRILL_STARTED = "DrillStarted"
+    DRILL_ENDED = "DrillEnded"
     RUNNING = "Running"
     RESTORING = "Restoring"
     RESIZING = "Resizing"
@@ -91,6 +94,7 @@ class Reason(StrEnum):
     REPLICAS_NOT_READY = "ReplicasNotReady"
     NO_LEADER = "NoLeader"
     NOT_VERIFIED = "NotVerified"
+    NOT_DRILLED = "NotDrilled"
     REPLICA_DIFFERS = "ReplicaDiffers"
     NODE_SILENT = "NodeSilent"
     LEADER_DIFFERS = "LeaderDiffers"
@@ -117,6 +121,8 @@ class Reason(StrEnum):
     REMOVAL_FAILED = "RemovalFailed"
     LAST_RUN_FAILED = "LastRunFailed"
     CHECKPOINT_OVERDUE = "CheckpointOverdue"
+    DRILL_FAILED = "DrillFailed"
+    DRILL_OVERDUE = "DrillOverdue"
     DELETION_GIVEN_UP = "DeletionGivenUp"
 
     @property
@@ -145,6 +151,8 @@ _NEED_A_PERSON = frozenset(
         Reason.REMOVAL_FAILED,
         Reason.LAST_RUN_FAILED,
         Reason.CHECKPOINT_OVERDUE,
+        Reason.DRILL_FAILED,
+        Reason.DRILL_OVERDUE,
         Reason.DELETION_GIVEN_UP,
     }
 )

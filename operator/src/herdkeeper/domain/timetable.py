@@ -70,6 +70,19 @@ class Timetable:
             yield tick.astimezone(datetime.UTC)
 
 
+def overdue_at(timetable: Timetable, since: datetime.datetime) -> datetime.datetime | None:
+    """Two periods after a moment: as long after the second next time as the moment is after the time before it.
+
+    Periods need not be equal: of a schedule for working days, a checkpoint of Friday is overdue on Tuesday. None when the schedule has
+    no second next time.
+    """
+    before, first = timetable.latest(since), timetable.after(since)
+    second = timetable.after(first) if first is not None else None
+    if second is None:
+        return None
+    return second + (since - before) if before is not None else second
+
+
 def duration_of(text: str) -> datetime.timedelta:
     """A duration with a unit, e.g. `36h`. ValueError when it is none."""
     units = {"m": "minutes", "h": "hours", "d": "days"}

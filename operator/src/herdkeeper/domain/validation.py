@@ -28,7 +28,7 @@ from herdkeeper.api import (
 from herdkeeper.api.bookkeeper_cluster import GarbageCollection
 from herdkeeper.api.job import SparkJob
 from herdkeeper.api.resource import ObjectMeta
-from herdkeeper.api.schedule import FIVE_FIELDS, MOST_NAME_CHARACTERS, Timing
+from herdkeeper.api.schedule import FIVE_FIELDS, MOST_NAME_CHARACTERS, Times
 from herdkeeper.domain import names, owned_config
 from herdkeeper.domain.ensemble import SAFE_SIZE
 from herdkeeper.domain.owned_config import OwnedKeys
@@ -146,7 +146,8 @@ def schedule_refusals(schedule: ScheduledCheckpoint | ScheduledReplicationAudit)
     """What a schedule says and must not say. What depends on other resources is refused of each run, by itself."""
     return (
         *_name_refusals(schedule.metadata, MOST_NAME_CHARACTERS, "the names of its runs"),
-        *_timetable_refusals(schedule.spec),
+        *_timetable_refusals(schedule.spec, "spec"),
+        *_drill_refusals(schedule),
         *_fixed_position(schedule),
         *_job_refusals(schedule.spec.template.job, "spec.template.job"),
     )
@@ -353,7 +354,15 @@ def _no_follower(checkpoint: Checkpoint, tablespace: Tablespace | None) -> Itera
         )
 
 
-def _timetable_refusals(timing: Timing, path: str = "spec") -> Iterator[Refusal]:
+def _drill_refusals(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> Iterator[Refusal]:
+    drill = schedule.spec.drill if isinstance(schedule, ScheduledCheckpoint) else None
+    if drill is not None:
+        yield from _timetable_refusals(drill, "spec.drill")
+        yield from _memory_refusals("spec.drill.job.resources.memory", drill.job.resources.memory, "driver")
+        yield from _memory_refusals("spec.drill.server.resources.memory", drill.server.resources.memory, "herddb")
+
+
+def _timetable_refusals(timing: Times, path: str) -> Iterator[Refusal]:
     try:
         Timetable.of(timing.schedule, timing.time_zone)
     except TimetableError as error:

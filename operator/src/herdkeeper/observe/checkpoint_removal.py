@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api import Checkpoint, ScheduledCheckpoint, Tablespace
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork, RemovalObserved, work_of
 from herdkeeper.domain.unknown import Unknown
@@ -23,6 +23,7 @@ def observe_removal(checkpoint: Checkpoint, world: World) -> RemovalObserved:
         if isinstance(checkpoints, Unknown)
         else tuple(other for other in checkpoints if other.metadata.uid != checkpoint.metadata.uid),
         parsed_wholly(Tablespace, world.kubernetes.documents(Tablespace, namespace)),
+        parsed_wholly(ScheduledCheckpoint, world.kubernetes.documents(ScheduledCheckpoint, namespace)),
     )
 
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 import datetime
 from dataclasses import replace
 
-from herdkeeper.api import ScheduledCheckpoint, ScheduledReplicationAudit, Tablespace
+from herdkeeper.api import Checkpoint, HerdDBCluster, ScheduledCheckpoint, ScheduledReplicationAudit, Tablespace
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.build.scheduled_run import kind_of_runs
 from herdkeeper.domain.names import ObjectKey
-from herdkeeper.domain.observed.objects import Json
+from herdkeeper.domain.observed.objects import Json, Objects
+from herdkeeper.domain.observed.restore_drill import DrillObserved, is_made_for_a_drill
 from herdkeeper.domain.observed.schedule import ScheduleObserved, run_of
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.observe.kubernetes import parsed_wholly
 from herdkeeper.observe.tablespace import checkpoints_of
 from herdkeeper.observe.world import World
+
+DRILL_OBJECTS = (("batch/v1", "Job"), ("v1", "Pod"))
 
 
 def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, world: World) -> ScheduleObserved:
@@ -27,8 +30,12 @@ def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, 
     made = parsed_wholly(kind, mine)
     if isinstance(made, Unknown):
         return ScheduleObserved(made, now)
-    seen = ScheduleObserved(tuple(sorted((run_of(each) for each in made), key=lambda run: (run.due, run.name))), now)
-    return _with_tablespace(schedule, seen, world) if isinstance(schedule, ScheduledCheckpoint) else seen
+    runs = (run_of(each) for each in made if not (isinstance(each, Checkpoint) and is_made_for_a_drill(each)))
+    seen = ScheduleObserved(tuple(sorted(runs, key=lambda run: (run.due, run.name))), now)
+    if not isinstance(schedule, ScheduledCheckpoint):
+        return seen
+    checkpoints = tuple(each for each in made if isinstance(each, Checkpoint))
+    return _with_drill(schedule, _with_tablespace(schedule, seen, world), checkpoints, world)
 
 
 def _with_tablespace(schedule: ScheduledCheckpoint, seen: ScheduleObserved, world: World) -> ScheduleObserved:
@@ -45,6 +52,21 @@ def _with_tablespace(schedule: ScheduledCheckpoint, seen: ScheduleObserved, worl
         return replace(seen, tablespace=tablespace)
     checkpoints, unread = checkpoints_of(tablespace, world)
     return replace(seen, tablespace=tablespace, checkpoints=checkpoints if unread is None else unread)
+
+
+def _with_drill(
+    schedule: ScheduledCheckpoint, seen: ScheduleObserved, checkpoints: tuple[Checkpoint, ...], world: World
+) -> ScheduleObserved:
+    """Jobs are looked for as long as a drill is declared or remembered: one that is not declared any more is stopped."""
+    if schedule.spec.drill is None and (schedule.status is None or schedule.status.drills_since is None):
+        return replace(seen, drill=DrillObserved(Objects({}), checkpoints))
+    key = ObjectKey(schedule.metadata.namespace, schedule.metadata.name)
+    found = world.kubernetes.owned(schedule.KIND, key, DRILL_OBJECTS)
+    mine = {of: item for of, item in found.items.items() if of[0] != "Job" or _is_owned_by(item, schedule.metadata.uid)}
+    herddb = None
+    if schedule.spec.drill is not None and isinstance(seen.tablespace, Tablespace):
+        herddb = world.kubernetes.readable(HerdDBCluster, ObjectKey(key.namespace, seen.tablespace.spec.herd_db_ref.name))
+    return replace(seen, drill=DrillObserved(Objects(mine), checkpoints, herddb))
 
 
 def _is_owned_by(document: Json, uid: str) -> bool:

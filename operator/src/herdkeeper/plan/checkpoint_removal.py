@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api import Checkpoint, ScheduledCheckpoint, Tablespace
 from herdkeeper.build.spark_job import build_removal
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
@@ -16,6 +16,7 @@ from herdkeeper.domain.observed.checkpoint_removal import RemovalObserved
 from herdkeeper.domain.observed.job import JobObserved
 from herdkeeper.domain.observed.objects import Json, driver_said, job_ended
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.restore_drill import drilled_checkpoint
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Delete, Plan, SetFinalizer
 from herdkeeper.plan.deletion import PATIENCE_SECONDS
@@ -94,8 +95,14 @@ def _needed(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved)
         return _unreadable(removal.checkpoints)
     if isinstance(removal.tablespaces, Unknown):
         return _unreadable(removal.tablespaces)
+    if isinstance(removal.schedules, Unknown):
+        return _unreadable(removal.schedules)
     others = [other for other in removal.checkpoints if other.place == checkpoint.place]
-    return _needed_by_checkpoints(checkpoint, seen, others) or _needed_by_tablespaces(checkpoint, removal.tablespaces, others)
+    return (
+        _needed_by_checkpoints(checkpoint, seen, others)
+        or _needed_by_tablespaces(checkpoint, removal.tablespaces, others)
+        or _needed_by_drills(checkpoint, removal.schedules, others)
+    )
 
 
 def _needed_by_checkpoints(checkpoint: Checkpoint, seen: JobObserved, others: list[Checkpoint]) -> Plan | None:
@@ -116,6 +123,14 @@ def _needed_by_tablespaces(checkpoint: Checkpoint, tablespaces: tuple[Tablespace
     if reading := [tablespace for tablespace in tablespaces if any(_reads(tablespace, one) for one in same)]:
         message = f"{_listed(reading)} is being made from it: wait until it is Ready, or delete it"
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
+    return None
+
+
+def _needed_by_drills(checkpoint: Checkpoint, schedules: tuple[ScheduledCheckpoint, ...], others: list[Checkpoint]) -> Plan | None:
+    """A drill says in its schedule's status what it will read before it begins, and looks then whether that is still there."""
+    same = {checkpoint.metadata.name, *(other.metadata.name for other in others if other.manifest == checkpoint.manifest)}
+    if drilling := [schedule for schedule in schedules if drilled_checkpoint(schedule) in same]:
+        return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, f"a restore drill of {_listed(drilling)} reads it: wait for its end")
     return None
 
 
@@ -156,7 +171,7 @@ def _let_go(reason: Reason, message: str) -> Plan:
     return Plan((SetFinalizer(False, reason, message),))
 
 
-def _listed(resources: Iterable[Checkpoint | Tablespace]) -> str:
+def _listed(resources: Iterable[Checkpoint | ScheduledCheckpoint | Tablespace]) -> str:
     return ", ".join(f"{resource.KIND} {resource.metadata.name}" for resource in resources)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from dataclasses import dataclass
 
-from herdkeeper.api.schedule import Timing
+from herdkeeper.api.schedule import Times, Timing
 from herdkeeper.domain.timetable import Timetable
 
 AFTER_ACTIONS_SECONDS = 2.0
@@ -33,7 +33,7 @@ class NotDue:
     """Nothing is due, or only what a suspended schedule leaves for later."""
 
 
-def timetable_of(timing: Timing) -> Timetable:
+def timetable_of(timing: Times) -> Timetable:
     """The times of a schedule whose spec was validated."""
     return Timetable.of(timing.schedule, timing.time_zone)
 

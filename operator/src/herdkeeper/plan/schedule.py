@@ -14,6 +14,7 @@ from herdkeeper.build.scheduled_run import build_run, kind_of_runs
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, moment_of
 from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.restore_drill import drilled_checkpoint
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, AnswerRequest, Create, Delete, Plan, Request, Wait
 from herdkeeper.plan.archive_expiry import needed_by_archive
@@ -40,7 +41,7 @@ def plan_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, see
         return Plan.waiting(Reason.UNREADABLE, f"{seen.runs.why}; nothing is started or deleted meanwhile", UNREADABLE_AGAIN_SECONDS)
     kind, _ = kind_of_runs(schedule)
     needed = needed_runs(seen)
-    expired = () if isinstance(needed, Unknown) else expired_runs(schedule, seen.runs, seen.now, needed)
+    expired = () if isinstance(needed, Unknown) else expired_runs(schedule, seen.runs, seen.now, needed | _drilled(schedule))
     actions = (
         *_starts(schedule, seen.runs, seen.now),
         *(Delete(API_VERSION, kind.KIND, run.name, run.uid, Reason.RUN_EXPIRED) for run in expired),
@@ -51,6 +52,11 @@ def plan_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, see
         wait = Wait(Reason.UNREADABLE, f"{needed.why}; nothing is deleted meanwhile")
         again = UNREADABLE_AGAIN_SECONDS if again is None else min(again, UNREADABLE_AGAIN_SECONDS)
     return Plan(actions, wait, again)
+
+
+def _drilled(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> frozenset[str]:
+    name = drilled_checkpoint(schedule) if isinstance(schedule, ScheduledCheckpoint) else None
+    return frozenset() if name is None else frozenset({name})
 
 
 def needed_runs(seen: ScheduleObserved) -> frozenset[str] | Unknown:

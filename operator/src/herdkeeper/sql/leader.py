@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
@@ -27,6 +28,24 @@ RETRY_PAUSE_SECONDS = 0.1
 
 def _as_advertised(address: Address) -> Address:
     return address
+
+
+class Finder(Protocol):
+    """Tells who leads a tablespace."""
+
+    def leader(self, tablespace: str) -> Address:
+        """Where to connect to. Raises LeaderNotFound."""
+
+
+@dataclass(frozen=True)
+class OneServer:
+    """A server that is alone, and so leads all that it has."""
+
+    address: Address
+
+    def leader(self, tablespace: str) -> Address:  # noqa: ARG002 - it has all of them
+        """Its address."""
+        return self.address
 
 
 @dataclass(frozen=True)
@@ -77,7 +96,7 @@ class Patience:
     call_seconds: float = 10.0
 
 
-def leader_connection(finder: LeaderFinder, tablespace: str, credentials: Credentials, patience: Patience) -> Connection:
+def leader_connection(finder: Finder, tablespace: str, credentials: Credentials, patience: Patience) -> Connection:
     """A connection to the node that leads the tablespace now.
 
     Looks the leader up afresh in every attempt, so it follows a failover. What it retries: a lookup that fails, a node that is
@@ -101,7 +120,7 @@ def leader_connection(finder: LeaderFinder, tablespace: str, credentials: Creden
         time.sleep(RETRY_PAUSE_SECONDS)
 
 
-def _connect_once(finder: LeaderFinder, tablespace: str, credentials: Credentials, call_seconds: float) -> Connection:
+def _connect_once(finder: Finder, tablespace: str, credentials: Credentials, call_seconds: float) -> Connection:
     connection = Connection.connect(finder.leader(tablespace), credentials, tablespace, timeout_seconds=call_seconds)
     try:
         connection.require_leader()

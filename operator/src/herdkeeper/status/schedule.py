@@ -7,16 +7,20 @@ from typing import Any
 
 from herdkeeper.api import ScheduledCheckpoint, ScheduledReplicationAudit
 from herdkeeper.domain import names
-from herdkeeper.domain.conditions import CURRENT
+from herdkeeper.domain.conditions import CURRENT, RESTORE_DRILLED
 from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, moment_of, text_of
 from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.timetable import Timetable
+from herdkeeper.domain.timetable import overdue_at
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.due import Missed, timetable_of
 from herdkeeper.plan.schedule import created_at, decide
+from herdkeeper.status.restore_drill import drill_fields, drill_health
 from herdkeeper.status.summary import Health, Summary
 
-REMEMBERED = ("lastScheduleTime", "lastSuccessfulTime", "lastMissedTime", "lastFindings", "newestVerified", "verified")
+REMEMBERED = (
+    *("lastScheduleTime", "lastSuccessfulTime", "lastMissedTime", "lastFindings", "newestVerified", "verified"),
+    *("drillsSince", "lastDrill"),
+)
 """What stays while the runs can't be read."""
 
 
@@ -29,10 +33,13 @@ def summarize_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: Schedule
         **_fields(schedule, seen.runs, seen.now, verified),
         "newestVerified": verified[-1].name if verified else None,
         "verified": len(verified),
+        **drill_fields(schedule, seen),
     }
     current = _current(schedule, moment_of(fields["lastSuccessfulTime"]), seen.now)
-    health = current if current.status == "False" else _health(schedule, seen.runs, seen.now)
-    return Summary(health, fields, {CURRENT: current})
+    drilled = drill_health(schedule, fields, seen)
+    conditions = {CURRENT: current, **({} if drilled is None else {RESTORE_DRILLED: drilled})}
+    wrong = next((each for each in conditions.values() if each.status == "False"), None)
+    return Summary(wrong or _health(schedule, seen.runs, seen.now), fields, conditions)
 
 
 def summarize_scheduled_audit(schedule: ScheduledReplicationAudit, seen: ScheduleObserved) -> Summary:
@@ -43,19 +50,6 @@ def summarize_scheduled_audit(schedule: ScheduledReplicationAudit, seen: Schedul
     found = succeeded[-1].findings if succeeded else _before(schedule).get("lastFindings")
     fields = {**_fields(schedule, seen.runs, seen.now, succeeded), "lastFindings": found}
     return Summary(_health(schedule, seen.runs, seen.now), fields)
-
-
-def overdue_at(timetable: Timetable, since: datetime.datetime) -> datetime.datetime | None:
-    """Two periods after a moment: as long after the second next time as the moment is after the time before it.
-
-    Periods need not be equal: of a schedule for working days, a checkpoint of Friday is overdue on Tuesday. None when the schedule has
-    no second next time.
-    """
-    before, first = timetable.latest(since), timetable.after(since)
-    second = timetable.after(first) if first is not None else None
-    if second is None:
-        return None
-    return second + (since - before) if before is not None else second
 
 
 def _current(schedule: ScheduledCheckpoint, success: datetime.datetime | None, now: datetime.datetime) -> Health:

@@ -18,12 +18,12 @@ from pyspark.errors import PySparkException
 
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.formats.java_data import MalformedDataError
-from herdkeeper.sql.connection import Credentials
+from herdkeeper.sql.connection import Address, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed, SqlError
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.restore.errors import RestoreRefused, RestoreRetryable
 from herdkeeper_jobs.restore.run import RestoreRequest, run_restore
-from herdkeeper_jobs.restore.session import Target
+from herdkeeper_jobs.restore.session import Cluster, Target
 from herdkeeper_jobs.restore.source import open_source
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
 from herdkeeper_jobs.storage.object_path import ObjectPath
@@ -47,8 +47,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="herdkeeper-restore", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--zookeeper", required=True, help="ZooKeeper's members, host:port separated by commas")
-    parser.add_argument("--herd-root", required=True, help="HerdDB's root in ZooKeeper, for example /ns/db/herd")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--zookeeper", help="ZooKeeper's members, host:port separated by commas; with --herd-root")
+    where.add_argument("--server", help="host:port of a HerdDB server that is alone, instead of a cluster's leader")
+    parser.add_argument("--herd-root", help="HerdDB's root in ZooKeeper, for example /ns/db/herd")
     parser.add_argument("--tablespace", required=True, help="name of the tablespace to fill")
     parser.add_argument(
         "--manifest", required=True, help="file of the checkpoint's manifest; with executors as pods all must mount it; or s3://bucket/key"
@@ -83,7 +85,7 @@ def _restore(request: RestoreRequest, settings: SparkSettings) -> RestoreSummary
 
 def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreRequest:
     credentials = Credentials(_variable(environment, USERNAME), _variable(environment, PASSWORD))
-    target = Target(parsed.zookeeper, parsed.herd_root.rstrip("/"), parsed.tablespace, credentials, environment.get(AUTHORITIES) or None)
+    target = Target(_database(parsed), parsed.tablespace, credentials, environment.get(AUTHORITIES) or None)
     try:
         manifest = stored_path(parsed.manifest)
     except ValueError as error:
@@ -91,6 +93,17 @@ def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Rest
     if isinstance(manifest, ObjectPath) and (unusable := why_unusable(manifest.parent, writes=False)) is not None:
         raise RestoreRefused(f"--manifest is {parsed.manifest!r}: {unusable}")
     return RestoreRequest(manifest, target, parsed.run_id)
+
+
+def _database(parsed: argparse.Namespace) -> Cluster | Address:
+    if parsed.server is None:
+        if not parsed.herd_root:
+            raise RestoreRefused("--herd-root is missing: with --zookeeper, give HerdDB's root there, for example /ns/db/herd")
+        return Cluster(parsed.zookeeper, parsed.herd_root.rstrip("/"))
+    host, _, port = parsed.server.rpartition(":")
+    if not host or not port.isdigit():
+        raise RestoreRefused(f"--server is {parsed.server!r}: give host:port, for example 127.0.0.1:7000")
+    return Address(host, int(port))
 
 
 def _variable(environment: Mapping[str, str], name: str) -> str:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import assert_never
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
-from herdkeeper.sql.connection import Connection, Credentials
+from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader, OutcomeUnknown
-from herdkeeper.sql.leader import LeaderFinder, Patience, leader_connection
+from herdkeeper.sql.leader import Finder, LeaderFinder, OneServer, Patience, leader_connection
 from herdkeeper_jobs.restore.errors import RestoreRetryable
 
 LEADER_IS_ELSEWHERE = (ConnectionLost, NotLeader, OutcomeUnknown)
@@ -23,12 +24,19 @@ _PATIENCE = Patience(deadline_seconds=120.0, call_seconds=120.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
-    """The tablespace, whom to be there, and the certificates (PEM) that verify its nodes; None: what speaks TLS is not verified. Sent to
-    tasks."""
+class Cluster:
+    """A database whose leaders are in ZooKeeper: its members, `host:port,host:port`, and HerdDB's root there."""
 
     zookeeper: str
     herd_root: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The tablespace, whom to be there, and the certificates (PEM) that verify its nodes; None: what speaks TLS is not verified. Sent to
+    tasks. `database` is the address of a server that is alone where there is no cluster."""
+
+    database: Cluster | Address
     tablespace: str
     credentials: Credentials
     authorities: str | None = None
@@ -37,7 +45,7 @@ class Target:
 class Session:
     """A connection to the tablespace's leader that is renewed when it was lost. Not safe for several threads."""
 
-    def __init__(self, finder: LeaderFinder, target: Target) -> None:
+    def __init__(self, finder: Finder, target: Target) -> None:
         self._finder = finder
         self._target = target
         self._connection: Connection | None = None
@@ -61,15 +69,29 @@ class Session:
 @contextmanager
 def open_session(target: Target) -> Iterator[Session]:
     """A session that ends with the block. Raises RestoreRetryable when ZooKeeper does not answer."""
-    zookeeper = KazooClient(hosts=target.zookeeper, timeout=10.0, connection_retry={"max_tries": -1, "max_delay": 1.0})
-    try:
-        zookeeper.start(timeout=60)
-    except (KazooException, KazooTimeoutError) as error:
-        raise RestoreRetryable(f"ZooKeeper {target.zookeeper} does not answer: {error}") from error
-    session = Session(LeaderFinder(zookeeper, target.herd_root, authorities=target.authorities), target)
-    try:
-        yield session
-    finally:
-        session.close()
-        zookeeper.stop()
-        zookeeper.close()
+    with _finder(target) as finder:
+        session = Session(finder, target)
+        try:
+            yield session
+        finally:
+            session.close()
+
+
+@contextmanager
+def _finder(target: Target) -> Iterator[Finder]:
+    match target.database:
+        case Address() as address:
+            yield OneServer(address)
+        case Cluster(members, herd_root):
+            zookeeper = KazooClient(hosts=members, timeout=10.0, connection_retry={"max_tries": -1, "max_delay": 1.0})
+            try:
+                zookeeper.start(timeout=60)
+            except (KazooException, KazooTimeoutError) as error:
+                raise RestoreRetryable(f"ZooKeeper {members} does not answer: {error}") from error
+            try:
+                yield LeaderFinder(zookeeper, herd_root, authorities=target.authorities)
+            finally:
+                zookeeper.stop()
+                zookeeper.close()
+        case _:
+            assert_never(target.database)

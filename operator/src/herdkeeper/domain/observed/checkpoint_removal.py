@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api import Checkpoint, ScheduledCheckpoint, Tablespace
 from herdkeeper.api.job import place_in_store
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.objects import Json, job_ended
@@ -15,12 +15,13 @@ from herdkeeper.domain.unknown import Unknown
 @dataclass(frozen=True)
 class RemovalObserved:
     """`claim` is that of the destination as it is stored, None when it is gone, or when the destination is an object store. `checkpoints`
-    are the others of the namespace, `tablespaces` all; Unknown when one of them can't be read: it may be any of those that need the
-    files."""
+    are the others of the namespace, `tablespaces` and `schedules` all; Unknown when one of them can't be read: it may be any of those that
+    need the files."""
 
     claim: Json | None
     checkpoints: tuple[Checkpoint, ...] | Unknown
     tablespaces: tuple[Tablespace, ...] | Unknown
+    schedules: tuple[ScheduledCheckpoint, ...] | Unknown = ()
 
 
 @dataclass(frozen=True)

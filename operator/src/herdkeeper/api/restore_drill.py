@@ -1,0 +1,91 @@
+"""Restore drills of a ScheduledCheckpoint: what is restored on a schedule, only to see that it can be."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from herdkeeper.api.checkpoint import Lsn
+from herdkeeper.api.pods import PodTraits, pods_rules
+from herdkeeper.api.resource import Compute, Image, Model, Quantity, Rule, least_memory
+from herdkeeper.api.schedule import Times, five_fields
+
+
+class DrillStorage(Model):
+    """Where a drill's database has its data."""
+
+    size: Quantity = Field("10Gi", description="Room for the restored tables and their log. A pod that needs more is evicted.")
+    storage_class_name: str | None = Field(
+        None,
+        min_length=1,
+        max_length=253,
+        description="StorageClass of a volume that is made for the pod and goes with it, a day after the end; its node's disk when absent.",
+    )
+
+
+class DrillServer(Model):
+    """The HerdDB server that lives in a drill's pod, of the image of the tablespace's database."""
+
+    resources: Compute = Field(Compute(cpu="500m", memory="1Gi"), description="CPU and memory of the server.")
+    storage: DrillStorage = Field(DrillStorage(), description="Its data.")
+
+
+class DrillJob(Model):
+    """How the restore of a drill runs: in one pod, since nobody outside of it reaches the server."""
+
+    image: Image | None = Field(None, description="Image of the job; the operator's setting when absent.")
+    resources: Compute = Field(Compute(cpu="500m", memory="2Gi"), description="CPU and memory of the Spark driver.")
+    local_threads: int = Field(2, ge=1, le=64, description="Tasks at once.")
+    pods: PodTraits = Field(PodTraits(), description="Where its pod runs, and what else it carries.")
+    deadline_seconds: int = Field(3600, ge=60, description="Seconds after which the drill is stopped and has failed.")
+
+
+class Drill(Times):
+    """Restores that are tried, in a database of their own that is thrown away."""
+
+    server: DrillServer = Field(DrillServer(), description="The database that is restored into.")
+    job: DrillJob = Field(DrillJob(), description="How the Spark job runs that restores and compares.")
+
+
+class DrillStatus(Model):
+    """The newest drill."""
+
+    scheduled_time: str = Field(description="The time of the schedule that it is for.", json_schema_extra={"format": "date-time"})
+    outcome: Literal["Running", "Succeeded", "Failed"] = Field(
+        description="Succeeded: all rows and the schema were restored and are the checkpoint's. Failed: they could not be, or are not."
+    )
+    message: str = Field(description="What became of it: on failure the first difference, or what stood in the way.")
+    checkpoint: str = Field(description="The Checkpoint that is restored. One that was made for the drill is deleted with it.")
+    moment: str | None = Field(
+        None,
+        description="What was drawn of the recovery window, or the moment of the Checkpoint that was drawn.",
+        json_schema_extra={"format": "date-time"},
+    )
+    job: str | None = Field(None, description="The Job that restores. It is there for a day after its end.")
+    lsn: Lsn | None = Field(None, description="The position in the log that was restored.")
+    rows: int | None = Field(None, description="Rows that were compared.")
+    tables: int | None = Field(None, description="Tables that were compared.")
+    seconds: float | None = Field(None, description="Seconds from the first file to the end of the comparison.")
+    completed_at: str | None = Field(None, description="When it ended.", json_schema_extra={"format": "date-time"})
+    last_successful_time: str | None = Field(
+        None, description="When the newest drill that succeeded ended.", json_schema_extra={"format": "date-time"}
+    )
+
+
+def _where_declared(rule: Rule) -> Rule:
+    return rule.model_copy(update={"rule": f"!has(self.drill) || ({rule.rule})"})
+
+
+DRILL_RULES = (
+    five_fields("drill"),
+    *(
+        _where_declared(rule)
+        for rule in (
+            least_memory("drill.job.resources.memory", 1024),
+            least_memory("drill.server.resources.memory", 512),
+            *pods_rules("drill.job.pods"),
+        )
+    ),
+)
+"""What is refused of a schedule's `drill`, if there is one."""

@@ -1,0 +1,223 @@
+"""A restore drill is drawn by chance that stays the same, noted before anything is made of it, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+
+import pytest
+from situations import live, objects, quickstart, with_metadata, with_spec, with_status
+from test_plan_schedule import at, example
+
+from herdkeeper.api import Checkpoint
+from herdkeeper.api.checkpoint import Lsn
+from herdkeeper.api.restore_drill import Drill, DrillStatus
+from herdkeeper.api.scheduled_checkpoint import Retention
+from herdkeeper.api.tablespace import LogArchive, RecoveryWindow, TablespaceLog
+from herdkeeper.build.scheduled_run import build_run
+from herdkeeper.domain import names
+from herdkeeper.domain.checkpoint_base import bases
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.restore_drill import DrillObserved
+from herdkeeper.domain.observed.schedule import ScheduleObserved, run_of, text_of
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.restore_drill import drawn_moment, drawn_name
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import Create, Delete
+from herdkeeper.plan.restore_drill import (
+    DrawnCheckpoint,
+    DrawnMoment,
+    NothingToDraw,
+    draw,
+    due_drill,
+    plan_drill,
+    plan_scheduled_checkpoint,
+)
+from herdkeeper.schema.defaulting import stored
+
+SPARK = "spark:1"
+UUID = "u"
+SUNDAY = at("10T05:00")
+SCHEDULE = with_status(example("scheduled-checkpoint.yaml", drill=Drill(schedule="0 5 * * SUN")), drills_since="2026-05-04T00:00:00Z")
+TABLESPACE = quickstart("Tablespace")
+ARCHIVED = with_status(
+    with_spec(TABLESPACE, log=TablespaceLog(archive=LogArchive(destination=SCHEDULE.spec.template.destination))),
+    recovery_window=RecoveryWindow.model_validate({"from": "2026-05-01T00:00:00.000Z", "to": "2026-05-10T04:59:59.500Z"}),
+)
+HERDDB = quickstart("HerdDBCluster")
+MOMENT_CHECKPOINT, JOB = "flights-nightly-202605100500-d", "flights-nightly-202605100500-drill"
+
+
+def manifest(entry: int) -> str:
+    return f"i/{UUID}/manifests/{1:020d}-{entry:020d}.json"
+
+
+def verified(day: int, **metadata: object) -> Checkpoint:
+    """The Checkpoint of a night, which succeeded."""
+    due = at(f"{day:02d}T03:00")
+    status = {
+        "phase": "Succeeded",
+        "verified": "re-read",
+        "manifest": manifest(day),
+        "completed_at": text_of(due + datetime.timedelta(minutes=30)),
+        "lsn": Lsn(ledger_id=1, entry_id=day),
+        "open_transactions": 0,
+        "lsn_timestamp": text_of(due),
+    }
+    made = with_status(stored(build_run(SCHEDULE, due, requested=False)), **status)
+    return with_metadata(made, **{"uid": f"uid-{day}", **metadata})
+
+
+NIGHTS = tuple(verified(day) for day in (7, 8, 9, 10))
+
+
+def seen(now: datetime.datetime = SUNDAY, checkpoints=NIGHTS, tablespace=TABLESPACE, herddb=HERDDB, found=()):
+    """Checkpoints of four nights, at a time of the drills. `found` are Jobs."""
+    runs = tuple(run_of(each) for each in checkpoints if each.metadata.labels[names.COMPONENT_LABEL] != names.DRILL_COMPONENT)
+    return ScheduleObserved(runs, now, tablespace, drill=DrillObserved(objects(live(found)), tuple(checkpoints), herddb))
+
+
+def noted(checkpoint: str = NIGHTS[1].metadata.name, outcome: str = "Running", due: str = "2026-05-10T05:00:00Z", **fields: object):
+    """The schedule, whose status tells of a drill."""
+    drill = DrillStatus.model_validate({"scheduled_time": due, "outcome": outcome, "message": "m", "checkpoint": checkpoint, **fields})
+    return with_status(SCHEDULE, drills_since="2026-05-04T00:00:00Z", last_drill=drill)
+
+
+def of_the_moment(status: dict[str, object] | None = None, **metadata: object) -> Checkpoint:
+    """The Checkpoint that was made for the drill of Sunday."""
+    (created,) = plan_drill(noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z"), seen(tablespace=ARCHIVED), SPARK).actions
+    made = stored(created.manifest)
+    return with_metadata(with_status(made, **status) if status else made, **{"uid": "uid-d", **metadata})
+
+
+@pytest.mark.parametrize(
+    ("schedule", "now", "due"),
+    [
+        (SCHEDULE, "10T04:59", None),
+        (SCHEDULE, "10T05:00", SUNDAY),
+        (SCHEDULE, "12T17:00", SUNDAY),  # an operator that was away makes up for the newest one
+        (SCHEDULE, "17T05:00", at("17T05:00")),
+        # not for what was before drills were declared
+        (with_status(SCHEDULE, drills_since="2026-05-10T05:00:00Z"), "10T06:00", None),
+        (with_status(SCHEDULE, drills_since=None), "10T06:00", None),
+        (with_spec(SCHEDULE, suspend=True), "10T05:00", None),
+        (with_spec(SCHEDULE, drill=None), "10T05:00", None),
+        (with_metadata(SCHEDULE, annotations={names.PAUSED_ANNOTATION: "true"}), "10T05:00", None),
+        (with_metadata(SCHEDULE, annotations={names.PLAN_ANNOTATION: "true"}), "10T05:00", None),
+        (noted(outcome="Succeeded"), "10T06:00", None),
+        (noted(outcome="Failed"), "17T05:00", at("17T05:00")),
+        # never two at once: what becomes due while one runs is left out, unless it is still the newest once that has ended
+        (noted(), "17T05:00", None),
+    ],
+)
+def test_when_a_drill_is_due(schedule, now, due):
+    assert due_drill(schedule, at(now)) == due
+
+
+def test_the_same_is_drawn_however_often_it_is_looked_at_and_something_else_for_another_time_or_schedule():
+    first = draw(SCHEDULE, seen(), SUNDAY)
+    assert isinstance(first, DrawnCheckpoint)
+    assert draw(SCHEDULE, seen(SUNDAY + datetime.timedelta(hours=5), tuple(reversed(NIGHTS))), SUNDAY) == first
+    weeks = [SUNDAY + datetime.timedelta(weeks=week) for week in range(60)]
+    assert {draw(SCHEDULE, seen(), week).name for week in weeks} == {night.metadata.name for night in NIGHTS}
+    moments = {draw(with_metadata(SCHEDULE, uid=f"uid-{n}"), seen(tablespace=ARCHIVED), SUNDAY).moment for n in range(20)}
+    assert len(moments) == 20
+
+
+def test_every_moment_of_a_window_can_be_drawn_its_ends_too_and_none_outside():
+    begin = at("01T00:00")
+    millis = [(drawn_moment(begin, begin + datetime.timedelta(milliseconds=3), str(seed)) - begin).microseconds for seed in range(200)]
+    assert set(millis) == {0, 1000, 2000, 3000}
+    assert drawn_moment(begin, begin, "any") == drawn_moment(begin, begin - datetime.timedelta(hours=1), "any") == begin
+    assert drawn_name((), "any") is None
+
+
+def test_where_the_log_is_archived_a_moment_of_the_recovery_window_is_drawn():
+    drawn = draw(SCHEDULE, seen(tablespace=ARCHIVED), SUNDAY)
+    assert isinstance(drawn, DrawnMoment)
+    assert drawn.name == MOMENT_CHECKPOINT
+    assert "2026-05-01T00:00:00.000Z" <= drawn.moment <= "2026-05-10T04:59:59.500Z"
+    nothing_archived = with_status(ARCHIVED, recovery_window=None)
+    assert isinstance(draw(SCHEDULE, seen(tablespace=nothing_archived), SUNDAY), DrawnCheckpoint)
+
+
+@pytest.mark.parametrize(
+    ("situation", "why"),
+    [
+        (seen(checkpoints=()), "there is no verified Checkpoint of this schedule yet"),
+        (seen(checkpoints=(with_status(NIGHTS[0], phase="Succeeded", manifest=manifest(7)),)), "there is no verified Checkpoint"),
+        (seen(checkpoints=(verified(7, deletion_timestamp="2026-05-10T04:00:00Z"),)), "there is no verified Checkpoint"),
+        (seen(tablespace=Unknown("the Tablespace flights can't be read")), "the Tablespace flights can't be read"),
+        (seen(tablespace=None), "the Tablespace flights, or its database, is not there"),
+        (seen(herddb=None), "the Tablespace flights, or its database, is not there"),
+    ],
+)
+def test_without_anything_to_restore_the_drill_waits(situation, why):
+    found = draw(SCHEDULE, situation, SUNDAY)
+    assert isinstance(found, NothingToDraw)
+    assert found.why.startswith(why)
+    plan = plan_drill(SCHEDULE, situation, SPARK)
+    assert (plan.actions, plan.look_again_seconds) == ((), 30)
+
+
+def test_nothing_is_made_before_the_draw_is_noted_and_then_one_job_whatever_is_seen_meanwhile():
+    assert plan_drill(SCHEDULE, seen(), SPARK).actions == ()
+    (created,) = plan_drill(noted(), seen(), SPARK).actions
+    assert isinstance(created, Create)
+    assert (created.manifest["kind"], created.manifest["metadata"]["name"]) == ("Job", JOB)
+    assert created.manifest["metadata"]["ownerReferences"][0]["uid"] == "uid-1"
+    assert plan_drill(noted(), seen(SUNDAY + datetime.timedelta(days=9)), SPARK).actions == (created,)
+    assert plan_drill(noted(), seen(found=[created.manifest]), SPARK).actions == ()
+
+
+def test_a_moment_gets_a_checkpoint_of_its_own_first_which_is_restored_once_it_is_verified():
+    made = of_the_moment()
+    assert made.metadata.name == MOMENT_CHECKPOINT
+    assert made.spec.target is not None
+    assert made.spec.target.timestamp == "2026-05-03T12:00:00.000Z"
+    assert (made.spec.deletion_policy, made.spec.mode, made.spec.destination) == ("Delete", "Auto", SCHEDULE.spec.template.destination)
+    schedule = noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z")
+    for status in (None, {"phase": "Running"}, {"phase": "Failed", "message": "no"}, {"phase": "Succeeded", "manifest": manifest(3)}):
+        assert plan_drill(schedule, seen(checkpoints=(*NIGHTS, of_the_moment(status))), SPARK).actions == ()
+    ended = of_the_moment({"phase": "Succeeded", "manifest": manifest(3), "verified": "re-read"})
+    (created,) = plan_drill(schedule, seen(checkpoints=(*NIGHTS, ended)), SPARK).actions
+    assert f"/checkpoints/{manifest(3)}" in created.manifest["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def test_the_longest_name_of_a_schedule_leaves_room_for_those_of_a_drill():
+    key = ObjectKey("demo", names.drill_checkpoint("a" * 25, SUNDAY))
+    assert len(key.name) == 40
+    assert len(names.checkpoint_names(key).job) <= 57  # a pod's name adds six
+    assert len(names.drill_job("a" * 25, SUNDAY)) <= 57
+
+
+def test_when_a_drill_is_over_or_no_longer_declared_what_was_made_for_it_goes_and_its_logs_stay():
+    ended = of_the_moment({"phase": "Succeeded", "manifest": manifest(3), "verified": "re-read"})
+    (created,) = plan_drill(noted(MOMENT_CHECKPOINT), seen(checkpoints=(ended,)), SPARK).actions
+    over = {**created.manifest, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    gone = Delete("herdkeeper.io/v1alpha1", "Checkpoint", MOMENT_CHECKPOINT, "uid-d", Reason.DRILL_ENDED)
+    assert plan_drill(noted(MOMENT_CHECKPOINT), seen(checkpoints=(ended,), found=[over]), SPARK).actions == ()
+    assert plan_drill(noted(MOMENT_CHECKPOINT, "Failed"), seen(checkpoints=(ended,), found=[over]), SPARK).actions == (gone,)
+    stop = Delete("batch/v1", "Job", JOB, f"uid-Job-{JOB}", Reason.DRILL_ENDED)
+    undeclared = with_spec(noted(MOMENT_CHECKPOINT), drill=None)
+    assert plan_drill(undeclared, seen(checkpoints=(ended,), found=[created.manifest]), SPARK).actions == (gone, stop)
+    going = with_metadata(ended, deletion_timestamp="2026-05-10T06:00:00Z")
+    assert plan_drill(noted(MOMENT_CHECKPOINT, "Failed"), seen(checkpoints=(going,)), SPARK).actions == ()
+
+
+def test_what_is_drilled_does_not_expire_and_what_is_made_for_a_drill_is_no_run():
+    few = with_spec(noted(NIGHTS[0].metadata.name), retention=Retention(keep_last=1))
+    situation = seen(SUNDAY, (*NIGHTS, of_the_moment()))
+    expired = [action.name for action in plan_scheduled_checkpoint(few, situation, SPARK).actions if isinstance(action, Delete)]
+    assert expired == [*(night.metadata.name for night in NIGHTS[1:3]), MOMENT_CHECKPOINT]
+
+
+def test_neither_the_log_nor_the_archive_rests_on_a_checkpoint_that_was_made_for_a_drill():
+    status = {"phase": "Succeeded", "manifest": manifest(30), "verified": "v", "lsn": Lsn(ledger_id=1, entry_id=30), "open_transactions": 0}
+    assert [base.lsn for base in bases((NIGHTS[0], of_the_moment(status)), UUID)] == [(1, 7)]
+
+
+def test_a_drill_is_looked_for_at_its_time_and_while_runs_can_not_be_read_nothing_is_begun():
+    assert plan_drill(SCHEDULE, seen(at("10T04:59")), SPARK).look_again_seconds == 60
+    unknown = replace(seen(), runs=Unknown("the Checkpoint x can't be read"))
+    assert plan_scheduled_checkpoint(noted(), unknown, SPARK).actions == ()

@@ -1,0 +1,234 @@
+"""What a schedule tells of its restore drills: what was drawn, what became of it, and whether that is recent enough."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from prometheus_client import REGISTRY
+from situations import live, with_metadata, with_spec, with_status
+from test_plan_restore_drill import (
+    ARCHIVED,
+    JOB,
+    MOMENT_CHECKPOINT,
+    NIGHTS,
+    SCHEDULE,
+    SPARK,
+    noted,
+    of_the_moment,
+    seen,
+)
+from test_plan_schedule import at
+
+from herdkeeper.api.resource import Condition
+from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.domain.observed.restore_drill import DrillObserved
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.drill_metrics import forget_drill, show_drill
+from herdkeeper.plan.restore_drill import plan_drill
+from herdkeeper.status.restore_drill import drill_ended, drill_fields, drill_sentence
+from herdkeeper.status.schedule import summarize_scheduled_checkpoint
+
+ENDED_AT = "2026-05-10T05:09:00Z"
+DRAWN = NIGHTS[1].metadata.name
+RESTORED = RestoreSummary(
+    "r", JobOutcome.SUCCEEDED, "300 rows restored", rows=300, tables=2, verified="300 rows compared", duration_seconds=61.23
+)
+DIFFERS = RestoreSummary("r", JobOutcome.INVARIANT_VIOLATED, "table 'a': the checkpoint has 3 rows (digest 1), SQL returns 2 (digest 2)")
+
+
+def with_job(ended: str | None = None, said: RestoreSummary | None = None, schedule=None, server: dict | None = None, checkpoints=NIGHTS):
+    """What is seen of the drill's Job, which has ended if it is said how."""
+    (created,) = plan_drill(schedule or noted(), seen(checkpoints=checkpoints), SPARK).actions
+    condition = {"type": ended, "status": "True", "reason": "R", "message": "it ended", "lastTransitionTime": ENDED_AT}
+    job = {**created.manifest, "status": {"conditions": [condition], "completionTime": ENDED_AT} if ended else {}}
+    terminated = {"exitCode": 0, "message": said.to_json()} if said is not None else {"exitCode": 3}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p", "creationTimestamp": ENDED_AT, "labels": {"batch.kubernetes.io/job-name": JOB}},
+        "status": {
+            "phase": "Succeeded" if ended else "Running",
+            "containerStatuses": [{"name": "driver", "state": {"terminated": terminated} if ended else {"running": {}}}],
+            "initContainerStatuses": [{"name": "herddb", "state": {"running": {}}, "lastState": {"terminated": server} if server else {}}],
+        },
+    }
+    found = seen(at("10T05:10"), checkpoints)
+    items = {**live([job]), ("Pod", "p"): pod}
+    return replace(found, drill=DrillObserved(Objects(items), found.drill.checkpoints, found.drill.herddb))
+
+
+def test_drills_are_told_of_from_when_they_are_declared_on_and_not_without():
+    fresh = with_status(SCHEDULE, drills_since=None)
+    assert drill_fields(fresh, seen()) == {"drillsSince": "2026-05-10T05:00:00Z", "lastDrill": None}
+    assert drill_fields(with_spec(noted(), drill=None), seen()) == {}
+    assert "RestoreDrilled" not in summarize_scheduled_checkpoint(with_spec(noted(), drill=None), seen()).conditions
+
+
+def test_what_is_drawn_is_noted_with_its_moment_and_the_newest_success():
+    before = noted(outcome="Succeeded", due="2026-05-03T05:00:00Z", last_successful_time="2026-05-03T05:09:00Z")
+    drill = drill_fields(before, seen())["lastDrill"]
+    drawn = next(night for night in NIGHTS if night.metadata.name == drill["checkpoint"])
+    assert drill == {
+        "scheduledTime": "2026-05-10T05:00:00Z",
+        "outcome": "Running",
+        "message": "drawn, and about to be restored",
+        "checkpoint": drawn.metadata.name,
+        "moment": drawn.status.lsn_timestamp,
+        "lastSuccessfulTime": "2026-05-03T05:09:00Z",
+    }
+    of_a_moment = drill_fields(before, seen(tablespace=ARCHIVED))["lastDrill"]
+    assert of_a_moment["checkpoint"] == MOMENT_CHECKPOINT
+    assert "2026-05-01" <= of_a_moment["moment"] <= "2026-05-10T04:59:59.500Z"
+    assert drill_fields(before, seen(checkpoints=()))["lastDrill"]["outcome"] == "Succeeded", "it waits, and the last one is still told"
+
+
+def test_a_drill_that_compared_all_rows_succeeded():
+    drill = drill_fields(noted(), with_job("Complete", RESTORED))["lastDrill"]
+    assert {name: drill[name] for name in ("outcome", "message", "rows", "tables", "seconds", "job")} == {
+        "outcome": "Succeeded",
+        "message": "300 rows compared",
+        "rows": 300,
+        "tables": 2,
+        "seconds": 61.2,
+        "job": JOB,
+    }
+    assert drill["lsn"] == {"ledgerId": 1, "entryId": 8}, "the Checkpoint's, where the job does not tell"
+    told = drill_fields(noted(), with_job("Complete", replace(RESTORED, ledger_id=1, entry_id=9)))["lastDrill"]
+    assert told["lsn"] == {"ledgerId": 1, "entryId": 9}
+    assert (drill["completedAt"], drill["lastSuccessfulTime"]) == (ENDED_AT, ENDED_AT)
+
+
+@pytest.mark.parametrize(
+    ("situation", "told"),
+    [
+        (with_job("Failed", DIFFERS), "table 'a': the checkpoint has 3 rows (digest 1), SQL returns 2 (digest 2)"),
+        (with_job("Failed"), "R: it ended"),
+        (
+            with_job("Failed", server={"exitCode": 64, "message": "arguments throwaway are not understood"}),
+            "R: it ended; its HerdDB server had ended (exit code 64): arguments throwaway are not understood",
+        ),
+        (with_job("Complete"), "its Job succeeded without telling what it compared"),
+    ],
+)
+def test_a_drill_that_failed_tells_the_first_difference_or_what_stood_in_the_way(situation, told):
+    before = noted(last_successful_time="2026-05-03T05:09:00Z")
+    drill = drill_fields(before, situation)["lastDrill"]
+    assert (drill["outcome"], drill["message"]) == ("Failed", told)
+    assert drill["lastSuccessfulTime"] == "2026-05-03T05:09:00Z"
+
+
+def test_a_drill_that_goes_on_says_what_it_waits_for():
+    assert drill_fields(noted(), with_job())["lastDrill"]["message"] == "the job runs"
+    schedule = noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z")
+    assert drill_fields(schedule, seen())["lastDrill"]["outcome"] == "Running"
+    making = seen(checkpoints=(*NIGHTS, of_the_moment({"phase": "Running", "message": "the job runs"})))
+    assert drill_fields(schedule, making)["lastDrill"]["message"] == "its Checkpoint is being made: the job runs"
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        (of_the_moment({"phase": "Failed", "message": "no ledger 7"}), "no Checkpoint of that moment could be made: no ledger 7"),
+        (
+            of_the_moment({"phase": "Running"}, deletion_timestamp="2026-05-10T05:01:00Z"),
+            "its Checkpoint was deleted before it could be restored",
+        ),
+    ],
+)
+def test_a_moment_that_can_not_be_made_is_a_drill_that_failed(made, told):
+    drill = drill_fields(noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z"), seen(checkpoints=(*NIGHTS, made)))["lastDrill"]
+    assert (drill["outcome"], drill["message"]) == ("Failed", told)
+
+
+def test_in_the_place_of_a_checkpoint_that_somebody_deletes_another_one_is_drawn_while_there_is_one():
+    going = with_metadata(NIGHTS[1], deletion_timestamp="2026-05-10T05:00:01Z")
+    drill = drill_fields(noted(), seen(checkpoints=(going, NIGHTS[2])))["lastDrill"]
+    assert (drill["outcome"], drill["checkpoint"], drill["scheduledTime"]) == ("Running", NIGHTS[2].metadata.name, "2026-05-10T05:00:00Z")
+    none_left = drill_fields(noted(), seen(checkpoints=(going,)))["lastDrill"]
+    assert none_left["outcome"] == "Failed"
+    assert none_left["message"].startswith(f"the Checkpoint {DRAWN} was deleted before it could be restored")
+    reading = with_job()
+    kept = replace(reading, drill=replace(reading.drill, checkpoints=(going, NIGHTS[2])))
+    assert drill_fields(noted(), kept)["lastDrill"]["checkpoint"] == DRAWN, "its removal waits for what reads it"
+
+
+def failed_before(schedule):
+    entry = Condition(
+        type="RestoreDrilled",
+        status="False",
+        reason="DrillFailed",
+        message="two rows differ",
+        last_transition_time=ENDED_AT,
+        observed_generation=1,
+    )
+    return schedule.model_copy(update={"status": schedule.status.model_copy(update={"conditions": (entry,)})})
+
+
+SUCCESS = {"last_successful_time": "2026-05-10T05:09:00Z"}
+
+
+@pytest.mark.parametrize(
+    ("schedule", "now", "told"),
+    [
+        (SCHEDULE, "10T04:00", ("Unknown", "NotDrilled")),
+        (noted(), "10T05:01", ("Unknown", "NotDrilled")),
+        (noted(outcome="Succeeded", **SUCCESS), "11T00:00", ("True", "Drilled")),
+        (noted(outcome="Failed", due="2026-05-17T05:00:00Z", **SUCCESS), "17T05:10", ("False", "DrillFailed")),
+        (noted(due="2026-05-17T05:00:00Z", **SUCCESS), "17T05:10", ("True", "Drilled")),
+        (failed_before(noted(due="2026-05-17T05:00:00Z", **SUCCESS)), "17T05:10", ("False", "DrillFailed")),
+        # two periods after the newest success, or after drills were declared
+        (noted(due="2026-05-17T05:00:00Z", **SUCCESS), "24T05:09", ("True", "Drilled")),
+        (noted(due="2026-05-17T05:00:00Z", **SUCCESS), "24T05:10", ("False", "DrillOverdue")),
+        (with_spec(SCHEDULE, suspend=True), "18T00:01", ("False", "DrillOverdue")),
+        (with_status(SCHEDULE, drills_since="2026-05-17T00:00:00Z"), "18T00:00", ("Unknown", "NotDrilled")),
+    ],
+)
+def test_whether_a_restore_was_tried_of_late(schedule, now, told):
+    summary = summarize_scheduled_checkpoint(schedule, seen(at(now)))
+    drilled = summary.conditions["RestoreDrilled"]
+    assert (drilled.status, drilled.reason.value) == told
+    if drilled.status == "False" and summary.conditions["Current"].status == "True":
+        assert summary.health == drilled, "who looks at Ready alone is told, too"
+
+
+def test_a_drill_that_waits_for_something_to_restore_says_so():
+    drilled = summarize_scheduled_checkpoint(SCHEDULE, seen(checkpoints=())).conditions["RestoreDrilled"]
+    assert drilled.message == "no restore drill has succeeded yet; one is due, and there is no verified Checkpoint of this schedule yet"
+
+
+def test_what_is_known_of_drills_stays_while_runs_can_not_be_read():
+    fields = summarize_scheduled_checkpoint(noted(outcome="Failed"), replace(seen(), runs=Unknown("one can't be read"))).fields
+    assert fields["lastDrill"]["outcome"] == "Failed"
+    assert fields["drillsSince"] == "2026-05-04T00:00:00Z"
+
+
+def test_the_end_of_a_drill_is_told_once():
+    before = {"outcome": "Running"}
+    after = drill_fields(noted(moment="2026-05-08T03:00:00Z"), with_job("Complete", RESTORED))["lastDrill"]
+    assert drill_ended(before, before) is None
+    assert drill_ended(None, before) is None
+    assert drill_ended(after, after) is None
+    assert drill_ended(before, None) is None
+    assert drill_ended(before, after) == after
+    assert drill_sentence(after) == (
+        f"the restore drill of 2026-05-10T05:00:00Z, of the Checkpoint {DRAWN} (2026-05-08T03:00:00Z), succeeded: 300 rows compared"
+    )
+
+
+def gauge(name: str) -> float | None:
+    return REGISTRY.get_sample_value(f"herdkeeper_restore_drill_{name}", {"namespace": "demo", "schedule": "flights-nightly"})
+
+
+def test_the_newest_drill_that_ended_is_a_metric_until_there_are_no_drills():
+    show_drill(SCHEDULE, drill_fields(noted(), with_job("Complete", RESTORED))["lastDrill"])
+    assert (gauge("failed"), gauge("seconds"), gauge("last_success_timestamp_seconds")) == (0, 61.2, 1778389740)
+    show_drill(SCHEDULE, {"outcome": "Failed"})
+    assert (gauge("failed"), gauge("seconds")) == (1, 61.2)
+    show_drill(SCHEDULE, {"outcome": "Running"})
+    assert gauge("failed") == 1
+    show_drill(SCHEDULE, None)
+    assert gauge("failed") is None
+    forget_drill(ObjectKey("demo", "flights-nightly"))
