@@ -1,7 +1,7 @@
-"""The plots of an audit's report, as inline SVG. Pure.
+"""The plots of reports, as inline SVG. Pure.
 
 Hand-written: bars and grids of rectangles are less than a plotting library in the Spark image, whose output would not follow the
-reader's light or dark background. Colours are classes that the report's style sheet defines; every mark has a title that a browser shows.
+reader's light or dark background. Colours are classes that the style sheet of `page` defines; every mark has a title that a browser shows.
 """
 
 from __future__ import annotations
