@@ -13,10 +13,15 @@ def written_beside(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
     """A file in the folder of `path`, which is made, on the disk; readers of the folder don't take it for one of theirs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    with partial.open("xb") as stream:
-        write(stream)
-        stream.flush()
-        os.fsync(stream.fileno())
+    try:
+        with partial.open("xb") as stream:
+            write(stream)
+            stream.flush()
+            os.fsync(stream.fileno())
+    except BaseException:
+        # On a full volume each try would take more of it.
+        partial.unlink(missing_ok=True)
+        raise
     return partial
 
 
@@ -29,3 +34,8 @@ def link_once(written: Path, path: Path) -> bool:
     finally:
         written.unlink()
     return True
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Makes a file, or puts another content in its place: whoever opens it has the old one or the new one, whole. Raises OSError."""
+    written_beside(path, lambda stream: stream.write(content)).replace(path)

@@ -1,8 +1,9 @@
-"""Which moments can be had from an archive and the checkpoints at a destination: for whoever asked for another one."""
+"""Which moments can be had from an archive and the checkpoints at a destination."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import newest_segment, oldest_segment
@@ -11,25 +12,39 @@ from herdkeeper_jobs.checkpoint.manifest import Manifest, read_manifest
 from herdkeeper_jobs.checkpoint.moment import stamp
 from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.storage.stored_path import StoredPath
+from herdkeeper_jobs.wal.lsn import Lsn
 
 
-def recovery_window(whole: WholeLog, folder: StoredPath) -> str | None:
-    """The window in words, for checkpoints in a tablespace's folder; None while there is none. Raises as `segment.segments`."""
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The moments that can be had, each as the LSN and its time in milliseconds; that of the first one is None where an earlier version
+    made the checkpoint that it is."""
+
+    begin: Lsn
+    begin_millis: int | None
+    end: Lsn
+    end_millis: int
+
+    def __str__(self) -> str:
+        begin = "" if self.begin_millis is None else f"{stamp(self.begin_millis)} "
+        return f"moments from {begin}(LSN {self.begin}) to {stamp(self.end_millis)} (LSN {self.end}) can be had"
+
+
+def recovery_window(whole: WholeLog, folder: StoredPath) -> Window | None:
+    """The window, for checkpoints in a tablespace's folder; None while there is none. Raises as `segment.segments`."""
     oldest, newest = oldest_segment(whole.folder, whole.identity), newest_segment(whole.folder, whole.identity)
     if oldest is None or newest is None:
         return None
-    end = f"to {stamp(newest.highest_timestamp_millis)} (LSN {newest.last.lsn}) can be had"
+    end = (newest.last.lsn, newest.highest_timestamp_millis)
     if oldest.begins_log:
-        return f"moments from {stamp(oldest.lowest_timestamp_millis)} (LSN {oldest.first.lsn}) {end}"
+        return Window(oldest.first.lsn, oldest.lowest_timestamp_millis, *end)
     reached = (base for base in _readable(folder) if oldest.first.lsn <= base.restart_lsn.lsn and base.lsn.lsn <= newest.last.lsn)
-    base = min(reached, key=lambda found: found.lsn.lsn, default=None)
-    if base is None:
-        return None
-    begin = "" if base.latest_timestamp_millis is None else f"{stamp(base.latest_timestamp_millis)} "
-    return f"moments from {begin}(LSN {base.lsn.lsn}) {end}"
+    base = next(reached, None)
+    return None if base is None else Window(base.lsn.lsn, base.latest_timestamp_millis, *end)
 
 
 def _readable(folder: StoredPath) -> Iterator[Manifest]:
+    """In log order."""
     for path in manifests(folder.parent.parent, folder.parent.name, folder.name):
         try:
             yield read_manifest(path)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import replace
 from pathlib import Path
 
 from herdkeeper.domain.job_summary import AuditSummary
 from herdkeeper_jobs.audit.history import AuditRun, commit_run, read_history
 from herdkeeper_jobs.audit.report import MOST_RUNS, render_report
+from herdkeeper_jobs.durable_file import replace_file
 
 REPORTS = "audit_reports"
 
@@ -19,9 +19,6 @@ def publish(destination: Path, run: AuditRun) -> AuditSummary:
     name = f"{REPORTS}/{committed.summary.run_id}.html"
     path = destination / name
     if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
         history = read_history(destination, committed.summary.instance_id, MOST_RUNS)
-        partial.write_text(render_report(committed, history), encoding="utf-8")
-        partial.rename(path)
+        replace_file(path, render_report(committed, history).encode())
     return replace(committed.summary, report=name)

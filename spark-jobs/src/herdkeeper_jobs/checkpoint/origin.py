@@ -13,7 +13,7 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 
 from herdkeeper_jobs.archive.parts import ArchivePartition, LogParts, WholeLog, archive_partitions, live_partitions
-from herdkeeper_jobs.archive.window import recovery_window
+from herdkeeper_jobs.archive.window import Window, recovery_window
 from herdkeeper_jobs.bookkeeper.reader import PartitionSpec
 from herdkeeper_jobs.checkpoint.base import Base, BaseRows, BaseUnusable, candidates, described, load_rows
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped
@@ -110,7 +110,7 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
         raise CheckpointRefused(_refusal(str(error), described(reasons), recovery_window(log, search.folder))) from error
 
 
-def _refusal(missing: str, no_base: str, window: str | None) -> str:
+def _refusal(missing: str, no_base: str, window: Window | None) -> str:
     """What there is comes first: a long list of what was looked at may be cut off."""
     if window is not None:
         return f"{missing}. With the archive, {window}: take one of these. No checkpoint at the destination is a base ({no_base})"
