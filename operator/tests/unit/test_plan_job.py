@@ -287,6 +287,12 @@ def test_the_status_tells_what_a_checkpoint_was_made_from():
     assert (fields["base"], fields["entriesRead"], fields["restartLsn"]) == ({"ledgerId": 11, "entryId": 2}, 7, None)
 
 
+def test_the_status_tells_where_the_report_of_all_checkpoints_is_when_it_was_written():
+    said = CheckpointSummary("r", JobOutcome.SUCCEEDED, report="an-instance/a-uuid/report.html")
+    assert checkpoint_fields(CheckpointSummary.from_json(said.to_json()))["report"] == "an-instance/a-uuid/report.html"
+    assert checkpoint_fields(CheckpointSummary("r", JobOutcome.SUCCEEDED))["report"] is None
+
+
 def test_the_status_tells_from_where_on_the_next_checkpoint_needs_the_log():
     said = CheckpointSummary("r", JobOutcome.SUCCEEDED, ledger_id=12, entry_id=340, restart_ledger_id=10, restart_entry_id=0)
     assert checkpoint_fields(CheckpointSummary.from_json(said.to_json()))["restartLsn"] == {"ledgerId": 10, "entryId": 0}

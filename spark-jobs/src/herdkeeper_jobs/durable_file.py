@@ -34,8 +34,3 @@ def link_once(written: Path, path: Path) -> bool:
     finally:
         written.unlink()
     return True
-
-
-def replace_file(path: Path, content: bytes) -> None:
-    """Makes a file, or puts another content in its place: whoever opens it has the old one or the new one, whole. Raises OSError."""
-    written_beside(path, lambda stream: stream.write(content)).replace(path)

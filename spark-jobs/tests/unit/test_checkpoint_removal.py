@@ -13,7 +13,7 @@ from places import all_files, write
 from test_checkpoint_manifest import IDENTITY, manifest, table
 
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import ManifestFile, commit_manifest, read_manifest, tablespace_folder
+from herdkeeper_jobs.checkpoint.manifest import ManifestFile, commit_manifest, read_manifest, report_path, tablespace_folder
 from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
 from herdkeeper_jobs.checkpoint.removal_cli import main
@@ -61,6 +61,17 @@ def test_a_checkpoint_goes_with_its_files_and_leaves_those_that_another_manifest
     again = remove_checkpoint(place, "run-1", leaving)
     assert (again.existed, again.files) == (False, 0)
     assert all_files(place) == staying
+
+
+def test_the_report_goes_with_the_last_checkpoint_and_not_before(tmp_path: Path) -> None:
+    report = report_path(tablespace_folder(tmp_path, IDENTITY))
+    first, second = (checkpoint(tmp_path, f"run-{entry}", entry, file_of(f"run-{entry}", "a")) for entry in (5, 7))
+    report.write_text("of both")
+    remove_checkpoint(tmp_path, "run-7", second)
+    assert report.exists()
+    removed = remove_checkpoint(tmp_path, "run-5", first)
+    assert all_files(tmp_path) == set()
+    assert removed.files == 1
 
 
 class Killed(BaseException):

@@ -14,7 +14,7 @@ from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
 from pyspark.sql import SparkSession
 
-from herdkeeper.domain.job_summary import CheckpointSummary
+from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper.formats.herddb_log_archive import ExpiryOrder
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
 from herdkeeper.formats.herddb_record import encode_row
@@ -24,7 +24,7 @@ from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.expiry import due, take_away
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
-from herdkeeper_jobs.checkpoint import run, target
+from herdkeeper_jobs.checkpoint import history_files, run, target
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import CommittedManifest, Manifest, commit_manifest
@@ -167,6 +167,29 @@ def test_a_checkpoint_is_made_from_another_one_in_the_same_place(anywhere: Job) 
     later = anywhere.run("5,4")
     assert (later.base_ledger_id, later.base_entry_id) == (base.ledger_id, base.entry_id)
     assert anywhere.rows(later) == {9: "after the mistake"}
+
+
+def test_a_run_leaves_the_report_of_all_checkpoints_beside_them_and_does_not_fail_for_it(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = job.run("3,4")
+    assert first.report == "cluster-1/0ab/report.html"
+    report = job.folder / first.report
+    made = open_manifest(job.folder / first.manifest).manifest.made
+    assert made is not None
+    assert 0 < made.seconds <= first.duration_seconds
+    assert "<td>3,4</td><td>1970-01-01 00:00:09.000</td><td></td><td>the whole log</td><td>5</td>" in report.read_text()
+
+    def full(path: StoredPath, content: bytes) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(history_files, "replace_file", full)
+    second = job.run("5,4")
+    assert (second.outcome, second.report) == (JobOutcome.SUCCEEDED, "")
+    assert second.message.endswith("; the report was not written: OSError: no space left")
+    assert "5,4" not in report.read_text()
+    monkeypatch.undo()
+    again = job.run("5,4")
+    assert (again.outcome, again.report) == (JobOutcome.ALREADY_DONE, first.report)
+    assert "2 checkpoints, each with a manifest and all of its files" in report.read_text()
 
 
 def test_a_log_that_a_follower_contradicts_makes_no_checkpoint_of_its_past(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -113,6 +113,11 @@ class CheckpointStatus(JobStatus):
         json_schema_extra={"format": "date-time"},
     )
     manifest: str | None = Field(None, description="Path of the manifest at the destination.")
+    report: str | None = Field(
+        None,
+        description="Path of the report for people (HTML) at the destination, of all checkpoints of the tablespace that are there; each "
+        "Checkpoint makes it anew. Absent when it could not be written: the message says why.",
+    )
     base: Lsn | None = Field(
         None, description="LSN of the checkpoint that it was made from, with the log behind it. Absent: from the whole log."
     )

@@ -106,6 +106,8 @@ class CheckpointSummary:
     """The latest time of all entries up to there; empty where it is not known."""
     manifest: str = ""
     """Path of the manifest below the destination."""
+    report: str = ""
+    """Path of the report for people, of all checkpoints of the tablespace, below the destination."""
     entries_read: int = 0
     """Of the log."""
     base_ledger_id: int | None = None

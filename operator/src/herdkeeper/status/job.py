@@ -66,6 +66,7 @@ def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
         "lsnTimestamp": summary.lsn_timestamp or None,
         "latestTimestamp": summary.latest_timestamp or None,
         "manifest": summary.manifest or None,
+        "report": summary.report or None,
         "base": _lsn(summary.base_ledger_id, summary.base_entry_id),
         "restartLsn": _lsn(summary.restart_ledger_id, summary.restart_entry_id),
         "entriesRead": summary.entries_read or None,

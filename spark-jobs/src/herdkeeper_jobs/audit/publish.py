@@ -8,7 +8,7 @@ from pathlib import Path
 from herdkeeper.domain.job_summary import AuditSummary
 from herdkeeper_jobs.audit.history import AuditRun, commit_run, read_history
 from herdkeeper_jobs.audit.report import MOST_RUNS, render_report
-from herdkeeper_jobs.durable_file import replace_file
+from herdkeeper_jobs.storage.stored_path import replace_file
 
 REPORTS = "audit_reports"
 

@@ -123,6 +123,19 @@ class Verification(_Part):
     by: str
     at: Position | None = None
 
+    @property
+    def words(self) -> str:
+        """For people."""
+        match self.how:
+            case "Follower":
+                return f"compared with follower {self.by}"
+            case "Beyond" if self.at is not None:
+                return f"the same log, folded on to {self.at.lsn}, compared there with follower {self.by}"
+            case "Reread":
+                return "files re-read"
+            case _:
+                return f"{self.how}, by {self.by}"
+
 
 class ManifestBase(_Part):
     """The checkpoint that this one was made from, with the log behind it. A record only: all rows are in this one's own files."""
@@ -131,6 +144,13 @@ class ManifestBase(_Part):
     """Its file's name beside this one's."""
     lsn: Position
     run_id: str
+
+
+class Making(_Part):
+    """When a checkpoint was committed, by the job's clock, and how long the job had taken by then."""
+
+    at_millis: int
+    seconds: float
 
 
 class Manifest(_Part):
@@ -157,6 +177,13 @@ class Manifest(_Part):
     """The latest wall time of all entries up to the LSN: clocks differ between leaders. None where an earlier version wrote it."""
     continuation: Continuation | None = None
     """What a later checkpoint needs to go on from this one; an earlier version wrote none."""
+    made: Making | None = None
+    """None where an earlier version wrote it. For people: nothing is decided by it."""
+
+    @property
+    def file_paths(self) -> tuple[str, ...]:
+        """All files, below the tablespace's folder, as they are written here: what deletes one looks first where it leads."""
+        return tuple(part.path for table in self.tables for file in table.files for part in file.with_older_forms())
 
     def logical_content(self) -> dict[str, tuple[str, int, str]]:
         """What must be equal in any two checkpoints at one LSN: per table its uuid, rows and digest."""
@@ -180,6 +207,11 @@ def tablespace_folder(destination: AnyPath, identity: Identity) -> AnyPath:
 def manifest_path(folder: AnyPath, lsn: Lsn) -> AnyPath:
     """The manifest of an LSN; names sort in log order."""
     return below(folder, "manifests", f"{lsn.ledger_id:020d}-{lsn.entry_id:020d}.json")
+
+
+def report_path(folder: AnyPath) -> AnyPath:
+    """The report for people on all checkpoints of a tablespace's folder."""
+    return below(folder, "report.html")
 
 
 def read_manifest(path: StoredPath) -> Manifest:

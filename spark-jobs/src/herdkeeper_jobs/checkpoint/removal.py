@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import Manifest, manifest_path, read_manifest
+from herdkeeper_jobs.checkpoint.manifest import Manifest, manifest_path, read_manifest, report_path
 from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, remove_file, sync_folder, take_name
@@ -77,6 +77,8 @@ def _remove(path: StoredPath, run_id: str) -> Removed:
         take_name(path, tombstone)
     removed = _delete([file for file in files if file not in others])
     swept = _sweep(folder, {run_id, gone.run_id}, others)
+    if not manifests(folder.parent.parent, folder.parent.name, folder.name):
+        _delete([report_path(folder)])  # with nothing left to tell of; else the next run makes it anew
     remove_file(tombstone)
     sync_folder(path.parent)
     return Removed(True, removed[0] + swept[0], removed[1] + swept[1], swept[2])

@@ -1,11 +1,12 @@
-"""The Checkpoint job's table of contents: target -> origin (a base?) -> log -> cut -> timeline -> fold -> files -> verify -> manifest."""
+"""The Checkpoint job's table of contents: target -> origin (a base?) -> log -> cut -> timeline -> fold -> files -> verify -> manifest,
+and the report of all checkpoints, for which none of this can fail."""
 
 from __future__ import annotations
 
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import assert_never
 
@@ -26,10 +27,12 @@ from herdkeeper_jobs.checkpoint.comparison import compare
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable, sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogDropped
+from herdkeeper_jobs.checkpoint.history_files import Published, publish_history
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import (
     CommittedManifest,
     Identity,
+    Making,
     Manifest,
     ManifestColumn,
     ManifestFile,
@@ -53,6 +56,8 @@ from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.timeline import Timeline
 
 _log = structlog.get_logger()
+_MOST_OF_A_REASON = 150
+"""Characters; the rest is in the pod's log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +120,14 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     comparison = compare(folded.compared, target.follower, identity.tablespace_uuid) if target.follower is not None else None
     verified = _verification(comparison, folded.cut.lsn)
     _log.info("verified", how=verified.how, by=verified.by)
-    committed = commit_manifest(_manifest(identity, request.run_id, folded, verified), folder)
+    making = Making(at_millis=time.time_ns() // 1_000_000, seconds=round(time.monotonic() - started, 3))
+    committed = commit_manifest(_manifest(identity, request.run_id, folded, verified, making), folder)
     if committed.existed and committed.manifest.run_id != request.run_id:
         # This run's files belong to no manifest. Those of an earlier attempt of the same run may be the committed ones.
         remove_below(folder / "data" / request.run_id)
-    return _summary(committed, request, comparison, folded.cut.left_out, time.monotonic() - started)
+    published = publish_history(whole, folder, time.time_ns() // 1_000_000)
+    summary = _summary(committed, request, comparison, folded.cut.left_out, time.monotonic() - started)
+    return _with_report(summary, published)
 
 
 def chosen_target(whole: WholeLog, request: TargetRequest, folder: StoredPath) -> Target:
@@ -236,7 +244,7 @@ def _verification(comparison: FollowerComparison | None, lsn: Lsn) -> Verificati
     return Verification(how="Beyond", by=comparison.follower, at=Position.of(at))
 
 
-def _manifest(identity: Identity, run_id: str, folded: _Folded, verified: Verification) -> Manifest:
+def _manifest(identity: Identity, run_id: str, folded: _Folded, verified: Verification, making: Making) -> Manifest:
     timeline = folded.timeline
     begins = [transaction.begin for transaction in timeline.open_transactions]
     return Manifest(
@@ -269,6 +277,7 @@ def _manifest(identity: Identity, run_id: str, folded: _Folded, verified: Verifi
         versions=_versions(),
         base=None if folded.base is None else folded.base.record,
         continuation=Continuation.of(timeline.state),
+        made=making,
     )
 
 
@@ -311,22 +320,11 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _verified(how: Verification) -> str:
-    """For people."""
-    match how.how:
-        case "Follower":
-            return f"compared with follower {how.by}"
-        case "Beyond" if how.at is not None:
-            return f"the same log, folded on to {how.at.lsn}, compared there with follower {how.by}"
-        case _:
-            return "files re-read"
-
-
 def _summary(
     committed: CommittedManifest, request: CheckpointRequest, comparison: FollowerComparison | None, left_out: int, seconds: float
 ) -> CheckpointSummary:
     manifest = committed.manifest
-    by = _verified(manifest.verified)
+    by = manifest.verified.words
     done = "existed already" if committed.existed else "written"
     stamped = "" if manifest.lsn_timestamp_millis is None else stamp(manifest.lsn_timestamp_millis)
     skewed = f"; {left_out} entries behind it are stamped at or before the time, and left out" if left_out else ""
@@ -357,3 +355,9 @@ def _summary(
         duration_seconds=round(seconds, 3),
         tables=tuple(TableSummary(table.name, table.rows, table.bytes, table.digest) for table in manifest.tables),
     )
+
+
+def _with_report(summary: CheckpointSummary, published: Published) -> CheckpointSummary:
+    if not published.failure:
+        return replace(summary, report=published.path)
+    return replace(summary, message=f"{summary.message}; the report was not written: {published.failure[:_MOST_OF_A_REASON]}")

@@ -99,6 +99,8 @@ svg .on{fill:#fff;font-weight:700}
 .unknown{fill:var(--unknown);background:var(--unknown)}.critical{fill:var(--critical);background:var(--critical)}
 .under{fill:var(--under);background:var(--under)}.atrisk{fill:var(--atrisk);background:var(--atrisk)}
 .pending{fill:var(--pending);background:var(--pending)}.absent{fill:var(--line);background:var(--line)}
+.line{fill:none;stroke:var(--verified);stroke-width:1.6}.dot{fill:var(--verified)}details summary{cursor:pointer;white-space:nowrap}
+.checkpoints td{white-space:nowrap}.checkpoints td.text{white-space:normal;min-width:150px}
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:12px}
 .findings td:nth-child(4),.findings td:nth-child(5){white-space:nowrap}th{text-align:left;color:var(--soft);font-weight:600}
 th,td{padding:5px 10px 5px 0;border-bottom:1px solid var(--line);vertical-align:top;font-variant-numeric:tabular-nums}

@@ -6,7 +6,7 @@ reader's light or dark background. Colours are classes that the style sheet of `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -14,6 +14,10 @@ _WIDTH = 860
 _LABEL = 250
 _ROW = 24
 _CHARACTERS = 34
+_NOTE = 150
+_COURSE = 44
+_MOST_MARKS = 120
+_TICKS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +55,55 @@ class Axis:
     unit: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What a plot's width stands for, from its left to its right; `label` writes a point of it."""
+
+    first: float
+    last: float
+    label: Callable[[float], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A piece of time; a moment, where both ends are one."""
+
+    begin: float
+    end: float
+    style: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A row of a timeline, with what stands behind it."""
+
+    label: str
+    stretches: tuple[Stretch, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A value at a time."""
+
+    at: float
+    value: float
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A value over time, with what stands behind it; None where there was none, which no line crosses."""
+
+    label: str
+    points: tuple[Point | None, ...]
+    note: str = ""
+
+
 def bars(rows: Sequence[Bar], name: str) -> str:
     """Horizontal bars as shares of their own whole. A part that is not zero is always seen, however small."""
-    note, width = 150, _WIDTH - _LABEL - 160
+    width = _WIDTH - _LABEL - _NOTE - 10
     marks = []
     for index, row in enumerate(rows):
         top = index * _ROW
@@ -65,7 +115,7 @@ def bars(rows: Sequence[Bar], name: str) -> str:
                 title = f"{row.label}: {part.count:,.0f} of {whole:,.0f} {part.name}"
                 marks.append(_rectangle((left, top + 4, size, _ROW - 8), part.style, title))
                 left += size
-        marks.append(f'<text class="note" x="{_WIDTH - note}" y="{top + 16}">{escape(row.note)}</text>')
+        marks.append(_note(row.note, top + 16))
     return _svg(len(rows) * _ROW, "".join(marks), name)
 
 
@@ -95,7 +145,10 @@ def columns(labels: Sequence[str], stacks: Sequence[Sequence[Part]], axis: Axis)
                 f'<circle class="ok" cx="{x + bar / 2:g}" cy="{top + height - 4}" r="3"><title>{escape(label)}: 0</title></circle>'
             )
         if (len(stacks) - 1 - index) % every == 0:
-            marks.append(f'<text class="note" text-anchor="middle" x="{x + bar / 2:g}" y="{height + top + 16}">{escape(label)}</text>')
+            middle = x + bar / 2
+            # Under a narrow last column a label would be cut off.
+            place = f'text-anchor="middle" x="{middle:g}"' if middle < _WIDTH - 20 else f'text-anchor="end" x="{_WIDTH}"'
+            marks.append(f'<text class="note" {place} y="{height + top + 16}">{escape(label)}</text>')
     return _svg(height + top + foot, "".join(marks), axis.name)
 
 
@@ -120,6 +173,77 @@ def grid(labels: Sequence[str], runs: Sequence[str], rows: Sequence[Sequence[Cel
         x = _LABEL + column * (side + 3)
         marks.append(f'<text class="note" text-anchor="{anchor}" x="{x:g}" y="{foot}">{escape(runs[column][:10])}</text>')
     return _svg(foot + 6, "".join(marks), name)
+
+
+def timeline(lanes: Sequence[Lane], times: Times, name: str) -> str:
+    """What there is of each lane over the same time. A moment is a stroke."""
+    marks = []
+    for index, lane in enumerate(lanes):
+        top = index * _ROW
+        marks += [_label(lane.label, top), _note(lane.note, top + 16)]
+        for each in lane.stretches:
+            left, right = _across(each.begin, times), _across(each.end, times)
+            thin = each.begin == each.end
+            where = (left - 1, top + 2, 2, _ROW - 4) if thin else (left, top + 5, max(2.0, right - left), _ROW - 10)
+            marks.append(_rectangle(where, each.style, each.title))
+    return _svg(len(lanes) * _ROW + 24, "".join(marks) + _ticks(times, len(lanes) * _ROW), name)
+
+
+def courses(rows: Sequence[Course], times: Times, name: str) -> str:
+    """A line for each row over the same time, each from zero to its own greatest value."""
+    marks = []
+    for index, row in enumerate(rows):
+        top, height = index * _COURSE, _COURSE - 18
+        highest = max((point.value for point in row.points if point is not None), default=0)
+        base = top + height + 8
+        marks += [_label(row.label, top + 10), _note(row.note, top + 26)]
+        marks.append(f'<line class="grid" x1="{_LABEL}" x2="{_WIDTH - _NOTE - 10}" y1="{base}" y2="{base}"/>')
+        known = sum(point is not None for point in row.points)
+        for piece in _pieces(row.points):
+            places = [(_across(each.at, times), base - (height * each.value / highest if highest else 0)) for each in piece]
+            if len(piece) > 1:
+                marks.append(f'<polyline class="line" points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}"/>')
+            if known <= _MOST_MARKS or len(piece) == 1:
+                marks += [_dot(place, each.title) for place, each in zip(places, piece, strict=True)]
+    return _svg(len(rows) * _COURSE + 24, "".join(marks) + _ticks(times, len(rows) * _COURSE), name)
+
+
+def _pieces(points: Sequence[Point | None]) -> list[list[Point]]:
+    """The runs of points between those that there are none of."""
+    pieces: list[list[Point]] = [[]]
+    for point in points:
+        if point is None:
+            pieces.append([])
+        else:
+            pieces[-1].append(point)
+    return [piece for piece in pieces if piece]
+
+
+def _across(at: float, times: Times) -> float:
+    """Where a time is between the labels and the notes."""
+    width = _WIDTH - _LABEL - _NOTE - 10
+    return _LABEL + (width * (at - times.first) / (times.last - times.first) if times.last > times.first else width)
+
+
+def _ticks(times: Times, top: float) -> str:
+    """The times below a plot."""
+    shares = [step / (_TICKS - 1) for step in range(_TICKS)] if times.last > times.first else [1.0]
+    marks = []
+    for share in shares:
+        at = times.first + (times.last - times.first) * share
+        x = _across(at, times)
+        marks.append(f'<line class="axis" x1="{x:.1f}" x2="{x:.1f}" y1="{top + 2:g}" y2="{top + 6:g}"/>')
+        marks.append(f'<text class="note" text-anchor="middle" x="{x:.1f}" y="{top + 19:g}">{escape(times.label(at))}</text>')
+    return "".join(marks)
+
+
+def _dot(place: tuple[float, float], title: str) -> str:
+    x, y = place
+    return f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="2.2"><title>{escape(title)}</title></circle>'
+
+
+def _note(text: str, y: float) -> str:
+    return f'<text class="note" x="{_WIDTH - _NOTE}" y="{y:g}">{escape(text)}</text>'
 
 
 def number(value: float) -> str:

@@ -54,6 +54,17 @@ def found_below(folder: AnyPath, pattern: str) -> list[AnyPath]:
     return cast("list[AnyPath]", sorted(folder.glob(pattern)))
 
 
+def files_below(folder: StoredPath) -> Iterator[StoredPath]:
+    """All files in a folder and in those in it, by one listing. Raises OSError for an object store that does not answer."""
+    match folder:
+        case Path():
+            return (path for path in folder.rglob("*") if path.is_file())
+        case ObjectPath():
+            return folder.below()
+        case _:
+            assert_never(folder)
+
+
 def why_unusable(destination: StoredPath, *, writes: bool) -> str | None:
     """Why nothing can be read (`writes`: or committed) there; None when it can. Raises OSError for a store that does not answer."""
     match destination:
@@ -97,6 +108,17 @@ def create_if_absent(path: StoredPath, content: bytes) -> bool:
             if path.read_bytes() != content:
                 raise OSError(f"{path} has other bytes than the object store acknowledged")
             return True
+        case _:
+            assert_never(path)
+
+
+def replace_file(path: StoredPath, content: bytes) -> None:
+    """Makes a file, or puts another content in its place: whoever opens it has the old one or the new one, whole. Raises OSError."""
+    match path:
+        case Path():
+            written_beside(path, lambda stream: stream.write(content)).replace(path)
+        case ObjectPath():
+            path.write(content)
         case _:
             assert_never(path)
 

@@ -1,0 +1,248 @@
+"""The history of a tablespace's checkpoints, as far as their manifests tell it: a value to be shown. Pure.
+
+What has expired is not there, and nothing is made up about it: only that a checkpoint went on from one that is gone.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import chain
+
+from herdkeeper_jobs.archive.window import Window
+from herdkeeper_jobs.checkpoint.manifest import Identity, Making, Manifest, ManifestBase
+from herdkeeper_jobs.wal.lsn import Lsn
+
+MOST_CHECKPOINTS = 500
+"""As many of the newest checkpoints are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableSize:
+    """A table of a checkpoint."""
+
+    name: str
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A checkpoint as its manifest tells of it: what a history shows."""
+
+    name: str
+    """The manifest's file."""
+    lsn: Lsn
+    moment_millis: int | None
+    """Of its last entry, by the leader's clock; the latest of all entries where that is not known."""
+    run_id: str
+    entries_read: int
+    base: ManifestBase | None
+    verified: str
+    open_transactions: int
+    tables: tuple[TableSize, ...]
+    files: int
+    missing: tuple[str, ...]
+    """Those of its files that are not there."""
+    made: Making | None
+
+    @staticmethod
+    def of(name: str, manifest: Manifest, missing: tuple[str, ...]) -> Recorded:
+        """From the manifest of a file."""
+        known = (manifest.lsn_timestamp_millis, manifest.latest_timestamp_millis)
+        return Recorded(
+            name=name,
+            lsn=manifest.lsn.lsn,
+            moment_millis=next((millis for millis in known if millis is not None), None),
+            run_id=manifest.run_id,
+            entries_read=manifest.entries_read,
+            base=manifest.base,
+            verified=manifest.verified.words,
+            open_transactions=len(manifest.open_transactions),
+            tables=tuple(TableSize(table.name, table.rows, table.bytes) for table in manifest.tables),
+            files=len(manifest.file_paths),
+            missing=missing,
+            made=manifest.made,
+        )
+
+    @property
+    def rows(self) -> int:
+        """Of all tables."""
+        return sum(table.rows for table in self.tables)
+
+    @property
+    def bytes(self) -> int:
+        """Size of all files."""
+        return sum(table.bytes for table in self.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that stands where a manifest would."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What was found of one tablespace: the names of all manifests in log order, and the newest of them, read."""
+
+    names: tuple[str, ...]
+    read: tuple[Recorded | Unreadable, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowUnknown:
+    """The archive can't be read."""
+
+    reason: str
+
+
+class Start(StrEnum):
+    """What became of that which a checkpoint was made from."""
+
+    WHOLE_LOG = "WholeLog"
+    THERE = "There"
+    UNREADABLE = "Unreadable"
+    REPLACED = "Replaced"
+    """Another run made the one that is there now."""
+    GONE = "Gone"
+    """It expired or was removed. Whoever went on from it has all rows in files of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """The time from the moment of the checkpoint before. `is_whole`: no checkpoint is known of in between that is gone or unreadable."""
+
+    millis: int
+    is_whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A checkpoint in its place. `gap` is None for the first one, and where a moment is unknown."""
+
+    checkpoint: Recorded
+    start: Start
+    gap: Gap | None
+
+
+class Weight(StrEnum):
+    """What an oddity means."""
+
+    LOST = "Lost"
+    """There is a checkpoint that can't be restored."""
+    DOUBTFUL = "Doubtful"
+    """Something can't be told."""
+    NOTE = "Note"
+    """Nothing is wrong with what is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Oddity:
+    """What a person should know that no figure tells."""
+
+    weight: Weight
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All of it, in log order. `older` manifests are there that were not read; `window` is None where no archive goes on from one."""
+
+    identity: Identity
+    entries: tuple[Link | Unreadable, ...]
+    older: int
+    window: Window | WindowUnknown | None
+    oddities: tuple[Oddity, ...]
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        """The checkpoints that could be read."""
+        return tuple(entry for entry in self.entries if isinstance(entry, Link))
+
+    @property
+    def longest(self) -> Link | None:
+        """The checkpoint before which the longest gap is; None where there is no gap."""
+        known = [(link.gap.millis, link) for link in self.links if link.gap is not None]
+        return max(known, key=lambda pair: pair[0])[1] if known else None
+
+
+def checkpoint_history(identity: Identity, listing: Listing, window: Window | WindowUnknown | None) -> History:
+    """Puts what was read into its place."""
+    recorded = {each.name: each for each in listing.read if isinstance(each, Recorded)}
+    broken = frozenset(each.name for each in listing.read if isinstance(each, Unreadable))
+    there = frozenset(listing.names)
+    bases = (each.base for each in recorded.values() if each.base is not None)
+    gone = sorted({base.lsn.lsn for base in bases if base.manifest not in there})
+    entries: list[Link | Unreadable] = []
+    before: Recorded | None = None
+    whole = True
+    for each in listing.read:
+        if isinstance(each, Unreadable):
+            entries.append(each)
+            whole = False
+            continue
+        gap = _gap(before, each, gone)
+        is_whole = gap is not None and gap.is_whole and whole
+        entries.append(Link(each, _start(each, recorded, broken, there), None if gap is None else Gap(gap.millis, is_whole)))
+        before, whole = each, True
+    oddities = tuple(chain(_of_window(window), _of_entries(entries)))
+    return History(identity, tuple(entries), len(listing.names) - len(listing.read), window, oddities)
+
+
+def _gap(before: Recorded | None, each: Recorded, gone: list[Lsn]) -> Gap | None:
+    if before is None or before.moment_millis is None or each.moment_millis is None:
+        return None
+    between = bisect_left(gone, each.lsn) > bisect_left(gone, before.lsn)
+    return Gap(max(0, each.moment_millis - before.moment_millis), not between)
+
+
+def _start(each: Recorded, recorded: Mapping[str, Recorded], broken: frozenset[str], there: frozenset[str]) -> Start:
+    if each.base is None:
+        return Start.WHOLE_LOG
+    if each.base.manifest in broken:
+        return Start.UNREADABLE
+    base = recorded.get(each.base.manifest)
+    if base is not None:
+        return Start.THERE if base.run_id == each.base.run_id else Start.REPLACED
+    return Start.THERE if each.base.manifest in there else Start.GONE
+
+
+def _of_window(window: Window | WindowUnknown | None) -> Iterator[Oddity]:
+    if isinstance(window, WindowUnknown):
+        yield Oddity(Weight.DOUBTFUL, f"The archive of the log can't be read, so what it covers is not known: {window.reason}")
+
+
+def _of_entries(entries: list[Link | Unreadable]) -> Iterator[Oddity]:
+    """Newest first."""
+    links = [entry for entry in entries if isinstance(entry, Link)]
+    before = dict(zip((link.checkpoint.name for link in links[1:]), links, strict=False))
+    for entry in reversed(entries):
+        if isinstance(entry, Unreadable):
+            yield Oddity(Weight.LOST, f"The manifest {entry.name} can't be read: {entry.reason}")
+        else:
+            yield from _of_link(entry, before.get(entry.checkpoint.name))
+
+
+def _of_link(link: Link, before: Link | None) -> Iterator[Oddity]:
+    each, base = link.checkpoint, link.checkpoint.base
+    named = f"The checkpoint at {each.lsn}"
+    if each.missing:
+        lost = f"lacks {len(each.missing):,} of its {each.files:,} files, {each.missing[0]} first: it can't be restored"
+        yield Oddity(Weight.LOST, f"{named} {lost}")
+    if base is not None and link.start is Start.REPLACED:
+        yield Oddity(Weight.NOTE, f"{named} goes on from the one at {base.lsn.lsn} of run {base.run_id}, and that was made anew since")
+    if base is not None and link.start is Start.GONE and before is not None:
+        # Before the oldest one this is what retention does.
+        hole = f"which is gone, though older ones are there (a hole: the next one before is at {before.checkpoint.lsn})"
+        yield Oddity(Weight.NOTE, f"{named} goes on from the one at {base.lsn.lsn}, {hole}")
+    if each.moment_millis is None:
+        yield Oddity(Weight.NOTE, f"{named} does not tell its moment, so the plots leave it out where they go by time")
+    elif before is not None and before.checkpoint.moment_millis is not None and each.moment_millis < before.checkpoint.moment_millis:
+        yield Oddity(
+            Weight.NOTE, f"{named} has an earlier moment than the one before it, at {before.checkpoint.lsn}: leaders' clocks differ"
+        )

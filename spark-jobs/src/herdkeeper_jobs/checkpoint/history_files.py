@@ -1,0 +1,87 @@
+"""Keeps the report of a tablespace's checkpoints beside them: `<destination>/<INSTANCEID>/<tablespace uuid>/report.html`.
+
+Everything in it is read anew each time, from the manifests and the names of files; there is no state of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import structlog
+
+from herdkeeper_jobs.archive.parts import WholeLog
+from herdkeeper_jobs.archive.window import Window, recovery_window
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.history import MOST_CHECKPOINTS, Listing, Recorded, Unreadable, WindowUnknown, checkpoint_history
+from herdkeeper_jobs.checkpoint.history_report import render_history
+from herdkeeper_jobs.checkpoint.manifest import Identity, Manifest, manifest_path, read_manifest, report_path
+from herdkeeper_jobs.checkpoint.reading import manifests
+from herdkeeper_jobs.storage.stored_path import StoredPath, files_below, replace_file
+
+_log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The report's path below the destination, or why there is no new one: one of the two is empty."""
+
+    path: str = ""
+    failure: str = ""
+
+
+def publish_history(whole: WholeLog, folder: StoredPath, now_millis: int, most: int = MOST_CHECKPOINTS) -> Published:
+    """Renders the history of a tablespace's folder and replaces the report there. Never raises: no checkpoint fails for a report."""
+    path = report_path(folder)
+    try:
+        history = checkpoint_history(whole.identity, read_listing(folder, whole.identity, most), _window(whole, folder))
+        replace_file(path, render_history(history, now_millis).encode())
+    except Exception as error:
+        # Whatever it is: the checkpoint is committed.
+        _log.warning("report not written", path=str(path), error=str(error), kind=type(error).__name__)
+        return Published(failure=f"{type(error).__name__}: {error}")
+    return Published("/".join(path.parts[-3:]))
+
+
+def read_listing(folder: StoredPath, identity: Identity, most: int) -> Listing:
+    """The names of all manifests in a tablespace's folder, and the newest of them, `most` at most, read. Raises OSError when the folder
+    can't be listed."""
+    paths = manifests(folder.parent.parent, folder.parent.name, folder.name)
+    there = _data_files(folder)
+    read = tuple(found for path in paths[-most:] if (found := _read(path, identity, there)) is not None)
+    return Listing(tuple(path.name for path in paths), read)
+
+
+def _data_files(folder: StoredPath) -> frozenset[str]:
+    """The files of all runs, as manifests name them: data/<run>/<table>/<file>. One listing costs less than a question for each file."""
+    return frozenset("/".join(path.parts[-4:]) for path in files_below(folder / "data"))
+
+
+def _read(path: StoredPath, identity: Identity, there: frozenset[str]) -> Recorded | Unreadable | None:
+    """None for one that was removed meanwhile."""
+    try:
+        manifest = read_manifest(path)
+        _require_own(path, manifest, identity)
+        # A name that the listing does not have, as of a table with a slash in its name, is asked for by itself.
+        missing = tuple(name for name in manifest.file_paths if name not in there and not (path.parent.parent / name).is_file())
+        if missing and not path.is_file():
+            return None
+        return Recorded.of(path.name, manifest, missing)
+    except FileNotFoundError:
+        return None
+    except (InvariantViolated, OSError) as error:
+        return Unreadable(path.name, str(error))
+
+
+def _require_own(path: StoredPath, manifest: Manifest, identity: Identity) -> None:
+    owner = manifest.identity
+    if (owner.instance_id, owner.tablespace_uuid) != (identity.instance_id, identity.tablespace_uuid):
+        raise InvariantViolated(f"it belongs to {owner.instance_id}/{owner.tablespace_uuid}")
+    if manifest_path(path.parent.parent, manifest.lsn.lsn) != path:
+        raise InvariantViolated(f"it says that it is of {manifest.lsn.lsn}")
+
+
+def _window(whole: WholeLog, folder: StoredPath) -> Window | WindowUnknown | None:
+    try:
+        return recovery_window(whole, folder)
+    except (InvariantViolated, OSError) as error:
+        return WindowUnknown(str(error))
