@@ -164,7 +164,7 @@ def _tables(links: Sequence[Link]) -> str:
     newest = {size.name: size.rows for size in links[-1].checkpoint.tables}
     names = sorted({size.name for each, _ in stamped for size in each.tables}, key=lambda name: (-newest.get(name, -1), name))
     if not names:
-        return section("Rows by table", "<p>No table.</p>")
+        return section("Rows by table", "<p>No table, or no moment is known.</p>")
     sizes = [(each, at, {size.name: size for size in each.tables}) for each, at in stamped]
     rows = [_course(name, sizes) for name in names[:_MOST_COURSES]]
     left = len(names) - len(rows)
