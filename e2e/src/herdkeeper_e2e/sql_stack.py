@@ -86,11 +86,17 @@ class SqlStack:
 
     def signal(self, name: str, node: str) -> None:
         """Send the JVM of a SQL node a signal. CommandError when there is none."""
-        self.on_machine(self.node_of(node), f"kill -{name} $({_process_of(node)})")
+        self.on_machine(self.node_of(node), f"kill -{name} $({self._process_of(node)})")
 
     def resume(self, node: str) -> None:
         """The JVM of a SQL node goes on, if it was stopped and is still there."""
-        self.on_machine(self.node_of(node), f"for process in $({_process_of(node)}); do kill -CONT $process; done")
+        self.on_machine(self.node_of(node), f"for process in $({self._process_of(node)}); do kill -CONT $process; done")
+
+    def _process_of(self, node: str) -> str:
+        """What prints the JVM's process on its machine, where a node of another namespace may have the same name."""
+        control_group = self.get("pod", node)["metadata"]["uid"].replace("-", "[-_]")
+        named = f"pgrep -f 'io[.]herdkeeper[.]node[.]Main.*--node-id {node} '"
+        return f"for found in $({named}); do if grep -q 'pod{control_group}' /proc/$found/cgroup; then echo $found; fi; done"
 
     def delete(self, pod: str, *arguments: str) -> None:
         """Delete a pod and wait for its successor."""
@@ -129,7 +135,3 @@ class SqlStack:
     def on_machine(self, machine: str, script: str) -> None:
         """Runs a shell script on a machine of the cluster. CommandError when it fails."""
         cluster.run(["docker", "exec", machine, "sh", "-c", script], self.environment, say)
-
-
-def _process_of(node: str) -> str:
-    return f"pgrep -f 'io[.]herdkeeper[.]node[.]Main.*--node-id {node} '"
