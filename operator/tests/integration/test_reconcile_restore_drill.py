@@ -17,7 +17,7 @@ from herdkeeper.domain.observed.schedule import text_of
 KIND, NAME = "ScheduledCheckpoint", "nightly"
 NIGHT = datetime.datetime(2100, 1, 1, 3, tzinfo=datetime.UTC)
 MORNING = NIGHT.replace(hour=5)
-MINUTE = datetime.timedelta(minutes=1)
+MINUTE, DAY = datetime.timedelta(minutes=1), datetime.timedelta(days=1)
 RUN, JOB, OF_THE_MOMENT = names.scheduled_run(NAME, NIGHT), names.drill_job(NAME, MORNING), names.drill_checkpoint(NAME, MORNING)
 DESTINATION = {"persistentVolumeClaim": {"claimName": "checkpoints"}}
 TEMPLATE = {"tablespaceRef": {"name": "flights"}, "destination": DESTINATION, "deletionPolicy": "Delete"}
@@ -31,7 +31,8 @@ def stage(dynamic: DynamicClient, namespace: str) -> Stage:
     found.declare("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}, "image": "example.org/herddb:7"})
     found.declare("Tablespace", "flights", {"herdDBRef": {"name": "db"}, "log": {"archive": {"destination": DESTINATION}}})
     found.declare(KIND, NAME, {"schedule": "0 3 * * *", "template": TEMPLATE, "drill": {"schedule": "0 5 * * *"}})
-    found.reconcile_at(NIGHT - MINUTE, KIND, NAME)
+    found.set_status("Tablespace", "flights", {"uuid": "u"})
+    found.set_status(KIND, NAME, {"lastScheduleTime": text_of(NIGHT - DAY), "drillsSince": text_of(NIGHT)})
     found.reconcile_at(NIGHT, KIND, NAME)
     found.settle("Checkpoint", RUN)
     succeeded(found, RUN, 7)
@@ -61,7 +62,7 @@ def end(stage: Stage, said: RestoreSummary) -> None:
     state = {"terminated": {"exitCode": code, "message": said.to_json()}}
     container: dict[str, Any] = {"name": "driver", "image": "spark:1", "imageID": "", "ready": False, "restartCount": 0, "state": state}
     stage.set_status("Pod", f"{JOB}-x", {"phase": "Failed" if code else "Succeeded", "containerStatuses": [container]})
-    at = text_of(datetime.datetime(2026, 1, 1, 5, 9, tzinfo=datetime.UTC))
+    at = text_of(MORNING + MINUTE)
     kinds = ("FailureTarget", "Failed") if code else ("SuccessCriteriaMet", "Complete")
     conditions = [{"type": kind, "status": "True", "lastTransitionTime": at, "reason": "Ended", "message": "it ended"} for kind in kinds]
     counts = {"failed": 1} if code else {"succeeded": 1, "completionTime": at}
