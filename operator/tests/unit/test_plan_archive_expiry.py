@@ -15,6 +15,7 @@ from test_plan_log_pin import SEEN, UUID, checkpoint
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import Lsn
+from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import ArchiveRetention, ArchiveStatus, LogArchive, RecoveryWindow, TablespaceLog
 from herdkeeper.domain.observed.archive import ArchiveObserved, SeenOrder
 from herdkeeper.domain.reason import Reason
@@ -176,10 +177,11 @@ def test_the_archiver_is_told_what_may_go_once_the_status_says_that_the_window_b
 
 
 def test_the_archiver_looks_at_the_base_where_it_can() -> None:
-    here = Checkpoint(
-        metadata=base(8).metadata, spec=base(8).spec.model_copy(update={"destination": archive().destination}), status=base(8).status
+    here, in_a_store = (
+        base(8).model_copy(update={"spec": base(8).spec.model_copy(update={"destination": Destination.model_validate(there)})})
+        for there in (CLAIM, {"objectStore": {"uri": "s3://backups", "credentialsSecretRef": {"name": "keys"}}})
     )
-    for found, manifest in ((here, here.manifest), (base(8), "")):
+    for found, manifest in ((here, here.manifest), (base(8), ""), (in_a_store, "")):
         (step,) = expiry_steps(TOLD, replace(SEEN, archive=seen(), checkpoints=(found,)), UUID)
         assert step.order == ExpiryOrder("archives", (22, 5), manifest or "")
     assert described(step) == (
