@@ -19,9 +19,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from moto.server import DomainDispatcherApplication, create_backend_app
 from places import all_files
+from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
 from werkzeug.serving import make_server
 
+from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
 from herdkeeper_jobs.checkpoint import cli, removal_cli
+from herdkeeper_jobs.checkpoint.base import BaseUnusable, stored_rows
+from herdkeeper_jobs.restore.source import open_source
 from herdkeeper_jobs.storage import object_path
 from herdkeeper_jobs.storage.object_path import SECRET_ACCESS_KEY, ObjectPath, StoreSettings
 from herdkeeper_jobs.storage.stored_path import create_if_absent, new_file, stored_path, why_unusable
@@ -93,6 +97,16 @@ def test_a_large_file_is_there_when_it_is_closed_and_not_before(bucket: ObjectPa
         assert stream.read() == block[-5:]
         stream.seek((3 << 20) + 7)
         assert stream.read(1 << 20) == block[7:] + block[:7]
+
+
+def test_the_rows_of_a_base_are_read_from_the_store_as_they_were_stored(bucket: ObjectPath) -> None:
+    source = open_source(write_checkpoint(bucket, {PARENT: PARENT_ROWS}))
+    (table,) = source.tables
+    found = [row for file in table.files for rows in stored_rows(source.folder, file, table.definition) for row in rows]
+    assert digest_of_rows(found) == RowDigest.parse(table.manifest.rows, table.manifest.digest)
+    (source.folder / table.files[1].path).unlink()
+    with pytest.raises(BaseUnusable, match=r"p-1\.parquet can't be read: s3://.* is not there"):
+        list(stored_rows(source.folder, table.files[1], table.definition))
 
 
 def test_no_task_carries_what_opens_the_store(bucket: ObjectPath) -> None:
