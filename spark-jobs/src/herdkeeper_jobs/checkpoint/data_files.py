@@ -18,14 +18,15 @@ from typing import IO, cast
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Row
 from xxhash import xxh3_128
 
 from herdkeeper.formats.herddb_record import RowDecoder, RowEncoder
 from herdkeeper.formats.herddb_table import TableDefinition
-from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
-from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, decode_rows, rows_of
+from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, rows_of
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks, by_table, decode_columns, digest_of_columns
 from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, file_hash, new_file, read_parquet, sync_folder
 
 _ROWS_PER_GROUP = 50_000
@@ -72,7 +73,7 @@ class WrittenTable:
 
 
 def write_tables(
-    rows: DataFrame, tables: tuple[TableDefinition, ...], folder: StoredPath, run_id: str, altered: frozenset[str] = frozenset()
+    rows: RowsInTasks, tables: tuple[TableDefinition, ...], folder: StoredPath, run_id: str, altered: frozenset[str] = frozenset()
 ) -> list[WrittenTable]:
     """Writes rows (table_index, row_key, row_value) below `folder`/data/`run_id`, one table per folder. `altered` are the uuids of tables
     that may have rows in an older form.
@@ -210,12 +211,14 @@ class _TableWriter:
         self._folder = folder
         self._file = _ParquetFile(folder, path, arrow_schema(table))
         self._older: _ParquetFile | None = None
-        self._rows: list[tuple[bytes, bytes]] = []
+        self._held: list[pa.RecordBatch] = []
+        self._held_rows = 0
         self._digest = RowDigest()
 
-    def add(self, rows: list[tuple[bytes, bytes]]) -> None:
-        self._rows.extend(rows)
-        if len(self._rows) >= _ROWS_PER_GROUP:
+    def add(self, rows: pa.RecordBatch) -> None:
+        self._held.append(rows)
+        self._held_rows += rows.num_rows
+        if self._held_rows >= _ROWS_PER_GROUP:
             self._flush()
 
     def finish(self) -> tuple[RowDigest, DataFile]:
@@ -224,18 +227,20 @@ class _TableWriter:
         return self._digest, replace(self._file.finish(), older_forms=older)
 
     def _flush(self) -> None:
-        if self._rows:
-            decoded = decode_rows(self._decoder, self._rows)
+        if self._held:
+            rows = pa.concat_batches(self._held)
+            keys, values = rows.column("row_key"), rows.column("row_value")
+            decoded = decode_columns(self._decoder, keys, values)
             if self._encoder is not None:
-                self._keep_older_forms(decoded, self._encoder)
+                self._keep_older_forms(decoded, values, self._encoder)
             self._file.write(decoded)
-            self._digest += digest_of_rows(self._rows)
-            self._rows = []
+            self._digest += digest_of_columns(keys, values)
+            self._held, self._held_rows = [], 0
 
-    def _keep_older_forms(self, decoded: pa.RecordBatch, encoder: RowEncoder) -> None:
-        stored = enumerate(self._rows, start=self._file.rows)
+    def _keep_older_forms(self, decoded: pa.RecordBatch, values: pa.Array, encoder: RowEncoder) -> None:
+        stored = enumerate(values.to_pylist(), start=self._file.rows)
         anew = (encoder.encode(row) for row in rows_of(decoded))
-        older = [(number, value) for (number, (_, value)), (_, now) in zip(stored, anew, strict=True) if value != now]
+        older = [(number, value) for (number, value), (_, now) in zip(stored, anew, strict=True) if value != now]
         if not older:
             return
         if self._older is None:
@@ -247,11 +252,7 @@ class _TableWriter:
 def _write_task(batches: Iterable[pa.RecordBatch], open_table: Callable[[int], _TableWriter]) -> Iterator[pa.RecordBatch]:
     writers: dict[int, _TableWriter] = {}
     for batch in batches:
-        grouped: dict[int, list[tuple[bytes, bytes]]] = {}
-        columns = (batch.column(name).to_pylist() for name in ("table_index", "row_key", "row_value"))
-        for position, key, value in zip(*columns, strict=True):
-            grouped.setdefault(position, []).append((key, value))
-        for position, rows in grouped.items():
+        for position, rows in by_table(batch):
             if position not in writers:
                 writers[position] = open_table(position)
             writers[position].add(rows)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import structlog
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from herdkeeper_jobs.archive.parts import ArchivePartition, LogParts, WholeLog, archive_partitions, live_partitions
 from herdkeeper_jobs.archive.window import Window, recovery_window
@@ -20,7 +20,7 @@ from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped
 from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.storage.stored_path import StoredPath
-from herdkeeper_jobs.wal.fold import with_base
+from herdkeeper_jobs.wal.fold import PlacedChanges, with_base
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.timeline import Timeline
@@ -69,7 +69,12 @@ class Origin:
         """Where the log's walk begins."""
         return None if self.rows is None else self.rows.base.start
 
-    def with_rows(self, placed: DataFrame, timeline: Timeline) -> DataFrame:
+    @property
+    def base_rows(self) -> int:
+        """Rows that the base has."""
+        return 0 if self.base is None else sum(table.rows for table in self.base.manifest.tables)
+
+    def with_rows(self, placed: PlacedChanges, timeline: Timeline) -> PlacedChanges:
         """The changes that are placed of the log, on top of the base's rows."""
         return placed if self.rows is None else with_base(placed, self.rows.placed(timeline), self.rows.base.start.at)
 

@@ -50,9 +50,18 @@ from herdkeeper_jobs.checkpoint.table_digests import table_digests
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
 from herdkeeper_jobs.storage.stored_path import StoredPath, remove_below
 from herdkeeper_jobs.wal.cut import cut_at_time, since, up_to
-from herdkeeper_jobs.wal.decode import LOG_COLUMNS, decode_batches
-from herdkeeper_jobs.wal.fold import LogExtent, highest_auto_increments, last_changes, log_extent, log_timeline, place_changes
+from herdkeeper_jobs.wal.decode import decode_batches
+from herdkeeper_jobs.wal.fold import (
+    LogExtent,
+    fold_partitions,
+    highest_auto_increments,
+    last_changes,
+    log_extent,
+    log_timeline,
+    place_changes,
+)
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.task_log import BLOCK_COLUMNS, TaskLog, in_blocks
 from herdkeeper_jobs.wal.timeline import Timeline
 
 _log = structlog.get_logger()
@@ -140,25 +149,22 @@ def chosen_target(whole: WholeLog, request: TargetRequest, folder: StoredPath) -
 
 
 def read_log(spark: SparkSession, partitions: tuple[PartitionSpec, ...]) -> DataFrame:
-    """The decoded log entries of the partitions, one task each. Columns: `wal.decode.LOG_COLUMNS`."""
-
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for position in batch.column(0).to_pylist():
-                yield from decode_batches(read_partition(partitions[position]))
-
-    return spark.range(0, len(partitions), 1, max(1, len(partitions))).mapInArrow(read, LOG_COLUMNS)
+    """The decoded log entries of the partitions, one task each, as blocks of a `TaskLog`."""
+    return _blocks(spark, len(partitions), lambda position: read_partition(partitions[position]))
 
 
 def read_archive(spark: SparkSession, partitions: tuple[ArchivePartition, ...]) -> DataFrame:
     """The same of archived segments."""
+    return _blocks(spark, len(partitions), lambda position: read_archived(partitions[position]))
 
+
+def _blocks(spark: SparkSession, tasks: int, entries: Callable[[int], Iterator[pa.RecordBatch]]) -> DataFrame:
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for position in batch.column(0).to_pylist():
-                yield from decode_batches(read_archived(partitions[position]))
+                yield from in_blocks(decode_batches(entries(position)))
 
-    return spark.range(0, len(partitions), 1, max(1, len(partitions))).mapInArrow(read, LOG_COLUMNS)
+    return spark.range(0, tasks, 1, max(1, tasks)).mapInArrow(read, BLOCK_COLUMNS)
 
 
 def _read(spark: SparkSession, origin: Origin) -> DataFrame:
@@ -166,7 +172,7 @@ def _read(spark: SparkSession, origin: Origin) -> DataFrame:
     return live if not origin.archived else read_archive(spark, origin.archived).union(live)
 
 
-def _within(read: DataFrame, origin: Origin, read_to: Lsn) -> DataFrame:
+def _within(read: TaskLog, origin: Origin, read_to: Lsn) -> TaskLog:
     """Archived segments are read whole: the first may begin, and the last may end, elsewhere."""
     if not origin.archived:
         return read
@@ -177,7 +183,8 @@ def _within(read: DataFrame, origin: Origin, read_to: Lsn) -> DataFrame:
 def _fold(spark: SparkSession, origin: Origin, target: Target, where: tuple[StoredPath, str]) -> _Folded:
     cores = spark.sparkContext.defaultParallelism
     # On disk, so that bookies are read once: the timeline, the extent and the fold each go over the log.
-    read = _read(spark, origin).persist(StorageLevel.DISK_ONLY)
+    blocks = _read(spark, origin).persist(StorageLevel.DISK_ONLY)
+    read = TaskLog.of_blocks(blocks)
     try:
         extent = log_extent(read)
         if extent.entries != origin.entries:
@@ -194,20 +201,21 @@ def _fold(spark: SparkSession, origin: Origin, target: Target, where: tuple[Stor
         timeline = log_timeline(prefix, origin.start)
         _log.info("control entries walked", tables=len(timeline.tables), open_transactions=len(timeline.open_transactions))
         placed = origin.with_rows(place_changes(prefix, timeline), timeline)
-        written = write_tables(last_changes(placed, 2 * cores), timeline.tables, *where, uuids_of_altered(timeline))
+        partitions = fold_partitions(cores, extent.entries + origin.base_rows)
+        written = write_tables(last_changes(placed, partitions), timeline.tables, *where, uuids_of_altered(timeline))
         _log.info("tables written", rows=sum(table.digest.rows for table in written), files=sum(len(table.files) for table in written))
         highest = highest_auto_increments(placed, timeline, highest_keys_of(origin.base))
         compared = {table.name: item.digest for table, item in zip(timeline.tables, written, strict=True)}
         if reads_on and target.follower is not None:
-            compared = _digests_at_the_end(entries, origin, 2 * cores)
+            compared = _digests_at_the_end(entries, origin, partitions)
         return _Folded(
             cut, log_extent(prefix) if reads_on or origin.archived else extent, timeline, written, highest, compared, origin.base
         )
     finally:
-        read.unpersist()
+        blocks.unpersist()
 
 
-def _cut(entries: DataFrame, target: Target) -> _Cut:
+def _cut(entries: TaskLog, target: Target) -> _Cut:
     """The LSN of the moment that was asked for."""
     match target.at:
         case Lsn():
@@ -230,7 +238,7 @@ def _cut(entries: DataFrame, target: Target) -> _Cut:
     return _Cut(found.lsn, found.left_out)
 
 
-def _digests_at_the_end(entries: DataFrame, origin: Origin, partitions: int) -> dict[str, RowDigest]:
+def _digests_at_the_end(entries: TaskLog, origin: Origin, partitions: int) -> dict[str, RowDigest]:
     timeline = log_timeline(entries, origin.start)
     return table_digests(last_changes(origin.with_rows(place_changes(entries, timeline), timeline), partitions), timeline.tables)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from herdkeeper.formats.herddb_table import TableDefinition
-from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks, by_table, digest_of_columns
 
 _COLUMNS = "table_index int, rows long, digest string"
 _SCHEMA = pa.schema([("table_index", pa.int32()), ("rows", pa.int64()), ("digest", pa.string())])
 
 
-def table_digests(rows: DataFrame, tables: tuple[TableDefinition, ...]) -> dict[str, RowDigest]:
+def table_digests(rows: RowsInTasks, tables: tuple[TableDefinition, ...]) -> dict[str, RowDigest]:
     """Per name of a table, the digest of its rows among (table_index, row_key, row_value)."""
     digests = {table.name: RowDigest() for table in tables}
     for row in rows.mapInArrow(_digested, _COLUMNS).collect():
@@ -24,11 +24,7 @@ def table_digests(rows: DataFrame, tables: tuple[TableDefinition, ...]) -> dict[
 
 def _digested(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        grouped: dict[int, list[tuple[bytes, bytes]]] = {}
-        columns = (batch.column(name).to_pylist() for name in ("table_index", "row_key", "row_value"))
-        for position, key, value in zip(*columns, strict=True):
-            grouped.setdefault(position, []).append((key, value))
-        digests = {position: digest_of_rows(pairs) for position, pairs in grouped.items()}
+        digests = {position: digest_of_columns(rows.column("row_key"), rows.column("row_value")) for position, rows in by_table(batch)}
         yield pa.RecordBatch.from_arrays(
             [
                 pa.array(list(digests), pa.int32()),

@@ -12,10 +12,14 @@ passed.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 from pyspark.sql import Column, DataFrame, functions
 
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.task_log import TaskLog
+
+Log = TypeVar("Log", DataFrame, TaskLog)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +37,9 @@ class TimeCut:
     last_millis: int | None
 
 
-def cut_at_time(log: DataFrame, millis: int) -> TimeCut:
+def cut_at_time(log: DataFrame | TaskLog, millis: int) -> TimeCut:
     """Cuts a decoded log (columns `decode.LOG_COLUMNS`) at a time, in milliseconds since the epoch."""
+    log = log.rows("ledger_id", "entry_id", "timestamp") if isinstance(log, TaskLog) else log
     position = functions.struct("ledger_id", "entry_id")
     is_later = functions.col("timestamp") > millis
     found = log.agg(
@@ -54,14 +59,16 @@ def cut_at_time(log: DataFrame, millis: int) -> TimeCut:
     return TimeCut(None if row["before"] is None else Lsn(*row["before"]), later, row["left_out"], found["first"], found["last"])
 
 
-def up_to(log: DataFrame, lsn: Lsn) -> DataFrame:
+def up_to(log: Log, lsn: Lsn) -> Log:
     """The entries of a decoded log up to an LSN."""
+    if isinstance(log, TaskLog):
+        return log.up_to(lsn)
     return log.where(_is_before(Lsn(lsn.ledger_id, lsn.entry_id + 1)))
 
 
-def since(log: DataFrame, lsn: Lsn) -> DataFrame:
+def since(log: Log, lsn: Lsn) -> Log:
     """The entries of a decoded log from an LSN on."""
-    return log.where(~_is_before(lsn))
+    return log.since(lsn) if isinstance(log, TaskLog) else log.where(~_is_before(lsn))
 
 
 def _is_before(lsn: Lsn) -> Column:

@@ -1,0 +1,195 @@
+"""Folding a log's changes into the tables at its end, from Parquet to zstd Parquet: a checkpoint's own fold, beside DuckDB.
+
+Both read the same files: N changes to K keys in log order, half of them in transactions that interleave, of which some are rolled back and
+the last are still open. The project's job writes a checkpoint's files: typed columns, hashed and fsynced, and the digest of the stored
+rows. DuckDB gets it simpler: it writes key and value as they are stored, and orders changes by one number, which is enough for this log.
+Prints CPU seconds, seconds and memory; Spark's start is counted, and told by itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+from spent import MEBIBYTE, Meter, Spent, report, run_contender
+
+from herdkeeper.formats.herddb_log_entry import LogEntryType
+from herdkeeper.formats.herddb_record import encode_row
+from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
+from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper_jobs.checkpoint.data_files import write_tables
+from herdkeeper_jobs.spark_session import SparkSettings, start_spark
+from herdkeeper_jobs.wal.decode import LOG_SCHEMA
+from herdkeeper_jobs.wal.fold import fold_partitions, last_changes, log_extent, log_timeline, place_changes
+from herdkeeper_jobs.wal.task_log import TaskLog
+
+CORES, NOTE_BYTES, BATCH = 2, 48, 65_536
+TABLE = TableDefinition(
+    "shop",
+    "orders",
+    "00000000000000000000000000000001",
+    (Column("id", ColumnType.LONG, 0, nullable=False), Column("amount", ColumnType.INTEGER, 1), Column("note", ColumnType.STRING, 2)),
+    ("id",),
+)
+# A window of the log: a BEGIN, so many changes, every second one in the transaction, and the end of the last but one window's transaction.
+CHANGES, WINDOW = 200, 202
+WINDOWS_PER_FILE = 2_500
+# LSN and order of application as one number each: no ledger of this log has 2^20 entries.
+DUCKDB_FOLD = f"""
+    COPY (
+        WITH log AS (
+            SELECT type, transaction_id, row_key, row_value, ledger_id << 20 | entry_id AS lsn
+            FROM read_parquet($folder || '/log/*.parquet')
+        ), commits AS (
+            SELECT transaction_id, lsn AS applied FROM log WHERE type = {int(LogEntryType.COMMIT)}
+        ), changes AS (
+            SELECT row_key, row_value, coalesce(applied, lsn) << 32 | lsn AS place
+            FROM (SELECT * FROM log WHERE type IN ({int(LogEntryType.UPDATE)}, {int(LogEntryType.DELETE)}))
+            LEFT JOIN commits USING (transaction_id)
+            WHERE transaction_id = 0 OR applied IS NOT NULL
+        )
+        SELECT row_key, last AS row_value FROM (SELECT row_key, arg_max(row_value, place) AS last FROM changes GROUP BY row_key)
+        WHERE last <> ''::BLOB
+    ) TO $output (FORMAT parquet, COMPRESSION zstd, PER_THREAD_OUTPUT)
+"""
+
+
+def write_files(folder: Path, changes: int, keys: int) -> None:
+    """The same log each time: one file for each ledger. `changes` is rounded up to whole windows."""
+    chance = np.random.default_rng(7)
+    definition = [[1], [0], [1], [int(LogEntryType.CREATE_TABLE)], [0], [TABLE.name], [b""], [encode_table(TABLE)]]
+    pq.write_table(pa.table(definition, schema=LOG_SCHEMA), folder / "log/000000.parquet")
+    windows = -(-changes // CHANGES)
+    for number, first in enumerate(range(0, windows, WINDOWS_PER_FILE), start=1):
+        last = min(first + WINDOWS_PER_FILE, windows)
+        pq.write_table(_ledger(number + 1, np.arange(first, last), keys, chance), folder / f"log/{number:06}.parquet")
+
+
+def _ledger(ledger: int, windows: np.ndarray, keys: int, chance: np.random.Generator) -> pa.Table:
+    shape = len(windows), WINDOW
+    kind = np.full(shape, int(LogEntryType.UPDATE), np.int32)
+    kind[chance.random(shape) < 0.05] = int(LogEntryType.DELETE)
+    transaction = np.zeros(shape, np.int64)
+    transaction[:, 1:-1:2] = windows[:, None] + 1
+    kind[:, 0], transaction[:, 0] = int(LogEntryType.BEGIN), windows + 1
+    kind[:, -1], transaction[:, -1] = int(LogEntryType.COMMIT), windows - 1
+    kind[windows % 20 == 7, -1] = int(LogEntryType.ROLLBACK)
+    kind[windows < 2, -1] = int(LogEntryType.NOOP)
+    key = chance.integers(0, keys, shape).astype(">i8")
+    is_change = np.zeros(shape, np.bool_)
+    is_change[:, 1:-1] = True
+    whole = kind.size
+    columns = [
+        pa.array(np.full(whole, ledger)),
+        pa.array(np.arange(whole)),
+        pa.array(1_700_000_000_000 + np.arange(whole)),
+        pa.array(kind.ravel()),
+        pa.array(np.maximum(transaction, 0).ravel()),
+        pa.array(["", TABLE.name]).take(pa.array(is_change.ravel().astype(np.int64))),
+        _binary(key.view(np.uint8).reshape(whole, 8), is_change.ravel()),
+        _binary(_values(whole, chance), (kind == LogEntryType.UPDATE).ravel()),
+    ]
+    return pa.Table.from_arrays(columns, schema=LOG_SCHEMA)
+
+
+def _values(rows: int, chance: np.random.Generator) -> np.ndarray:
+    """Stored values as HerdDB has them, in a matrix: all are equally long."""
+    _, sample = encode_row(TABLE, {"id": 1, "amount": 0, "note": "~" * NOTE_BYTES})
+    values = np.tile(np.frombuffer(sample, np.uint8), (rows, 1))
+    values[:, -NOTE_BYTES:] = chance.integers(ord("0"), ord("z"), (rows, NOTE_BYTES), np.uint8)
+    values[:, 2:6] = chance.integers(0, 128, (rows, 4), np.uint8)
+    return values
+
+
+def _binary(matrix: np.ndarray, present: np.ndarray) -> pa.Array:
+    """A row of bytes for each value; empty where nothing is present."""
+    offsets = np.concatenate([[0], np.cumsum(present * matrix.shape[1])]).astype(np.int32)
+    return pa.Array.from_buffers(pa.binary(), len(matrix), [None, pa.py_buffer(offsets), pa.py_buffer(matrix[present].tobytes())])
+
+
+def fold_by_job(folder: Path) -> None:
+    """The project's."""
+    meter = Meter()
+    spark = start_spark("herdkeeper-bench", SparkSettings(master=f"local[{CORES}]"))
+    started = meter.read()
+    log = _log(spark, sorted((folder / "log").iterdir()))
+    entries = log_extent(log).entries
+    timeline = log_timeline(log)
+    written = write_tables(last_changes(place_changes(log, timeline), fold_partitions(CORES, entries)), timeline.tables, folder, "run")
+    spent = meter.read()
+    spark.stop()
+    report(spent, start_cpu_seconds=started.cpu_seconds, rows=written[0].digest.rows, digest=written[0].digest.hex)
+
+
+def _log(spark: SparkSession, files: list[Path]) -> TaskLog:
+    """The files, some of them for each task."""
+    tasks = min(len(files), 4 * CORES)
+
+    def read(batches: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for task in batch.column(0).to_pylist():
+                for path in files[task::tasks]:
+                    yield from pq.ParquetFile(path).iter_batches(BATCH, columns=columns)
+
+    return TaskLog(spark.range(0, tasks, 1, tasks).toDF("task"), read)
+
+
+def fold_by_duckdb(folder: Path) -> None:
+    """The peer. Its rows are digested when the clock has stopped."""
+    output = folder / "duckdb"
+    with duckdb.connect(config={"threads": CORES, "preserve_insertion_order": False}) as connection:
+        meter = Meter()
+        connection.execute(DUCKDB_FOLD, {"folder": str(folder), "output": str(output)})
+        spent = meter.read()
+    digest = RowDigest()
+    for path in output.glob("*.parquet"):
+        for batch in pq.ParquetFile(path).iter_batches(100_000):
+            digest += digest_of_rows(list(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
+    report(spent, start_cpu_seconds=0.0, rows=digest.rows, digest=digest.hex)
+
+
+def main() -> None:
+    """Makes the files, folds by both, compares, prints."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--changes", type=int, default=4_000_000, help="the target is meant for 20000000 (default: %(default)s)")
+    parser.add_argument("--keys", type=int, default=1_000_000, help="the target is meant for 5000000 (default: %(default)s)")
+    parser.add_argument("--contender", choices=("job", "duckdb"))
+    parser.add_argument("--folder", type=Path)
+    arguments = parser.parse_args()
+    if arguments.contender:
+        {"job": fold_by_job, "duckdb": fold_by_duckdb}[arguments.contender](arguments.folder)
+        return
+    folder = Path(tempfile.mkdtemp(prefix="herdkeeper-bench-"))
+    try:
+        (folder / "log").mkdir()
+        write_files(folder, arguments.changes, arguments.keys)
+        found = {name: run_contender(__file__, "--contender", name, "--folder", str(folder)) for name in ("duckdb", "job")}
+    finally:
+        shutil.rmtree(folder)
+    (ours, our_result), (peer, peer_result) = found["job"], found["duckdb"]
+    start = float(str(our_result.pop("start_cpu_seconds")))
+    peer_result.pop("start_cpu_seconds")
+    if our_result != peer_result:
+        raise SystemExit(f"both must give the same: {our_result} and {peer_result}")
+    print(f"fold of {arguments.changes:,} changes to {arguments.keys:,} keys, Parquet to Parquet, {our_result['rows']:,} rows are left")
+    _print("checkpoint's fold", ours)
+    _print("DuckDB, 2 threads", peer)
+    whole, without = ours.cpu_seconds / peer.cpu_seconds, (ours.cpu_seconds - start) / peer.cpu_seconds
+    print(f"fold / DuckDB: {whole:.2f} times the CPU seconds, {without:.2f} without the {start:.1f} s of Spark's start (target: 2)")
+
+
+def _print(name: str, spent: Spent) -> None:
+    peak = spent.peak_bytes / MEBIBYTE
+    print(f"{name:18} {spent.cpu_seconds:8.1f} s of CPU time {spent.wall_seconds:8.1f} s {peak:8,.0f} MiB at most")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+"""Many byte strings in one piece, and where each of them lies: what is parsed for all of them in step, field by field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+_V_INT_BYTES = 5
+_MAX_LENGTH = 2**31
+_PIECE_BYTES = 256 * 1024
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class PackedBytes:
+    """The values of an Arrow array; value i lies between `starts[i]` and `ends[i]`."""
+
+    data: npt.NDArray[np.uint8]
+    starts: Integers
+    ends: Integers
+
+    @staticmethod
+    def of(values: pa.Array) -> PackedBytes:
+        """Of an array of binary values without nulls; shares its memory."""
+        offsets, data = values.buffers()[1:]
+        bounds = np.frombuffer(offsets, np.int32)[values.offset : values.offset + len(values) + 1].astype(np.int64)
+        # one byte at least, so that there is something to look at
+        held = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(1, np.uint8)
+        return PackedBytes(held, bounds[:-1], bounds[1:])
+
+    def at(self, positions: Integers) -> Integers:
+        """The byte at each position; any byte for a position behind the end, where callers compare with `ends`."""
+        return self.data[np.minimum(positions, len(self.data) - 1)].astype(np.int64)
+
+    def v_ints(self, at: Integers, wanted: Flags) -> tuple[Integers, Integers, Flags]:
+        """The VInt at each position that is wanted, the position behind it, and which of them end after five bytes or fewer."""
+        number = np.zeros(len(at), np.int64)
+        going_on = wanted.copy()
+        for group in range(_V_INT_BYTES):
+            byte = self.at(at)
+            number |= np.where(going_on, (byte & 0x7F) << (7 * group), 0)
+            at = at + going_on
+            going_on &= byte >= 0x80
+            if not going_on.any():
+                break
+        return number, at, wanted & ~going_on
+
+    def arrays(self, at: Integers, ends: Integers, wanted: Flags) -> tuple[Integers, Integers, Flags]:
+        """Where the bytes of an array (VInt length, bytes) begin, how many they are, and which of the wanted ones lie before `ends`."""
+        length, at, whole = self.v_ints(at, wanted)
+        fits = whole & (length < _MAX_LENGTH) & (at + length <= ends)
+        return at, np.where(fits, length, 0), fits
+
+    def numbers(self, starts: Integers, form: str) -> npt.NDArray[Any]:
+        """The number at each position, of a NumPy type like `>i8`; any number for a position that has too few bytes behind it."""
+        width = np.dtype(form).itemsize
+        if len(self.data) < width:
+            return np.zeros(len(starts), form)
+        from_each = np.ndarray(len(self.data) - width + 1, np.dtype(form), self.data, strides=(1,))
+        return from_each[np.minimum(starts, len(from_each) - 1)]
+
+    def slices(self, starts: Integers, lengths: Integers) -> Any:
+        """The bytes from each start on, as an Arrow array that has its own copy of them."""
+        offsets = np.zeros(len(lengths) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        taken = np.empty(offsets[-1], np.uint8)
+        first = 0
+        while first < len(lengths):
+            # piece by piece, since the index of a byte takes eight
+            last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _PIECE_BYTES, "right")) - 1)
+            begin, end = offsets[first], offsets[last]
+            shifts = np.repeat(starts[first:last] - offsets[first:last], lengths[first:last])
+            taken[begin:end] = self.data[np.arange(begin, end) + shifts]
+            first = last
+        return pa.Array.from_buffers(pa.binary(), len(lengths), [None, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(taken)])

@@ -1,0 +1,282 @@
+"""`Timeline.place` for all row changes of a batch at once. Pure; runs in tasks.
+
+What a timeline knows by transaction id, by name and by uuid lies in columns here, and each row finds its lines by binary search, all rows
+in step. An LSN is a pair of columns, since ledger ids and entry ids need 63 bits each. What a row means is said in `timeline`; so are the
+errors: a row that is at fault is handed to `Timeline.place`, which names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
+from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.timeline import Begins, LogInconsistentError, Timeline
+
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+PLACED_SCHEMA = pa.schema(
+    [
+        ("table_index", pa.int32()),
+        ("row_key", pa.binary()),
+        ("row_value", pa.binary()),
+        ("deleted", pa.bool_()),
+        ("applied_ledger", pa.int64()),
+        ("applied_entry", pa.int64()),
+        ("ledger_id", pa.int64()),
+        ("entry_id", pa.int64()),
+    ]
+)
+"""Row changes that are part of the state at the end: index of their table in the timeline, and LSNs of application and of their own."""
+
+
+TOUCH_COLUMNS = "transaction_id long, table_name string, begin_ledger long, begin_entry long, ledger_id long, entry_id long"
+"""Changes of tables by transactions, each with the BEGIN of its transaction, as Spark's DDL text."""
+_TOUCH_SCHEMA = pa.schema(
+    [
+        ("transaction_id", pa.int64()),
+        ("table_name", pa.string()),
+        ("begin_ledger", pa.int64()),
+        ("begin_entry", pa.int64()),
+        ("ledger_id", pa.int64()),
+        ("entry_id", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lsns:
+    """A column of LSNs."""
+
+    ledgers: Integers
+    entries: Integers
+
+    @staticmethod
+    def of(lsns: Sequence[Lsn]) -> _Lsns:
+        return _Lsns(np.array([lsn.ledger_id for lsn in lsns], np.int64), np.array([lsn.entry_id for lsn in lsns], np.int64))
+
+    def __len__(self) -> int:
+        return len(self.ledgers)
+
+    def take(self, positions: Any) -> _Lsns:
+        return _Lsns(self.ledgers[positions], self.entries[positions])
+
+    def is_before(self, other: _Lsns) -> Flags:
+        before: Flags = (self.ledgers < other.ledgers) | ((self.ledgers == other.ledgers) & (self.entries < other.entries))
+        return before
+
+    def is_at(self, other: _Lsns) -> Flags:
+        same: Flags = (self.ledgers == other.ledgers) & (self.entries == other.entries)
+        return same
+
+    def or_else(self, mine: Flags, other: _Lsns) -> _Lsns:
+        return _Lsns(np.where(mine, self.ledgers, other.ledgers), np.where(mine, self.entries, other.entries))
+
+
+_NOWHERE = Lsn(-1, -1)
+_CHANGES = np.array([int(kind) for kind in ROW_CHANGES], np.int32)
+
+
+class _Grouped:
+    """LSNs that ascend within each group of them."""
+
+    def __init__(self, groups: Iterable[Sequence[Lsn]]) -> None:
+        lists = [list(group) for group in groups]
+        self.first = np.concatenate([[0], np.cumsum([len(group) for group in lists], dtype=np.int64)]).astype(np.int64)
+        # one more, so that there is something to look at
+        self.lsns = _Lsns.of([lsn for group in lists for lsn in group] + [_NOWHERE])
+
+    def last_before(self, groups: Integers, at: _Lsns, or_at: Flags) -> Integers:
+        """For each LSN of `at` the position of the last one in its group that lies before it, or there where `or_at`; -1 for none.
+
+        A group of -1 is empty.
+        """
+        known = groups >= 0
+        low = np.where(known, self.first[groups], 0)
+        begin, high = low, np.where(known, self.first[groups + 1], 0)
+        while (searching := low < high).any():
+            middle = (low + high) >> 1
+            lsns = self.lsns.take(middle)
+            below = lsns.is_before(at) | (or_at & lsns.is_at(at))
+            low, high = np.where(searching & below, middle + 1, low), np.where(searching & ~below, middle, high)
+        return np.where(low > begin, low - 1, -1)
+
+
+class _Ids:
+    """The line of a transaction id, -1 for one that is not known."""
+
+    def __init__(self, ids: Iterable[int]) -> None:
+        self.sorted = np.array(sorted(ids), np.int64)
+
+    def lines(self, ids: Integers) -> Integers:
+        if not len(self.sorted):
+            return np.full(len(ids), -1, np.int64)
+        found = np.minimum(np.searchsorted(self.sorted, ids), len(self.sorted) - 1)
+        return np.where(self.sorted[found] == ids, found, -1)
+
+
+class _Needed:
+    """`StartingPoint.needs`."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._start = timeline.start
+        begins = {} if self._start is None else {one.transaction_id: one.begin for one in self._start.state.transactions}
+        self._ids = _Ids(identity for identity in begins if identity > 0)
+        self._begins = _Lsns.of([*(begins[int(identity)] for identity in self._ids.sorted), _NOWHERE])
+
+    def of(self, lsns: _Lsns, transactions: Integers) -> Flags:
+        if self._start is None:
+            return np.ones(len(lsns), np.bool_)
+        lines = self._ids.lines(transactions)
+        return _Lsns.of([self._start.at]).is_before(lsns) | ((lines >= 0) & self._begins.take(lines).is_before(lsns))
+
+
+class _Commits:
+    """The lives of transaction ids."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._ids = _Ids(timeline.spans)
+        lives = [timeline.spans[int(identity)] for identity in self._ids.sorted]
+        spans = [span for group in lives for span in group]
+        self._begins = _Grouped([span.begin for span in group] for group in lives)
+        self._ends = _Lsns.of([*(_NOWHERE if span.end is None else span.end for span in spans), _NOWHERE])
+        self._ended = np.array([*(span.end is not None for span in spans), False], np.bool_)
+        self._committed = np.array([*(span.committed for span in spans), False], np.bool_)
+
+    def of(self, lsns: _Lsns, transactions: Integers) -> tuple[_Lsns, Flags, Flags]:
+        """The COMMITs, which rows have one, and which rows belong to no transaction that is open there."""
+        span = self._begins.last_before(self._ids.lines(transactions), lsns, np.ones(len(lsns), np.bool_))
+        ends = self._ends.take(span)
+        lost = (span < 0) | (self._ended[span] & ends.is_before(lsns))
+        return ends, self._committed[span] & ~lost, lost
+
+
+class _Tables:
+    """Which table a name means, and what of it counts at the end. Tables are numbered here in any order."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._group_of_name = {name: number for number, name in enumerate(timeline.names)}
+        self._changes = _Grouped(lsns for lsns, _ in timeline.names.values())
+        uuids = [uuid for _, meanings in timeline.names.values() for uuid in meanings]
+        number = {uuid: position for position, uuid in enumerate(dict.fromkeys(uuid for uuid in uuids if uuid is not None))}
+        self._table_of_change = np.array([*(-1 if uuid is None else number[uuid] for uuid in uuids), -1], np.int64)
+        # -1 as an index is the last line of each column: no table
+        self.position = np.array([*(timeline.positions.get(uuid, -1) for uuid in number), -1], np.int64)
+        self._truncated = _Lsns.of([*(timeline.truncated.get(uuid, _NOWHERE) for uuid in number), _NOWHERE])
+        makers = [timeline.made.get(uuid, (0, _NOWHERE)) for uuid in number]
+        self._maker = np.array([*(maker for maker, _ in makers), 0], np.int64)
+        self._made = _Lsns.of([*(lsn for _, lsn in makers), _NOWHERE])
+
+    def groups(self, names: pa.Array) -> Integers:
+        """The line of each name in the timeline; -1 for one that never meant anything."""
+        if len(names) and pc.all(pc.equal(names, names[0])).as_py():
+            return np.full(len(names), self._group_of_name.get(names[0].as_py(), -1), np.int64)
+        encoded = names.dictionary_encode()
+        lines = np.array([*(self._group_of_name.get(name, -1) for name in encoded.dictionary.to_pylist()), -1], np.int64)
+        found: Integers = lines[encoded.indices.to_numpy(zero_copy_only=False)]
+        return found
+
+    def meaning(self, groups: Integers, at: _Lsns, or_at: Flags) -> Integers:
+        """The table that each name meant before each LSN, or there where `or_at`; -1 for none."""
+        tables: Integers = self._table_of_change[self._changes.last_before(groups, at, or_at)]
+        return tables
+
+    def holds(self, tables: Integers, transactions: Integers, applied: _Lsns) -> Flags:
+        """Whether what is applied to a table is still in it at the end, and was not passed over because another made the table later."""
+        passed_over = (transactions > 0) & (self._maker[tables] > 0) & (self._maker[tables] != transactions)
+        passed_over &= applied.is_before(self._made.take(tables))
+        held: Flags = (self.position[tables] >= 0) & ~passed_over & ~applied.is_before(self._truncated.take(tables))
+        return held
+
+
+class BatchBegins:
+    """Finds the transactions of the changes of batches."""
+
+    def __init__(self, begins: Begins) -> None:
+        self._ids = _Ids(begins.by_id)
+        self._begins = _Grouped(begins.by_id[int(identity)] for identity in self._ids.sorted)
+
+    def first_touches(self, changes: pa.RecordBatch) -> pa.RecordBatch:
+        """Of changes inside of transactions the first one of each table by each transaction.
+
+        Those of a transaction that was not begun are left out: their placing fails and names them.
+        """
+        lsns = _Lsns(*(changes.column(name).to_numpy() for name in ("ledger_id", "entry_id")))
+        lines = self._ids.lines(changes.column("transaction_id").to_numpy())
+        found = self._begins.last_before(lines, lsns, np.zeros(len(lsns), np.bool_))
+        begins = self._begins.lsns.take(found)
+        columns = [
+            changes.column("transaction_id"),
+            changes.column("table_name"),
+            pa.array(begins.ledgers),
+            pa.array(begins.entries),
+            changes.column("ledger_id"),
+            changes.column("entry_id"),
+        ]
+        touches = pa.RecordBatch.from_arrays(columns, schema=_TOUCH_SCHEMA).filter(pa.array(found >= 0))
+        in_order = touches.sort_by([("ledger_id", "ascending"), ("entry_id", "ascending")])
+        life = _TOUCH_SCHEMA.names[:4]
+        place = pa.array(np.arange(in_order.num_rows))
+        numbered = pa.Table.from_batches([in_order.select(life)]).append_column("place", place)
+        first = numbered.group_by(life, use_threads=False).aggregate([("place", "min")]).column("place_min")
+        return in_order.take(first.combine_chunks() if first.num_chunks != 1 else first.chunk(0))
+
+
+class BatchPlacing:
+    """Places the row changes of batches by one timeline."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self._timeline = timeline
+        self._needed = _Needed(timeline)
+        self._commits = _Commits(timeline)
+        self._tables = _Tables(timeline)
+
+    def place(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Entries (ledger_id, entry_id, type, transaction_id, table_name, row_key, row_value) as PLACED_SCHEMA, in the same order: the row
+        changes that are part of the state at the end.
+
+        Raises:
+            LogInconsistentError: as `Timeline.place`.
+        """
+        ledgers, entries, transactions = (batch.column(name).to_numpy() for name in ("ledger_id", "entry_id", "transaction_id"))
+        lsns = _Lsns(ledgers, entries)
+        needed = self._needed.of(lsns, transactions) & np.isin(batch.column("type").to_numpy(), _CHANGES)
+        inside = transactions > 0
+        applied, lives, lost = lsns, ~inside, np.zeros(len(lsns), np.bool_)
+        if inside.any():
+            commits, committed, lost = self._commits.of(lsns, transactions)
+            applied, lives, lost = commits.or_else(inside, lsns), ~inside | committed, inside & lost
+        # inside of a transaction: what the name meant just before the COMMIT, whose own DROP TABLEs come last
+        tables = self._tables.meaning(self._tables.groups(batch.column("table_name")), applied, ~inside)
+        self._check(batch, needed & (lost | (~inside & (tables < 0))))
+        kept = needed & lives & self._tables.holds(tables, transactions, applied)
+        rows = batch if kept.all() else batch.filter(pa.array(kept))
+        placed = [
+            pa.array(self._tables.position[tables[kept]].astype(np.int32)),
+            rows.column("row_key"),
+            rows.column("row_value"),
+            pc.equal(rows.column("type"), pa.scalar(int(LogEntryType.DELETE), pa.int32())),
+            pa.array(applied.ledgers[kept]),
+            pa.array(applied.entries[kept]),
+            rows.column("ledger_id"),
+            rows.column("entry_id"),
+        ]
+        return pa.RecordBatch.from_arrays(placed, schema=PLACED_SCHEMA)
+
+    def _check(self, batch: pa.RecordBatch, faulty: Flags) -> None:
+        if not faulty.any():
+            return
+        row = {
+            name: batch.column(name)[int(np.argmax(faulty))].as_py() for name in ("ledger_id", "entry_id", "transaction_id", "table_name")
+        }
+        lsn = Lsn(row["ledger_id"], row["entry_id"])
+        self._timeline.place(lsn, row["transaction_id"], row["table_name"])
+        raise LogInconsistentError(f"entry {lsn} can't be placed")

@@ -1,0 +1,249 @@
+"""Of the changes of each key the last one, in tasks: Arrow to Arrow, in bounded memory. Pure but for files of its own on local disk.
+
+Changes come as `batch_place.PLACED_SCHEMA`. The order of application is (applied, own LSN), and no two changes of a key are alike in it, so
+changes may be folded in any parts and in any order: each task folds what it reads, as far as that leaves less to send on, then each
+partition folds what all of them sent. Between the two, changes travel as blocks: many rows in one binary value, since Spark turns each row
+over several times on its way, and each time costs as much as the fold itself.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA
+from herdkeeper_jobs.wal.task_log import BLOCK_BYTES, packed, unpacked
+
+BLOCK_SCHEMA = pa.schema([("bucket", pa.int32()), ("block", pa.binary())])
+BLOCK_COLUMNS = "bucket int, block binary"
+"""BLOCK_SCHEMA as Spark's DDL text."""
+LAST_SCHEMA = pa.schema([("table_index", pa.int32()), ("row_key", pa.binary()), ("row_value", pa.binary())])
+LAST_COLUMNS = "table_index int, row_key binary, row_value binary"
+"""LAST_SCHEMA as Spark's DDL text."""
+
+HELD_BYTES = 64 * 1024 * 1024
+"""Of changes that a task holds before it folds them; while it does it has about three times as much."""
+_BUCKETED_ROWS = 65_536
+_WORTH_FOLDING = 0.8
+_FILES, _FILE_BITS, _MOST_DEPTH = 16, 4, 12
+_ROWS_AT_ONCE = 65_536
+_ORDER = ("applied_ledger", "applied_entry", "ledger_id", "entry_id")
+Hashes = npt.NDArray[np.uint64]
+
+
+def to_blocks(placed: Iterable[pa.RecordBatch], buckets: int, held_bytes: int = HELD_BYTES) -> Iterator[pa.RecordBatch]:
+    """The changes of a task, as BLOCK_SCHEMA. All changes of a key go to the same bucket, whichever task has them.
+
+    They are folded first, unless the keys that a task holds at a time hardly ever repeat: then folding would be for nothing.
+    """
+    worth = True
+    for rows in _gathered(placed, held_bytes):
+        folded = fold(rows) if worth else rows
+        worth = worth and folded.num_rows <= _WORTH_FOLDING * rows.num_rows
+        yield from _blocks(folded, buckets)
+
+
+def from_blocks(blocks: Iterable[pa.RecordBatch], held_bytes: int = HELD_BYTES) -> Iterator[pa.RecordBatch]:
+    """The rows that are left of the changes of whole buckets, as LAST_SCHEMA: the last change of each key that is no DELETE."""
+    changes = LastChanges(held_bytes)
+    for batch in blocks:
+        for rows in unpacked(batch.column("block")):
+            changes.add(rows)
+    for rows in changes.take():
+        left = rows.filter(pc.invert(rows.column("deleted"))).select(LAST_SCHEMA.names)
+        yield from left.to_batches(_ROWS_AT_ONCE)
+
+
+class LastChanges:
+    """The last change of each key among those that were added. What does not fit into memory goes to files, by the hash of its key."""
+
+    def __init__(self, held_bytes: int = HELD_BYTES, depth: int = 0) -> None:
+        self._held_bytes = held_bytes
+        self._depth = depth
+        self._held: list[pa.RecordBatch] = []
+        self._size = 0
+        self._files: _Files | None = None
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Adds changes (PLACED_SCHEMA), in any order."""
+        self._held.append(rows)
+        self._size += rows.nbytes
+        if self._size > self._held_bytes:
+            self._make_room()
+
+    def take(self) -> Iterator[pa.Table]:
+        """All last changes, each once. Nothing can be added afterwards."""
+        if self._files is None:
+            if self._held:
+                yield fold(self._release())
+            return
+        self._spill(self._files)
+        yield from self._files.read_back(self._held_bytes)
+
+    def _make_room(self) -> None:
+        folded = fold(self._release())
+        # What a fold leaves is half of the bound at most, else the next one would come too soon.
+        if folded.nbytes <= self._held_bytes // 2 or self._depth == _MOST_DEPTH:
+            self._held, self._size = folded.combine_chunks().to_batches(), folded.nbytes
+            self._held_bytes = max(self._held_bytes, 2 * self._size)
+            return
+        if self._files is None:
+            self._files = _Files(self._depth)
+        self._files.write(folded)
+
+    def _spill(self, files: _Files) -> None:
+        if self._held:
+            files.write(fold(self._release()))
+
+    def _release(self) -> pa.Table:
+        rows = pa.Table.from_batches(self._held, schema=PLACED_SCHEMA)
+        self._held, self._size = [], 0
+        return rows
+
+
+class _Files:
+    """Changes on local disk, those of a key in one file."""
+
+    def __init__(self, depth: int) -> None:
+        self._depth = depth
+        self._folder = tempfile.TemporaryDirectory(prefix="herdkeeper-fold-")
+        self._writers = [pa.ipc.new_file(str(path), PLACED_SCHEMA) for path in self._paths()]
+
+    def write(self, rows: pa.Table) -> None:
+        # the highest bits of the hash: buckets are made of the lowest
+        number = (_hashes(rows) >> np.uint64(64 - _FILE_BITS * (self._depth + 1))) & np.uint64(_FILES - 1)
+        for position, part in _parted(rows, number.astype(np.uint16), _FILES):
+            self._writers[position].write_table(part.combine_chunks())
+
+    def read_back(self, held_bytes: int) -> Iterator[pa.Table]:
+        for writer in self._writers:
+            writer.close()
+        with self._folder:
+            for path in self._paths():
+                yield from _folded_file(path, held_bytes, self._depth + 1)
+
+    def _paths(self) -> list[Path]:
+        return [Path(self._folder.name) / f"{number}.arrow" for number in range(_FILES)]
+
+
+def _folded_file(path: Path, held_bytes: int, depth: int) -> Iterator[pa.Table]:
+    changes = LastChanges(held_bytes, depth)
+    with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as stream:
+        for number in range(stream.num_record_batches):
+            changes.add(stream.get_batch(number))
+    yield from changes.take()
+
+
+def fold(rows: pa.Table) -> pa.Table:
+    """The last change of each key of each table (PLACED_SCHEMA), in the order of application, table by table."""
+    rows = rows.combine_chunks()
+    indexes = rows.column("table_index").to_numpy()
+    if not len(indexes) or (indexes == indexes[0]).all():
+        return rows.take(pa.array(_last_of_keys(rows)))
+    kept = []
+    for table in np.unique(indexes):
+        mine = np.flatnonzero(indexes == table)
+        kept.append(mine[_last_of_keys(rows.select(["row_key", *_ORDER]).take(pa.array(mine)))])
+    return rows.take(pa.array(np.concatenate(kept)))
+
+
+def _last_of_keys(rows: pa.Table) -> npt.NDArray[np.int64]:
+    """Positions of the last change of each key of one table."""
+    order = _order(rows)
+    keys = rows.column("row_key") if order is None else rows.column("row_key").take(pa.array(order))
+    places = pa.table({"key": keys, "place": pa.array(np.arange(rows.num_rows))})
+    last = places.group_by("key", use_threads=False).aggregate([("place", "max")]).column("place_max").to_numpy()
+    last = np.sort(last)
+    return last if order is None else order[last]
+
+
+def _order(rows: pa.Table) -> npt.NDArray[np.int64] | None:
+    """Positions in the order of application; None when they are in it already."""
+    columns = [rows.column(name).to_numpy() for name in _ORDER]
+    telling = [column for column in columns if len(column) and (column != column[0]).any()]
+    if _ascends(telling):
+        return None
+    return np.lexsort(telling[::-1])
+
+
+def _ascends(columns: Sequence[npt.NDArray[np.int64]]) -> bool:
+    """Whether lines of these columns ascend, compared from the first column on."""
+    same = np.True_
+    for column in columns:
+        if (same & (column[1:] < column[:-1])).any():
+            return False
+        same = same & (column[1:] == column[:-1])
+    return True
+
+
+def _gathered(batches: Iterable[pa.RecordBatch], held_bytes: int) -> Iterator[pa.Table]:
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= held_bytes:
+            yield pa.Table.from_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _blocks(rows: pa.Table, buckets: int) -> Iterator[pa.RecordBatch]:
+    parts: list[list[pa.Table]] = [[] for _ in range(buckets)]
+    for first in range(0, rows.num_rows, _BUCKETED_ROWS):
+        # in pieces that fit into a processor's cache
+        piece = rows.slice(first, _BUCKETED_ROWS).combine_chunks()
+        for bucket, part in _parted(piece, (_hashes(piece) % np.uint64(buckets)).astype(np.uint16), buckets):
+            parts[bucket].append(part)
+    for bucket, tables in enumerate(parts):
+        if tables:
+            whole = pa.concat_tables(tables).combine_chunks()
+            rows_in_block = max(1, whole.num_rows * BLOCK_BYTES // whole.nbytes)
+            for block in whole.to_batches(rows_in_block):
+                yield pa.RecordBatch.from_arrays([pa.array([bucket], pa.int32()), packed(block)], schema=BLOCK_SCHEMA)
+
+
+def _parted(rows: pa.Table, parts: npt.NDArray[np.uint16], count: int) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each part that has any."""
+    sorted_ = rows.take(pa.array(np.argsort(parts, kind="stable")))
+    ends = np.cumsum(np.bincount(parts, minlength=count))
+    for part, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
+        if end > begin:
+            yield part, sorted_.slice(begin, end - begin)
+
+
+_MULTIPLIER, _LENGTH_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F)
+
+
+def _hashes(rows: pa.Table) -> Hashes:
+    """A hash of each key, the same in each task. It only spreads them: equal hashes prove nothing."""
+    return np.concatenate([_hashes_of(keys) for keys in rows.column("row_key").chunks] or [np.zeros(0, np.uint64)])
+
+
+def _hashes_of(keys: pa.Array) -> Hashes:
+    offsets, data = keys.buffers()[1:]
+    bounds = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1].astype(np.int64)
+    held = np.zeros(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
+    padded = np.concatenate([held, np.zeros(8, np.uint8)])
+    # eight bytes from each position on
+    words = np.ndarray(len(padded) - 7, np.dtype("<u8"), padded, strides=(1,))
+    at, left = bounds[:-1] - bounds[0], bounds[1:] - bounds[:-1]
+    found = left.astype(np.uint64) * _LENGTH_MULTIPLIER
+    rows = np.flatnonzero(left > 0)
+    while len(rows):
+        bits = (8 * np.minimum(left[rows], 8)).astype(np.uint64)
+        word = words[at[rows]] & (np.uint64(2**64 - 1) >> (np.uint64(64) - bits))
+        mixed = (found[rows] ^ word) * _MULTIPLIER
+        found[rows] = mixed ^ (mixed >> np.uint64(32))
+        at, left = at + 8, left - 8
+        rows = rows[left[rows] > 0]
+    mixed = found * _LENGTH_MULTIPLIER
+    result: Hashes = mixed ^ (mixed >> np.uint64(29))
+    return result

@@ -1,0 +1,180 @@
+"""The fold of whole batches against the replay of one entry after the other, and what it does when memory is short."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from test_wal_fold import Log, Tables, create, entry, folded, in_one_ledger, insert, logs, replayed, timeline_of
+from test_wal_increment import starting_point
+
+from herdkeeper.formats.herddb_log_entry import LogEntryType, encode_log_entry
+from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA, BatchPlacing
+from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
+from herdkeeper_jobs.wal.last_writer import LastChanges, fold, from_blocks, to_blocks
+from herdkeeper_jobs.wal.log_state import StartingPoint
+from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.timeline import LogInconsistentError, Timeline
+
+_NAMES = ("table_index", "row_key", "row_value")
+
+
+def row_changes(log: Log) -> pa.Table:
+    """The row changes of a log, decoded."""
+    payloads = {
+        "ledger_id": [lsn.ledger_id for lsn, _ in log],
+        "entry_id": [lsn.entry_id for lsn, _ in log],
+        "payload": pa.array([encode_log_entry(item) for _, item in log], pa.binary()),
+    }
+    decoded = pa.Table.from_batches(decode_batches([pa.RecordBatch.from_pydict(payloads)]), schema=LOG_SCHEMA)
+    return decoded.filter(pa.array([item.type.changes_a_row for _, item in log], pa.bool_()))
+
+
+def placed_one_by_one(changes: pa.Table, timeline: Timeline) -> list[dict[str, object]]:
+    """The oracle: each change asks the timeline by itself."""
+    found = []
+    for row in changes.to_pylist():
+        placement = timeline.place(_lsn(row), row["transaction_id"], row["table_name"])
+        if placement is not None:
+            found.append(
+                {
+                    "table_index": placement.table,
+                    "row_key": row["row_key"],
+                    "row_value": row["row_value"],
+                    "deleted": row["type"] == LogEntryType.DELETE,
+                    "applied_ledger": placement.applied.ledger_id,
+                    "applied_entry": placement.applied.entry_id,
+                    "ledger_id": row["ledger_id"],
+                    "entry_id": row["entry_id"],
+                }
+            )
+    return found
+
+
+def _lsn(row: dict[str, int]) -> Lsn:
+    return Lsn(row["ledger_id"], row["entry_id"])
+
+
+def in_batches(changes: pa.Table, rows: int) -> list[pa.RecordBatch]:
+    return changes.combine_chunks().to_batches(max_chunksize=rows)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(logs(), st.data())
+def test_a_batch_is_placed_as_each_of_its_changes_is(log: Log, data: st.DataObject) -> None:
+    start: StartingPoint | None = None
+    if data.draw(st.booleans()):
+        start = starting_point(log[: data.draw(st.integers(0, len(log)))])
+    timeline = timeline_of(log, start)
+    changes = row_changes(log)
+    placing = BatchPlacing(timeline)
+    placed = [row for batch in in_batches(changes, data.draw(st.integers(1, 60))) for row in placing.place(batch).to_pylist()]
+    assert placed == placed_one_by_one(changes, timeline)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(logs(), st.data())
+def test_folding_in_tasks_and_again_in_buckets_gives_what_a_replay_in_order_gives(log: Log, data: st.DataObject) -> None:
+    timeline = timeline_of(log)
+    placing = BatchPlacing(timeline)
+    batches = [placing.place(batch) for batch in in_batches(row_changes(log), data.draw(st.integers(1, 20)))]
+    tasks: list[list[pa.RecordBatch]] = [[], [], []]
+    for batch in batches:
+        tasks[data.draw(st.integers(0, 2))].append(batch)
+    buckets, held = data.draw(st.integers(1, 5)), data.draw(st.sampled_from([1, 300, 1000, 1 << 20]))
+    blocks = [block for task in data.draw(st.permutations(tasks)) for block in to_blocks(task, buckets, held)]
+    tables: Tables = {live.uuid: {} for live in timeline.tables}
+    for bucket in range(buckets):
+        mine = [block for block in blocks if block.column("bucket")[0].as_py() == bucket]
+        for batch in from_blocks(mine, held):
+            for position, key, value in zip(*(batch.column(name).to_pylist() for name in _NAMES), strict=True):
+                rows = tables[timeline.tables[position].uuid]
+                assert key not in rows, "a key is in one bucket, and once"
+                rows[key] = value
+    assert tables == replayed(log) == folded(log)
+
+
+@pytest.mark.parametrize(
+    "log",
+    [
+        in_one_ledger(insert("t", b"k", b"v")),
+        in_one_ledger(create("t", "u"), insert("t", b"a", b"v"), insert("t", b"k", b"v", 3)),
+        in_one_ledger(
+            create("t", "u"), entry(LogEntryType.BEGIN, 3), entry(LogEntryType.COMMIT, 3), insert("t", b"a", b""), insert("t", b"k", b"", 3)
+        ),
+    ],
+)
+def test_what_is_inconsistent_is_named_as_the_timeline_names_it(log: Log) -> None:
+    timeline, changes = timeline_of(log), row_changes(log)
+    with pytest.raises(LogInconsistentError) as one_by_one:
+        placed_one_by_one(changes, timeline)
+    with pytest.raises(LogInconsistentError) as at_once:
+        BatchPlacing(timeline).place(in_batches(changes, 10)[0])
+    assert str(at_once.value) == str(one_by_one.value)
+
+
+def changes_of(keys: np.ndarray, first: int) -> pa.RecordBatch:
+    """A change of each key, in the order of application."""
+    rows = len(keys)
+    own = np.arange(first, first + rows)
+    columns = [
+        pa.array(np.zeros(rows, np.int32)),
+        pa.array([b"key %d" % key for key in keys], pa.binary()),
+        pa.array([b"value %d" % number for number in own], pa.binary()),
+        pa.array(np.zeros(rows, np.bool_)),
+        pa.array(np.ones(rows, np.int64)),
+        pa.array(own),
+        pa.array(np.ones(rows, np.int64)),
+        pa.array(own),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=PLACED_SCHEMA)
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_keys_that_do_not_fit_into_memory_go_to_files_which_are_gone_afterwards(scratch: Path) -> None:
+    chance = np.random.default_rng(1)
+    changes, last = LastChanges(held_bytes=20_000), {}
+    for first in range(0, 20_000, 500):
+        keys = chance.integers(0, 5_000, 500)
+        last.update({b"key %d" % key: b"value %d" % number for number, key in enumerate(keys, start=first)})
+        changes.add(changes_of(keys, first))
+    assert list(scratch.glob("*/*.arrow"))
+    parts = list(changes.take())
+    assert len(parts) > 100, "files that don't fit either are parted again"
+    assert max(part.nbytes for part in parts) <= 20_000
+    found = [pair for part in parts for pair in zip(part["row_key"].to_pylist(), part["row_value"].to_pylist(), strict=True)]
+    assert len(found) == len(last)
+    assert dict(found) == last
+    assert list(scratch.iterdir()) == []
+
+
+def test_keys_that_repeat_stay_in_memory(scratch: Path) -> None:
+    changes = LastChanges(held_bytes=50_000)
+    for first in range(0, 50_000, 500):
+        changes.add(changes_of(np.arange(first, first + 500) % 100, first))
+    assert list(scratch.iterdir()) == []
+    (part,) = changes.take()
+    assert part.num_rows == 100
+
+
+def test_a_fold_keeps_the_last_one_of_each_key_in_the_order_of_application() -> None:
+    rows = pa.Table.from_batches([changes_of(np.array([1, 2, 1]), 10), changes_of(np.array([2, 3]), 5)])
+    assert fold(rows)["row_value"].to_pylist() == [b"value 6", b"value 11", b"value 12"]
+
+
+def test_a_task_that_repeats_keys_sends_each_of_them_once() -> None:
+    repeated = [changes_of(np.arange(1000) % 10, first) for first in range(0, 5_000, 1000)]
+    sent = pa.Table.from_batches(from_blocks(to_blocks(repeated, 3)))
+    assert sent.num_rows == 10
+    blocks = list(to_blocks(repeated, 3))
+    assert sum(pa.ipc.open_stream(block.column("block")[0].as_buffer()).read_all().num_rows for block in blocks) == 10
