@@ -19,14 +19,13 @@ from tempfile import NamedTemporaryFile
 from pyspark.sql import SparkSession
 
 DEFAULT_MASTER = "local[2]"
-WORKER_ENVIRONMENT = {
-    # Arrow and NumPy keep the memory that they have had, instead of handing each batch's back: the kernel clears what it hands out anew,
-    # which took half of a fold's time.
+# Of the Python processes that run tasks: Arrow and NumPy keep the memory that they have had, instead of handing each batch's back. The
+# kernel clears what it hands out anew, which took half of a fold's time.
+_WORKER_ENVIRONMENT = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024),
     "MALLOC_TRIM_THRESHOLD_": str(256 * 1024 * 1024),
 }
-"""Of the Python processes that run tasks."""
 _LOCAL = re.compile(r"local\[(\d+)\]")
 
 
@@ -114,8 +113,6 @@ def start_spark(application: str, settings: SparkSettings, environment: Mapping[
     """A session of that name. Raises SparkConfigurationError for what Kubernetes needs and is not there."""
     # Workers are started with this interpreter, not with whichever python3 comes first in the PATH.
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    for name, value in WORKER_ENVIRONMENT.items():
-        os.environ.setdefault(name, value)
     builder = SparkSession.builder.appName(application).master(settings.master)
     for key, value in (spark_configuration(settings, environment) | _pod_template(settings.executor_pod)).items():
         builder = builder.config(key, value)
@@ -150,6 +147,7 @@ def spark_configuration(settings: SparkSettings, environment: Mapping[str, str])
         # Off, so that as many tasks run as were planned and each reads from the bookie that it was planned for.
         "spark.sql.adaptive.enabled": "false",
     }
+    configuration |= {f"spark.executorEnv.{name}": value for name, value in _WORKER_ENVIRONMENT.items()}
     # Alone on one machine nobody else calls the driver, and its host name may not even resolve.
     local = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     return configuration | (_kubernetes(settings, environment) if settings.on_kubernetes else local)
@@ -160,32 +158,27 @@ def _kubernetes(settings: SparkSettings, environment: Mapping[str, str]) -> dict
         raise SparkConfigurationError("--executor-image is empty: executors as pods need an image; give the driver's own")
     pod_ip, pod_name, namespace = (_variable(environment, name) for name in ("POD_IP", "POD_NAME", "POD_NAMESPACE"))
     _check_pod(settings.executor_pod)
-    workers = {f"spark.executorEnv.{name}": value for name, value in WORKER_ENVIRONMENT.items()}
-    return (
-        _volume(settings.executor_volume)
-        | workers
-        | {
-            # The pod has no service, so that executors find the driver by its address.
-            "spark.driver.bindAddress": pod_ip,
-            "spark.driver.host": pod_ip,
-            "spark.kubernetes.namespace": namespace,
-            # Makes the driver's pod the owner of the executors.
-            "spark.kubernetes.driver.pod.name": pod_name,
-            "spark.kubernetes.executor.podNamePrefix": pod_name[:47].rstrip("-."),
-            "spark.kubernetes.container.image": settings.executor_image,
-            "spark.kubernetes.container.image.pullPolicy": settings.image_pull_policy,
-            "spark.kubernetes.authenticate.serviceAccountName": environment.get("SERVICE_ACCOUNT", "default"),
-            "spark.kubernetes.executor.request.cores": settings.executor_cpu_request,
-            "spark.executor.instances": str(settings.executors),
-            "spark.executor.cores": str(settings.executor_cores),
-            "spark.executor.memory": _java_size("--executor-memory", settings.executor_memory),
-            # The Python workers live outside of the heap.
-            "spark.executor.memoryOverheadFactor": "0.4",
-            # Work starts when all executors are there, or after a while with those that are.
-            "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-            "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
-        }
-    )
+    return _volume(settings.executor_volume) | {
+        # The pod has no service, so that executors find the driver by its address.
+        "spark.driver.bindAddress": pod_ip,
+        "spark.driver.host": pod_ip,
+        "spark.kubernetes.namespace": namespace,
+        # Makes the driver's pod the owner of the executors.
+        "spark.kubernetes.driver.pod.name": pod_name,
+        "spark.kubernetes.executor.podNamePrefix": pod_name[:47].rstrip("-."),
+        "spark.kubernetes.container.image": settings.executor_image,
+        "spark.kubernetes.container.image.pullPolicy": settings.image_pull_policy,
+        "spark.kubernetes.authenticate.serviceAccountName": environment.get("SERVICE_ACCOUNT", "default"),
+        "spark.kubernetes.executor.request.cores": settings.executor_cpu_request,
+        "spark.executor.instances": str(settings.executors),
+        "spark.executor.cores": str(settings.executor_cores),
+        "spark.executor.memory": _java_size("--executor-memory", settings.executor_memory),
+        # The Python workers live outside of the heap.
+        "spark.executor.memoryOverheadFactor": "0.4",
+        # Work starts when all executors are there, or after a while with those that are.
+        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+    }
 
 
 def _volume(text: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -118,13 +119,17 @@ def test_what_is_inconsistent_is_named_as_the_timeline_names_it(log: Log) -> Non
     assert str(at_once.value) == str(one_by_one.value)
 
 
-def changes_of(keys: np.ndarray, first: int) -> pa.RecordBatch:
+def as_text(key: int) -> bytes:
+    return b"key %d" % key
+
+
+def changes_of(keys: np.ndarray, first: int, form: Callable[[int], bytes] = as_text) -> pa.RecordBatch:
     """A change of each key, in the order of application."""
     rows = len(keys)
     own = np.arange(first, first + rows)
     columns = [
         pa.array(np.zeros(rows, np.int32)),
-        pa.array([b"key %d" % key for key in keys], pa.binary()),
+        pa.array([form(int(key)) for key in keys], pa.binary()),
         pa.array([b"value %d" % number for number in own], pa.binary()),
         pa.array(np.zeros(rows, np.bool_)),
         pa.array(np.ones(rows, np.int64)),
@@ -167,9 +172,18 @@ def test_keys_that_repeat_stay_in_memory(scratch: Path) -> None:
     assert part.num_rows == 100
 
 
-def test_a_fold_keeps_the_last_one_of_each_key_in_the_order_of_application() -> None:
-    rows = pa.Table.from_batches([changes_of(np.array([1, 2, 1]), 10), changes_of(np.array([2, 3]), 5)])
-    assert fold(rows)["row_value"].to_pylist() == [b"value 6", b"value 11", b"value 12"]
+@pytest.mark.parametrize("form", [as_text, lambda key: key.to_bytes(4, "big"), lambda key: key.to_bytes(8, "big"), bytes])
+def test_a_fold_keeps_the_last_one_of_each_key_in_the_order_of_application(form: Callable[[int], bytes]) -> None:
+    later, earlier = changes_of(np.array([9, 1, 2, 1]), 9, form).slice(1), changes_of(np.array([2, 3]), 5, form)
+    expected = [b"value 6", b"value 11", b"value 12"]
+    assert fold(pa.Table.from_batches([later, earlier]))["row_value"].to_pylist() == expected
+    assert fold(pa.Table.from_batches([later]))["row_value"].to_pylist() == expected[1:]
+
+
+def test_the_same_key_of_two_tables_is_two_keys() -> None:
+    rows = changes_of(np.array([1, 1, 1]), 0)
+    of_two = rows.set_column(0, "table_index", pa.array([0, 1, 0], pa.int32()))
+    assert fold(pa.Table.from_batches([of_two]))["row_value"].to_pylist() == [b"value 1", b"value 2"]
 
 
 def test_a_task_that_repeats_keys_sends_each_of_them_once() -> None:

@@ -46,9 +46,14 @@ class RowsInTasks(Protocol):
 def by_table(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The rows (table_index, row_key, row_value) of each table that has any."""
     indexes = batch.column("table_index").to_numpy()
-    for table in np.unique(indexes).tolist():
-        mine = indexes == table
-        yield table, batch if mine.all() else batch.filter(pa.array(mine))
+    if len(indexes) and (indexes == indexes[0]).all():
+        yield int(indexes[0]), batch
+        return
+    order = np.argsort(indexes, kind="stable")
+    sorted_ = batch.take(pa.array(order))
+    tables, firsts = np.unique(indexes[order], return_index=True)
+    for table, first, end in zip(tables.tolist(), firsts.tolist(), [*firsts[1:].tolist(), len(indexes)], strict=True):
+        yield table, sorted_.slice(first, end - first)
 
 
 def digest_of_columns(keys: pa.Array, values: pa.Array) -> RowDigest:

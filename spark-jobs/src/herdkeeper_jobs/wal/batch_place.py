@@ -258,16 +258,16 @@ class BatchPlacing:
         tables = self._tables.meaning(self._tables.groups(batch.column("table_name")), applied, ~inside)
         self._check(batch, needed & (lost | (~inside & (tables < 0))))
         kept = needed & lives & self._tables.holds(tables, transactions, applied)
-        rows = batch if kept.all() else batch.filter(pa.array(kept))
+        deleted = batch.column("type").to_numpy() == int(LogEntryType.DELETE)
+        rows = batch.select(["row_key", "row_value"])
+        if not kept.all():
+            rows, tables, deleted = rows.filter(pa.array(kept)), tables[kept], deleted[kept]
+            applied, lsns = applied.take(kept), lsns.take(kept)
         placed = [
-            pa.array(self._tables.position[tables[kept]].astype(np.int32)),
-            rows.column("row_key"),
-            rows.column("row_value"),
-            pc.equal(rows.column("type"), pa.scalar(int(LogEntryType.DELETE), pa.int32())),
-            pa.array(applied.ledgers[kept]),
-            pa.array(applied.entries[kept]),
-            rows.column("ledger_id"),
-            rows.column("entry_id"),
+            pa.array(self._tables.position[tables].astype(np.int32)),
+            *rows.columns,
+            pa.array(deleted),
+            *(pa.array(column) for column in (applied.ledgers, applied.entries, lsns.ledgers, lsns.entries)),
         ]
         return pa.RecordBatch.from_arrays(placed, schema=PLACED_SCHEMA)
 

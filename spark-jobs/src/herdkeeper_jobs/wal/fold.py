@@ -27,7 +27,7 @@ from herdkeeper_jobs.wal.timeline import Begins, ControlEntry, Timeline, Touch, 
 
 _MAX_KEY_COLUMNS = "table_index int, highest binary"
 _MAX_KEY_SCHEMA = pa.schema([("table_index", pa.int32()), ("highest", pa.binary())])
-_CHANGES_IN_A_PARTITION = 500_000
+_CHANGES_IN_A_PARTITION, _MOST_PARTITIONS = 500_000, 2_000
 _EXTENT_COLUMNS = "entries long, ledger_id long, entry_id long, timestamp long, latest long"
 _EXTENT_SCHEMA = pa.schema([(name, pa.int64()) for name in ("entries", "ledger_id", "entry_id", "timestamp", "latest")])
 _CONTROL_COLUMNS = "ledger_id long, entry_id long, type int, transaction_id long, table_name string, row_value binary"
@@ -164,7 +164,7 @@ def _placed_base(batch: pa.RecordBatch, at: Lsn) -> pa.RecordBatch:
 
 def fold_partitions(cores: int, changes: int) -> int:
     """In how many partitions to fold: each is a task, whose changes fit into memory unless rows are large (then it uses its disk)."""
-    return max(2 * cores, -(-changes // _CHANGES_IN_A_PARTITION))
+    return max(2 * cores, min(-(-changes // _CHANGES_IN_A_PARTITION), _MOST_PARTITIONS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ HELD_BYTES = 64 * 1024 * 1024
 _BUCKETED_ROWS = 65_536
 _WORTH_FOLDING = 0.8
 _FILES, _FILE_BITS, _MOST_DEPTH = 16, 4, 12
-_ROWS_AT_ONCE = 65_536
+_ROWS_AT_ONCE = 10_000
 _ORDER = ("applied_ledger", "applied_entry", "ledger_id", "entry_id")
 Hashes = npt.NDArray[np.uint64]
 
@@ -141,26 +141,33 @@ def _folded_file(path: Path, held_bytes: int, depth: int) -> Iterator[pa.Table]:
 
 
 def fold(rows: pa.Table) -> pa.Table:
-    """The last change of each key of each table (PLACED_SCHEMA), in the order of application, table by table."""
+    """The last change of each key of each table (PLACED_SCHEMA), in the order of application."""
     rows = rows.combine_chunks()
-    indexes = rows.column("table_index").to_numpy()
-    if not len(indexes) or (indexes == indexes[0]).all():
-        return rows.take(pa.array(_last_of_keys(rows)))
-    kept = []
-    for table in np.unique(indexes):
-        mine = np.flatnonzero(indexes == table)
-        kept.append(mine[_last_of_keys(rows.select(["row_key", *_ORDER]).take(pa.array(mine)))])
-    return rows.take(pa.array(np.concatenate(kept)))
-
-
-def _last_of_keys(rows: pa.Table) -> npt.NDArray[np.int64]:
-    """Positions of the last change of each key of one table."""
     order = _order(rows)
-    keys = rows.column("row_key") if order is None else rows.column("row_key").take(pa.array(order))
-    places = pa.table({"key": keys, "place": pa.array(np.arange(rows.num_rows))})
-    last = places.group_by("key", use_threads=False).aggregate([("place", "max")]).column("place_max").to_numpy()
-    last = np.sort(last)
-    return last if order is None else order[last]
+    keys = _keys(rows) if order is None else _keys(rows).take(pa.array(order))
+    places = keys.append_column("place", pa.array(np.arange(rows.num_rows)))
+    last = np.sort(places.group_by(keys.column_names, use_threads=False).aggregate([("place", "max")]).column("place_max").to_numpy())
+    return rows.take(pa.array(last if order is None else order[last]))
+
+
+def _keys(rows: pa.Table) -> pa.Table:
+    """What tells the keys of all tables apart. One column of numbers is grouped in a third of the time."""
+    tables = rows.column("table_index").to_numpy()
+    if len(tables) and (tables != tables[0]).any():
+        return rows.select(["table_index", "row_key"])
+    (keys,) = rows.column("row_key").chunks or [pa.array([], pa.binary())]
+    return pa.table({"row_key": _as_numbers(keys)})
+
+
+def _as_numbers(keys: pa.Array) -> pa.Array:
+    """Keys of four or eight bytes each, as numbers in the same memory; others as they are."""
+    _, offsets, data = keys.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[keys.offset : keys.offset + len(keys) + 1]
+    for kind in (pa.int64(), pa.int32()):
+        width = kind.byte_width
+        if len(keys) and bounds[0] % width == 0 and (np.diff(bounds) == width).all():
+            return pa.Array.from_buffers(kind, len(keys), [None, data], offset=int(bounds[0]) // width)
+    return keys
 
 
 def _order(rows: pa.Table) -> npt.NDArray[np.int64] | None:
