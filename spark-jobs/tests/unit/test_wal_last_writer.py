@@ -15,6 +15,7 @@ from test_wal_fold import Log, Tables, create, entry, folded, in_one_ledger, ins
 from test_wal_increment import starting_point
 
 from herdkeeper.formats.herddb_log_entry import LogEntryType, encode_log_entry
+from herdkeeper_jobs.wal import last_writer
 from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA, BatchPlacing
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
 from herdkeeper_jobs.wal.last_writer import LastChanges, fold, from_blocks, to_blocks
@@ -178,6 +179,14 @@ def test_a_fold_keeps_the_last_one_of_each_key_in_the_order_of_application(form:
     expected = [b"value 6", b"value 11", b"value 12"]
     assert fold(pa.Table.from_batches([later, earlier]))["row_value"].to_pylist() == expected
     assert fold(pa.Table.from_batches([later]))["row_value"].to_pylist() == expected[1:]
+
+
+@pytest.mark.parametrize("size", [4, 8])
+def test_keys_whose_lowest_bits_are_alike_are_folded_as_fast_as_others(size: int) -> None:
+    keys = pa.table({"row_key": pa.array([number.to_bytes(size, "big") for number in range(100_000)], pa.binary())})
+    hashes = last_writer._hashes(keys)
+    assert len(np.unique(hashes)) == 100_000
+    assert len(np.unique(hashes & np.uint64(0xFFFF))) > 50_000, "Arrow groups numbers by their lowest bits"
 
 
 def test_the_same_key_of_two_tables_is_two_keys() -> None:
