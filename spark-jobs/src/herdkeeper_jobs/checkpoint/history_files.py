@@ -16,7 +16,7 @@ from herdkeeper_jobs.checkpoint.history import MOST_CHECKPOINTS, Listing, Record
 from herdkeeper_jobs.checkpoint.history_report import render_history
 from herdkeeper_jobs.checkpoint.manifest import Identity, Manifest, manifest_path, read_manifest, report_path
 from herdkeeper_jobs.checkpoint.reading import manifests
-from herdkeeper_jobs.storage.stored_path import StoredPath, files_below, replace_file
+from herdkeeper_jobs.storage.stored_path import StoredPath, names_below, replace_file
 
 _log = structlog.get_logger()
 
@@ -52,8 +52,8 @@ def read_listing(folder: StoredPath, identity: Identity, most: int) -> Listing:
 
 
 def _data_files(folder: StoredPath) -> frozenset[str]:
-    """The files of all runs, as manifests name them: data/<run>/<table>/<file>. One listing costs less than a question for each file."""
-    return frozenset("/".join(path.parts[-4:]) for path in files_below(folder / "data"))
+    """The files of all runs, as manifests name them. One listing costs less than a question for each file."""
+    return frozenset(f"data/{name}" for name in names_below(folder / "data"))
 
 
 def _read(path: StoredPath, identity: Identity, there: frozenset[str]) -> Recorded | Unreadable | None:
@@ -61,7 +61,7 @@ def _read(path: StoredPath, identity: Identity, there: frozenset[str]) -> Record
     try:
         manifest = read_manifest(path)
         _require_own(path, manifest, identity)
-        # A name that the listing does not have, as of a table with a slash in its name, is asked for by itself.
+        # One that is not in the listing is asked for by itself: what could not be listed is no file that is missing.
         missing = tuple(name for name in manifest.file_paths if name not in there and not (path.parent.parent / name).is_file())
         if missing and not path.is_file():
             return None

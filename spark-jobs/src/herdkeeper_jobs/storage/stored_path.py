@@ -54,13 +54,15 @@ def found_below(folder: AnyPath, pattern: str) -> list[AnyPath]:
     return cast("list[AnyPath]", sorted(folder.glob(pattern)))
 
 
-def files_below(folder: StoredPath) -> Iterator[StoredPath]:
-    """All files in a folder and in those in it, by one listing. Raises OSError for an object store that does not answer."""
+def names_below(folder: StoredPath) -> Iterator[str]:
+    """All files below a folder, at any depth, as `/`-separated names from there on. Of a store in one listing, which raises OSError."""
     match folder:
         case Path():
-            return (path for path in folder.rglob("*") if path.is_file())
+            for place, _, names in os.walk(folder):
+                above = Path(place).relative_to(folder)
+                yield from ((above / name).as_posix() for name in names)
         case ObjectPath():
-            return folder.below()
+            yield from (path.relative_to(folder).as_posix() for path in folder.below())
         case _:
             assert_never(folder)
 
