@@ -11,6 +11,7 @@ from test_plan_schedule import at, example
 
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.checkpoint import Lsn
+from herdkeeper.api.job import ClaimDestination, VolumeDestination
 from herdkeeper.api.restore_drill import Drill, DrillStatus
 from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.api.tablespace import LogArchive, RecoveryWindow, TablespaceLog
@@ -40,8 +41,9 @@ UUID = "u"
 SUNDAY = at("10T05:00")
 SCHEDULE = with_status(example("scheduled-checkpoint.yaml", drill=Drill(schedule="0 5 * * SUN")), drills_since="2026-05-04T00:00:00Z")
 TABLESPACE = quickstart("Tablespace")
+ON_VOLUME = VolumeDestination(persistent_volume_claim=ClaimDestination(claim_name="archive"))
 ARCHIVED = with_status(
-    with_spec(TABLESPACE, log=TablespaceLog(archive=LogArchive(destination=SCHEDULE.spec.template.destination))),
+    with_spec(TABLESPACE, log=TablespaceLog(archive=LogArchive(destination=ON_VOLUME))),
     recovery_window=RecoveryWindow.model_validate({"from": "2026-05-01T00:00:00.000Z", "to": "2026-05-10T04:59:59.500Z"}),
 )
 HERDDB = quickstart("HerdDBCluster")

@@ -131,7 +131,7 @@ def test_a_window_without_a_base_is_none_and_that_of_a_whole_archive_begins_with
     whole = WholeLog(source(log), folder, IDENTITY)
     assert recovery_window(whole, folder) is None
     archive(log, folder)
-    assert (recovery_window(whole, folder) or "").startswith("moments from 1970-01-01T00:00:00.003Z (LSN 3,0) to ")
+    assert str(recovery_window(whole, folder)).startswith("moments from 1970-01-01T00:00:00.003Z (LSN 3,0) to ")
     found = due(Place(folder, IDENTITY, "run"), ExpiryOrder("c", (5, 1)))
     assert found is not None
     take_away(folder, found.going)
