@@ -70,8 +70,11 @@ def hang(stack: SqlStack, writer: WriterProcess) -> None:
 
 def lose_machine(stack: SqlStack, writer: WriterProcess) -> None:
     """The leader's machine stands still, its kubelet and all its containers: bookie, ZooKeeper member and SQL node at once."""
-    with stack.standing_still(stack.node_of(stack.leader())):
+    lost = stack.leader()
+    with stack.standing_still(stack.node_of(lost)):
         writer.acknowledges(ROWS)
+    # The writer finds the next leader seconds before the status tells of it, by which the next machine is chosen.
+    wait_for(f"the status to tell of another leader than {lost}", lambda: stack.leader() != lost, Limit(120, 0.5))
 
 
 def drain_machine(stack: SqlStack, writer: WriterProcess) -> None:
