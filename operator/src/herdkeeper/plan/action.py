@@ -385,6 +385,11 @@ Action = (
 )
 
 
+def soonest(*seconds: float | None) -> float | None:
+    """When to look again, of several times; None when none of them asks for it."""
+    return min((each for each in seconds if each is not None), default=None)
+
+
 @dataclass(frozen=True)
 class Plan:
     """Actions in order, then perhaps a reason to wait. `look_again_seconds`: when to look again though no event tells of a change.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api.schedule import Times, Timing
 from herdkeeper.domain.timetable import Timetable
+from herdkeeper.plan.action import soonest
 
 AFTER_ACTIONS_SECONDS = 2.0
 """What was made tells by its events; this is for an event that is lost."""
@@ -38,11 +39,15 @@ def timetable_of(timing: Times) -> Timetable:
     return Timetable.of(timing.schedule, timing.time_zone)
 
 
+def newest_time(times: Times, done_until: datetime.datetime, now: datetime.datetime) -> datetime.datetime | None:
+    """The newest time that is not dealt with; None when there is none. Those that were missed before it are left out."""
+    due = timetable_of(times).latest(now)
+    return None if due is None or due <= done_until else due
+
+
 def pending_time(timing: Timing, done_until: datetime.datetime, now: datetime.datetime) -> datetime.datetime | None:
-    """The newest time of a schedule that is not dealt with; None when there is none, or the schedule is suspended. Those that were missed
-    before it are left out."""
-    due = timetable_of(timing).latest(now)
-    return None if due is None or due <= done_until or timing.suspend else due
+    """As `newest_time`; None as long as the schedule is suspended."""
+    return None if timing.suspend else newest_time(timing, done_until, now)
 
 
 def decide_time(timing: Timing, due: datetime.datetime, in_the_way: str | None, now: datetime.datetime) -> Start | Missed:
@@ -55,14 +60,13 @@ def decide_time(timing: Timing, due: datetime.datetime, in_the_way: str | None, 
     return Start(due)
 
 
-def seconds_to_next(timing: Timing, now: datetime.datetime) -> float | None:
+def seconds_to_next(times: Times, now: datetime.datetime) -> float | None:
     """Until the next time of a schedule; None when there is none."""
-    following = timetable_of(timing).after(now)
+    following = timetable_of(times).after(now)
     return None if following is None else max(SOONEST_SECONDS, (following - now).total_seconds())
 
 
-def soonest(again: float | None, to_next: float | None, *, acts: bool) -> float | None:
+def look_again(again: float | None, to_next: float | None, *, acts: bool) -> float | None:
     """When to look again: at the next time of a schedule, which may be far off, and no later than without it: what was done is looked
     after (`acts`)."""
-    after = AFTER_ACTIONS_SECONDS if acts and again is None else again
-    return min((seconds for seconds in (after, to_next) if seconds is not None), default=None)
+    return soonest(AFTER_ACTIONS_SECONDS if acts and again is None else again, to_next)

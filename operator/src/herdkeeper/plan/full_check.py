@@ -31,7 +31,7 @@ from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import AnswerRequest, Plan, Request, StartFullCheck
+from herdkeeper.plan.action import AnswerRequest, Plan, Request, StartFullCheck, soonest
 from herdkeeper.plan.due import Missed, NotDue, Start, decide_time, pending_time
 
 RUNNING_SECONDS = 2.0
@@ -102,8 +102,8 @@ def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: 
 
 
 def _soon(tablespace: Tablespace, seen: TablespaceObserved, decision: CheckDecision) -> float | None:
-    waits = [RUNNING_SECONDS] if _is_under_way(tablespace, seen) else []
-    return min([*waits, *([HELD_SECONDS] if isinstance(decision, Held) else [])], default=None)
+    running = RUNNING_SECONDS if _is_under_way(tablespace, seen) else None
+    return soonest(running, HELD_SECONDS if isinstance(decision, Held) else None)
 
 
 def _done_until(tablespace: Tablespace, now: datetime.datetime) -> datetime.datetime:

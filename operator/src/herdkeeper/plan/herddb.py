@@ -16,7 +16,7 @@ from herdkeeper.domain.observed.tls import TlsUnusable
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import names_of
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, Wait
+from herdkeeper.plan.action import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, Wait, soonest
 from herdkeeper.plan.default_tablespace import plan_default_tablespace
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.leader_services import leader_services
@@ -44,8 +44,7 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
 
 def _at_the_latest(seconds: float | None, plan: Plan) -> Plan:
     """A leader that can't be replaced yet is looked at again soon, whatever else is waited for meanwhile."""
-    soonest = min((each for each in (seconds, plan.look_again_seconds) if each is not None), default=None)
-    return replace(plan, look_again_seconds=soonest)
+    return replace(plan, look_again_seconds=soonest(seconds, plan.look_again_seconds))
 
 
 def plan_refused_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:

@@ -21,8 +21,8 @@ from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, moment_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.restore_drill import drawn_moment, drawn_name, seed_of
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Action, Create, Delete, Plan
-from herdkeeper.plan.due import timetable_of
+from herdkeeper.plan.action import Action, Create, Delete, Plan, soonest
+from herdkeeper.plan.due import newest_time, seconds_to_next
 from herdkeeper.plan.schedule import plan_schedule
 
 NOTED_SECONDS = 0.2
@@ -63,8 +63,7 @@ def plan_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: ScheduleObser
     if isinstance(seen.runs, Unknown):
         return runs
     drills = plan_drill(schedule, seen, spark_image)
-    looks = [seconds for seconds in (runs.look_again_seconds, drills.look_again_seconds) if seconds is not None]
-    return Plan((*runs.actions, *drills.actions), runs.wait, min(looks, default=None))
+    return Plan((*runs.actions, *drills.actions), runs.wait, soonest(runs.look_again_seconds, drills.look_again_seconds))
 
 
 def plan_drill(schedule: ScheduledCheckpoint, seen: ScheduleObserved, spark_image: str) -> Plan:
@@ -99,8 +98,7 @@ def due_drill(schedule: ScheduledCheckpoint, now: datetime.datetime) -> datetime
     last = status.last_drill if status is not None else None
     if last is not None and last.outcome == "Running":
         return None
-    due, done = timetable_of(drill).latest(now), since if last is None else max(since, due_of(last))
-    return due if due is not None and due > done else None
+    return newest_time(drill, since if last is None else max(since, due_of(last)), now)
 
 
 def draw(schedule: ScheduledCheckpoint, seen: ScheduleObserved, due: datetime.datetime) -> Draw:
@@ -180,5 +178,5 @@ def _until_the_next(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> fl
     due = due_drill(schedule, seen.now)
     if due is not None:
         return AGAIN_SECONDS if isinstance(draw(schedule, seen, due), NothingToDraw) else NOTED_SECONDS
-    following = timetable_of(schedule.spec.drill).after(seen.now)
-    return None if following is None else max(NOTED_SECONDS, (following - seen.now).total_seconds())
+    following = seconds_to_next(schedule.spec.drill, seen.now)
+    return None if following is None else max(NOTED_SECONDS, following)

@@ -16,9 +16,9 @@ from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, moment_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.restore_drill import drilled_checkpoint
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Action, AnswerRequest, Create, Delete, Plan, Request, Wait
+from herdkeeper.plan.action import Action, AnswerRequest, Create, Delete, Plan, Request, Wait, soonest
 from herdkeeper.plan.archive_expiry import needed_by_archive
-from herdkeeper.plan.due import Missed, NotDue, Start, decide_time, pending_time, seconds_to_next, soonest
+from herdkeeper.plan.due import Missed, NotDue, Start, decide_time, look_again, pending_time, seconds_to_next
 from herdkeeper.plan.retention import expired_runs
 
 UNREADABLE_AGAIN_SECONDS = 30.0
@@ -47,10 +47,10 @@ def plan_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, see
         *(Delete(API_VERSION, kind.KIND, run.name, run.uid, Reason.RUN_EXPIRED) for run in expired),
     )
     wait = Wait(Reason.SUSPENDED, "spec.suspend is true: nothing is started by the schedule") if schedule.spec.suspend else None
-    again = soonest(None, seconds_to_next(schedule.spec, seen.now), acts=bool(actions))
+    again = look_again(None, seconds_to_next(schedule.spec, seen.now), acts=bool(actions))
     if isinstance(needed, Unknown):
         wait = Wait(Reason.UNREADABLE, f"{needed.why}; nothing is deleted meanwhile")
-        again = UNREADABLE_AGAIN_SECONDS if again is None else min(again, UNREADABLE_AGAIN_SECONDS)
+        again = soonest(again, UNREADABLE_AGAIN_SECONDS)
     return Plan(actions, wait, again)
 
 

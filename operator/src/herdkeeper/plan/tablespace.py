@@ -25,10 +25,10 @@ from herdkeeper.domain.replica_verdict import Rebuilt, Verdict, rebuilt, verdict
 from herdkeeper.domain.sql_nodes import staying_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
-from herdkeeper.plan.action import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait
+from herdkeeper.plan.action import Annotate, ChangeTablespaceRecord, CreateTablespace, Plan, SetCopyAside, Wait, soonest
 from herdkeeper.plan.archive import archive_steps
 from herdkeeper.plan.archive_expiry import expiry_steps
-from herdkeeper.plan.due import seconds_to_next, soonest
+from herdkeeper.plan.due import look_again, seconds_to_next
 from herdkeeper.plan.encryption import is_encrypted, why_no_login
 from herdkeeper.plan.full_check import full_check_steps
 from herdkeeper.plan.intent import settle
@@ -48,12 +48,9 @@ def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_imag
     changes = next((action.why for action in plan.actions if isinstance(action, ChangeTablespaceRecord)), None)
     check = full_check_steps(tablespace, seen, changes)
     actions, timing = (*plan.actions, *check.actions), tablespace.spec.full_check
+    again = soonest(plan.look_again_seconds, check.look_again_seconds)
     to_next = seconds_to_next(timing, seen.now) if timing is not None else None
-    return replace(plan, actions=actions, look_again_seconds=soonest(_sooner(plan, check), to_next, acts=bool(actions)))
-
-
-def _sooner(*plans: Plan) -> float | None:
-    return min((plan.look_again_seconds for plan in plans if plan.look_again_seconds is not None), default=None)
+    return replace(plan, actions=actions, look_again_seconds=look_again(again, to_next, acts=bool(actions)))
 
 
 def _plan(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
@@ -210,7 +207,7 @@ def _keep(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
             *archive.actions,
             *expiry_steps(tablespace, seen, found.record.uuid),
         ),
-        look_again_seconds=_sooner(plan, archive),
+        look_again_seconds=soonest(plan.look_again_seconds, archive.look_again_seconds),
     )
 
 
@@ -226,7 +223,7 @@ def _fill(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
     if not _settled(own_copy(seen, found.record.leader, found.record.name)):
         return plan
     filling = plan_restore(tablespace, seen, spark_image)
-    soon = min(filter(None, (plan.look_again_seconds, filling.look_again_seconds)), default=None)
+    soon = soonest(plan.look_again_seconds, filling.look_again_seconds)
     return replace(plan, actions=(*plan.actions, *filling.actions), wait=filling.wait or plan.wait, look_again_seconds=soon)
 
 
