@@ -8,8 +8,8 @@ Parquet with `SEGMENT_SCHEMA`.
 
 from __future__ import annotations
 
+import contextlib
 import json
-import os
 import uuid
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from xxhash import xxh3_128_hexdigest
 
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Identity, Position
-from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, found_below, sync_folder
+from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, found_below, new_file, sync_folder
 from herdkeeper_jobs.wal.lsn import Lsn
 
 SCHEMA_VERSION = 1
@@ -183,11 +183,8 @@ def read_segment(segment: SegmentManifest, folder: StoredPath) -> pa.Table:
 
 
 def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("xb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
+    with contextlib.closing(new_file(path)) as file:
+        file.write(content)
     for folder in path.parents[:4]:
         sync_folder(folder)
 
