@@ -32,7 +32,8 @@ import org.apache.bookkeeper.client.api.BKException;
  * <ul>
  * <li>A follower reads every ledger from its first entry ({@link FollowerReader}) and notices a gap
  *     ({@link LogContinuity}).
- * <li>A new leader writes only after exactly the ledgers that it has fenced and replayed ({@link #startWriting}).
+ * <li>A new leader writes only after exactly the ledgers that it has fenced and replayed ({@link #startWriting}), and asks for
+ *     none that its local checkpoint replaces ({@link LedgerList}).
  * <li>A leader's transaction ids are above those of all earlier leaders ({@link TransactionIds}).
  * <li>A ledger is never closed between a write's choice of it and the write ({@link #rollNewLedger}), and can be closed on
  *     request ({@link #closeLedger}).
@@ -61,7 +62,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private final NodeCommitLogManager manager;
     /** Shared by writes; exclusive for closing the ledger that they go to. */
     private final ReentrantReadWriteLock rolls = new ReentrantReadWriteLock();
-    private final ZookeeperMetadataStorageManager metadata;
+    private final LedgerList list;
     private final String tableSpaceUuid;
 
     private volatile long rollAboveBytes = Long.MAX_VALUE;
@@ -75,14 +76,16 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private List<Long> fencedLedgers;
 
     NodeCommitLog(LogIdentity identity, ZookeeperMetadataStorageManager metadata, NodeCommitLogManager manager) {
-        super(identity.tableSpaceUuid(), identity.tableSpaceName(), identity.nodeId(), metadata, manager.getBookKeeper(),
-                manager);
+        this(identity, new LedgerList(metadata), manager);
+    }
+
+    private NodeCommitLog(LogIdentity identity, LedgerList list, NodeCommitLogManager manager) {
+        super(identity.tableSpaceUuid(), identity.tableSpaceName(), identity.nodeId(), list, manager.getBookKeeper(), manager);
         this.tableSpaceName = identity.tableSpaceName();
         this.tableSpaceUuid = identity.tableSpaceUuid();
         this.manager = manager;
-        this.metadata = metadata;
-        Supplier<List<Long>> ledgers =
-                () -> metadata.getActualLedgersList(identity.tableSpaceUuid()).getActiveLedgers();
+        this.list = list;
+        Supplier<List<Long>> ledgers = () -> list.getActualLedgersList(identity.tableSpaceUuid()).getActiveLedgers();
         this.reader = new FollowerReader(manager.getBookKeeper(), ledgers, gate);
         this.continuity = new LogContinuity(manager.getBookKeeper(), ledgers);
     }
@@ -114,12 +117,12 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     public void recovery(
             LogSequenceNumber snapshot, BiConsumer<LogSequenceNumber, LogEntry> consumer, boolean fencing) {
         applied = snapshot;
-        super.recovery(snapshot, (position, entry) -> {
+        List<Long> listed = list.whileShownFrom(snapshot, () -> super.recovery(snapshot, (position, entry) -> {
             consumer.accept(position, entry);
             applied = position;
-        }, fencing);
+        }, fencing));
         if (fencing) {
-            fencedLedgers = getActualLedgersList().getActiveLedgers();
+            fencedLedgers = listed;
         }
         lastTransactionId = HerdInternals.lastTransactionId(consumer);
     }
@@ -182,7 +185,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      * <p>The rule is that of HerdDB's own failover ({@link #isRecoveryAvailable}), which tells each answer to the console.
      */
     public boolean recoverableFrom(LogSequenceNumber checkpoint) {
-        LedgersInfo ledgers = metadata.getActualLedgersList(tableSpaceUuid);
+        LedgersInfo ledgers = list.getActualLedgersList(tableSpaceUuid);
         return ledgers.getActiveLedgers().isEmpty() || hasAllAfter(ledgers, checkpoint);
     }
 
@@ -356,8 +359,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         rolls.readLock().lock();
         try {
             currentWriter();
-            LedgersInfo list = getActualLedgersList();
-            return LedgersInfo.deserialize(list.serialize(), list.getZkVersion());
+            LedgersInfo written = getActualLedgersList();
+            return LedgersInfo.deserialize(written.serialize(), written.getZkVersion());
         } finally {
             rolls.readLock().unlock();
         }
@@ -382,7 +385,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
                 throw new LogNotAvailableException("ledger " + ledger + " is not the oldest of several in " + next);
             }
             next.removeLedger(ledger);
-            metadata.saveActualLedgersList(tableSpaceUuid, next);
+            list.saveActualLedgersList(tableSpaceUuid, next);
             LedgersInfo current = getActualLedgersList();
             current.removeLedger(ledger);
             current.setZkVersion(next.getZkVersion());

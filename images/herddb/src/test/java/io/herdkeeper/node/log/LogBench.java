@@ -12,10 +12,12 @@ import herddb.model.Table;
 import herddb.server.ServerConfiguration;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.testing.BookKeeperForTests;
+import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.UUID;
 import org.apache.bookkeeper.stats.NullStatsLogger;
+import org.apache.bookkeeper.util.StringUtils;
 
 /**
  * One tablespace's log on a real bookie, opened by as many nodes as a test wants, with this program's log or, for control,
@@ -53,9 +55,20 @@ final class LogBench implements AutoCloseable {
 
     /** What a new leader does before it writes: fences and replays everything. Gives the rows that it replayed. */
     static List<String> fenceAndReplay(BookkeeperCommitLog log) {
+        return fenceAndReplay(log, LogSequenceNumber.START_OF_TIME);
+    }
+
+    /** The same with a local checkpoint: what is after that is replayed. */
+    static List<String> fenceAndReplay(BookkeeperCommitLog log, LogSequenceNumber checkpoint) {
         List<String> rows = new ArrayList<>();
-        log.recovery(LogSequenceNumber.START_OF_TIME, (position, entry) -> collect(rows, entry), true);
+        log.recovery(checkpoint, (position, entry) -> collect(rows, entry), true);
         return rows;
+    }
+
+    /** Makes a ledger's metadata something that nobody can read. */
+    void spoilMetadata(long ledger) throws Exception {
+        String path = BookKeeperForTests.LEDGERS_PATH + StringUtils.getHybridHierarchicalLedgerPath(ledger);
+        metadata.getZooKeeper().setData(path, "spoilt".getBytes(StandardCharsets.UTF_8), -1);
     }
 
     static BookkeeperCommitLog lead(BookkeeperCommitLog log) {
