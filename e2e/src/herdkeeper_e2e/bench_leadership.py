@@ -1,7 +1,8 @@
 """How long no write is acknowledged while a tablespace's leader changes: `python3 -m herdkeeper_e2e.bench_leadership --rounds 20`.
 
-On the test cluster, with a writer that connects again at once. Each round begins with the stack Ready. At the end the table is read and
-compared with the writer's history: an acknowledged row that is missing fails the benchmark, whatever the times are.
+On the test cluster, with a writer that connects again at once. Each round begins with the stack Ready and its SQL nodes' processes half a
+minute old: a JVM that has just started runs its code uncompiled, and two restarts in a row are not what is measured. At the end the table
+is read and compared with the writer's history: an acknowledged row that is missing fails the benchmark, whatever the times are.
 """
 
 from __future__ import annotations
@@ -188,13 +189,23 @@ def rounds_within(rounds: int, minutes: float | None) -> Iterator[int]:
         yield number
 
 
-def measure(stack: SqlStack, tools: ToolsPod, faults: Sequence[str], rounds: Iterator[int]) -> str | None:
+@dataclass(frozen=True)
+class Plan:
+    """What is measured."""
+
+    faults: Sequence[str]
+    rounds: Iterator[int]
+    settled_seconds: float
+    """For how long a SQL node's process has run before each fault, at least."""
+
+
+def measure(stack: SqlStack, tools: ToolsPod, plan: Plan) -> str | None:
     """Prints the figures. What contradicts the history is returned: an acknowledged row that is lost, or None."""
     writer = WriterProcess(tools, f"bench_{int(time.time())}", "--patience-seconds", "0.5")
     left_out: dict[str, str] = {}
-    for number in rounds:
-        for fault in faults:
-            stack.wait_until_ready()
+    for number in plan.rounds:
+        for fault in plan.faults:
+            stack.wait_until_settled(plan.settled_seconds)
             if (why := FAULTS[fault].before(stack)) is not None:
                 say(f"round {number}: {fault} is left out: {why}")
                 left_out[fault] = why
@@ -206,7 +217,7 @@ def measure(stack: SqlStack, tools: ToolsPod, faults: Sequence[str], rounds: Ite
     writer.stop()
     found = writer.read()
     for figure, what in FIGURES.items():
-        figures = {fault: [gap[figure] for gap in found["gaps"] if gap["fault"] == fault] for fault in faults}
+        figures = {fault: [gap[figure] for gap in found["gaps"] if gap["fault"] == fault] for fault in plan.faults}
         print(table(what, {fault: gaps for fault, gaps in figures.items() if gaps}))
     for fault, why in left_out.items():
         print(f"{fault} was left out, in one round at least: {why}")
@@ -220,10 +231,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20, help="of each leader change")
     parser.add_argument("--minutes", type=float, help="no round begins later than this")
+    parser.add_argument("--settled-seconds", type=float, default=30, help="for how long each SQL node's process has run before a fault")
     parser.add_argument("--fault", choices=tuple(FAULTS), action="append", help="only this one; may be repeated")
     arguments = parser.parse_args()
     stack, tools = prepare()
-    violation = measure(stack, tools, arguments.fault or tuple(FAULTS), rounds_within(arguments.rounds, arguments.minutes))
+    rounds = rounds_within(arguments.rounds, arguments.minutes)
+    violation = measure(stack, tools, Plan(arguments.fault or tuple(FAULTS), rounds, arguments.settled_seconds))
     if violation is not None:
         print(violation, file=sys.stderr)
     return 0 if violation is None else 1

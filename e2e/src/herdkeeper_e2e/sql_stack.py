@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from herdkeeper_e2e import cluster
 from herdkeeper_e2e.conditions import all_ready
@@ -21,6 +22,12 @@ OPERATOR = "app.kubernetes.io/name=herdkeeper-operator"
 def say(message: str) -> None:
     """A line of progress."""
     print(message, file=sys.stderr, flush=True)
+
+
+def youngest_process(pods: Sequence[Object], now: datetime) -> float:
+    """For how many seconds each container of some pods has run, at least; 0 when one does not run."""
+    states = [status["state"].get("running") for pod in pods for status in pod["status"].get("containerStatuses", [{"state": {}}])]
+    return min((now - datetime.fromisoformat(state["startedAt"])).total_seconds() if state else 0 for state in states)
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,16 @@ class SqlStack:
         """Where the bookies run, one entry for each."""
         return [str(pod["spec"]["nodeName"]) for pod in self.kubectl.list("pods", BOOKIES)]
 
+    def wait_until_settled(self, seconds: float) -> None:
+        """All four resources are Ready, and no SQL node's process is younger than that."""
+        self.wait_until_ready()
+
+        def settled() -> bool | Pending:
+            age = youngest_process([self.get("pod", node) for node in self.replicas()], datetime.now(UTC))
+            return True if age >= seconds else Pending(f"a SQL node's process is {age:.0f} s old")
+
+        wait_for(f"SQL nodes that are {seconds:g} s old", settled, Limit(seconds + 300, 5))
+
     def replaced(self, pod: str, uid: str) -> bool | Pending:
         """Whether another pod of that name is there."""
         found = self.kubectl.get("pod", pod)
@@ -101,8 +118,9 @@ class SqlStack:
     def delete(self, pod: str, *arguments: str) -> None:
         """Delete a pod and wait for its successor."""
         uid = self.get("pod", pod)["metadata"]["uid"]
-        self.kubectl.run("delete", "pod", pod, "--wait=false", *arguments)
-        wait_for(f"another {pod}", lambda: self.replaced(pod, uid), Limit(300, 0.5))
+        # It waits for the end itself, with one watch: to ask each half second would take the next leader's processor.
+        self.kubectl.run("delete", "pod", pod, *arguments, timeout_seconds=320)
+        wait_for(f"another {pod}", lambda: self.replaced(pod, uid), Limit(300))
 
     def kill_operator(self) -> None:
         """Its pod is deleted with a grace of 0; another one leads once the Lease has run out."""
