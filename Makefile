@@ -21,7 +21,7 @@ lint: ## style
 
 types: ## mypy, strict; the scenarios too, of which a mistake costs an hour
 	@$(run) mypy
-	@MYPYPATH=e2e/tests:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/schedules/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py
+	@MYPYPATH=e2e/tests:e2e/tests/schedules:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/schedules/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py
 
 imports: ## the walls between the rooms
 	@$(run) lint-imports

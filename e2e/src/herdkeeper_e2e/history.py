@@ -120,6 +120,38 @@ def comparison(events: Sequence[Event], rows: Iterable[int]) -> str:
     return json.dumps(found)
 
 
+def wrong_between(events: Sequence[Event], marks: tuple[str, str], rows: Iterable[int]) -> str | None:
+    """Why these rows are not the table as it was at a moment between two marks; None when they may be that.
+
+    A mark is recorded between two rows, never while one is tried, and a row is tried once the one before it was answered. So what was
+    acknowledged before the first mark is there, nothing is there that was tried after the second one, and what was acknowledged before a
+    row that is there is there as well. Of rows whose answer was lost nothing is known.
+
+    Raises:
+        HistoryError: there is no such mark, or more than one.
+    """
+    present = set(rows)
+    first, second = (_place_of(events, name) for name in marks)
+    before = {event.row for event in events[:first] if event.kind is EventKind.ACKNOWLEDGED}
+    tried = {event.row for event in events[:second] if event.kind is not EventKind.MARK}
+    acknowledged = {event.row for event in events if event.kind is EventKind.ACKNOWLEDGED}
+    newest = max(present & acknowledged, default=-1)
+    found = (
+        (before - present, f"were acknowledged before the mark {marks[0]!r} and are not there"),
+        (present - tried, f"are there and were not tried before the mark {marks[1]!r}"),
+        ({row for row in acknowledged if row < newest} - present, f"were acknowledged before row {newest}, which is there, and are not"),
+    )
+    wrong = [f"{len(of)} rows {what}: {_shortened(sorted(of))}" for of, what in found if of]
+    return "; ".join(wrong) or None
+
+
+def _place_of(events: Sequence[Event], mark: str) -> int:
+    places = [place for place, event in enumerate(events) if event.kind is EventKind.MARK and event.name == mark]
+    if len(places) != 1:
+        raise HistoryError(f"the mark {mark!r} is in the history {len(places)} times: it shall be there once")
+    return places[0]
+
+
 def recorded(events: Sequence[Event], rows: Iterable[int]) -> list[int]:
     """The rows that a history can know of: ids rise by one, and an id is recorded before the next one is tried."""
     last = max((event.row for event in events), default=-1)

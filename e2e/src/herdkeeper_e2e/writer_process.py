@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from herdkeeper_e2e.steered_process import SteeredProcess
+from herdkeeper_e2e.history import Event, EventKind, parse_history
+from herdkeeper_e2e.steered_process import PATIENCE, SteeredProcess
 from herdkeeper_e2e.tools_pod import ToolsPod
+from herdkeeper_e2e.waiting import Pending, wait_for
 
 
 class WriterProcess(SteeredProcess):
@@ -14,10 +16,26 @@ class WriterProcess(SteeredProcess):
 
     def __init__(self, tools: ToolsPod, table: str, *more: str) -> None:
         self._tools = tools
-        self._arguments = ("--table", table, "--history", f"/tmp/history-of-{table}")
+        self._history = f"/tmp/history-of-{table}"
+        self._arguments = ("--table", table, "--history", self._history)
         super().__init__(tools.kubectl, tools.name, tools.program("writer", *self._arguments, *more))
 
     def read(self, *arguments: str) -> dict[str, Any]:
         """What the reader finds: the verdict, its violation or None, and the gaps."""
         found: dict[str, Any] = json.loads(self._tools.run("reader", *self._arguments, *arguments))
         return found
+
+    def events(self) -> list[Event]:
+        """What it has recorded so far, also once it is stopped."""
+        text = self._tools.kubectl.exec(self._tools.name, "cat", self._history)
+        return parse_history(text.split("\n")[:-1])  # the piece after the last line's end is an event that is being written
+
+    def marked(self, name: str) -> None:
+        """Comes back once the mark is recorded: what is asked of the cluster afterwards comes after it. A name is used once."""
+
+        def ask() -> bool | Pending:
+            found = any(event.kind is EventKind.MARK and event.name == name for event in self.events())
+            return True if found else Pending(f"the last line was: {self.last_line}")
+
+        self.order(f"mark {name}")
+        wait_for(f"the mark {name!r}", ask, PATIENCE)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from herdkeeper_e2e.history import Event, EventKind, HistoryError, comparison, gaps, judge, parse_history, recorded
+from herdkeeper_e2e.history import Event, EventKind, HistoryError, comparison, gaps, judge, parse_history, recorded, wrong_between
 
 ACKNOWLEDGED, UNKNOWN, MARK = EventKind.ACKNOWLEDGED, EventKind.UNKNOWN, EventKind.MARK
 
@@ -37,6 +37,44 @@ def test_while_the_writer_goes_on_its_later_rows_are_left_out_and_a_lost_one_is_
     assert judge(events, recorded(events, [0, 1, 3])).violation is None
     assert judge(events, recorded(events, [0, 3])).lost == (1,)
     assert recorded([], [0]) == []
+
+
+MARKS = ("before", "after")
+AROUND_A_MOMENT = [
+    acknowledged(1, 0),
+    acknowledged(2, 1),
+    Event(3, MARK, name="before"),
+    Event(4, UNKNOWN, 2),
+    acknowledged(5, 3),
+    acknowledged(6, 4),
+    Event(7, MARK, name="after"),
+    acknowledged(8, 5),
+]
+
+
+@pytest.mark.parametrize("rows", [[0, 1], [0, 1, 2], [0, 1, 3], [0, 1, 2, 3, 4]])
+def test_a_moment_between_two_marks_has_what_was_acknowledged_before_it_and_perhaps_what_came_in_between(rows: list[int]):
+    assert wrong_between(AROUND_A_MOMENT, MARKS, rows) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "why"),
+    [
+        ([0], "1 rows were acknowledged before the mark 'before' and are not there: 1"),
+        ([0, 1, 3, 4, 5], "1 rows are there and were not tried before the mark 'after': 5"),
+        ([0, 1, 4], "1 rows were acknowledged before row 4, which is there, and are not: 3"),
+        ([0, 1, 9], "were not tried before the mark 'after': 9"),
+    ],
+)
+def test_rows_that_no_moment_between_two_marks_can_have_had_are_named(rows: list[int], why: str):
+    assert why in str(wrong_between(AROUND_A_MOMENT, MARKS, rows))
+
+
+def test_a_mark_that_is_not_there_or_there_twice_is_no_moment():
+    with pytest.raises(HistoryError, match="'never' is in the history 0 times"):
+        wrong_between(AROUND_A_MOMENT, ("before", "never"), [])
+    with pytest.raises(HistoryError, match="'before' is in the history 2 times"):
+        wrong_between([*AROUND_A_MOMENT, Event(9, MARK, name="before")], MARKS, [])
 
 
 def test_a_gap_begins_with_the_last_success_before_the_fault():

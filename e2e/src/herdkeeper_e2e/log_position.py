@@ -1,0 +1,40 @@
+"""Where a tablespace's log stands at a SQL node, inside the cluster: `python3 -m herdkeeper_e2e.log_position --host HOST`.
+
+Prints one JSON object, `{"ledgerId": 3, "entryId": 17}`, as the target of a Checkpoint has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import urllib.request
+
+from herdkeeper.domain.names import HERDDB_HTTP_PORT
+from herdkeeper_e2e.session import TABLESPACE
+
+
+def log_position(host: str, tablespace: str) -> dict[str, int]:
+    """The last entry that the node has written or read. LookupError when it tells of none; OSError when it does not answer."""
+    with urllib.request.urlopen(f"http://{host}:{HERDDB_HTTP_PORT}/tablespaces", timeout=30) as answer:
+        found = [item["log"] for item in json.load(answer) if item["name"] == tablespace]
+    if not found or found[0] is None or found[0]["entryId"] < 0:
+        raise LookupError(f"{host} tells of no entry in the log of {tablespace}: {found}")
+    return {name: int(found[0][name]) for name in ("ledgerId", "entryId")}
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--host", required=True, help="of the SQL node")
+    try:
+        print(json.dumps(log_position(parser.parse_args().host, os.environ[TABLESPACE])))
+    except (LookupError, OSError) as error:
+        print(f"log_position failed: {error!r}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

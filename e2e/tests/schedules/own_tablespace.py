@@ -1,0 +1,177 @@
+"""A small tablespace of a scenario's own, with a volume for its checkpoints, and the pod from which both are reached. All of it goes in the
+end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from conftest import START, Stack, say
+
+from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper_e2e.conditions import not_ready_reason
+from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_e2e.writer_process import WriterProcess
+
+API = "herdkeeper.io/v1alpha1"
+DRIVER = {"cpu": "100m", "memory": "1536Mi"}
+SMALL: Object = {"resources": DRIVER}
+"""A job that does all of its work in one pod."""
+LIMIT = Limit(300, 0.5)
+
+
+def with_executors(instances: int) -> Object:
+    """A job whose work is done in pods of their own."""
+    return {"resources": DRIVER, "executors": {"instances": instances, "cpu": "100m", "memory": "512Mi"}}
+
+
+def rows_in(tools: ToolsPod, table: str) -> list[int]:
+    """The ids of a writer's table, ascending; what stands beside them is what a writer puts there."""
+    found = tools.query(f"SELECT id, payload FROM {table}")
+    assert [row for row in found if row["payload"] != f"row {row['id']}"] == []
+    return sorted(int(row["id"]) for row in found)
+
+
+@dataclass(frozen=True)
+class OwnTablespace:
+    """One that is Ready. `name` is that of the resource, in SQL, and the label `scenario` of what is made of it; `claim` the volume's."""
+
+    stack: Stack
+    name: str
+    tools: ToolsPod
+
+    @staticmethod
+    @contextmanager
+    def made(stack: Stack, name: str, log: Object | None = None) -> Iterator[OwnTablespace]:
+        """For as long as the block lasts. `log` is `spec.log`. Its pod has the image of the jobs, and the volume."""
+        kubectl, claim = stack.kubectl, f"{name}-files"
+        volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
+        spec = {"herdDBRef": {"name": "db"}, "replicas": 2, "deletionPolicy": "Delete", **({"log": log} if log else {})}
+        documents = [
+            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": claim}, "spec": volume},
+            {"apiVersion": API, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec},
+        ]
+        kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
+        _wait_until_ready(kubectl, name)
+        tools = ToolsPod(kubectl, f"{name}-tools", Database.of(kubectl, "db", "bk", name), image="herdkeeper/spark:0.1.0", claim=claim)
+        tools.start()
+        try:
+            yield OwnTablespace(stack, name, tools)
+        finally:
+            kubectl.run("delete", "pod", tools.name)
+            kubectl.run("delete", "checkpoints", "-l", f"scenario={name}", timeout_seconds=600)
+            kubectl.run("delete", "tablespace", name, timeout_seconds=600)
+            kubectl.run("delete", "persistentvolumeclaim", claim, "--wait=false")
+
+    @property
+    def destination(self) -> Object:
+        """Its volume, as resources name it."""
+        return destination_of(self.name)
+
+    def get(self) -> Object:
+        """The resource."""
+        return self.stack.sql.get("tablespace", self.name)
+
+    def wait_until_ready(self) -> None:
+        """It is Ready, with both copies."""
+        _wait_until_ready(self.stack.kubectl, self.name)
+
+    def log_position(self) -> Object:
+        """Where its log stands at its leader: everything that was acknowledged is at or before that."""
+        names = HerdDBNames(ObjectKey(self.stack.kubectl.namespace, "db"))
+        host = names.host_of(self.get()["status"]["leader"])
+        found: Object = json.loads(self.tools.run("log_position", "--host", host))
+        return found
+
+    def switch_over(self) -> None:
+        """Its other copy leads."""
+        leader = self.get()["status"]["leader"]
+        other = next(each["node"] for each in self.get()["status"]["replicas"] if each["node"] != leader)
+        self.stack.kubectl.run("annotate", "tablespace", self.name, f"herdkeeper.io/switchover={other}", "--overwrite")
+        wait_for(other, lambda: self.get()["status"]["leader"] == other or Pending(f"{leader} leads"), LIMIT)
+
+    def write_some_rows(self, table: str, rows: int = 50) -> None:
+        """So many, or a few more, into a table of their own."""
+        writer = WriterProcess(self.tools, table)
+        writer.acknowledges(rows)
+        writer.stop()
+
+    def declare_checkpoint(self, name: str, **spec: object) -> None:
+        """A Checkpoint of now on its volume, compared with a follower, unless `spec` says something else."""
+        wanted = {"tablespaceRef": {"name": self.name}, "destination": self.destination, "job": SMALL, **spec}
+        metadata = {"name": name, "labels": {"scenario": self.name}}
+        self.stack.kubectl.apply(json.dumps({"apiVersion": API, "kind": "Checkpoint", "metadata": metadata, "spec": wanted}))
+
+    def status_of(self, checkpoint: str) -> Object:
+        """The status of a Checkpoint that has succeeded, which is waited for."""
+        status: Object = wait_until_succeeded(self.stack.kubectl, "checkpoint", checkpoint, say)["status"]
+        say(f"{checkpoint}: {status['message']}; {status['durationSeconds']} s")
+        return status
+
+    def checkpoint(self, name: str, **spec: object) -> Object:
+        """Its status, once it has succeeded."""
+        self.declare_checkpoint(name, **spec)
+        return self.status_of(name)
+
+    def driver_of(self, checkpoint: str, before: frozenset[str] = frozenset()) -> Object:
+        """The pod that runs a Checkpoint's job now, which is waited for; none of those `before`, by uid."""
+
+        def ask() -> Object | Pending:
+            pods = self.stack.kubectl.list("pods", _of(checkpoint, "checkpoint"))
+            running = [pod for pod in pods if pod["status"]["phase"] == "Running" and pod["metadata"]["uid"] not in before]
+            return running[0] if running else Pending(f"pods of {checkpoint}: {[pod['status']['phase'] for pod in pods]}")
+
+        return wait_for(f"the pod of {checkpoint}", ask, LIMIT)
+
+    def wait_for_executors(self, checkpoint: str, instances: int, driver: str | None = None) -> None:
+        """So many of a Checkpoint's executors run; those of one driver, by its pod's name, where one is named."""
+
+        def ask() -> bool | Pending:
+            pods = self.stack.kubectl.list("pods", _of(checkpoint, "executor"))
+            own = [pod for pod in pods if driver is None or driver in {each["name"] for each in pod["metadata"]["ownerReferences"]}]
+            phases = [pod["status"]["phase"] for pod in own]
+            return True if phases.count("Running") >= instances else Pending(f"executors of {checkpoint}: {phases}")
+
+        wait_for(f"the executors of {checkpoint}", ask, Limit(300, 0.3))
+
+    def rows_made_anew(self, checkpoint: str, table: str) -> list[int]:
+        """What a tablespace that is made from a Checkpoint has in a table. It goes again."""
+        kubectl, name = self.stack.kubectl, f"{checkpoint}-anew"
+        spec = {
+            "herdDBRef": {"name": "db"},
+            "replicas": 1,
+            "deletionPolicy": "Delete",
+            "bootstrap": {"checkpoint": {"name": checkpoint}, "job": SMALL},
+        }
+        kubectl.apply(json.dumps({"apiVersion": API, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec}))
+        _wait_until_ready(kubectl, name)
+        tools = ToolsPod(kubectl, f"{name}-tools", Database.of(kubectl, "db", "bk", name))
+        tools.start()
+        rows = rows_in(tools, table)
+        kubectl.run("delete", "pod", tools.name)
+        kubectl.run("delete", "tablespace", name, timeout_seconds=600)
+        return rows
+
+
+def destination_of(name: str) -> Object:
+    """The volume of a scenario's own tablespace, for what is declared with the tablespace."""
+    return {"persistentVolumeClaim": {"claimName": f"{name}-files"}}
+
+
+def _of(checkpoint: str, component: str) -> str:
+    """The label selector of a Checkpoint's pods."""
+    return f"app.kubernetes.io/name={component},herdkeeper.io/owner-name={checkpoint}"
+
+
+def _wait_until_ready(kubectl: Kubectl, tablespace: str) -> None:
+    def ask() -> bool | Pending:
+        found = kubectl.get("tablespace", tablespace)
+        reason = "it is not there" if found is None else not_ready_reason(found)
+        return True if reason is None else Pending(f"{tablespace}: {reason}")
+
+    wait_for(f"the tablespace {tablespace}", ask, START, say)

@@ -1,0 +1,89 @@
+"""While a writer writes, three moments of its tablespace are made into checkpoints by executors as pods: a position of the log, a time, and
+now. The leader is killed meanwhile, and another one is asked to lead. A tablespace that is made from each has what the writer's own history
+says of that moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import pytest
+from conftest import Stack, say
+from own_tablespace import OwnTablespace, rows_in, with_executors
+
+from herdkeeper_e2e.history import judge, wrong_between
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.writer_process import WriterProcess
+
+TABLE = "written"
+ROWS = 100
+EXECUTORS = 2
+MOMENTS = ("position", "time", "now")
+
+
+@pytest.fixture(scope="module")
+def own(stack: Stack) -> Iterator[OwnTablespace]:
+    with OwnTablespace.made(stack, "moments") as made:
+        yield made
+
+
+def marks_of(moment: str) -> tuple[str, str]:
+    """The writer's history has them before and after the moment."""
+    return f"before {moment}", f"after {moment}"
+
+
+def moments_of(own: OwnTablespace, writer: WriterProcess) -> tuple[Object, Object]:
+    """A position of the log and a time, as targets, each with rows before it, and marks close around it."""
+    (before, after), (before_the_time, after_the_time) = marks_of("position"), marks_of("time")
+    writer.marked(before)
+    position = own.log_position()
+    writer.marked(after)
+    writer.acknowledges(ROWS)
+    writer.marked(before_the_time)
+    # the leader's clock is this one: all machines of the test cluster are containers of one
+    time = datetime.now(UTC)
+    writer.marked(after_the_time)
+    return {"lsn": position}, {"timestamp": time.isoformat()}
+
+
+def test_three_moments_of_a_log_that_goes_on_are_made_anew_as_the_writer_remembers_them(stack: Stack, own: OwnTablespace) -> None:
+    writer = WriterProcess(own.tools, TABLE)
+    writer.acknowledges(ROWS)
+    position, time = moments_of(own, writer)
+    writer.acknowledges(ROWS)
+
+    before, after = marks_of("now")
+    writer.marked(before)
+    own.declare_checkpoint("now", job=with_executors(EXECUTORS))
+    own.wait_for_executors("now", EXECUTORS)
+    stack.sql.delete(own.get()["status"]["leader"], "--grace-period=0", "--force")
+    statuses = {"now": own.status_of("now")}
+    writer.marked(after)
+    writer.acknowledges(ROWS)
+
+    own.wait_until_ready()
+    own.declare_checkpoint("position", target=position, job=with_executors(EXECUTORS))
+    own.wait_for_executors("position", EXECUTORS)
+    own.switch_over()
+    statuses["position"] = own.status_of("position")
+    writer.acknowledges(ROWS)
+
+    own.wait_until_ready()
+    statuses["time"] = own.checkpoint("time", target=time, job=with_executors(EXECUTORS))
+    writer.acknowledges(ROWS)
+    writer.stop()
+
+    assert statuses["position"]["lsn"] == position["lsn"]
+    assert statuses["now"]["verified"].startswith("compared with follower")
+    assert all("compared there with follower" in statuses[moment]["verified"] for moment in ("position", "time"))
+    events, live = writer.events(), rows_in(own.tools, TABLE)
+    verdict = judge(events, live)
+    say(f"{verdict.acknowledged} rows acknowledged, {verdict.unknown} answers lost")
+    assert verdict.violation is None
+    for moment in MOMENTS:
+        rows = own.rows_made_anew(moment, TABLE)
+        say(f"{moment}: {len(rows)} rows")
+        assert {table["name"]: table["rows"] for table in statuses[moment]["tables"]}[TABLE] == len(rows)
+        assert wrong_between(events, marks_of(moment), rows) is None, moment
+        assert set(rows) <= set(live), moment
+    stack.wait_until_ready()
