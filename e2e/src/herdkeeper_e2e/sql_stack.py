@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from herdkeeper_e2e import cluster
 from herdkeeper_e2e.conditions import all_ready
 from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.pod_process import processes_of
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 RESOURCES = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces"
@@ -111,9 +112,7 @@ class SqlStack:
 
     def _process_of(self, node: str) -> str:
         """What prints the JVM's process on its machine, where a node of another namespace may have the same name."""
-        control_group = self.get("pod", node)["metadata"]["uid"].replace("-", "[-_]")
-        named = f"pgrep -f 'io[.]herdkeeper[.]node[.]Main.*--node-id {node} '"
-        return f"for found in $({named}); do if grep -q 'pod{control_group}' /proc/$found/cgroup; then echo $found; fi; done"
+        return processes_of(self.get("pod", node), f"io[.]herdkeeper[.]node[.]Main.*--node-id {node} ")
 
     def delete(self, pod: str, *arguments: str) -> None:
         """Delete a pod and wait for its successor."""

@@ -1,0 +1,147 @@
+"""A bookie is killed while a deep audit reads from it, and comes back; then another one goes, and stays away. The audit says what is true:
+what could be read again is whole, what could not is unknown, and nothing is called missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import yaml
+from conftest import Stack, say
+
+from herdkeeper.domain.names import BOOKIE_PORT
+from herdkeeper_e2e.cluster import REPOSITORY
+from herdkeeper_e2e.connections import TABLES, is_connected
+from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.pod_process import kill_once
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+COPIES = 3
+"""Of each entry: the quickstart's write quorum."""
+SECONDS_A_BOOKIE = 30
+"""Which the slowed audit takes to read what one has, one bookie after the other. While two are read, the one that was killed starts."""
+LEAST_BYTES = 3 << 20
+"""Of the ledger on one bookie: more than one answer has, so that a reader is in the middle for a while."""
+PAUSED = "herdkeeper.io/paused"
+
+
+def first_ledger(stack: Stack) -> int:
+    """It has the loaded tables."""
+    root = stack.sql.get("bookkeepercluster", "bk")["status"]["ledgersRoot"]
+    return int(json.loads(stack.tools.run("first_ledger", "--ledgers-root", root))["ledger"])
+
+
+def declare_audit(stack: Stack, name: str, ledger: int, rate: str | None = None) -> None:
+    """A deep audit of one ledger; with a rate it reads from one bookie at a time."""
+    audit = yaml.safe_load((REPOSITORY / "examples/audit.yaml").read_text())
+    audit["metadata"]["name"] = name
+    audit["spec"] |= {"ledgers": [ledger], **({"bytesPerSecondPerBookie": rate} if rate else {})}
+    audit["spec"]["job"] |= {"localThreads": 1 if rate else 2}
+    stack.kubectl.apply(json.dumps(audit))
+
+
+def status_of(stack: Stack, audit: str) -> Object:
+    """The status of an audit that has succeeded, which is waited for."""
+    status: Object = wait_until_succeeded(stack.kubectl, "replicationaudit", audit, say)["status"]
+    say(f"{audit}: {status['message']}; {status['durationSeconds']} s")
+    return status
+
+
+def rate_of(whole: Object) -> str:
+    """The budget with which a bookie's share of what an audit has read takes SECONDS_A_BOOKIE."""
+    share = whole["bytes"] // COPIES
+    assert share > LEAST_BYTES, "too little to be in the middle of"
+    return f"{share // SECONDS_A_BOOKIE // 1024}Ki"
+
+
+def driver_of(stack: Stack, audit: str) -> Object | None:
+    pods = stack.kubectl.list("pods", f"app.kubernetes.io/name=audit,herdkeeper.io/owner-name={audit}")
+    return pods[0] if pods else None
+
+
+def log_of(stack: Stack, audit: str) -> str:
+    driver = driver_of(stack, audit)
+    return "" if driver is None else stack.kubectl.run("logs", driver["metadata"]["name"])
+
+
+def bookie_that_is_read(stack: Stack, audit: str) -> Object:
+    """The pod of a bookie that an audit, which has planned all of its work, is connected to."""
+
+    def ask() -> Object | Pending:
+        driver = driver_of(stack, audit)
+        if driver is None or driver["status"]["phase"] == "Pending":
+            return Pending(f"{audit} has not started")
+        assert driver["status"]["phase"] == "Running", "it ended before a bookie was killed"
+        if "planned" not in log_of(stack, audit):
+            return Pending(f"{audit} has not planned yet")
+        for bookie in stack.kubectl.list("pods", "app.kubernetes.io/name=bookie"):
+            if is_connected(stack.kubectl.exec(bookie["metadata"]["name"], "cat", *TABLES), BOOKIE_PORT, driver["status"]["podIP"]):
+                return bookie
+        return Pending(f"{audit} is connected to no bookie")
+
+    return wait_for("a bookie that is read", ask, Limit(300, 0.2), say)
+
+
+def kill(stack: Stack, bookie: Object) -> None:
+    """Its process is gone at once, without a word."""
+    say(f"{bookie['metadata']['name']} is killed")
+    stack.sql.on_machine(bookie["spec"]["nodeName"], kill_once(bookie, "java"))
+
+
+@contextmanager
+def left_to_itself(stack: Stack) -> Iterator[None]:
+    """The operator does nothing about the bookies for as long as the block lasts; then it brings back what is away."""
+    stack.kubectl.run("annotate", "--overwrite", "bookkeepercluster", "bk", f"{PAUSED}=true")
+    try:
+        yield
+    finally:
+        stack.kubectl.run("annotate", "--overwrite", "bookkeepercluster", "bk", f"{PAUSED}-")
+
+
+def require_truth(status: Object) -> None:
+    """Each copy is either whole or unknown, and counted once."""
+    assert [finding for finding in status.get("findings", []) if finding["severity"] != "Unknown"] == []
+    assert status["replicas"] + status.get("replicasUnknown", 0) == COPIES * status["entries"]
+    assert (status["findingsTotal"] == 0) == (status.get("replicasUnknown", 0) == 0)
+
+
+def test_a_bookie_that_is_killed_in_the_middle_of_a_deep_audit_lacks_nothing(stack: Stack) -> None:
+    ledger = first_ledger(stack)
+    declare_audit(stack, "before-the-kill", ledger)
+    whole = status_of(stack, "before-the-kill")
+    assert whole["findingsTotal"] == 0
+
+    declare_audit(stack, "killed-meanwhile", ledger, rate_of(whole))
+    bookie = bookie_that_is_read(stack, "killed-meanwhile")
+    kill(stack, bookie)
+    status = status_of(stack, "killed-meanwhile")
+    assert "second look" in log_of(stack, "killed-meanwhile"), "the bookie was killed when all of it had been read"
+    assert status["entries"] >= whole["entries"]
+    require_truth(status)
+    say("all of it was read again" if status["findingsTotal"] == 0 else f"not back in time: {status['findings']}")
+    stack.wait_until_ready()
+
+
+def test_what_a_bookie_that_stays_away_has_is_unknown_and_not_missing(stack: Stack) -> None:
+    ledger = first_ledger(stack)
+    declare_audit(stack, "before-it-goes", ledger)
+    rate = rate_of(status_of(stack, "before-it-goes"))
+    with left_to_itself(stack):
+        declare_audit(stack, "gone-meanwhile", ledger, rate)
+        bookie = bookie_that_is_read(stack, "gone-meanwhile")
+        name = bookie["metadata"]["name"]
+        stack.kubectl.run("scale", "statefulset", name.removesuffix("-0"), "--replicas=0")
+        kill(stack, bookie)
+        status = status_of(stack, "gone-meanwhile")
+        assert stack.kubectl.get("pod", name) is None
+    require_truth(status)
+    bookies = stack.sql.get("bookkeepercluster", "bk")["status"]["bookies"]
+    away = next(each["bookieId"] for each in bookies if f"bk-bookie-{each['number']}-0" == name)
+    assert [(finding["kind"], finding["bookieId"]) for finding in status["findings"]] == [("BookieUnreachable", away)]
+    assert 0 < status["replicasUnknown"] <= status["entries"]
+    stack.wait_until_ready()
+
+    declare_audit(stack, "back-again", ledger)
+    assert status_of(stack, "back-again")["findingsTotal"] == 0
