@@ -1,8 +1,9 @@
 """Reads a tablespace's archived log beside the ledgers' metadata: `python3 -m herdkeeper_e2e.archive_check --ledgers-root PATH`, in a pod
 that mounts the archive's volume.
 
-Prints one JSON object: segments, entries, the last LSN, the ledgers that are archived to their end, and what is wrong (a gap, an entry
-twice, a closed ledger whose end is missing though a later one is archived). Bytes are verified while they are read.
+Prints one JSON object: segments, entries, the first and the last LSN, where the first segment ends, the ledgers that are archived to their
+end, and what is wrong (a gap, an entry twice, a ledger without its beginning behind another one, a closed ledger whose end is missing
+though a later one is archived). Bytes are verified while they are read. Segments must not expire meanwhile.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from herdkeeper_e2e.tools_pod import CHECKPOINTS
 def wrong_of(archived: Mapping[int, Sequence[int]], ends: Mapping[int, int | None]) -> list[str]:
     """What is wrong with the entry ids that each ledger has in an archive. `ends`: the last entry of each ledger, None while it is open."""
     found = []
-    newest = max(archived, default=-1)
+    oldest, newest = min(archived, default=-1), max(archived, default=-1)
     for ledger, entries in sorted(archived.items()):
-        if list(entries) != list(range(len(entries))):
+        if list(entries) != list(range(entries[0], entries[0] + len(entries))):
             found.append(f"ledger {ledger} has a gap, or an entry twice, among {len(entries)}")
+        if ledger > oldest and entries[0] != 0:
+            found.append(f"ledger {ledger} begins with entry {entries[0]}, behind ledger {oldest}")
         end = ends.get(ledger)
-        if end is not None and ledger < newest and len(entries) != end + 1:
-            found.append(f"ledger {ledger} ends with {end}, and {len(entries)} entries of it are archived")
+        if end is not None and ledger < newest and entries[-1] != end:
+            found.append(f"ledger {ledger} ends with {end}, and is archived up to entry {entries[-1]}")
     return found
 
 
@@ -57,8 +60,10 @@ def look(session: Session, ledgers_root: str) -> dict[str, object]:
     return {
         "segments": len(chain),
         "entries": sum(map(len, archived.values())),
+        "first": [chain[0].first.lsn.ledger_id, chain[0].first.lsn.entry_id],
+        "first_segment_ends": [chain[0].last.lsn.ledger_id, chain[0].last.lsn.entry_id],
         "last": [chain[-1].last.lsn.ledger_id, chain[-1].last.lsn.entry_id],
-        "to_the_end": [ledger for ledger, entries in archived.items() if ends.get(ledger) == len(entries) - 1],
+        "to_the_end": [ledger for ledger, entries in archived.items() if ends.get(ledger) == entries[-1]],
         "wrong": wrong_of(archived, ends),
     }
 

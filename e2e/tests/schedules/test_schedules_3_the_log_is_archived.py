@@ -88,6 +88,7 @@ def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_
     kubectl.run("delete", "pod", reader.name)
     say(f"{checked}")
     assert checked["wrong"] == []
+    assert checked["first"][1] == 0, "nothing has expired"
     assert checked["to_the_end"], "the leader's move closed a ledger"
 
     documents = list(yaml.safe_load_all((REPOSITORY / "examples/restore-to-a-moment.yaml").read_text()))[1:]
