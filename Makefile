@@ -47,7 +47,7 @@ e2e: ## the scenarios, on the test cluster
 e2e-storage: ## the long scenarios: bookies and ZooKeeper members come and leave under load
 	@$(run) pytest e2e/tests/storage -x -s
 
-e2e-schedules: ## checkpoints and audits by schedule, and what expires
+e2e-schedules: ## checkpoints, restores and audits: by schedule, while pods are killed and leaders move, and what expires
 	@$(run) pytest e2e/tests/schedules -x -s
 
 e2e-sql: ## 20 minutes of faults at random under SQL clients, and whether a promise was broken (SEED=7 MINUTES=5 ACTIONS="leader killed,switchover")

@@ -39,7 +39,7 @@ def rows_in(tools: ToolsPod, table: str) -> list[int]:
 
 @dataclass(frozen=True)
 class OwnTablespace:
-    """One that is Ready. `name` is that of the resource, in SQL, and the label `scenario` of what is made of it; `claim` the volume's."""
+    """One that is Ready. `name` is that of the resource, its name in SQL, and the label `scenario` of its Checkpoints."""
 
     stack: Stack
     name: str
@@ -128,16 +128,9 @@ class OwnTablespace:
 
         return wait_for(f"the pod of {checkpoint}", ask, LIMIT)
 
-    def wait_for_executors(self, checkpoint: str, instances: int, driver: str | None = None) -> None:
-        """So many of a Checkpoint's executors run; those of one driver, by its pod's name, where one is named."""
-
-        def ask() -> bool | Pending:
-            pods = self.stack.kubectl.list("pods", _of(checkpoint, "executor"))
-            own = [pod for pod in pods if driver is None or driver in {each["name"] for each in pod["metadata"]["ownerReferences"]}]
-            phases = [pod["status"]["phase"] for pod in own]
-            return True if phases.count("Running") >= instances else Pending(f"executors of {checkpoint}: {phases}")
-
-        wait_for(f"the executors of {checkpoint}", ask, Limit(300, 0.3))
+    def wait_for_executors(self, checkpoint: str, instances: int) -> None:
+        """So many of a Checkpoint's executors run."""
+        wait_for_executors(self.stack.kubectl, checkpoint, instances)
 
     def rows_made_anew(self, checkpoint: str, table: str) -> list[int]:
         """What a tablespace that is made from a Checkpoint has in a table. It goes again."""
@@ -156,6 +149,16 @@ class OwnTablespace:
         kubectl.run("delete", "pod", tools.name)
         kubectl.run("delete", "tablespace", name, timeout_seconds=600)
         return rows
+
+
+def wait_for_executors(kubectl: Kubectl, checkpoint: str, instances: int) -> None:
+    """Comes back when so many of a Checkpoint's executors run as pods."""
+
+    def ask() -> bool | Pending:
+        phases = [pod["status"]["phase"] for pod in kubectl.list("pods", _of(checkpoint, "executor"))]
+        return True if phases.count("Running") >= instances else Pending(f"executors of {checkpoint}: {phases}")
+
+    wait_for(f"the executors of {checkpoint}", ask, Limit(300, 0.3))
 
 
 def destination_of(name: str) -> Object:

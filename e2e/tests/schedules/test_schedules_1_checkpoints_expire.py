@@ -1,10 +1,12 @@
-"""Checkpoints that a schedule makes expire as its retention says, and take their files along; what is left can be read."""
+"""Checkpoints that a schedule makes, with executors as pods, expire as its retention says, and take their files along; what is left can be
+read."""
 
 from __future__ import annotations
 
 import json
 
 from conftest import Stack, say
+from own_tablespace import wait_for_executors, with_executors
 
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.jobs import wait_until_succeeded
@@ -14,6 +16,7 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
 NAME = "flights-nightly"
+EXECUTORS = 1
 KEEP_ONE = {"keepLast": 1, "keepWithin": None}
 FILES = f"import pathlib; [print(path.relative_to('{CHECKPOINTS}')) for path in pathlib.Path('{CHECKPOINTS}').rglob('*') if path.is_file()]"
 
@@ -38,6 +41,7 @@ def a_run_asked_for(stack: Stack) -> Object:
         return new[0] if new else Pending(f"{schedule(stack).get('status')}")
 
     name = wait_for("the Checkpoint that was asked for", ask, Limit(120, 0.5))
+    wait_for_executors(stack.kubectl, name, EXECUTORS)
     return wait_until_succeeded(stack.kubectl, "checkpoint", name, say)
 
 
@@ -68,7 +72,7 @@ def gone(stack: Stack, name: str) -> bool | Pending:
 def test_the_older_of_two_checkpoints_goes_with_its_files_and_the_newer_stays_whole(stack: Stack) -> None:
     kubectl = stack.kubectl
     kubectl.apply(REPOSITORY / "examples/scheduled-checkpoint.yaml")
-    kubectl.want("scheduledcheckpoint", NAME, retention=KEEP_ONE)
+    kubectl.want("scheduledcheckpoint", NAME, retention=KEEP_ONE, template={"job": with_executors(EXECUTORS)})
     reader = ToolsPod(kubectl, "volume-reader", stack.tools.database, claim="checkpoints")
     write_some_rows(stack, "before_the_first")
     first = a_run_asked_for(stack)

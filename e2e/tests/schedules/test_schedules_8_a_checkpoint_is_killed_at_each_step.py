@@ -96,7 +96,7 @@ def test_a_run_that_is_killed_before_its_manifest_leaves_the_checkpoint_of_befor
 
     own.declare_checkpoint("new", job=with_executors(EXECUTORS), **GOES)
     driver = own.driver_of("new")
-    own.wait_for_executors("new", EXECUTORS, driver["metadata"]["name"])
+    own.wait_for_executors("new", EXECUTORS)
     killed = kill(own, driver)
     assert (len(manifests(own)), written_by(own, "new")) == (1, [])
 
