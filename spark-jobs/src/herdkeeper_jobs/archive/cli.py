@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import structlog
 
@@ -35,6 +34,7 @@ from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import tablespace_folder
 from herdkeeper_jobs.checkpoint.moment import stamp
 from herdkeeper_jobs.checkpoint.removal import RUN_ID
+from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
 
 _log = structlog.get_logger()
@@ -101,7 +101,7 @@ def _failed(error: Exception) -> _Run:
 def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog) -> _Run:
     log = open_log(catalog, parsed.herd_root, parsed.tablespace)
     identity = log.identity
-    place = Place(tablespace_folder(Path(parsed.destination), identity), identity, parsed.run_id)
+    place = Place(tablespace_folder(stored_path(parsed.destination), identity), identity, parsed.run_id)
     before, began = told_before(catalog.client, place, parsed.claim), time.time()
     try:
         copied = copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
@@ -146,8 +146,12 @@ def _progress(before: ArchiveProgress, copied: Copied, held: ArchivedRange | Non
 
 
 def _require_valid(parsed: argparse.Namespace) -> None:
-    if not Path(parsed.destination).is_dir():
-        raise CheckpointRefused(f"--destination is {parsed.destination!r}: no such folder; mount the volume there")
+    try:
+        unusable = why_unusable(stored_path(parsed.destination), writes=True)
+    except ValueError as error:
+        raise CheckpointRefused(f"--destination is {error}") from error
+    if unusable is not None:
+        raise CheckpointRefused(f"--destination is {parsed.destination!r}: {unusable}")
     if RUN_ID.fullmatch(parsed.run_id) is None:
         raise CheckpointRefused(f"--run-id is {parsed.run_id!r}: it names a folder, take letters, digits, '.', '_' and '-'")
     if parsed.bytes_per_second_per_bookie <= 0:

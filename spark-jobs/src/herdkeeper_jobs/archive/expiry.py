@@ -10,19 +10,25 @@ from, and of a base that lies at the same destination the manifest and all files
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 
 from herdkeeper.formats.herddb_log_archive import ExpiryOrder
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, manifest_path, oldest_segment, read_segment_manifest, segments
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
 from herdkeeper_jobs.checkpoint.manifest import Manifest, read_manifest
 from herdkeeper_jobs.checkpoint.manifest import manifest_path as checkpoint_path
-from herdkeeper_jobs.storage.stored_path import sync_folder
+from herdkeeper_jobs.storage.stored_path import (
+    StoredPath,
+    file_size,
+    found_below,
+    remove_empty_folder,
+    remove_file,
+    sync_folder,
+    take_name,
+)
 from herdkeeper_jobs.wal.lsn import Lsn
 
 MOST_AT_ONCE = 1000
@@ -66,35 +72,34 @@ def expired(chain: Sequence[SegmentManifest], keep_from: Lsn) -> tuple[SegmentMa
     return tuple(takewhile(lambda segment: segment.last.lsn < keep_from, chain))
 
 
-def take_away(folder: Path, going: Sequence[SegmentManifest]) -> None:
+def take_away(folder: StoredPath, going: Sequence[SegmentManifest]) -> None:
     """Takes segments away, which must be the oldest ones, in log order. What somebody else has taken meanwhile is no fault."""
     for segment in going:
         path = manifest_path(folder, segment.first.lsn)
-        with contextlib.suppress(FileNotFoundError):
-            path.rename(path.with_name(f".{path.name}{_EXPIRED}"))
-        sync_folder(path.parent)
+        try:
+            take_name(path, path.with_name(f".{path.name}{_EXPIRED}"))
+        except FileNotFoundError:
+            sync_folder(path.parent)  # somebody else has taken it just now
     sweep(folder)
 
 
-def sweep(folder: Path) -> None:
+def sweep(folder: StoredPath) -> None:
     """Deletes the files of segments that are taken away already, also by a run that was killed.
 
     Nothing is deleted when one of their manifests can't be read (raises InvariantViolated, OSError), or names a file that is not below
     `log/data` or is reached through a link (CheckpointRefused).
     """
-    expired_manifests = sorted((folder / "log" / "segments").glob(f".*{_EXPIRED}"))
+    expired_manifests = found_below(folder / "log" / "segments", f".*{_EXPIRED}")
     files = [_file_of(folder, read_segment_manifest(path)) for path in expired_manifests]
     for file in files:
-        file.unlink(missing_ok=True)
-    for place in {file.parent for file in files if file.parent.is_dir()}:
-        sync_folder(place)  # else a file could come back that nobody knows any more
-        with contextlib.suppress(OSError):
-            place.rmdir()  # a run's folder that has other files stays
+        remove_file(file)
+    for place in {file.parent for file in files}:
+        remove_empty_folder(place)
     for path in expired_manifests:
-        path.unlink(missing_ok=True)
+        remove_file(path)
 
 
-def _file_of(folder: Path, segment: SegmentManifest) -> Path:
+def _file_of(folder: StoredPath, segment: SegmentManifest) -> StoredPath:
     parts = PurePosixPath(segment.path).parts
     links = [folder.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)]
     if parts[:2] != ("log", "data") or len(parts) < 4 or ".." in parts or any(path.is_symlink() for path in links):
@@ -119,11 +124,11 @@ def _require_base(place: Place, order: ExpiryOrder) -> None:
         raise CheckpointRefused(f"the checkpoint {order.manifest} lacks {missing}, or it has another size: nothing of the archive goes")
 
 
-def _missing_file(folder: Path, base: Manifest) -> str | None:
+def _missing_file(folder: StoredPath, base: Manifest) -> str | None:
     for table in base.tables:
         for part in (part for file in table.files for part in file.with_older_forms()):
             try:
-                size = os.stat(folder / part.path).st_size
+                size = file_size(folder / part.path)
             except FileNotFoundError:
                 return part.path
             if size != part.size:

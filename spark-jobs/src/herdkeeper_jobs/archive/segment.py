@@ -14,7 +14,7 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePosixPath
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -75,7 +75,7 @@ class SegmentManifest(BaseModel):
 class Place:
     """Where a segment belongs: the tablespace's folder, whose log it is, the run that writes it."""
 
-    folder: Path
+    folder: StoredPath
     identity: Identity
     run_id: str
 
@@ -149,7 +149,7 @@ def commit_segment(rows: pa.Table, place: Place, link: Link) -> SegmentManifest 
     pq.write_table(rows, sink, compression="zstd")
     content = sink.getvalue().to_pybytes()
     path = f"log/data/{place.run_id}/{uuid.uuid4().hex}.parquet"
-    _write(place.folder / path, content)
+    _write(place.folder, path, content)
     stamps = rows.column("timestamp").to_pylist()
     first, *_, last = [*_positions(rows.slice(0, 1)), *_positions(rows.slice(len(rows) - 1))]
     segment = SegmentManifest(
@@ -182,11 +182,11 @@ def read_segment(segment: SegmentManifest, folder: StoredPath) -> pa.Table:
     return pq.read_table(pa.BufferReader(content), schema=SEGMENT_SCHEMA)
 
 
-def _write(path: Path, content: bytes) -> None:
-    with contextlib.closing(new_file(path)) as file:
+def _write(folder: StoredPath, name: str, content: bytes) -> None:
+    with contextlib.closing(new_file(folder / name)) as file:
         file.write(content)
-    for folder in path.parents[:4]:
-        sync_folder(folder)
+    for above in PurePosixPath(name).parents:
+        sync_folder(folder / str(above))
 
 
 def read_segment_manifest(path: StoredPath) -> SegmentManifest:

@@ -172,6 +172,11 @@ def file_hash(path: StoredPath) -> str:
     return hashed.hexdigest()
 
 
+def file_size(path: StoredPath) -> int:
+    """Bytes of a file. Raises FileNotFoundError when there is none, and OSError."""
+    return path.size() if isinstance(path, ObjectPath) else path.stat().st_size
+
+
 def sync_folder(path: StoredPath) -> None:
     """Makes the names in a folder durable, by fsync; those of an object store are."""
     if isinstance(path, ObjectPath):
@@ -205,6 +210,15 @@ def remove_file(path: StoredPath) -> int | None:
     except FileNotFoundError:
         return None
     return size
+
+
+def remove_empty_folder(folder: StoredPath) -> None:
+    """Makes what was removed from a folder stay away, by fsync, and removes the folder if nothing is left in it. An object store has
+    none."""
+    if isinstance(folder, Path) and folder.is_dir():
+        sync_folder(folder)  # else a file could come back that nobody knows any more
+        with contextlib.suppress(OSError):
+            folder.rmdir()
 
 
 def remove_below(folder: StoredPath) -> None:
