@@ -13,10 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kazoo.exceptions import ConnectionLoss
+from places import all_files, write
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
 from test_checkpoint_manifest import manifest, table
-from test_log_archive import IDENTITY, Archive, Killed, Looks
+from test_log_archive import IDENTITY, Archive, Killed, Looks, in_a_folder, manifests
 
 from herdkeeper.formats.herddb_log_archive import ArchiveProgress, ExpiryOrder, decode_archive_progress, encode_expiry_order
 from herdkeeper_jobs.archive import cli, expiry
@@ -24,6 +25,7 @@ from herdkeeper_jobs.archive.expiry import due, expired, sweep, take_away
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment, segments
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import ManifestFile, Position, commit_manifest
+from herdkeeper_jobs.storage.stored_path import StoredPath, remove_below, remove_file
 from herdkeeper_jobs.wal.lsn import Lsn
 
 ORDER_PATH = "/db/herd/logArchive/0ab/expiry"
@@ -31,11 +33,11 @@ PROGRESS_PATH = "/db/herd/logArchive/0ab"
 
 
 @pytest.fixture
-def archive(tmp_path: Path) -> Iterator[Archive]:
+def archive(place: StoredPath, tmp_path: Path) -> Iterator[Archive]:
     """Nine segments of one entry each, in ledger 3, and three in ledger 5."""
     bookies = [PlayedBookie() for _ in range(3)]
     with served(*bookies) as addresses:
-        made = Archive(PlayedLog(bookies, addresses, tmp_path), tmp_path / "c" / "0ab")
+        made = Archive(PlayedLog(bookies, addresses, tmp_path), place / "c" / "0ab")
         made.log.metadata.instance_id = "c"
         made.write(3, 9, closed=True)
         made.write(5, 3, closed=True)
@@ -43,7 +45,7 @@ def archive(tmp_path: Path) -> Iterator[Archive]:
         yield made
 
 
-def place(archive: Archive) -> Place:
+def place_of(archive: Archive) -> Place:
     return Place(archive.folder, IDENTITY, "run-1")
 
 
@@ -56,8 +58,8 @@ def firsts(found: tuple[SegmentManifest, ...]) -> list[tuple[int, int]]:
 
 
 def files(archive: Archive) -> set[str]:
-    """Everything of the archive that is on the disk."""
-    return {str(path.relative_to(archive.folder)) for path in archive.folder.rglob("*") if path.is_file()}
+    """Everything of the archive that is there."""
+    return all_files(archive.folder)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +74,7 @@ def files(archive: Archive) -> set[str]:
     ids=["all is needed", "in the middle of a ledger", "a ledger has gone", "only the newest is needed", "from before the archive on"],
 )
 def test_segments_that_end_before_what_is_needed_may_go(archive: Archive, keep_from: tuple[int, int], left: tuple[int, int]) -> None:
-    found = due(place(archive), order(*keep_from))
+    found = due(place_of(archive), order(*keep_from))
     everything = firsts(segments(archive.folder, IDENTITY))
     expected = everything[: everything.index(left)]
     assert (firsts(found.going) if found else []) == expected
@@ -85,11 +87,11 @@ def test_segments_that_end_before_what_is_needed_may_go(archive: Archive, keep_f
 
 
 def test_a_segment_of_which_only_a_part_is_old_stays(archive: Archive) -> None:
-    shutil.rmtree(archive.folder)
+    remove_below(archive.folder)
     archive.copy(batch_entries=4, segment_bytes=60)
     chain = segments(archive.folder, IDENTITY)
     wide = next(segment for segment in chain[1:] if segment.entries > 1)
-    found = due(place(archive), order(wide.last.ledger_id, wide.last.entry_id))
+    found = due(place_of(archive), order(wide.last.ledger_id, wide.last.entry_id))
     assert found is not None
     assert found.oldest_left == wide
 
@@ -97,31 +99,29 @@ def test_a_segment_of_which_only_a_part_is_old_stays(archive: Archive) -> None:
 def test_an_archive_never_loses_all_its_segments(archive: Archive) -> None:
     chain = segments(archive.folder, IDENTITY)
     with pytest.raises(CheckpointRefused, match="shall be kept from 5,3 on, but it ends with 5,2: nothing of it goes"):
-        due(place(archive), order(5, 3))
+        due(place_of(archive), order(5, 3))
     with pytest.raises(CheckpointRefused, match="shall be kept from 3,0 on, but it is empty"):
         expired((), Lsn(3, 0))
     assert segments(archive.folder, IDENTITY) == chain
 
 
 def test_nothing_goes_of_an_archive_with_a_gap_wherever_it_is(archive: Archive) -> None:
-    paths = sorted((archive.folder / "log" / "segments").iterdir())
-    paths[10].unlink()
+    remove_file(manifests(archive)[10])
     before = files(archive)
     with pytest.raises(InvariantViolated, match="follows"):
-        due(place(archive), order(3, 4))
+        due(place_of(archive), order(3, 4))
     assert files(archive) == before
 
 
 def test_nothing_goes_while_a_segment_can_not_be_read(archive: Archive) -> None:
-    path = sorted((archive.folder / "log" / "segments").iterdir())[7]
-    path.write_bytes(b"?")
+    write(manifests(archive)[7], b"?")
     with pytest.raises(InvariantViolated, match="is no manifest of a segment"):
-        due(place(archive), order(3, 4))
+        due(place_of(archive), order(3, 4))
 
 
 def test_much_goes_in_parts(archive: Archive) -> None:
     taken = []
-    while (found := due(place(archive), order(5, 1), most=4)) is not None:
+    while (found := due(place_of(archive), order(5, 1), most=4)) is not None:
         taken.append(len(found.going))
         take_away(archive.folder, found.going)
     assert taken == [4, 4, 2]
@@ -129,9 +129,7 @@ def test_much_goes_in_parts(archive: Archive) -> None:
 
 def base(archive: Archive, restart: tuple[int, int] = (3, 4), **more: Any) -> str:
     """A checkpoint at 3,6 at the archive's destination; its manifest's path."""
-    data = archive.folder / "data" / "run" / "t.parquet"
-    data.parent.mkdir(parents=True, exist_ok=True)
-    data.write_bytes(b"rows")
+    write(archive.folder / "data" / "run" / "t.parquet", b"rows")
     made = manifest(entry_id=6).model_copy(
         update={
             "identity": IDENTITY,
@@ -141,35 +139,36 @@ def base(archive: Archive, restart: tuple[int, int] = (3, 4), **more: Any) -> st
             **more,
         }
     )
-    return str(commit_manifest(made, archive.folder).path.relative_to(archive.folder.parent.parent))
+    return "/".join(commit_manifest(made, archive.folder).path.parts[-4:])
 
 
 def test_segments_go_only_while_the_base_that_they_are_not_needed_for_is_whole(archive: Archive) -> None:
     named = order(3, 4, base(archive))
-    assert due(place(archive), named) is not None
-    (archive.folder / "data" / "run" / "t.parquet").write_bytes(b"row")
+    assert due(place_of(archive), named) is not None
+    write(archive.folder / "data" / "run" / "t.parquet", b"row")
     with pytest.raises(CheckpointRefused, match=r"lacks data/run/t\.parquet, or it has another size: nothing"):
-        due(place(archive), named)
-    (archive.folder / "data" / "run" / "t.parquet").unlink()
+        due(place_of(archive), named)
+    remove_file(archive.folder / "data" / "run" / "t.parquet")
     with pytest.raises(CheckpointRefused, match=r"lacks data/run/t\.parquet"):
-        due(place(archive), named)
-    (archive.folder.parent.parent / named.manifest).unlink()
+        due(place_of(archive), named)
+    remove_file(archive.folder.parent.parent / named.manifest)
     with pytest.raises(CheckpointRefused, match="which the archive would be kept for, is not there"):
-        due(place(archive), named)
+        due(place_of(archive), named)
 
 
 def test_a_base_that_needs_more_than_is_kept_or_is_of_another_log_lets_nothing_go(archive: Archive) -> None:
     with pytest.raises(CheckpointRefused, match="is not gone on from 3,5: nothing goes"):
-        due(place(archive), order(3, 5, base(archive)))
-    shutil.rmtree(archive.folder / "manifests")
+        due(place_of(archive), order(3, 5, base(archive)))
+    remove_below(archive.folder / "manifests")
     foreign = base(archive, identity=IDENTITY.model_copy(update={"tablespace_uuid": "another"}))
     with pytest.raises(CheckpointRefused, match="belongs to c/another: nothing goes"):
-        due(place(archive), order(3, 4, foreign))
+        due(place_of(archive), order(3, 4, foreign))
 
 
 STEPS = ("rename", "unlink", "fsync", "rmdir")
 
 
+@in_a_folder
 def test_whoever_is_killed_at_any_step_leaves_a_readable_archive_and_the_next_run_completes_it(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,7 +202,7 @@ def test_whoever_is_killed_at_any_step_leaves_a_readable_archive_and_the_next_ru
 
 
 def _expire(archive: Archive, wanted: ExpiryOrder) -> None:
-    found = due(place(archive), wanted)
+    found = due(place_of(archive), wanted)
     if found is None:
         sweep(archive.folder)
     else:
@@ -220,8 +219,8 @@ def _killing(call: Any, steps: Iterator[int]) -> Any:
 
 
 def test_of_two_that_expire_the_same_neither_takes_more(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = due(place(archive), order(3, 5))
-    second = due(place(archive), order(3, 7))
+    first = due(place_of(archive), order(3, 5))
+    second = due(place_of(archive), order(3, 7))
     assert first
     assert second
     take_away(archive.folder, second.going)
@@ -235,16 +234,18 @@ def test_a_segment_that_names_a_file_of_somebody_else_takes_nothing_with_it(arch
     oldest = oldest_segment(archive.folder, IDENTITY)
     assert oldest is not None
     name = archive.folder / "log" / "segments" / ".00.json.expired"
-    name.write_text(oldest.model_copy(update={"path": path}).model_dump_json(by_alias=True))
+    write(name, oldest.model_copy(update={"path": path}).model_dump_json(by_alias=True).encode())
     before = files(archive)
     with pytest.raises(CheckpointRefused, match="is no file of its archive: it is left alone"):
         sweep(archive.folder)
     assert files(archive) == before
 
 
+@in_a_folder
 def test_a_link_is_not_followed(archive: Archive) -> None:
     oldest = oldest_segment(archive.folder, IDENTITY)
     assert oldest is not None
+    assert isinstance(archive.folder, Path)
     (archive.folder / "log" / "data" / "elsewhere").symlink_to(archive.folder / "log" / "data" / "run-1")
     name = archive.folder / "log" / "segments" / ".00.json.expired"
     linked = oldest.path.replace("run-1", "elsewhere")
@@ -267,7 +268,7 @@ def test_an_archiver_goes_on_where_it_ended_whatever_has_expired(archive: Archiv
 @given(data=st.data())
 def test_what_is_needed_stays_whatever_expires_when(archive: Archive, data: st.DataObject) -> None:
     """Orders in any sequence: everything from the latest LSN on that something was kept from is there, and nothing has a gap."""
-    shutil.rmtree(archive.folder, ignore_errors=True)
+    remove_below(archive.folder)
     archive.copy(data.draw(st.integers(1, 4)), data.draw(st.integers(1, 200)))
     highest = Lsn(0, 0)
     for lsn in data.draw(st.lists(st.sampled_from(sorted(archive.written)), max_size=4)):
@@ -278,17 +279,15 @@ def test_what_is_needed_stays_whatever_expires_when(archive: Archive, data: st.D
         assert left == sorted(archive.written)[-len(left) :]
 
 
-def archiver(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *between: Callable[[], None]) -> None:
+def archiver(archive: Archive, monkeypatch: pytest.MonkeyPatch, *between: Callable[[], None]) -> None:
     """The program, with something that happens between two looks."""
     monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
     where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo", "--run-id", "r"]
     looks = Looks(*between)
-    assert cli.main([*where, "--destination", str(tmp_path), "--claim", "archives", "--every", "60"], looks) == 0
+    assert cli.main([*where, "--destination", str(archive.folder.parent.parent), "--claim", "archives", "--every", "60"], looks) == 0
 
 
-def test_the_program_says_that_the_archive_begins_later_before_anything_goes(
-    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_program_says_that_the_archive_begins_later_before_anything_goes(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[tuple[tuple[int, int], bool, tuple[int, int]]] = []
     metadata = archive.log.metadata
     write = metadata.set
@@ -301,7 +300,7 @@ def test_the_program_says_that_the_archive_begins_later_before_anything_goes(
         told.append((held.first, held.begins_log, oldest))
 
     monkeypatch.setattr(metadata, "set", note)
-    archiver(archive, tmp_path, monkeypatch, lambda: metadata.told.update({ORDER_PATH: encode_expiry_order(order(3, 4))}))
+    archiver(archive, monkeypatch, lambda: metadata.told.update({ORDER_PATH: encode_expiry_order(order(3, 4))}))
     assert told == [((3, 4), False, (3, 0)), ((3, 4), False, (3, 4))]
 
 
@@ -316,7 +315,7 @@ def test_the_program_says_that_the_archive_begins_later_before_anything_goes(
     ids=["another claim is meant", "it can't be read", "the archive does not hold it", "the base is not there"],
 )
 def test_the_program_goes_on_archiving_when_nothing_can_expire_and_says_why(
-    written: bytes, trouble: str, archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    written: bytes, trouble: str, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metadata, told = archive.log.metadata, list[ArchiveProgress]()
     metadata.told[ORDER_PATH] = written
@@ -327,7 +326,7 @@ def test_the_program_goes_on_archiving_when_nothing_can_expire_and_says_why(
         metadata.told.pop(ORDER_PATH)
         archive.write(7, 2, closed=True)
 
-    archiver(archive, tmp_path, monkeypatch, more)
+    archiver(archive, monkeypatch, more)
     (first,) = told
     assert (trouble in first.expiry_trouble, bool(first.expiry_trouble), first.trouble) == (True, bool(trouble), "")
     assert before <= files(archive)
@@ -337,7 +336,7 @@ def test_the_program_goes_on_archiving_when_nothing_can_expire_and_says_why(
 
 
 def test_the_program_takes_nothing_away_while_zookeeper_does_not_take_that_it_will(
-    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     metadata = archive.log.metadata
     before, write = files(archive), metadata.set
@@ -348,16 +347,14 @@ def test_the_program_takes_nothing_away_while_zookeeper_does_not_take_that_it_wi
         raise ConnectionLoss
 
     monkeypatch.setattr(metadata, "set", silent_once)
-    archiver(archive, tmp_path, monkeypatch)
+    archiver(archive, monkeypatch)
     assert before <= files(archive)
     told = decode_archive_progress(metadata.told[PROGRESS_PATH])
     assert told.held is not None
     assert (told.held.first, "ZooKeeper did not take" in told.expiry_trouble) == ((3, 4), True), "the next look tells what there is"
 
 
-def test_the_program_says_so_when_the_destination_can_not_be_listed(
-    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_program_says_so_when_the_destination_can_not_be_listed(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     archive.log.metadata.told[ORDER_PATH] = encode_expiry_order(order(3, 4))
     before = files(archive)
 
@@ -365,15 +362,16 @@ def test_the_program_says_so_when_the_destination_can_not_be_listed(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(expiry, "segments", unreadable)
-    archiver(archive, tmp_path, monkeypatch)
+    archiver(archive, monkeypatch)
     assert before <= files(archive)
     told = decode_archive_progress(archive.log.metadata.told[PROGRESS_PATH])
     assert (told.expiry_trouble, told.trouble) == ("OSError: [Errno 5] Input/output error", "")
 
 
+@in_a_folder
 @pytest.mark.parametrize("call", ["rename", "unlink"])
 def test_a_destination_that_fails_while_segments_go_is_told_and_never_more_than_what_is_there(
-    call: str, archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: str, archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     archive.log.metadata.told[ORDER_PATH] = encode_expiry_order(order(3, 4))
     done = getattr(os, call)
@@ -385,27 +383,27 @@ def test_a_destination_that_fails_while_segments_go_is_told_and_never_more_than_
         return done(*arguments, **options)
 
     monkeypatch.setattr(os, call, broken)
-    archiver(archive, tmp_path, monkeypatch)
+    archiver(archive, monkeypatch)
     monkeypatch.setattr(os, call, done)
     told = decode_archive_progress(archive.log.metadata.told[PROGRESS_PATH])
     assert told.held is not None
     assert (told.held.begins_log, told.held.first, "Input/output error" in told.expiry_trouble) == (False, (3, 4), True)
     assert archive.archived()[0][0] <= Lsn(3, 4)
-    archiver(archive, tmp_path, monkeypatch)
+    archiver(archive, monkeypatch)
     told = decode_archive_progress(archive.log.metadata.told[PROGRESS_PATH])
     assert (firsts(segments(archive.folder, IDENTITY))[0], len(files(archive)), told.expiry_trouble) == ((3, 4), 16, "")
 
 
 def test_what_a_killed_run_left_goes_with_the_next_look_though_nothing_more_may_go(
-    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = due(place(archive), order(3, 4))
+    found = due(place_of(archive), order(3, 4))
     assert found is not None
     monkeypatch.setattr(expiry, "sweep", lambda folder: None)
     take_away(archive.folder, found.going)
     assert len(files(archive)) == 24
     monkeypatch.undo()
-    archiver(archive, tmp_path, monkeypatch)
+    archiver(archive, monkeypatch)
     assert len(files(archive)) == 16
     newest = newest_segment(archive.folder, IDENTITY)
     assert newest is not None

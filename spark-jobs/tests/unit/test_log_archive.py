@@ -14,12 +14,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from places import write
 from played_bookie import PlayedBookie, served
 from played_log import TABLESPACE, PlayedLog
 
 from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress, decode_archive_progress
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
 from herdkeeper_jobs.archive import cli, copying
+from herdkeeper_jobs.archive import segment as archived_segment
 from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.parts import LogParts, WholeLog, archive_partitions, live_partitions, log_parts, read_archived
 from herdkeeper_jobs.archive.segment import Place, newest_segment, oldest_segment, read_segment, segments
@@ -27,6 +29,7 @@ from herdkeeper_jobs.bookkeeper.reader import ReadSettings, read_partition
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogDropped, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.checkpoint.manifest import Identity
+from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, remove_below, remove_file
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -39,7 +42,7 @@ class Archive:
     """A log, the folder of its archive, and what was ever written to the log."""
 
     log: PlayedLog
-    folder: Path
+    folder: StoredPath
     written: dict[Lsn, bytes] = field(default_factory=dict)
 
     @property
@@ -82,10 +85,14 @@ def _entries(batches: Any) -> Entries:
 
 
 @pytest.fixture
-def archive(tmp_path: Path) -> Iterator[Archive]:
+def archive(place: StoredPath, tmp_path: Path) -> Iterator[Archive]:
     bookies = [PlayedBookie() for _ in range(3)]
     with served(*bookies) as addresses:
-        yield Archive(PlayedLog(bookies, addresses, tmp_path), tmp_path / "c" / "0ab")
+        yield Archive(PlayedLog(bookies, addresses, tmp_path), place / "c" / "0ab")
+
+
+in_a_folder = pytest.mark.parametrize("place", ["folder"], indirect=True)
+"""For what looks into the folder itself; test_archive_in_an_object_store.py does so in a store."""
 
 
 def test_a_log_is_archived_up_to_what_is_confirmed_and_the_next_run_goes_on_from_there(archive: Archive) -> None:
@@ -215,12 +222,16 @@ def test_the_oldest_segments_may_be_taken_away_and_only_what_is_needed_is_read(a
     everything = segments(archive.folder, IDENTITY)
     assert (everything[0].begins_log, everything[1].begins_log, len(everything)) == (True, False, 9)
     assert segments(archive.folder, IDENTITY, Lsn(3, 4), Lsn(3, 6)) == everything[4:7]
-    for path in sorted((archive.folder / "log" / "segments").iterdir())[:3]:
-        path.unlink()
+    for path in manifests(archive)[:3]:
+        remove_file(path)
     left = segments(archive.folder, IDENTITY)
     assert left == everything[3:]
     assert (oldest_segment(archive.folder, IDENTITY), newest_segment(archive.folder, IDENTITY)) == (left[0], left[-1])
     assert [lsn.entry_id for lsn, _ in archive.up_to(Lsn(3, 6), Lsn(3, 4))[1]] == [4, 5, 6]
+
+
+def manifests(archive: Archive) -> list[StoredPath]:
+    return found_below(archive.folder / "log" / "segments", "*")
 
 
 class Killed(BaseException):
@@ -230,6 +241,7 @@ class Killed(BaseException):
 STEPS = ("open", "fsync", "link", "unlink")
 
 
+@in_a_folder
 def test_whoever_is_killed_at_any_step_leaves_a_readable_archive_and_the_next_run_completes_it(
     archive: Archive, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,14 +285,14 @@ def _killing(call: Any, steps: Iterator[int]) -> Any:
 
 def test_of_two_archivers_one_goes_on_and_the_other_stops(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
     archive.write(3, 5, closed=True)
-    link, others = os.link, [archive.copy]
+    create, others = archived_segment.create_if_absent, [archive.copy]
 
-    def meanwhile(source: Any, target: Any) -> None:
+    def meanwhile(path: StoredPath, content: bytes) -> bool:
         if others:
             others.pop()()
-        link(source, target)
+        return create(path, content)
 
-    monkeypatch.setattr(os, "link", meanwhile)
+    monkeypatch.setattr(archived_segment, "create_if_absent", meanwhile)
     with pytest.raises(CheckpointRetryable, match="another run has archived the log behind nothing"):
         archive.copy()
     assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
@@ -294,11 +306,11 @@ def test_a_changed_byte_a_missing_segment_and_another_log_are_found(archive: Arc
         segments(archive.folder, IDENTITY.model_copy(update={"instance_id": "other"}))
     file = archive.folder / chain[0].path
     content = file.read_bytes()
-    file.write_bytes(content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
+    write(file, content[:-9] + bytes([content[-9] ^ 1]) + content[-8:])
     with pytest.raises(InvariantViolated, match="other bytes than were committed"):
         archive.archived()
-    file.write_bytes(content)
-    sorted((archive.folder / "log" / "segments").iterdir())[1].unlink()
+    write(file, content)
+    remove_file(manifests(archive)[1])
     with pytest.raises(InvariantViolated, match="follows 3,5, but the segment before it ends with 3,2"):
         segments(archive.folder, IDENTITY)
 
@@ -307,7 +319,7 @@ def test_a_changed_byte_a_missing_segment_and_another_log_are_found(archive: Arc
 @given(data=st.data())
 def test_archive_and_the_rest_of_the_log_are_the_log(archive: Archive, data: st.DataObject) -> None:
     """Ledgers of any length, archived at any time, also while one is open, and dropped then: nothing is missing, twice, or changed."""
-    shutil.rmtree(archive.folder, ignore_errors=True)
+    remove_below(archive.folder)
     archive.written.clear()
     for bookie in archive.log.bookies:
         bookie.entries.clear()
@@ -329,13 +341,15 @@ def test_archive_and_the_rest_of_the_log_are_the_log(archive: Archive, data: st.
     assert all(payload in archive.written[lsn] for lsn, payload in entries)
 
 
-def test_the_program_archives_and_says_up_to_which_moment(archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_archives_and_says_up_to_which_moment(
+    archive: Archive, place: StoredPath, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     archive.write(3, 5, closed=True)
     archive.write(5, 3, closed=False)
     monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
     monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(tmp_path / "message"))
     where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo"]
-    arguments = [*where, "--destination", str(tmp_path), "--run-id", "r"]
+    arguments = [*where, "--destination", str(place), "--run-id", "r"]
     said = []
     for _ in range(2):
         assert cli.main(arguments) == 0
@@ -363,7 +377,7 @@ class Looks(threading.Event):
 
 
 def test_the_program_goes_on_and_tells_what_is_archived_and_what_is_in_the_way(
-    archive: Archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    archive: Archive, place: StoredPath, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[ArchiveProgress] = []
 
@@ -387,7 +401,7 @@ def test_the_program_goes_on_and_tells_what_is_archived_and_what_is_in_the_way(
     monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
     where = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo", "--run-id", "r"]
     looks = Looks(noted(unreadable), noted(readable), noted(lambda: None))
-    assert cli.main([*where, "--destination", str(tmp_path), "--claim", "archives", "--every", "60"], looks) == 0
+    assert cli.main([*where, "--destination", str(place), "--place", "archives", "--every", "60"], looks) == 0
     first, stuck, again = told
     assert first.held == ArchivedRange((3, 0), 3000, True, (5, 0), 5000, (5, 1))
     assert (first.destination, first.trouble, stuck.held) == ("archives", "", first.held)

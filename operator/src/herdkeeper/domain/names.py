@@ -109,6 +109,8 @@ ACCESS_KEY_ID_KEY, SECRET_ACCESS_KEY_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCE
 """Keys of the Secret that an object store is opened with, and the variables of the jobs that open it."""
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL"
 """The variable of those jobs that has the store's address."""
+ARCHIVE_VARIABLES = "ARCHIVE_"
+"""Before the names of these variables where they are of the store with the log's archive, in a job that has another destination."""
 SUPER_DIGEST_KEY = "super-digest"
 """Beside `password` in the Secret of a ZooKeeperCluster: what the members get of it."""
 

@@ -1,10 +1,10 @@
 """`python -m herdkeeper_jobs.archive.cli`: copies a tablespace's log into its archive, from the archive's end to what is confirmed now,
-and with `--claim` takes away what the operator says may go.
+and with `--place` takes away what the operator says may go.
 
 Once, or with `--every` again and again until SIGTERM, and then whatever fails is told (in ZooKeeper, where the operator reads it) and tried
-again. Exit codes: 0 archived, or there was nothing new, or ended by SIGTERM; 2 refused (arguments, or a log that was dropped beyond the
-archive's end); 3 worth a retry; 42 the archive or the log contradicts itself. One sentence goes to the container's termination message and
-to standard output. It may be repeated, killed, and run twice at once. Needs no Spark.
+again. Exit codes: 0 archived, or there was nothing new, or ended by SIGTERM; 2 refused (arguments, a destination that can't be used, or a
+log that was dropped beyond the archive's end); 3 worth a retry; 42 the archive or the log contradicts itself. One sentence goes to the
+container's termination message and to standard output. It may be repeated, killed, and run twice at once. Needs no Spark.
 """
 
 from __future__ import annotations
@@ -51,12 +51,13 @@ def main(arguments: Sequence[str] | None = None, stop: threading.Event | None = 
         write_termination_message(str(error)[:1000], os.environ)
         return JobOutcome.CONFIGURATION_REFUSED.exit_code
     if parsed.every is None:
-        run = _run(parsed)
+        run = _run(parsed, proven=False)
         write_termination_message(run.sentence[:1000], os.environ)
         return run.outcome.exit_code
-    ended = stop or _ended_by_sigterm()
+    ended, proven = stop or _ended_by_sigterm(), False
     while not ended.is_set():
-        run = _run(parsed)
+        run = _run(parsed, proven=proven)
+        proven = proven or run.outcome.exit_code == 0
         _log.info("archived" if run.outcome.exit_code == 0 else "not archived", outcome=run.outcome.value, sentence=run.sentence)
         if run.complete:
             ended.wait(parsed.every)
@@ -78,10 +79,11 @@ class _Run:
     complete: bool = True
 
 
-def _run(parsed: argparse.Namespace) -> _Run:
+def _run(parsed: argparse.Namespace, *, proven: bool) -> _Run:
+    """`proven`: something was committed at the destination before, or found there, so it is not tried again whether that can be."""
     try:
         with open_catalog(parsed.zookeeper, parsed.ledgers_root) as catalog:
-            return _archive(parsed, catalog)
+            return _archive(parsed, catalog, proven)
     except Exception as error:
         return _failed(error)
 
@@ -98,18 +100,21 @@ def _failed(error: Exception) -> _Run:
             raise error
 
 
-def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog) -> _Run:
+def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, proven: bool) -> _Run:
     log = open_log(catalog, parsed.herd_root, parsed.tablespace)
     identity = log.identity
-    place = Place(tablespace_folder(stored_path(parsed.destination), identity), identity, parsed.run_id)
-    before, began = told_before(catalog.client, place, parsed.claim), time.time()
+    destination = stored_path(parsed.destination)
+    place = Place(tablespace_folder(destination, identity), identity, parsed.run_id)
+    before, began = told_before(catalog.client, place, parsed.place), time.time()
     try:
+        if (unusable := why_unusable(destination, writes=not proven)) is not None:
+            raise CheckpointRefused(f"spec.log.archive.destination (--destination) is {parsed.destination!r}: {unusable}")
         copied = copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
-        if parsed.claim:
+        if parsed.place:
             tell(catalog.client, place, _expire(catalog, place, _progress(before, copied, held_at(place), began)))
     except Exception as error:
         failed = _failed(error)
-        if parsed.claim:
+        if parsed.place:
             tell(catalog.client, place, replace(before, trouble=failed.sentence[:_MOST_TROUBLE]))
         return failed
     return _Run(JobOutcome.SUCCEEDED if copied.segments else JobOutcome.ALREADY_DONE, _sentence(copied), copied.complete)
@@ -122,13 +127,13 @@ def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> 
         expiring = None if order is None else due(place, order)
         if expiring is None:
             sweep(place.folder)
-        else:
-            newest = newest_segment(place.folder, place.identity) or expiring.oldest_left
-            # From here on also what is told of a failure: some of it may be gone then.
-            progress = replace(progress, held=held_from(expiring.oldest_left, newest))
-            tell(catalog.client, place, progress)
-            _log.info("expiring", segments=len(expiring.going), up_to=str(expiring.going[-1].last.lsn))
-            take_away(place.folder, expiring.going)
+            return replace(progress, expiry_trouble="")
+        newest = newest_segment(place.folder, place.identity) or expiring.oldest_left
+        # From here on also what is told of a failure: some of it may be gone then.
+        progress = replace(progress, held=held_from(expiring.oldest_left, newest))
+        tell(catalog.client, place, progress)
+        _log.info("expiring", segments=len(expiring.going), up_to=str(expiring.going[-1].last.lsn))
+        take_away(place.folder, expiring.going)
         return replace(progress, held=held_at(place), expiry_trouble="")
     except Exception as error:
         failed = _failed(error)
@@ -147,11 +152,9 @@ def _progress(before: ArchiveProgress, copied: Copied, held: ArchivedRange | Non
 
 def _require_valid(parsed: argparse.Namespace) -> None:
     try:
-        unusable = why_unusable(stored_path(parsed.destination), writes=True)
+        stored_path(parsed.destination)
     except ValueError as error:
         raise CheckpointRefused(f"--destination is {error}") from error
-    if unusable is not None:
-        raise CheckpointRefused(f"--destination is {parsed.destination!r}: {unusable}")
     if RUN_ID.fullmatch(parsed.run_id) is None:
         raise CheckpointRefused(f"--run-id is {parsed.run_id!r}: it names a folder, take letters, digits, '.', '_' and '-'")
     if parsed.bytes_per_second_per_bookie <= 0:
@@ -177,9 +180,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ledgers-root", required=True, help="BookKeeper's root in ZooKeeper, for example /ns/bk/ledgers")
     parser.add_argument("--herd-root", required=True, help="HerdDB's root in ZooKeeper, for example /ns/db/herd")
     parser.add_argument("--tablespace", required=True, help="name of the tablespace")
-    parser.add_argument("--destination", required=True, help="folder for archives and checkpoints")
     parser.add_argument(
-        "--claim", default="", help="name of the volume claim at the destination; with it, the operator is told what is archived"
+        "--destination",
+        required=True,
+        help="folder for archives and checkpoints; or s3://bucket/prefix, opened with the variables AWS_ACCESS_KEY_ID, "
+        "AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION, and OBJECT_STORE_AUTHORITIES (certificates, PEM)",
+    )
+    parser.add_argument(
+        "--place",
+        "--claim",
+        default="",
+        dest="place",
+        help="what the operator calls the destination, the name of its volume claim or the address of its store: with it, the operator is "
+        "told what is archived there",
     )
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
     parser.add_argument("--every", type=float, metavar="SECONDS", help="go on, with so many seconds between two looks at the log")

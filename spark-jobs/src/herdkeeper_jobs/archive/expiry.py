@@ -3,6 +3,7 @@
 A segment's manifest is what makes it exist, so it goes first, by a rename: under its new name (`.<manifest>.expired`) no reader finds it,
 and whoever comes next still finds in it which file was the segment's. They go one after the other, the oldest first, each on the disk
 before the next: whoever is killed leaves an archive without a gap that begins later. Then go the files, and the renamed manifests last.
+An object store has no rename: there a manifest is copied, then deleted, and while both names are there the segment exists.
 
 Nothing is taken that is not proven to be of no use: the whole archive is looked through for gaps, it must hold the LSN that it is kept
 from, and of a base that lies at the same destination the manifest and all files must be there.
@@ -84,12 +85,15 @@ def take_away(folder: StoredPath, going: Sequence[SegmentManifest]) -> None:
 
 
 def sweep(folder: StoredPath) -> None:
-    """Deletes the files of segments that are taken away already, also by a run that was killed.
+    """Deletes the files of segments that are taken away already, also by a run that was killed. One whose manifest has both names stays: a
+    run that was killed, or that goes on beside this one, had not taken it yet.
 
     Nothing is deleted when one of their manifests can't be read (raises InvariantViolated, OSError), or names a file that is not below
     `log/data` or is reached through a link (CheckpointRefused).
     """
-    expired_manifests = found_below(folder / "log" / "segments", f".*{_EXPIRED}")
+    copies = found_below(folder / "log" / "segments", f".*{_EXPIRED}")
+    there = {path for path in copies if path.with_name(path.name[1:].removesuffix(_EXPIRED)).is_file()}
+    expired_manifests = [path for path in copies if path not in there]
     files = [_file_of(folder, read_segment_manifest(path)) for path in expired_manifests]
     for file in files:
         remove_file(file)

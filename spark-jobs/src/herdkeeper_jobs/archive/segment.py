@@ -24,7 +24,7 @@ from xxhash import xxh3_128_hexdigest
 
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Identity, Position
-from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, found_below, new_file, sync_folder
+from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, found_below, new_file, read_files, sync_folder
 from herdkeeper_jobs.wal.lsn import Lsn
 
 SCHEMA_VERSION = 1
@@ -99,22 +99,30 @@ def segments(folder: StoredPath, identity: Identity, since: Lsn | None = None, u
     starts = [_start(path) for path in paths]
     first = 0 if since is None else max(bisect_right(starts, since) - 1, 0)
     behind = len(paths) if until is None else bisect_right(starts, until)
-    return _chain([read_segment_manifest(path) for path in paths[first:behind]], folder, identity)
+    return _chain(paths[first:behind], folder, identity)
 
 
 def newest_segment(folder: StoredPath, identity: Identity) -> SegmentManifest | None:
     """The one that the archive ends with; None while there is none. Raises as `segments`."""
-    found = _chain([read_segment_manifest(path) for path in _paths(folder)[-1:]], folder, identity)
+    found = _chain(_paths(folder)[-1:], folder, identity)
     return found[0] if found else None
 
 
 def oldest_segment(folder: StoredPath, identity: Identity) -> SegmentManifest | None:
     """The one that the archive begins with; None while there is none. Raises as `segments`."""
-    found = _chain([read_segment_manifest(path) for path in _paths(folder)[:1]], folder, identity)
+    found = _chain(_paths(folder)[:1], folder, identity)
     return found[0] if found else None
 
 
-def _chain(found: Sequence[SegmentManifest], folder: StoredPath, identity: Identity) -> tuple[SegmentManifest, ...]:
+def ends(folder: StoredPath, identity: Identity) -> tuple[SegmentManifest, SegmentManifest] | None:
+    """The first and the last one, which may be the same; None while there is none. Raises as `segments`."""
+    if not (paths := _paths(folder)):
+        return None
+    return _chain(paths[:1], folder, identity)[0], _chain(paths[-1:], folder, identity)[0]
+
+
+def _chain(paths: Sequence[StoredPath], folder: StoredPath, identity: Identity) -> tuple[SegmentManifest, ...]:
+    found = [_decoded(path, content) for path, content in zip(paths, read_files(paths), strict=True)]
     before: SegmentManifest | None = None
     for segment in found:
         name = manifest_path(folder, segment.first.lsn)
@@ -191,8 +199,12 @@ def _write(folder: StoredPath, name: str, content: bytes) -> None:
 
 def read_segment_manifest(path: StoredPath) -> SegmentManifest:
     """Raises InvariantViolated for a file that is no manifest of a version that this program knows."""
+    return _decoded(path, path.read_bytes())
+
+
+def _decoded(path: StoredPath, content: bytes) -> SegmentManifest:
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(content)
         if document.get("schemaVersion") != SCHEMA_VERSION:
             raise InvariantViolated(f"{path}: schemaVersion {document.get('schemaVersion')}, this program knows {SCHEMA_VERSION}")
         return SegmentManifest.model_validate(document)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from herdkeeper_jobs.archive.parts import WholeLog
-from herdkeeper_jobs.archive.segment import newest_segment, oldest_segment
+from herdkeeper_jobs.archive.segment import ends
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Manifest, read_manifest
 from herdkeeper_jobs.checkpoint.moment import stamp
@@ -32,9 +32,10 @@ class Window:
 
 def recovery_window(whole: WholeLog, folder: StoredPath) -> Window | None:
     """The window, for checkpoints in a tablespace's folder; None while there is none. Raises as `segment.segments`."""
-    oldest, newest = oldest_segment(whole.folder, whole.identity), newest_segment(whole.folder, whole.identity)
-    if oldest is None or newest is None:
+    found = ends(whole.folder, whole.identity)
+    if found is None:
         return None
+    oldest, newest = found
     end = (newest.last.lsn, newest.highest_timestamp_millis)
     if oldest.begins_log:
         return Window(oldest.first.lsn, oldest.lowest_timestamp_millis, *end)

@@ -18,6 +18,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
+from herdkeeper.domain.names import ARCHIVE_VARIABLES
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
@@ -66,7 +67,12 @@ def _parser() -> argparse.ArgumentParser:
         help="folder for checkpoints, which executors as pods must all mount; or s3://bucket/prefix, opened with the variables "
         "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION, and OBJECT_STORE_AUTHORITIES (certificates, PEM)",
     )
-    parser.add_argument("--archive", default="", help="folder where the log is archived, if it is not the destination")
+    parser.add_argument(
+        "--archive",
+        default="",
+        help="folder where the log is archived, or s3://bucket/prefix, if it is not the destination; such a store is opened with the same "
+        f"variables, but {ARCHIVE_VARIABLES} before their names",
+    )
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
     parser.add_argument(
         "--verify-against", default="", metavar="HOST:PORT", help="HTTP port of a follower, to compare digests at the LSN with"
@@ -109,8 +115,8 @@ def _checkpoint(parsed: argparse.Namespace, request: CheckpointRequest, settings
 def _request(parsed: argparse.Namespace) -> CheckpointRequest:
     if _RUN_ID.fullmatch(parsed.run_id) is None:
         raise CheckpointRefused(f"--run-id is {parsed.run_id!r}: it names a folder, take letters, digits, '.', '_' and '-'")
-    destination = _usable("--destination", parsed.destination, writes=True)
-    archive = _usable("--archive", parsed.archive, writes=False) if parsed.archive else None
+    destination = _usable("--destination", _path("--destination", parsed.destination), writes=True)
+    archive = _usable("--archive", _path("--archive", parsed.archive, ARCHIVE_VARIABLES), writes=False) if parsed.archive else None
     try:
         moment = parse_moment(parsed.to)
     except ValueError as error:
@@ -119,13 +125,16 @@ def _request(parsed: argparse.Namespace) -> CheckpointRequest:
     return CheckpointRequest(parsed.herd_root, parsed.tablespace, target, destination, parsed.run_id, Mode(parsed.mode), archive)
 
 
-def _usable(argument: str, text: str, *, writes: bool) -> StoredPath:
+def _path(argument: str, text: str, variables: str = "") -> StoredPath:
     try:
-        path = stored_path(text)
+        return stored_path(text, variables)
     except ValueError as error:
         raise CheckpointRefused(f"{argument} is {error}") from error
+
+
+def _usable(argument: str, path: StoredPath, *, writes: bool) -> StoredPath:
     if (unusable := why_unusable(path, writes=writes)) is not None:
-        raise CheckpointRefused(f"{argument} is {text!r}: {unusable}")
+        raise CheckpointRefused(f"{argument} is {str(path)!r}: {unusable}")
     return path
 
 

@@ -1,8 +1,8 @@
 """Objects of an S3-compatible store under the part of pathlib's interface that readers of checkpoints use.
 
-A path holds the names of the bucket and the key only, so that Spark can pickle it: each process opens the store with its own environment
-(`StoreSettings`), and credentials are never part of a task. obstore does the requests: they are retried within a minute, and an object
-is there with all of its bytes or not at all.
+A path holds the names of the bucket and the key only, and of the variables with which its store is opened, so that Spark can pickle it:
+each process opens the store with its own environment (`StoreSettings`), and credentials are never part of a task. obstore does the
+requests: they are retried within a minute, and an object is there with all of its bytes or not at all.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class StoreSettings:
     authorities: str | None = None
 
     @staticmethod
-    def of(environment: Mapping[str, str]) -> StoreSettings:
-        """From a process's variables. Raises StoreNotConfiguredError."""
-        if missing := [name for name in (ACCESS_KEY_ID, SECRET_ACCESS_KEY) if not environment.get(name)]:
+    def of(environment: Mapping[str, str], prefix: str = "") -> StoreSettings:
+        """From a process's variables, whose names begin with `prefix`. Raises StoreNotConfiguredError."""
+        if missing := [name for key in (ACCESS_KEY_ID, SECRET_ACCESS_KEY) if not environment.get(name := f"{prefix}{key}")]:
             raise StoreNotConfiguredError(f"{' and '.join(missing)} not set: pass what the object store is opened with from its Secret")
         return StoreSettings(
-            environment[ACCESS_KEY_ID],
-            environment[SECRET_ACCESS_KEY],
-            environment.get(ENDPOINT) or None,
-            environment.get(REGION) or "us-east-1",
-            environment.get(AUTHORITIES) or None,
+            environment[f"{prefix}{ACCESS_KEY_ID}"],
+            environment[f"{prefix}{SECRET_ACCESS_KEY}"],
+            environment.get(f"{prefix}{ENDPOINT}") or None,
+            environment.get(f"{prefix}{REGION}") or "us-east-1",
+            environment.get(f"{prefix}{AUTHORITIES}") or None,
         )
 
     def open(self, bucket: str) -> S3Store:
@@ -84,10 +84,10 @@ class StoreSettings:
 
 
 @lru_cache(maxsize=8)
-def _opened(bucket: str, process: int) -> S3Store:
+def _opened(bucket: str, variables: str, process: int) -> S3Store:
     """One per process: a fork does not inherit the threads that answer."""
     del process
-    return StoreSettings.of(os.environ).open(bucket)
+    return StoreSettings.of(os.environ, variables).open(bucket)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -96,14 +96,16 @@ class ObjectPath:
 
     bucket: str
     key: str = ""
+    variables: str = ""
+    """What the names of the variables begin with that the store is opened with: a job may have two stores."""
 
     @staticmethod
-    def parse(uri: str) -> ObjectPath:
+    def parse(uri: str, variables: str = "") -> ObjectPath:
         """From `s3://bucket/key`. Raises ValueError for another text."""
         bucket, *parts = uri.removeprefix(SCHEME).rstrip("/").split("/")
         if not uri.startswith(SCHEME) or not bucket or any(part in ("", ".", "..") for part in parts):
             raise ValueError(f"{uri!r} names no object store: give s3://bucket or s3://bucket/prefix")
-        return ObjectPath(bucket, "/".join(parts))
+        return ObjectPath(bucket, "/".join(parts), variables)
 
     def __str__(self) -> str:
         return f"{SCHEME}{self.bucket}/{self.key}" if self.key else f"{SCHEME}{self.bucket}"
@@ -141,12 +143,15 @@ class ObjectPath:
 
     def relative_to(self, other: ObjectPath) -> PurePosixPath:
         """Its key below another one. ValueError when it is not there."""
-        if self.bucket != other.bucket:
+        if (self.bucket, self.variables) != (other.bucket, other.variables):
             raise ValueError(f"{self} is not below {other}")
         return PurePosixPath(self.key).relative_to(PurePosixPath(other.key))
 
     def _at(self, key: PurePosixPath) -> ObjectPath:
-        return ObjectPath(self.bucket, "" if key == PurePosixPath() else key.as_posix())
+        return self._named("" if key == PurePosixPath() else key.as_posix())
+
+    def _named(self, key: str) -> ObjectPath:
+        return ObjectPath(self.bucket, key, self.variables)
 
     def bucket_is_there(self) -> bool:
         """Asks for this object, which needs not exist. PermissionError for keys that the store refuses."""
@@ -216,7 +221,7 @@ class ObjectPath:
         """All objects whose key begins with this one and a slash, sorted."""
         with _told(self):
             found = [str(item["path"]) for chunk in obstore.list(self._store, self.key or None) for item in chunk]
-        return (ObjectPath(self.bucket, key) for key in sorted(found))
+        return (self._named(key) for key in sorted(found))
 
     def glob(self, pattern: str) -> Iterator[ObjectPath]:
         """What is below and matches, part by part; a part without `*`, `?` and `[` is a name."""
@@ -235,11 +240,11 @@ class ObjectPath:
         with _told(self):
             found = obstore.list_with_delimiter(self._store, self.key or None)
         keys = [*found["common_prefixes"], *(item["path"] for item in found["objects"])]
-        return [ObjectPath(self.bucket, str(key).rstrip("/")) for key in sorted(keys)]
+        return [self._named(str(key).rstrip("/")) for key in sorted(keys)]
 
     @property
     def _store(self) -> S3Store:
-        return _opened(self.bucket, os.getpid())
+        return _opened(self.bucket, self.variables, os.getpid())
 
 
 class ObjectWriter:
@@ -307,7 +312,9 @@ def _told(path: ObjectPath) -> Iterator[None]:
 
 
 def _line(error: Exception) -> str:
-    """What an error says: of the store's own answer its code and its message only, since some stores repeat keys and signatures in it."""
+    """What an error says: of the store's own answer its status, code and message only, since some stores repeat keys and signatures in it,
+    and who tells of it has no room for what was asked, which is said already."""
     text = str(error).split("\n\nDebug source:")[0]
     said = ": ".join(found.group(1) for name in ("Code", "Message") if (found := re.search(f"<{name}>([^<]*)</{name}>", text)))
+    text = text[max(0, text.find("Server returned")) :] if said else text
     return " ".join(f"{_MARKUP.split(text)[0]} {said}".split())[:500]

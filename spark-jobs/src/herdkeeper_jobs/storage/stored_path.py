@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Protocol, TypeVar, assert_never, cast
 
@@ -25,6 +26,7 @@ StoredPath = Path | ObjectPath
 AnyPath = TypeVar("AnyPath", bound=Path | ObjectPath)
 """One of the two: what is made of it lies at the same place."""
 _READ_AT_ONCE = 1 << 23
+_ASKED_AT_ONCE = 16
 _PROBE = ".herdkeeper-creates-once"
 """An object at a destination that is created twice, to see that the store refuses the second one."""
 
@@ -39,9 +41,10 @@ class NewFile(Protocol):
         """Makes them durable."""
 
 
-def stored_path(text: str) -> StoredPath:
-    """From an argument: `s3://bucket/prefix`, or the path of a folder. Raises ValueError for an address that names no bucket."""
-    return ObjectPath.parse(text) if text.startswith(SCHEME) else Path(text)
+def stored_path(text: str, variables: str = "") -> StoredPath:
+    """From an argument: `s3://bucket/prefix`, or the path of a folder. `variables` is what the names of those begin with that the store is
+    opened with. Raises ValueError for an address that names no bucket."""
+    return ObjectPath.parse(text, variables) if text.startswith(SCHEME) else Path(text)
 
 
 def below(folder: AnyPath, *names: str) -> AnyPath:
@@ -65,6 +68,14 @@ def names_below(folder: StoredPath) -> Iterator[str]:
             yield from (path.relative_to(folder).as_posix() for path in folder.below())
         case _:
             assert_never(folder)
+
+
+def read_files(paths: Sequence[StoredPath]) -> list[bytes]:
+    """The bytes of files, in the order of their paths. Of an object store several are asked for at a time. Raises OSError."""
+    if len(paths) < 2 or isinstance(paths[0], Path):
+        return [path.read_bytes() for path in paths]
+    with ThreadPoolExecutor(_ASKED_AT_ONCE) as asking:
+        return list(asking.map(lambda path: path.read_bytes(), paths))
 
 
 def why_unusable(destination: StoredPath, *, writes: bool) -> str | None:

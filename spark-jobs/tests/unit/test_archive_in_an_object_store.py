@@ -1,0 +1,295 @@
+"""The archive of a log in an object store: any request may be the last one, or its answer be lost, and it is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import object_store_server
+import obstore
+import pytest
+from places import all_files, write
+from played_bookie import PlayedBookie, served
+from played_log import PlayedLog
+from test_archive_expiry import ORDER_PATH, archiver, firsts, order, place_of
+from test_log_archive import IDENTITY, Archive, Entries, Killed
+
+from herdkeeper.domain.names import ARCHIVE_VARIABLES
+from herdkeeper.formats.herddb_log_archive import ArchiveProgress, decode_archive_progress, encode_expiry_order
+from herdkeeper_jobs.archive import segment as archived_segment
+from herdkeeper_jobs.archive.expiry import due, sweep, take_away
+from herdkeeper_jobs.archive.segment import manifest_path, oldest_segment, segments
+from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
+from herdkeeper_jobs.storage import object_path
+from herdkeeper_jobs.storage.object_path import ACCESS_KEY_ID, SECRET_ACCESS_KEY, ObjectPath
+from herdkeeper_jobs.storage.stored_path import stored_path, take_name
+from herdkeeper_jobs.wal.lsn import Lsn
+
+REQUESTS = ("put", "get", "get_range", "head", "delete", "list", "list_with_delimiter")
+PROGRESS_PATH = "/db/herd/logArchive/0ab"
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Archive]:
+    """Four segments of one entry each in ledger 3, and two in ledger 5."""
+    bookies = [PlayedBookie() for _ in range(3)]
+    with served(*bookies) as addresses:
+        made = Archive(PlayedLog(bookies, addresses, tmp_path), object_store_server.new_bucket() / "archives" / "c" / "0ab")
+        made.log.metadata.instance_id = "c"
+        made.write(3, 4, closed=True)
+        made.write(5, 2, closed=True)
+        made.copy(batch_entries=1, segment_bytes=1)
+        yield made
+
+
+class _Writer:
+    """An upload whose end is a request like others."""
+
+    def __init__(self, writer: Any, counted: Callable[[Any], Any]) -> None:
+        self._writer, self.write, self.close = writer, writer.write, counted(writer.close)
+
+
+@contextmanager
+def failing_at(number: int, failure: BaseException, *, is_sent: bool, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The request of this number fails: it is not sent, or it is done and its answer does not come."""
+    numbers = iter(range(number + 1))
+
+    def counted(call: Any) -> Any:
+        def request(*arguments: Any, **options: Any) -> Any:
+            if next(numbers, None) != number:
+                return call(*arguments, **options)
+            if is_sent:
+                call(*arguments, **options)
+            raise failure
+
+        return request
+
+    opened = obstore.open_writer
+    with monkeypatch.context() as patched:
+        for name in REQUESTS:
+            patched.setattr(obstore, name, counted(getattr(obstore, name)))
+        patched.setattr(obstore, "open_writer", lambda *arguments, **options: _Writer(opened(*arguments, **options), counted))
+        yield
+
+
+def copy_of(archive: Archive) -> Archive:
+    """The same log, with the same archive in another bucket."""
+    made = replace(archive, folder=object_store_server.new_bucket() / "archives" / "c" / "0ab")
+    for name in all_files(archive.folder):
+        write(made.folder / name, (archive.folder / name).read_bytes())
+    return made
+
+
+@pytest.mark.parametrize("is_sent", [False, True], ids=["before the request", "before its answer"])
+def test_whoever_is_killed_at_any_request_leaves_a_readable_archive_and_the_next_run_completes_it(
+    archive: Archive, is_sent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = archive.archived()
+    archive.write(7, 5, closed=True)
+    killed, lengths = 0, set()
+    for number in range(200):
+        tried = copy_of(archive)
+        try:
+            with failing_at(number, Killed(), is_sent=is_sent, monkeypatch=monkeypatch):
+                tried.copy()
+        except Killed:
+            killed += 1
+        else:
+            break
+        during = tried.archived()
+        assert during[: len(before)] == before
+        assert [lsn for lsn, _ in during] == sorted(tried.written)[: len(during)]
+        lengths.add(len(during))
+        tried.copy()
+        assert [lsn for lsn, _ in tried.archived()] == sorted(tried.written)
+    assert killed > 8
+    assert len(lengths) == len(segments(tried.folder, IDENTITY)) - 6 + 1, "it ended with each of the segments, and before them"
+
+
+@pytest.mark.parametrize("is_sent", [False, True], ids=["before the request", "before its answer"])
+def test_a_request_that_fails_is_told_and_the_next_look_goes_on(archive: Archive, is_sent: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive.write(7, 3, closed=True)
+    failed = 0
+    for number in range(200):
+        tried = copy_of(archive)
+        try:
+            with failing_at(number, OSError("no answer"), is_sent=is_sent, monkeypatch=monkeypatch):
+                tried.copy()
+        except OSError:
+            failed += 1
+        else:
+            break
+        tried.copy()
+        assert [lsn for lsn, _ in tried.archived()] == sorted(tried.written)
+    assert failed > 5
+
+
+def expire(archive: Archive) -> None:
+    found = due(place_of(archive), order(3, 2))
+    if found is None:
+        sweep(archive.folder)
+    else:
+        take_away(archive.folder, found.going)
+
+
+@pytest.mark.parametrize("is_sent", [False, True], ids=["before the request", "before its answer"])
+@pytest.mark.parametrize("withdrawn", [False, True], ids=["goes on", "nothing may go any more"])
+def test_whoever_is_killed_while_segments_expire_leaves_an_archive_without_a_gap(
+    archive: Archive, is_sent: bool, withdrawn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = archive.archived()
+    killed, beginnings = 0, set()
+    for number in range(200):
+        tried = copy_of(archive)
+        try:
+            with failing_at(number, Killed(), is_sent=is_sent, monkeypatch=monkeypatch):
+                expire(tried)
+        except Killed:
+            killed += 1
+        else:
+            break
+        _assert_end_of(whole, tried.archived())
+        beginnings.add(tried.archived()[0][0])
+        if withdrawn:
+            sweep(tried.folder)
+            _assert_end_of(whole, tried.archived())
+        expire(tried)
+        assert firsts(segments(tried.folder, IDENTITY)) == [(3, 2), (3, 3), (5, 0), (5, 1)]
+        assert len(all_files(tried.folder)) == 8, "nothing is left of what has expired"
+    assert killed > 15
+    assert beginnings == {Lsn(3, 0), Lsn(3, 1), Lsn(3, 2)}
+
+
+def _assert_end_of(whole: Entries, left: Entries) -> None:
+    assert left == whole[len(whole) - len(left) :], "what is left is the end of it, without a gap"
+    assert left[0][0] <= Lsn(3, 2)
+    assert left[-1][0] == Lsn(5, 1)
+
+
+def test_a_segment_whose_manifest_is_copied_and_not_deleted_yet_keeps_its_file(archive: Archive) -> None:
+    manifest = manifest_path(archive.folder, Lsn(3, 0))
+    copy = manifest.with_name(f".{manifest.name}.expired")
+    write(copy, manifest.read_bytes())
+    sweep(archive.folder)
+    assert archive.archived()[0][0] == Lsn(3, 0)
+    expire(archive)
+    assert not copy.is_file()
+    assert firsts(segments(archive.folder, IDENTITY))[0] == (3, 2)
+
+
+def test_of_two_archivers_that_commit_the_same_segment_one_goes_on(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive.write(7, 3, closed=True)
+    create, others = archived_segment.create_if_absent, [archive.copy]
+
+    def meanwhile(path: Any, content: bytes) -> bool:
+        if others:
+            others.pop()()
+        return create(path, content)
+
+    monkeypatch.setattr(archived_segment, "create_if_absent", meanwhile)
+    with pytest.raises(CheckpointRetryable, match="another run has archived the log behind 5,1 just now"):
+        archive.copy()
+    monkeypatch.undo()
+    assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
+
+
+def test_two_archivers_that_let_the_same_go_neither_take_more_nor_fail(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    going, others = due(place_of(archive), order(3, 2)), [lambda: expire(archive)]
+    assert going is not None
+
+    def meanwhile(path: Any, other: Any) -> None:
+        if others:
+            others.pop()()
+        take_name(path, other)
+
+    monkeypatch.setattr("herdkeeper_jobs.archive.expiry.take_name", meanwhile)
+    take_away(archive.folder, going.going)
+    assert firsts(segments(archive.folder, IDENTITY)) == [(3, 2), (3, 3), (5, 0), (5, 1)]
+    assert len(all_files(archive.folder)) == 8
+
+
+def told(archive: Archive) -> ArchiveProgress:
+    return decode_archive_progress(archive.log.metadata.told[PROGRESS_PATH])
+
+
+DESTINATION = "spec.log.archive.destination (--destination) is"
+
+
+def test_a_bucket_that_is_not_there_is_named_with_the_field_until_somebody_makes_it(
+    archive: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    lost = replace(archive, folder=ObjectPath("missing-bucket") / "archives" / "c" / "0ab")
+
+    def create() -> None:
+        said.append(told(lost).trouble)
+        object_store_server.new_bucket("missing-bucket")
+
+    archiver(lost, monkeypatch, create)
+    assert said == [
+        f"{DESTINATION} 's3://missing-bucket/archives': the object store has no bucket missing-bucket; create it, or correct the endpoint"
+    ]
+    assert told(lost).trouble == ""
+    assert [lsn for lsn, _ in lost.archived()] == sorted(lost.written)
+
+
+def test_keys_that_the_store_refuses_are_told_with_the_field_and_no_secret(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in object_store_server.OF_ARCHIVES.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv(ACCESS_KEY_ID, "a-wrong-id")
+    object_path._opened.cache_clear()
+    before = len(archive.log.metadata.told)
+    archiver(archive, monkeypatch)
+    said = told(archive)
+    assert before == 0
+    assert said.trouble.startswith(f"{DESTINATION} 's3://{archive.folder.parts[0]}/archives': s3://")
+    assert "the object store refuses these credentials: " in said.trouble
+    assert "InvalidAccessKeyId: This store does not know that key; correct the keys in the Secret" in said.trouble
+    assert said.held is None
+    assert "another secret" not in said.trouble
+    monkeypatch.undo()
+    object_path._opened.cache_clear()
+
+
+def test_a_variable_that_is_missing_is_told(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.delenv(SECRET_ACCESS_KEY)
+        object_path._opened.cache_clear()
+        archiver(archive, patched)
+    object_path._opened.cache_clear()
+    assert f"{SECRET_ACCESS_KEY} not set: pass what the object store is opened with from its Secret" in told(archive).trouble
+
+
+def test_a_store_that_would_write_over_an_archive_gets_none(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, before = obstore.put, all_files(archive.folder)
+    archive.write(7, 3, closed=True)
+    with monkeypatch.context() as patched:
+        patched.setattr(obstore, "put", lambda store, key, content, **_: real(store, key, content))
+        archiver(archive, patched)
+    assert "ignores `If-None-Match: *`" in told(archive).trouble
+    assert all_files(archive.folder) == before
+
+
+def test_the_program_lets_go_what_it_is_told_to_and_tells_what_is_left(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive.log.metadata.told[ORDER_PATH] = encode_expiry_order(order(3, 2))
+    archiver(archive, monkeypatch)
+    held = told(archive).held
+    assert held is not None
+    assert (held.first, held.last, held.begins_log, told(archive).expiry_trouble) == ((3, 2), (5, 1), False, "")
+    oldest = oldest_segment(archive.folder, IDENTITY)
+    assert oldest is not None
+    assert oldest.first.lsn == Lsn(3, 2)
+
+
+def test_an_archive_in_another_store_is_opened_with_keys_of_its_own(archive: Archive) -> None:
+    """One server of the two refuses the keys of the other."""
+    elsewhere = stored_path(f"s3://{archive.folder.parts[0]}/archives/c/0ab", ARCHIVE_VARIABLES)
+    assert segments(elsewhere, IDENTITY) == segments(archive.folder, IDENTITY)
+    assert replace(archive, folder=elsewhere).archived() == archive.archived()
+    assert elsewhere != archive.folder
+    with pytest.raises(ValueError, match="is not below"):
+        (elsewhere / "log").relative_to(archive.folder)  # type: ignore[arg-type, union-attr]
+    assert {getattr(path, "variables", "") for path in elsewhere.glob("log/*/*")} == {ARCHIVE_VARIABLES}
