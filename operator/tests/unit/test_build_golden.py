@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from herdkeeper.build.log_archive import ArchivedLog, build_archiver
 from herdkeeper.build.racks import build_racks
 from herdkeeper.build.scheduled_run import build_drill_checkpoint
 from herdkeeper.build.spark_job import (
+    ArchiveSource,
     AuditSource,
     CheckpointSource,
     DrillSource,
@@ -46,6 +48,7 @@ from herdkeeper.build.zookeeper import (
     server_of,
 )
 from herdkeeper.domain.observed.herddb import UserCredentials
+from herdkeeper.domain.observed.object_store import StoreSecrets
 from herdkeeper.domain.racks import Rack, placement_of
 from herdkeeper.formats.zookeeper_membership import Membership, Role
 
@@ -86,6 +89,9 @@ def built() -> dict[str, tuple[Any, ...]]:
     tablespace = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights")
     restored = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="restored", bootstrap={"checkpoint": {"name": "flights-1"}})
     archived = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": CLAIM}})
+    in_store = read(
+        Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": {"objectStore": STORE}}}
+    )
     source = CheckpointSource(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd", "flights", "leader:9845", "follower:9845")
     checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM)
     stored = read(Checkpoint, tablespaceRef={"name": "flights"}, destination={"objectStore": STORE}, job=EXECUTORS)
@@ -148,6 +154,14 @@ def built() -> dict[str, tuple[Any, ...]]:
             ),
         ),
         "archive": (build_archiver(archived, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), "herdkeeper/spark:0.1.0"),),
+        "archive-in-object-store": (
+            build_archiver(in_store, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), SPARK, StoreSecrets({"s/k": "given"})),
+            *build_checkpoint(
+                stored.model_copy(update={"spec": stored.spec.model_copy(update={"destination": ON_VOLUME})}),
+                replace(source, archive=ArchiveSource("quick", in_store.spec.log.archive.destination)),
+                SPARK,
+            ),
+        ),
         "audit": build_audit(audit, AuditSource(ZOOKEEPER, "/demo/quick/ledgers"), "herdkeeper/spark:0.1.0"),
     }
 

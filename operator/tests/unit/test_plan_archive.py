@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,12 +12,14 @@ from test_plan_log_pin import SEEN, UUID, checkpoint
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import Lsn
+from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import ArchiveStatus, LogArchive, TablespaceLog
 from herdkeeper.build.spark_job import ArchiveSource, CheckpointSource, build_checkpoint
 from herdkeeper.domain.observed.archive import ArchiveObserved
 from herdkeeper.domain.observed.dependents import NOBODY
 from herdkeeper.domain.observed.herddb import NodeTablespace, RetainedLog
 from herdkeeper.domain.observed.log_pin import LogPin
+from herdkeeper.domain.observed.object_store import StoreSecrets, StoreUnusable, store_secrets
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -110,7 +113,7 @@ def test_the_archiver_is_there_while_the_spec_asks_for_it() -> None:
 @pytest.mark.parametrize(
     ("situation", "observed", "status", "reason", "words"),
     [
-        ("it keeps up", ArchiveObserved(PROGRESS, now=100), "True", Reason.ARCHIVED, "archived at the claim archives, each 30 s"),
+        ("it keeps up", ArchiveObserved(PROGRESS, now=100), "True", Reason.ARCHIVED, "archived at the volume claim archives, each 30 s"),
         ("the log is empty", ArchiveObserved(replace(PROGRESS, held=None), now=100), "True", Reason.ARCHIVED, "has no confirmed entry"),
         ("it is late", ArchiveObserved(PROGRESS, trouble="no pod", now=213), "False", Reason.ARCHIVE_LAGS, "1970-01-01T00:01:02.000Z is"),
         ("it can't go on", ArchiveObserved(replace(PROGRESS, trouble="full"), now=63), "False", Reason.ARCHIVE_STANDS, "since: full"),
@@ -194,7 +197,8 @@ def test_progress_that_is_none_is_refused(data: bytes) -> None:
     ids=["at another claim", "at the same claim"],
 )
 def test_a_checkpoint_reads_the_archive_of_its_tablespace(claim: str, mounted: dict[str, bool | None]) -> None:
-    source = CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", ArchiveSource("flights", claim))
+    archive = ArchiveSource("flights", Destination.model_validate({"persistentVolumeClaim": {"claimName": claim}}))
+    source = CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", archive)
     asks = Checkpoint(
         metadata={"name": "c", "namespace": "demo"},
         spec={
@@ -210,3 +214,172 @@ def test_a_checkpoint_reads_the_archive_of_its_tablespace(claim: str, mounted: d
     assert ("out:/checkpoints,archives:/archive" in pod["containers"][0]["args"]) is (claim == "archives")
     term = pod["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"]
     assert term["labelSelector"]["matchLabels"]["app.kubernetes.io/name"] == "archive"
+
+
+STORE: dict[str, Any] = {
+    "uri": "s3://archives/flights",
+    "endpoint": "https://store:9000",
+    "region": "eu-central-1",
+    "credentialsSecretRef": {"name": "archive-keys"},
+    "caSecretRef": {"name": "archive-ca"},
+}
+PLACE = "s3://archives/flights at https://store:9000"
+FIELD = "spec.log.archive.destination.objectStore"
+KEYS = {"AWS_ACCESS_KEY_ID": "an id", "AWS_SECRET_ACCESS_KEY": "a secret"}
+SECRETS = {"archive-keys": KEYS, "archive-ca": {"ca.crt": "certificates"}}
+IN_STORE = with_spec(FORGETFUL, log=TablespaceLog.model_validate({"archive": {"destination": {"objectStore": STORE}, "everySeconds": 30}}))
+THERE = replace(PROGRESS, destination=PLACE)
+
+
+def opened(secrets: dict[str, dict[str, str] | None]) -> StoreSecrets | StoreUnusable:
+    return store_secrets(IN_STORE.spec.log.archive.destination.object_store, secrets, FIELD)
+
+
+def archiver(secrets: dict[str, dict[str, str] | None]) -> Any:
+    """The archiver's Deployment; None while none is made."""
+    made = archive_steps(IN_STORE, replace(SEEN, archive=ArchiveObserved(store=opened(secrets))), "spark:1")
+    assert made.look_again_seconds == 30
+    return next((action.manifest for action in made.actions if isinstance(action, Apply)), None)
+
+
+def test_an_archiver_of_an_object_store_gets_its_keys_and_certificates_and_mounts_nothing_of_the_archive() -> None:
+    template = archiver(SECRETS)["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    given = container["args"]
+    assert [given[given.index(option) + 1] for option in ("--destination", "--place")] == ["s3://archives/flights", PLACE]
+    variables = {entry["name"]: entry.get("value") or entry["valueFrom"]["secretKeyRef"]["name"] for entry in container["env"]}
+    assert variables == {
+        "AWS_ACCESS_KEY_ID": "archive-keys",
+        "AWS_SECRET_ACCESS_KEY": "archive-keys",
+        "AWS_ENDPOINT_URL": "https://store:9000",
+        "AWS_REGION": "eu-central-1",
+        "OBJECT_STORE_AUTHORITIES": "archive-ca",
+    }
+    assert [volume["name"] for volume in template["spec"]["volumes"]] == ["tmp"]
+    assert "a secret" not in str(template)
+
+
+def test_an_archiver_is_started_anew_when_what_its_store_is_opened_with_changes_and_not_for_anything_else() -> None:
+    def marks(secrets: dict[str, dict[str, str] | None]) -> Any:
+        return archiver(secrets)["spec"]["template"]["metadata"]["annotations"]
+
+    assert marks(SECRETS) == marks({**SECRETS, "archive-ca": {"ca.crt": "certificates", "tls.key": "x"}, "other": None})
+    assert marks(SECRETS) != marks({**SECRETS, "archive-keys": {**KEYS, "AWS_SECRET_ACCESS_KEY": "another"}})
+    on_volume = archive_steps(ARCHIVED, SEEN, "spark:1").actions[0]
+    assert isinstance(on_volume, Apply)
+    assert "annotations" not in on_volume.manifest["spec"]["template"]["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("secrets", "words"),
+    [
+        ({}, "credentialsSecretRef.name is archive-keys: there is no such Secret; create it with AWS_ACCESS_KEY_ID and AWS_SECRET"),
+        (
+            {"archive-keys": {"AWS_ACCESS_KEY_ID": "x"}},
+            "credentialsSecretRef.name is archive-keys: that Secret lacks AWS_SECRET_ACCESS_KEY",
+        ),
+        ({"archive-keys": KEYS}, "caSecretRef.name is archive-ca: there is no such Secret; create it with ca.crt"),
+    ],
+    ids=["no Secret", "no key", "no certificates"],
+)
+def test_no_archiver_is_made_before_its_store_can_be_opened_and_the_condition_names_the_field(secrets: Any, words: str) -> None:
+    assert archiver(secrets) is None
+    store = opened(secrets)
+    for progress in (None, PROGRESS, replace(THERE, trouble="refused"), replace(THERE, current_at_millis=None)):
+        observed = ArchiveObserved(progress, trouble="no pod", now=63, store=store)
+        (condition,) = log_archived(IN_STORE, replace(SEEN, archive=observed)).values()
+        assert (condition.status, condition.reason) == ("False", Reason.WAITING_FOR_SECRET)
+        assert f"{FIELD}.{words}" in condition.message
+
+
+def test_an_archiver_that_has_its_keys_already_goes_on_without_their_secret_until_it_lags() -> None:
+    def condition(now: float) -> tuple[str, str, str]:
+        observed = ArchiveObserved(THERE, now=now, store=opened({}))
+        (found,) = log_archived(IN_STORE, replace(SEEN, archive=observed)).values()
+        return found.status, found.reason, found.message
+
+    status, reason, message = condition(100)
+    assert (status, reason) == ("True", Reason.ARCHIVED)
+    assert f"archived at the object store {PLACE}, each 30 s; another pod could not open it: {FIELD}.credentials" in message
+    assert condition(213)[:2] == ("False", Reason.WAITING_FOR_SECRET)
+    running = {("Deployment", "flights-archive"): {"metadata": {"name": "flights-archive", "uid": "u", "annotations": {}}}}
+    there = replace(SEEN, objects=Objects(running), archive=ArchiveObserved(store=opened({})))
+    assert archive_steps(IN_STORE, there, "spark:1").actions == ()
+
+
+def test_what_a_store_or_its_archiver_refuses_is_told_as_the_archiver_says_it() -> None:
+    refused = replace(
+        THERE, trouble=f"{FIELD.removesuffix('.objectStore')} (--destination) is 's3://archives/flights': the object store has no"
+    )
+    (condition,) = log_archived(IN_STORE, replace(SEEN, archive=ArchiveObserved(refused, now=63, store=opened(SECRETS)))).values()
+    assert (condition.status, condition.reason) == ("False", Reason.ARCHIVE_STANDS)
+    assert condition.message.endswith(refused.trouble)
+
+
+def test_the_log_is_kept_until_it_is_archived_at_the_very_store_that_is_declared() -> None:
+    assert pins(IN_STORE, THERE, LogPin(BEGIN, 0)) == [((5, 10), 0)]
+    for elsewhere in (PROGRESS, replace(THERE, destination="s3://archives/flights"), replace(THERE, destination="s3://archives/other")):
+        assert pins(IN_STORE, elsewhere, LogPin(BEGIN, 0)) == []
+    told = fields(THERE, tablespace=IN_STORE)["archive"]
+    assert (told["objectStore"], told["lsn"], "claimName" in told) == (STORE, {"ledgerId": 5, "entryId": 9}, False)
+    assert fields(PROGRESS, tablespace=IN_STORE) == {"archive": {"objectStore": STORE}}
+
+
+OTHER_STORE: dict[str, Any] = {"uri": "s3://backups", "endpoint": "http://other:9000", "credentialsSecretRef": {"name": "backup-keys"}}
+
+
+def driver(destination: dict[str, Any], archive: dict[str, Any]) -> tuple[list[str], dict[str, str], Any]:
+    """Of a Checkpoint with executors: the driver's arguments, and its variables by what they are taken from; the pod of an executor."""
+    source = ArchiveSource("flights", Destination.model_validate(archive))
+    asks = Checkpoint(
+        metadata={"name": "c", "namespace": "demo"},
+        spec={"tablespaceRef": {"name": "flights"}, "destination": destination, "job": {"executors": {"instances": 2}}},
+    )
+    made = build_checkpoint(asks, CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", source), "spark:1")
+    pod = made[-1]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    executor = json.loads(container["args"][container["args"].index("--executor-pod") + 1])
+    return container["args"], opens(container), (executor["spec"]["containers"][0], pod)
+
+
+def opens(container: Any) -> dict[str, str]:
+    """The variables with which stores are opened."""
+    named = [entry for entry in container.get("env") or [] if "AWS" in entry["name"] or "OBJECT_STORE" in entry["name"]]
+    return {entry["name"]: entry.get("value") or entry["valueFrom"]["secretKeyRef"]["name"] for entry in named}
+
+
+OF_THE_ARCHIVE = {
+    "ARCHIVE_AWS_ACCESS_KEY_ID": "archive-keys",
+    "ARCHIVE_AWS_SECRET_ACCESS_KEY": "archive-keys",
+    "ARCHIVE_AWS_ENDPOINT_URL": "https://store:9000",
+    "ARCHIVE_AWS_REGION": "eu-central-1",
+    "ARCHIVE_OBJECT_STORE_AUTHORITIES": "archive-ca",
+}
+OF_THE_OTHER = {"AWS_ACCESS_KEY_ID": "backup-keys", "AWS_SECRET_ACCESS_KEY": "backup-keys", "AWS_ENDPOINT_URL": "http://other:9000"}
+
+
+@pytest.mark.parametrize(
+    ("destination", "variables"),
+    [({"objectStore": OTHER_STORE}, OF_THE_OTHER | OF_THE_ARCHIVE), (CLAIM, OF_THE_ARCHIVE)],
+    ids=["at another store", "on a volume"],
+)
+def test_a_checkpoint_reads_the_archive_in_a_store_with_the_archive_s_own_keys(destination: Any, variables: dict[str, str]) -> None:
+    arguments, given, (executor, pod) = driver(destination, {"objectStore": STORE})
+    assert arguments[arguments.index("--archive") + 1] == "s3://archives/flights"
+    assert given == opens(executor) == variables
+    assert "affinity" not in pod
+
+
+def test_a_checkpoint_at_the_store_of_the_archive_opens_it_once_unless_it_has_other_keys() -> None:
+    arguments, given, _ = driver({"objectStore": STORE}, {"objectStore": STORE})
+    assert ("--archive" in arguments, [name for name in given if name.startswith("ARCHIVE_")]) == (False, [])
+    arguments, given, _ = driver({"objectStore": {**STORE, "credentialsSecretRef": {"name": "own-keys"}}}, {"objectStore": STORE})
+    assert arguments[arguments.index("--archive") + 1] == "s3://archives/flights"
+    assert (given["AWS_ACCESS_KEY_ID"], given["ARCHIVE_AWS_ACCESS_KEY_ID"]) == ("own-keys", "archive-keys")
+
+
+def test_a_checkpoint_in_a_store_mounts_the_archive_that_is_on_a_volume() -> None:
+    arguments, given, (executor, pod) = driver({"objectStore": OTHER_STORE}, CLAIM)
+    assert given == opens(executor) == OF_THE_OTHER
+    assert [arguments[arguments.index(option) + 1] for option in ("--archive", "--executor-volume")] == ["/archive", "archives:/archive"]
+    assert "podAffinity" in pod["affinity"]

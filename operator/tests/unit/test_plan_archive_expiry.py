@@ -191,6 +191,16 @@ def test_the_archiver_looks_at_the_base_where_it_can() -> None:
     assert described(replace(step, order=None, why="so"))[1] == "Letting nothing of the archive go any more, since so"
 
 
+def test_the_archiver_of_a_store_looks_at_the_base_that_is_in_the_same_one() -> None:
+    store = Destination.model_validate({"objectStore": {"uri": "s3://backups", "credentialsSecretRef": {"name": "keys"}}})
+    log = TablespaceLog(archive=LogArchive(destination=store, retention=ArchiveRetention(keep_within="7d")))
+    observed = replace(seen(), progress=ArchiveProgress("s3://backups", WHOLE, millis(0), 1.0))
+    for destination, manifest in ((store, base(8).manifest), (Destination.model_validate(CLAIM), "")):
+        found = base(8).model_copy(update={"spec": base(8).spec.model_copy(update={"destination": destination})})
+        (step,) = expiry_steps(with_spec(TOLD, log=log), replace(SEEN, archive=observed, checkpoints=(found,)), UUID)
+        assert step.order == ExpiryOrder("s3://backups", (22, 5), manifest or "")
+
+
 def test_what_may_go_is_taken_back_with_the_resource() -> None:
     plan = plan_tablespace_deletion(TOLD, replace(SEEN, archive=seen(order=ordered(22, 5))), 0.0)
     assert [action.order for action in plan.actions if isinstance(action, SetArchiveExpiry)] == [None]

@@ -162,6 +162,26 @@ def test_what_a_job_does_in_an_object_store_is_seen_as_the_place_that_its_checkp
     assert [work.place for work in work_of({**on_volume, "status": {}})] == [CHECKPOINT.place]
 
 
+def test_a_checkpoint_waits_until_the_store_with_the_archive_can_be_opened_and_names_whose_field_it_is():
+    field = "spec.log.archive.destination.objectStore"
+    unusable = why_store_unusable(IN_STORE.spec.destination.object_store, {}, field)
+    plan = plan_checkpoint(CHECKPOINT, replace(SEEN, archive_unusable=unusable), "spark:1")
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.WAITING_FOR_SECRET
+    name = SEEN.tablespace.metadata.name
+    assert plan.wait.message.startswith(
+        f"the log is archived by the Tablespace {name}, whose {field}.credentialsSecretRef.name is store-keys"
+    )
+
+
+def test_what_a_job_reads_of_an_archive_in_another_store_is_not_taken_for_work_at_its_destination_s_endpoint():
+    log = TablespaceLog.model_validate({"archive": {"destination": {"objectStore": {**STORE, "uri": "s3://archives", "endpoint": None}}}})
+    archived = with_spec(ready(quickstart("Tablespace"), replicas=COPIES), log=log)
+    (job,) = (action.manifest for action in plan_checkpoint(IN_STORE, replace(SEEN, tablespace=archived), "spark:1").actions)
+    assert {work.place for work in work_of({**job, "status": {}})} == {IN_STORE.place, "s3://archives"}
+
+
 def test_executors_that_write_into_an_object_store_read_the_archive_from_its_volume():
     log = TablespaceLog.model_validate({"archive": {"destination": {"persistentVolumeClaim": {"claimName": "archives"}}}})
     archived = with_spec(ready(quickstart("Tablespace"), replicas=COPIES), log=log)

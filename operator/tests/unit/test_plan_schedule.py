@@ -10,7 +10,7 @@ import yaml
 from situations import EXAMPLES, quickstart, with_metadata, with_spec, with_status
 
 from herdkeeper.api import Checkpoint, ReplicationAudit
-from herdkeeper.api.job import ClaimDestination, VolumeDestination
+from herdkeeper.api.job import ClaimDestination, Destination
 from herdkeeper.api.resource import Condition
 from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.api.tablespace import LogArchive, TablespaceLog
@@ -238,7 +238,7 @@ def test_the_status_tells_of_the_newest_runs():
 def test_nothing_is_deleted_while_it_is_not_known_what_the_archive_needs():
     runs = tuple(run(f"0{number}T03:00", f"0{number}T03:40") for number in range(2, 10))
     few = with_spec(CHECKPOINTS, retention=Retention(keep_last=1))
-    archive = LogArchive(destination=VolumeDestination(persistent_volume_claim=ClaimDestination(claim_name="archive")))
+    archive = LogArchive(destination=Destination(persistent_volume_claim=ClaimDestination(claim_name="archive")))
     tablespace = with_spec(quickstart("Tablespace"), log=TablespaceLog(archive=archive))
     seen = ScheduleObserved(runs, at("10T02:59"))
     assert len(plan_schedule(few, seen).actions) == 7

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from herdkeeper.api.checkpoint import Lsn
-from herdkeeper.api.job import ClaimDestination, Destination, ObjectStore, Phase, SparkJob, VolumeDestination
+from herdkeeper.api.job import ClaimDestination, Destination, ObjectStore, Phase, SparkJob
 from herdkeeper.api.pods import PodTraits, pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
@@ -95,9 +95,9 @@ class ArchiveRetention(Model):
 class LogArchive(Model):
     """Where, and how often, the log is archived. A pod copies what is new; nothing is fenced."""
 
-    destination: VolumeDestination = Field(
-        description="Where the archive goes, below `<INSTANCEID>/<tablespace uuid>/log`. The claim of the Checkpoints, or another one: it "
-        "must be mountable where the archiver and the Checkpoints' Jobs run at the same time."
+    destination: Destination = Field(
+        description="Where the archive goes, below `<INSTANCEID>/<tablespace uuid>/log`: the place of the Checkpoints, or another one, "
+        "also of the other kind. A claim must be mountable where the archiver and the Checkpoints' Jobs run at the same time."
     )
     every_seconds: int = Field(60, ge=5, le=3600, description="Seconds from one look at the log to the next.")
     retention: ArchiveRetention | None = Field(None, description="For how long what is archived is kept; for ever when absent.")
@@ -196,7 +196,8 @@ class RestoreStatus(Model):
 class ArchiveStatus(Model):
     """What is archived of the log."""
 
-    claim_name: str = Field(description="The volume claim with the archive.")
+    claim_name: str | None = Field(None, description="The volume claim with the archive.")
+    object_store: ObjectStore | None = Field(None, description="The object store with the archive.")
     lsn: Lsn | None = Field(None, description="Everything up to here is archived, from where the archive begins.")
     lsn_timestamp: str | None = Field(
         None,
@@ -387,6 +388,13 @@ class Tablespace(Resource):
                 field_path=".bootstrap",
             )
             for field, mebibytes in (("resources.memory", 1024), ("executors.memory", 256))
+        ),
+        Rule(
+            rule="!has(self.log.archive) || "
+            "has(self.log.archive.destination.persistentVolumeClaim) != has(self.log.archive.destination.objectStore)",
+            message="spec.log.archive.destination names no place, or two: set one of "
+            "spec.log.archive.destination.persistentVolumeClaim and spec.log.archive.destination.objectStore",
+            field_path=".log",
         ),
         Rule(
             rule="!has(self.log.archive) || quantity(self.log.archive.resources.memory).compareTo(quantity('512Mi')) >= 0",

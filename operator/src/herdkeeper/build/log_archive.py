@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from herdkeeper.api import Tablespace
 from herdkeeper.build import pod
 from herdkeeper.build.pod import Json
+from herdkeeper.build.spark_job import store_access
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey, TablespaceNames
+from herdkeeper.domain.observed.object_store import StoreSecrets
 from herdkeeper.domain.validation import bytes_of
 
 DESTINATION = "/archive"
@@ -24,12 +26,13 @@ class ArchivedLog:
     herd_root: str
 
 
-def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str) -> Json:
-    """The Deployment. ValueError for a Tablespace whose log is not archived."""
+def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str, secrets: StoreSecrets | None = None) -> Json:
+    """The Deployment. `secrets` is what an object store is opened with: a process has the keys that it was started with, so others start it
+    anew. ValueError for a Tablespace whose log is not archived."""
     archive = tablespace.spec.log.archive
     if archive is None:
         raise ValueError("spec.log.archive is absent: there is nothing to archive")
-    claim, rate = archive.destination.persistent_volume_claim.claim_name, archive.bytes_per_second_per_bookie
+    claim, store, rate = archive.destination.claim_name, archive.destination.object_store, archive.bytes_per_second_per_bookie
     key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
     labels = names.labels(names.ARCHIVE_COMPONENT, tablespace.KIND, key.name)
     container = {
@@ -41,17 +44,19 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str)
             *("--ledgers-root", log.ledgers_root),
             *("--herd-root", log.herd_root),
             *("--tablespace", tablespace.sql_name),
-            *("--destination", DESTINATION),
-            *("--claim", claim),
+            *("--destination", DESTINATION if store is None else store.uri),
+            *(("--claim", claim) if claim else ("--place", archive.destination.place)),
             *("--run-id", tablespace.metadata.uid or key.name),
             *("--every", str(archive.every_seconds)),
             *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
         ],
         "resources": pod.compute(archive.resources),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": "destination", "mountPath": DESTINATION}],
+        "volumeMounts": [{"name": "destination", "mountPath": DESTINATION}] if claim else [],
+        **({"env": list(store_access(store))} if store else {}),
     }
-    volumes = [{"name": "destination", "persistentVolumeClaim": {"claimName": claim}}]
+    volumes: list[Json] = [{"name": "destination", "persistentVolumeClaim": {"claimName": claim}}] if claim else []
+    opened_with = {names.CONFIG_ANNOTATION: pod.config_hash(secrets.values)} if secrets else {}
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -62,7 +67,7 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str)
             "strategy": {"type": "Recreate"},
             "selector": {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, key.name)},
             "template": {
-                "metadata": pod.template_metadata(labels, {}, archive.pods),
+                "metadata": pod.template_metadata(labels, opened_with, archive.pods),
                 "spec": {**pod.pod_spec(container, volumes, 30), **pod.admitted(archive.pods)},
             },
         },

@@ -36,10 +36,10 @@ DRILL_KEPT_SECONDS = 86400
 
 @dataclass(frozen=True)
 class ArchiveSource:
-    """Where a log is archived: by the archiver of which Tablespace, and at which claim."""
+    """Where a log is archived: by the archiver of which Tablespace, and at which place."""
 
     tablespace: str
-    claim: str
+    destination: Destination
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ class DrillSource:
 @dataclass(frozen=True)
 class _Run:
     """A job as all kinds describe it. Its results are at `claim` or in `store`, None where it has none. `secret` and `tls_secret`, where
-    the job logs in to the database; `reads_only`: it writes nothing to its claim; `archive`: where the log that it reads is archived;
-    `called`: the Job's name, where its owner has several."""
+    the job logs in to the database; `reads_only`: it writes nothing to its claim; `archive`: where the log that it reads is archived,
+    if that is another place; `called`: the Job's name, where its owner has several."""
 
     owner: Checkpoint | ReplicationAudit | ScheduledCheckpoint | Tablespace
     component: str
@@ -126,7 +126,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
     spec = checkpoint.spec
     if spec.verify == "Follower" and source.follower is None:
         raise ValueError("spec.verify is Follower: no follower is known; wait for one, or create a Checkpoint with verify: Reread")
-    archived = ("--archive", ARCHIVE) if source.archive and source.archive.claim != spec.destination.claim_name else ()
+    archived = _archive_arguments(source.archive, spec.destination)
     verify = ("--verify-against", source.follower) if spec.verify == "Follower" and source.follower else ()
     command = (
         "herdkeeper_jobs.checkpoint.cli",
@@ -157,6 +157,14 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
 def _root(destination: Destination) -> str:
     """What paths are relative to, as the programs' arguments name it."""
     return DESTINATION if destination.object_store is None else destination.object_store.uri
+
+
+def _archive_arguments(archive: ArchiveSource | None, destination: Destination) -> tuple[str, ...]:
+    """Nothing where the archive is at the destination itself, opened with the same Secrets."""
+    if archive is None or archive.destination == destination:
+        return ()
+    store = archive.destination.object_store
+    return ("--archive", ARCHIVE if store is None else store.uri)
 
 
 def _moment(target: Target | None) -> str:
@@ -309,8 +317,8 @@ def _spark_arguments(run: _Run) -> tuple[str, ...]:
 
 def _claims(run: _Run) -> tuple[tuple[str, str], ...]:
     """Each claim with the path where it is mounted."""
-    archive = run.archive.claim if run.archive is not None and run.archive.claim != run.claim else None
-    return tuple((claim, path) for claim, path in ((run.claim, DESTINATION), (archive, ARCHIVE)) if claim)
+    archive = run.archive.destination.claim_name if run.archive is not None else None
+    return tuple((claim, path) for claim, path in ((run.claim, DESTINATION), (archive if archive != run.claim else None, ARCHIVE)) if claim)
 
 
 def _volumes(run: _Run) -> tuple[list[Json], list[Json]]:
@@ -324,7 +332,7 @@ def _volumes(run: _Run) -> tuple[list[Json], list[Json]]:
 
 def _beside_the_archiver(run: _Run) -> Json:
     """A volume that can be mounted by one node only is mounted where the archiver runs."""
-    if run.archive is None:
+    if run.archive is None or run.archive.destination.claim_name is None:
         return {}
     selector = {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, run.archive.tablespace)}
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
@@ -345,7 +353,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
             pod.field("POD_NAMESPACE", "metadata.namespace"),
             *([{"name": "SERVICE_ACCOUNT", "value": run.name}] if run.spec.executors.instances else []),
             *(_login(run.secret, run.tls_secret) if run.secret else ()),
-            *(_store_access(run.store) if run.store else ()),
+            *_opens_stores(run),
         ],
         "resources": pod.compute(run.spec.resources),
         "terminationMessagePath": "/dev/termination-log",
@@ -393,7 +401,7 @@ def _executor_pod(run: _Run) -> Json:
     container = {
         "name": "executor",
         "securityContext": pod.CONTAINER_SECURITY,
-        **({"env": list(_store_access(run.store))} if run.store else {}),
+        **({"env": opens} if (opens := list(_opens_stores(run))) else {}),
     }
     return {
         "apiVersion": "v1",
@@ -418,15 +426,24 @@ def _login(secret: str, tls_secret: str | None) -> tuple[Json, ...]:
     )
 
 
-def _store_access(store: ObjectStore) -> tuple[Json, ...]:
-    """What herdkeeper_jobs.storage.object_path reads, in the driver and in executors."""
-    plain = {names.ENDPOINT_VARIABLE: store.endpoint, "AWS_REGION": store.region}
-    secret = store.credentials_secret_ref.name
+def _opens_stores(run: _Run) -> tuple[Json, ...]:
+    """The variables for the destination's store, and those for the archive's: each has its own, so that they may be different stores."""
+    archive = run.archive.destination.object_store if run.archive is not None else None
     return (
-        pod.secret(names.ACCESS_KEY_ID_KEY, secret, names.ACCESS_KEY_ID_KEY),
-        pod.secret(names.SECRET_ACCESS_KEY_KEY, secret, names.SECRET_ACCESS_KEY_KEY),
-        *({"name": name, "value": value} for name, value in plain.items() if value is not None),
-        *((pod.secret("OBJECT_STORE_AUTHORITIES", store.ca_secret_ref.name, names.AUTHORITIES_KEY),) if store.ca_secret_ref else ()),
+        *(store_access(run.store) if run.store else ()),
+        *(store_access(archive, names.ARCHIVE_VARIABLES) if archive is not None and archive != run.store else ()),
+    )
+
+
+def store_access(store: ObjectStore, prefix: str = "") -> tuple[Json, ...]:
+    """What herdkeeper_jobs.storage.object_path reads, in the driver and in executors; `prefix` goes before the variables' names."""
+    plain = {names.ENDPOINT_VARIABLE: store.endpoint, "AWS_REGION": store.region}
+    secret, authorities = store.credentials_secret_ref.name, f"{prefix}OBJECT_STORE_AUTHORITIES"
+    return (
+        pod.secret(f"{prefix}{names.ACCESS_KEY_ID_KEY}", secret, names.ACCESS_KEY_ID_KEY),
+        pod.secret(f"{prefix}{names.SECRET_ACCESS_KEY_KEY}", secret, names.SECRET_ACCESS_KEY_KEY),
+        *({"name": f"{prefix}{name}", "value": value} for name, value in plain.items() if value is not None),
+        *((pod.secret(authorities, store.ca_secret_ref.name, names.AUTHORITIES_KEY),) if store.ca_secret_ref else ()),
     )
 
 

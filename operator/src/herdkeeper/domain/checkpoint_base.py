@@ -15,15 +15,15 @@ from herdkeeper.domain.observed.schedule import moment_of
 @dataclass(frozen=True)
 class Base:
     """A verified Checkpoint: where it is, where it has to be gone on from, and its name. `stamp` is its time as its status tells it, which
-    is that of its last entry; `latest` that of the latest entry of all, None where an earlier version made it. `claim` and `manifest`
-    tell where its files are; a `claim` that is an object store's address is no volume's name."""
+    is that of its last entry; `latest` that of the latest entry of all, None where an earlier version made it. `place` and `manifest`
+    tell where its files are: a claim's name or an object store's address, and the path there."""
 
     lsn: tuple[int, int]
     restart: tuple[int, int]
     stamp: str | None
     name: str
     latest: str | None = None
-    claim: str = ""
+    place: str = ""
     manifest: str = ""
 
     @property

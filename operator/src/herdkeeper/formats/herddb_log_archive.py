@@ -36,7 +36,7 @@ class ArchiveProgress:
     """What the archiver of a tablespace says."""
 
     destination: str
-    """The volume claim with the archive."""
+    """The place of the archive: the name of a volume claim, or the address of an object store."""
     held: ArchivedRange | None
     """None while the archive is empty."""
     current_at_millis: int | None
@@ -51,7 +51,7 @@ class ArchiveProgress:
 
 @dataclass(frozen=True, slots=True)
 class ExpiryOrder:
-    """Of the archive at the claim `destination` the segments that end before `keep_from` may go."""
+    """Of the archive at the place `destination` the segments that end before `keep_from` may go."""
 
     destination: str
     keep_from: tuple[int, int]

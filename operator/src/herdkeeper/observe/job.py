@@ -8,7 +8,7 @@ from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Replica
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.object_store import StoreUnusable
+from herdkeeper.domain.observed.object_store import ARCHIVE_STORE_FIELD, StoreUnusable
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.observe.checkpoint_removal import observe_removal, observe_work
 from herdkeeper.observe.kubernetes import JOBS
@@ -29,12 +29,24 @@ def observe_checkpoint(checkpoint: Checkpoint, world: World) -> JobObserved:
             store_unusable=_store(checkpoint, world),
         )
     starts = not checkpoint.is_over and objects.get("Job", names.checkpoint_names(key).job) is None
-    work = observe_work(namespace, world) if starts else ()
-    return replace(_referred(checkpoint, objects, world), work=work, store_unusable=_store(checkpoint, world) if starts else None)
+    seen = _referred(checkpoint, objects, world)
+    if not starts:
+        return seen
+    return replace(
+        seen,
+        work=observe_work(namespace, world),
+        store_unusable=_store(checkpoint, world),
+        archive_unusable=None if seen.tablespace is None else _store_of_archive(seen.tablespace, world),
+    )
 
 
 def _store(checkpoint: Checkpoint, world: World) -> StoreUnusable | None:
     return observe_store(checkpoint.spec.destination.object_store, checkpoint.metadata.namespace, "spec.destination.objectStore", world)
+
+
+def _store_of_archive(tablespace: Tablespace, world: World) -> StoreUnusable | None:
+    store = tablespace.spec.log.archive.destination.object_store if tablespace.spec.log.archive is not None else None
+    return observe_store(store, tablespace.metadata.namespace, ARCHIVE_STORE_FIELD, world)
 
 
 def _referred(checkpoint: Checkpoint, objects: Objects, world: World) -> JobObserved:

@@ -14,6 +14,7 @@ from herdkeeper.domain.observed.archive import ArchiveObserved, SeenOrder
 from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.observed.node import Node
+from herdkeeper.domain.observed.object_store import ARCHIVE_STORE_FIELD, StoreSecrets, StoreUnusable
 from herdkeeper.domain.observed.objects import Json, Objects, is_made_for, is_ready, pod_trouble
 from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
@@ -35,6 +36,7 @@ from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.herddb import read_credentials, read_nodes
 from herdkeeper.observe.kubernetes import Unreadable, parsed, parsed_wholly
 from herdkeeper.observe.nodes import nodes_of
+from herdkeeper.observe.object_store import observe_store_secrets
 from herdkeeper.observe.restore import see_restore
 from herdkeeper.observe.tls import read_tls
 from herdkeeper.observe.world import World
@@ -83,7 +85,13 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         tls=read_tls(herddb, world),
         log_pin=metadata.log_pin,
         archive=ArchiveObserved(
-            metadata.progress, metadata.archive_pin, _archiver_trouble(tablespace, world), now.timestamp(), metadata.order, unread
+            metadata.progress,
+            metadata.archive_pin,
+            _archiver_trouble(tablespace, world),
+            now.timestamp(),
+            metadata.order,
+            unread,
+            _store_of_archive(tablespace, world),
         ),
         now=now,
     )
@@ -183,6 +191,12 @@ def _archiver_trouble(tablespace: Tablespace, world: World) -> str:
     if any(is_ready(pod) for pod in archivers):
         return ""
     return pod_trouble(archivers[0] if archivers else None)
+
+
+def _store_of_archive(tablespace: Tablespace, world: World) -> StoreSecrets | StoreUnusable | None:
+    archive = tablespace.spec.log.archive
+    store = None if archive is None else archive.destination.object_store
+    return observe_store_secrets(store, tablespace.metadata.namespace, ARCHIVE_STORE_FIELD, world)
 
 
 def _progress(ensemble: Ensemble, path: str) -> ArchiveProgress | Unknown | None:

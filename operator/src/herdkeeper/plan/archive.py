@@ -6,6 +6,7 @@ from herdkeeper.api import Tablespace
 from herdkeeper.build.log_archive import ArchivedLog, build_archiver
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey, TablespaceNames
+from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.plan.action import Delete, Plan
@@ -16,7 +17,10 @@ LOOK_SECONDS = 10.0
 
 
 def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
-    """Make the archiver, or take it away. What it has archived stays."""
+    """Make the archiver, or take it away. What it has archived stays.
+
+    While its object store can't be opened nothing is changed: a pod would not start, and one that is there may still have the keys.
+    """
     archive, key = tablespace.spec.log.archive, ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
     name = TablespaceNames(key).archive
     if archive is None:
@@ -27,6 +31,8 @@ def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image:
     look = max(LOOK_SECONDS, float(archive.every_seconds))
     if seen.herddb is None or seen.zookeeper_address is None or seen.ledgers_root is None or f"Deployment {name}" in seen.taken:
         return Plan(look_again_seconds=look)
+    if isinstance(seen.archive.store, StoreUnusable):
+        return Plan(look_again_seconds=look)
     root = names.herd_root(ObjectKey(key.namespace, seen.herddb.metadata.name))
     source = ArchivedLog(seen.zookeeper_address, seen.ledgers_root, root)
-    return Plan(settle((build_archiver(tablespace, source, spark_image),), seen.objects), look_again_seconds=look)
+    return Plan(settle((build_archiver(tablespace, source, spark_image, seen.archive.store),), seen.objects), look_again_seconds=look)

@@ -45,15 +45,15 @@ def decide_expiry(archive: LogArchive, seen: ArchiveObserved, checkpoints: Itera
     """What may go of an archive of the tablespace with this uuid; None where the spec keeps everything."""
     if archive.retention is None:
         return None
-    claim, progress = archive.destination.persistent_volume_claim.claim_name, seen.progress
+    place, progress = archive.destination.place, seen.progress
     for unread in (progress, seen.order, seen.unread):
         if isinstance(unread, Unknown):
             return KeptWhole(unread.why)
-    if progress is None or isinstance(progress, Unknown) or progress.destination != claim or progress.held is None:
+    if progress is None or isinstance(progress, Unknown) or progress.destination != place or progress.held is None:
         return KeptWhole("nothing is archived yet")
     held, within = progress.held, archive.retention.keep_within
     start = window_start(within, datetime.datetime.fromtimestamp(seen.now, datetime.UTC), held.last_millis)
-    reached = reached_bases(held, archive_begins(held, seen, claim), bases(checkpoints, uuid))
+    reached = reached_bases(held, archive_begins(held, seen, place), bases(checkpoints, uuid))
     old = [base for base in reached if (moment := base.holds_nothing_after) is not None and moment <= start]
     if old:
         return KeptFrom(max(old, key=_order))
@@ -141,9 +141,9 @@ def _published(tablespace: Tablespace, base: Base) -> bool:
 
 
 def _tell(archive: LogArchive, seen: TablespaceObserved, base: Base, uuid: str) -> tuple[SetArchiveExpiry, ...]:
-    claim, before = archive.destination.persistent_volume_claim.claim_name, seen.archive.order
-    manifest = base.manifest if base.claim == claim else ""
-    order = ExpiryOrder(claim, base.restart, manifest)
+    place, before = archive.destination.place, seen.archive.order
+    manifest = base.manifest if base.place == place else ""
+    order = ExpiryOrder(place, base.restart, manifest)
     progress = seen.archive.progress
     held = None if progress is None or isinstance(progress, Unknown) else progress.held
     if held is None or base.restart <= held.first or (isinstance(before, SeenOrder) and before.order == order):

@@ -25,7 +25,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
     name = names.checkpoint_names(_key(checkpoint)).job
     if checkpoint.is_over or seen.objects.get("Job", name) is not None:
         return Plan()
-    if waiting := _waiting_for_destination(checkpoint, seen):
+    if waiting := _waiting_for_places(checkpoint, seen):
         return waiting
     log = log_store(seen.bookkeeper)
     if seen.tablespace is None or seen.herddb is None or log is None:
@@ -48,8 +48,8 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
     return _once(build_checkpoint(checkpoint, source, spark_image), seen)
 
 
-def _waiting_for_destination(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
-    """Why nothing can be written to the destination now; None when that can be."""
+def _waiting_for_places(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
+    """Why nothing can be written to the destination, or read of the archive, now; None when both can be."""
     if removing := sorted({work.owner for work in seen.work if work.component == names.REMOVAL_COMPONENT and work.at(checkpoint.place)}):
         # This run might find the manifest that is about to go, and take it for its own result.
         place = checkpoint.spec.destination.described
@@ -57,6 +57,9 @@ def _waiting_for_destination(checkpoint: Checkpoint, seen: JobObserved) -> Plan 
         return Plan.waiting(Reason.WAITING_FOR_OTHERS, message)
     if seen.store_unusable is not None:
         return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
+    if (unusable := seen.archive_unusable) is not None:
+        why = f"the log is archived by the Tablespace {checkpoint.spec.tablespace_ref.name}, whose {unusable.why}"
+        return Plan.waiting(unusable.reason, why)
     return None
 
 
@@ -77,7 +80,7 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
 
 def _archive(tablespace: Tablespace) -> ArchiveSource | None:
     archive = tablespace.spec.log.archive
-    return None if archive is None else ArchiveSource(tablespace.metadata.name, archive.destination.persistent_volume_claim.claim_name)
+    return None if archive is None else ArchiveSource(tablespace.metadata.name, archive.destination)
 
 
 def _leader(tablespace: Tablespace) -> str | None:

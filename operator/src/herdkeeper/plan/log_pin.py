@@ -55,10 +55,9 @@ def _for_the_archive(tablespace: Tablespace, seen: TablespaceObserved, uuid: str
         return ()
     if archive is None:
         return _take(seen, uuid, ARCHIVE, "spec.log.archive does not ask for it any more")
-    claim = archive.destination.persistent_volume_claim.claim_name
-    held = archived_at(seen.archive, claim)
+    held = archived_at(seen.archive, archive.destination.place)
     if held is None:
-        return _set(seen, (uuid, ARCHIVE), BEGIN, f"nothing is archived yet at the claim {claim}") if pin is None else ()
+        return _set(seen, (uuid, ARCHIVE), BEGIN, f"nothing is archived yet at {archive.destination.described}") if pin is None else ()
     if pin is not None and pin.lsn is not None and pin.lsn[0] >= held.resume[0]:
         return ()
     return _set(seen, (uuid, ARCHIVE), held.resume, "everything before is archived")

@@ -11,6 +11,7 @@ from herdkeeper.api.tablespace import LogArchive
 from herdkeeper.domain.checkpoint_base import Base, bases
 from herdkeeper.domain.conditions import LOG_ARCHIVED
 from herdkeeper.domain.observed.archive import ArchiveObserved, archive_begins, archived_at
+from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -28,15 +29,15 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
     archive = tablespace.spec.log.archive
     if archive is None:
         return {}
-    claim, progress = _claim(archive), seen.archive.progress
+    place, progress = archive.destination.place, seen.archive.progress
     if isinstance(progress, Unknown):
         return _remembered(tablespace)
-    if progress is None or progress.destination != claim:
-        return {"archive": {"claimName": claim}}
+    if progress is None or progress.destination != place:
+        return {"archive": _where(archive)}
     held = progress.held
     decision = decide_expiry(archive, seen.archive, seen.checkpoints, uuid)
     known = {
-        "claimName": claim,
+        **_where(archive),
         "firstLsn": None if held is None else _lsn(held.first),
         "lsn": None if held is None else _lsn(held.last),
         "lsnTimestamp": None if held is None else _stamp(held.last_millis),
@@ -44,7 +45,7 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
         "lagSeconds": None if progress.lag_seconds is None else round(progress.lag_seconds),
         "expiry": _expiry(archive, decision, progress.expiry_trouble),
     }
-    window = None if held is None else recovery_window(held, archive_begins(held, seen.archive, claim), seen.checkpoints, (uuid, decision))
+    window = None if held is None else recovery_window(held, archive_begins(held, seen.archive, place), seen.checkpoints, (uuid, decision))
     return {
         "archive": {key: value for key, value in known.items() if value is not None},
         **({} if window is None else {"recoveryWindow": window}),
@@ -97,21 +98,32 @@ def log_archived(tablespace: Tablespace, seen: TablespaceObserved) -> Mapping[st
 
 
 def _health(archive: LogArchive, seen: ArchiveObserved) -> Health:
-    claim, progress = _claim(archive), seen.progress
+    where, progress = archive.destination, seen.progress
     if isinstance(progress, Unknown):
         return Health("Unknown", Reason.UNREADABLE, progress.why)
     pod = f"; its pod: {seen.trouble}" if seen.trouble else ""
-    if progress is None or progress.destination != claim:
-        return Health("False", Reason.ARCHIVE_STARTING, f"nothing is archived yet at the claim {claim}{pod}")
+    if progress is None or progress.destination != where.place:
+        return _unopened(seen, "nothing is archived yet") or Health(
+            "False", Reason.ARCHIVE_STARTING, f"nothing is archived yet at {where.described}{pod}"
+        )
     if progress.trouble:
-        return Health("False", Reason.ARCHIVE_STANDS, f"{_until(progress)}: {progress.trouble}")
+        return _unopened(seen, _until(progress)) or Health("False", Reason.ARCHIVE_STANDS, f"{_until(progress)}: {progress.trouble}")
     if progress.current_at_millis is None:
-        return Health("False", Reason.ARCHIVE_STARTING, f"what the log has is being archived at the claim {claim}{pod}")
+        return _unopened(seen, _until(progress)) or Health(
+            "False", Reason.ARCHIVE_STARTING, f"what the log has is being archived at {where.described}{pod}"
+        )
     if seen.now - progress.current_at_millis / 1000 > LATE_LOOKS * archive.every_seconds + LATE_SECONDS:
-        return Health("False", Reason.ARCHIVE_LAGS, f"{_until(progress)}{pod}")
-    start = "" if archived_at(seen, claim) is not None else "; the log has no confirmed entry yet"
+        return _unopened(seen, _until(progress)) or Health("False", Reason.ARCHIVE_LAGS, f"{_until(progress)}{pod}")
+    start = "" if archived_at(seen, where.place) is not None else "; the log has no confirmed entry yet"
     stuck = f"; nothing of it expires: {progress.expiry_trouble}" if progress.expiry_trouble else ""
-    return Health("True", Reason.ARCHIVED, f"the log is archived at the claim {claim}, each {archive.every_seconds} s{start}{stuck}")
+    no_other = f"; another pod could not open it: {seen.store.why}" if isinstance(seen.store, StoreUnusable) else ""
+    done = f"the log is archived at {where.described}, each {archive.every_seconds} s"
+    return Health("True", Reason.ARCHIVED, f"{done}{start}{stuck}{no_other}")
+
+
+def _unopened(seen: ArchiveObserved, so_far: str) -> Health | None:
+    """That a Secret is missing, or lacks a key, where nothing goes on: a pod that has its keys already may."""
+    return Health("False", seen.store.reason, f"{so_far}: {seen.store.why}") if isinstance(seen.store, StoreUnusable) else None
 
 
 def _until(progress: ArchiveProgress) -> str:
@@ -126,8 +138,12 @@ def _remembered(tablespace: Tablespace) -> dict[str, Any]:
     return {name: value.model_dump(mode="json", by_alias=True, exclude_none=True) for name, value in found.items() if value is not None}
 
 
-def _claim(archive: LogArchive) -> str:
-    return archive.destination.persistent_volume_claim.claim_name
+def _where(archive: LogArchive) -> dict[str, Any]:
+    """The place of the archive, as its status names it."""
+    claim, store = archive.destination.claim_name, archive.destination.object_store
+    if store is not None:
+        return {"objectStore": store.model_dump(mode="json", by_alias=True, exclude_none=True)}
+    return {"claimName": claim}
 
 
 def _lsn(lsn: tuple[int, int]) -> dict[str, int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdkeeper.domain.observed.log_pin import LogPin
+from herdkeeper.domain.observed.object_store import StoreSecrets, StoreUnusable
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress, ExpiryOrder
 
@@ -21,7 +22,8 @@ class SeenOrder:
 class ArchiveObserved:
     """`progress` is what the archiver says, None while it said nothing yet; `pin` the operator's pin on what is not archived, None while
     there is none. `trouble` is why the archiver's pod does not run, empty when it does, or was not looked at. `now`: seconds since 1970.
-    `order` is what of the archive may go, None while nothing may. `unread`: a Checkpoint of the tablespace can't be read."""
+    `order` is what of the archive may go, None while nothing may. `unread`: a Checkpoint of the tablespace can't be read. `store` is what
+    the object store is opened with that the spec names, None where it names none."""
 
     progress: ArchiveProgress | Unknown | None = None
     pin: LogPin | Unknown | None = None
@@ -29,15 +31,16 @@ class ArchiveObserved:
     now: float = 0.0
     order: SeenOrder | Unknown | None = None
     unread: Unknown | None = None
+    store: StoreSecrets | StoreUnusable | None = None
 
 
-def archived_at(seen: ArchiveObserved, claim: str) -> ArchivedRange | None:
-    """What is archived at a claim, as far as it is known. What is at another one counts for nothing."""
+def archived_at(seen: ArchiveObserved, place: str) -> ArchivedRange | None:
+    """What is archived at a place, as far as it is known. What is at another one counts for nothing."""
     progress = seen.progress
-    return progress.held if isinstance(progress, ArchiveProgress) and progress.destination == claim else None
+    return progress.held if isinstance(progress, ArchiveProgress) and progress.destination == place else None
 
 
-def archive_begins(held: ArchivedRange, seen: ArchiveObserved, claim: str) -> tuple[int, int]:
+def archive_begins(held: ArchivedRange, seen: ArchiveObserved, place: str) -> tuple[int, int]:
     """From where on an archive is there for certain: what may go may be gone by now."""
     order = seen.order.order if isinstance(seen.order, SeenOrder) else None
-    return held.first if order is None or order.destination != claim else max(held.first, order.keep_from)
+    return held.first if order is None or order.destination != place else max(held.first, order.keep_from)

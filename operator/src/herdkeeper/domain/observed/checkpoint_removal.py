@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from herdkeeper.api import Checkpoint, ScheduledCheckpoint, Tablespace
 from herdkeeper.api.job import place_in_store
@@ -52,7 +53,9 @@ def work_of(item: Json) -> tuple[CheckpointWork, ...]:
 def _stores(spec: Json) -> Iterator[str]:
     """The places in object stores that the containers' arguments and variables name, as `ObjectStore.place` does."""
     for container in spec.get("containers") or []:
-        endpoint = next((entry.get("value") for entry in container.get("env") or [] if entry["name"] == names.ENDPOINT_VARIABLE), None)
-        for argument in container.get("args") or []:
+        variables = {entry["name"]: entry.get("value") for entry in container.get("env") or []}
+        arguments = container.get("args") or []
+        for option, argument in pairwise(arguments):
             if argument.startswith("s3://"):
-                yield place_in_store(argument, endpoint)
+                prefix = names.ARCHIVE_VARIABLES if option == "--archive" else ""
+                yield place_in_store(argument, variables.get(f"{prefix}{names.ENDPOINT_VARIABLE}"))

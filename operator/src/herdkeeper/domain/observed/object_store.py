@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from herdkeeper.api.job import ObjectStore
 from herdkeeper.domain import names
 from herdkeeper.domain.reason import Reason
 
+ARCHIVE_STORE_FIELD = "spec.log.archive.destination.objectStore"
+"""Where a Tablespace names the store with its log's archive."""
 Secrets = Mapping[str, Mapping[str, str] | None]
 """By name the values of Secrets, None for one that is not there."""
 
@@ -19,6 +21,13 @@ class StoreUnusable:
 
     reason: Reason
     why: str
+
+
+@dataclass(frozen=True)
+class StoreSecrets:
+    """All is there that a store is opened with. `values` are those that count, by Secret and key."""
+
+    values: Mapping[str, str] = field(repr=False)
 
 
 def needed_of_secrets(store: ObjectStore) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
@@ -39,3 +48,12 @@ def why_store_unusable(store: ObjectStore, secrets: Secrets, field: str) -> Stor
         if missing := [key for key in keys if not values.get(key)]:
             return StoreUnusable(Reason.WAITING_FOR_SECRET, f"{named}: that Secret lacks {' and '.join(missing)}; add it")
     return None
+
+
+def store_secrets(store: ObjectStore, secrets: Secrets, field: str) -> StoreSecrets | StoreUnusable:
+    """What the store is opened with, or why it can't be, as `why_store_unusable`."""
+    unusable = why_store_unusable(store, secrets, field)
+    if unusable is not None:
+        return unusable
+    needed = ((secret, key) for _, secret, keys in needed_of_secrets(store) for key in keys)
+    return StoreSecrets({f"{secret}/{key}": (secrets.get(secret) or {})[key] for secret, key in needed})
