@@ -11,7 +11,7 @@ from test_plan_schedule import at, example
 
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.checkpoint import Lsn
-from herdkeeper.api.job import ClaimDestination, VolumeDestination
+from herdkeeper.api.job import ClaimDestination, Destination
 from herdkeeper.api.restore_drill import Drill, DrillStatus
 from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.api.tablespace import LogArchive, RecoveryWindow, TablespaceLog
@@ -19,6 +19,7 @@ from herdkeeper.build.scheduled_run import build_run
 from herdkeeper.domain import names
 from herdkeeper.domain.checkpoint_base import bases
 from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.restore_drill import DrillObserved
 from herdkeeper.domain.observed.schedule import ScheduleObserved, run_of, text_of
 from herdkeeper.domain.reason import Reason
@@ -41,7 +42,7 @@ UUID = "u"
 SUNDAY = at("10T05:00")
 SCHEDULE = with_status(example("scheduled-checkpoint.yaml", drill=Drill(schedule="0 5 * * SUN")), drills_since="2026-05-04T00:00:00Z")
 TABLESPACE = quickstart("Tablespace")
-ON_VOLUME = VolumeDestination(persistent_volume_claim=ClaimDestination(claim_name="archive"))
+ON_VOLUME = Destination(persistent_volume_claim=ClaimDestination(claim_name="archive"))
 ARCHIVED = with_status(
     with_spec(TABLESPACE, log=TablespaceLog(archive=LogArchive(destination=ON_VOLUME))),
     recovery_window=RecoveryWindow.model_validate({"from": "2026-05-01T00:00:00.000Z", "to": "2026-05-10T04:59:59.500Z"}),
@@ -90,6 +91,19 @@ def of_the_moment(status: dict[str, object] | None = None, **metadata: object) -
     (created,) = plan_drill(noted(MOMENT_CHECKPOINT, moment="2026-05-03T12:00:00.000Z"), seen(tablespace=ARCHIVED), SPARK).actions
     made = stored(created.manifest)
     return with_metadata(with_status(made, **status) if status else made, **{"uid": "uid-d", **metadata})
+
+
+UNUSABLE = StoreUnusable(Reason.WAITING_FOR_SECRET, "the Checkpoint c: spec.destination.objectStore.x is keys: there is no such Secret")
+
+
+def without_secret(found):
+    """The same, but that the Secret of the drilled Checkpoint's store is missing."""
+    return replace(found, drill=replace(found.drill, store_unusable=UNUSABLE))
+
+
+def test_no_job_is_made_that_would_wait_for_a_secret_until_its_deadline():
+    assert plan_drill(noted(), without_secret(seen()), SPARK).actions == ()
+    assert len(plan_drill(noted(), seen(), SPARK).actions) == 1
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,11 @@ from test_plan_restore_drill import (
     NIGHTS,
     SCHEDULE,
     SPARK,
+    UNUSABLE,
     noted,
     of_the_moment,
     seen,
+    without_secret,
 )
 from test_plan_schedule import at
 
@@ -83,6 +85,37 @@ def test_what_is_drawn_is_noted_with_its_moment_and_the_newest_success():
     assert of_a_moment["checkpoint"] == MOMENT_CHECKPOINT
     assert "2026-05-01" <= of_a_moment["moment"] <= "2026-05-10T04:59:59.500Z"
     assert drill_fields(before, seen(checkpoints=()))["lastDrill"]["outcome"] == "Succeeded", "it waits, and the last one is still told"
+
+
+@pytest.mark.parametrize("failed", [False, True], ids=["none before", "one failed"])
+def test_a_drill_whose_secret_is_missing_says_so_at_once_whatever_became_of_the_one_before(failed):
+    schedule = failed_before(noted()) if failed else noted()
+    summary = summarize_scheduled_checkpoint(schedule, without_secret(seen()))
+    told = summary.conditions["RestoreDrilled"]
+    assert (told.status, told.reason) == ("False", "DrillFailed" if failed else "WaitingForSecret")
+    assert told.message.endswith(f" waits: {UNUSABLE.why}")
+    drill = summary.fields["lastDrill"]
+    assert (drill["outcome"], drill["message"]) == ("Running", f"waits: {UNUSABLE.why}")
+    mended = summarize_scheduled_checkpoint(schedule, seen())
+    assert mended.conditions["RestoreDrilled"].reason != "WaitingForSecret"
+    assert mended.fields["lastDrill"]["outcome"] == "Running"
+
+
+def test_that_a_drill_failed_is_not_forgotten_while_the_next_one_waits_for_its_secret():
+    schedule = failed_before(noted())
+    for _ in range(2):
+        told = summarize_scheduled_checkpoint(schedule, without_secret(seen())).conditions["RestoreDrilled"]
+        assert told.message == f"two rows differ; the next one waits: {UNUSABLE.why}"
+        before = schedule.status.conditions[0].model_copy(update={"message": told.message})
+        schedule = schedule.model_copy(update={"status": schedule.status.model_copy(update={"conditions": (before,)})})
+    mended = summarize_scheduled_checkpoint(schedule, seen()).conditions["RestoreDrilled"]
+    assert (mended.reason, mended.message) == ("DrillFailed", "two rows differ")
+
+
+def test_a_drill_whose_job_runs_already_tells_what_the_job_tells():
+    found = without_secret(with_job())
+    assert drill_fields(noted(), found)["lastDrill"]["message"] == "the job runs"
+    assert summarize_scheduled_checkpoint(noted(), found).conditions["RestoreDrilled"].reason != "WaitingForSecret"
 
 
 def test_a_drill_that_compared_all_rows_succeeded():

@@ -9,11 +9,14 @@ from herdkeeper.api import Checkpoint, HerdDBCluster, ScheduledCheckpoint, Sched
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.build.scheduled_run import kind_of_runs
 from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.objects import Json, Objects
 from herdkeeper.domain.observed.restore_drill import DrillObserved, is_made_for_a_drill
 from herdkeeper.domain.observed.schedule import ScheduleObserved, run_of
+from herdkeeper.domain.restore_drill import drilled_checkpoint
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.observe.kubernetes import parsed_wholly
+from herdkeeper.observe.object_store import observe_store
 from herdkeeper.observe.tablespace import checkpoints_of
 from herdkeeper.observe.world import World
 
@@ -66,7 +69,15 @@ def _with_drill(
     herddb = None
     if schedule.spec.drill is not None and isinstance(seen.tablespace, Tablespace):
         herddb = world.kubernetes.readable(HerdDBCluster, ObjectKey(key.namespace, seen.tablespace.spec.herd_db_ref.name))
-    return replace(seen, drill=DrillObserved(Objects(mine), checkpoints, herddb))
+    return replace(seen, drill=DrillObserved(Objects(mine), checkpoints, herddb, _unusable(schedule, checkpoints, world)))
+
+
+def _unusable(schedule: ScheduledCheckpoint, checkpoints: tuple[Checkpoint, ...], world: World) -> StoreUnusable | None:
+    """Why what is drilled can't be read, as far as its Secrets tell."""
+    name = drilled_checkpoint(schedule)
+    drilled = next((each for each in checkpoints if each.metadata.name == name), None)
+    store = drilled.spec.destination.object_store if drilled is not None else None
+    return observe_store(store, schedule.metadata.namespace, f"the Checkpoint {name}: spec.destination.objectStore", world)
 
 
 def _is_owned_by(document: Json, uid: str) -> bool:

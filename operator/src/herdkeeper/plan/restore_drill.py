@@ -143,6 +143,8 @@ def _go_on(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillSt
         return (Create(build_drill_checkpoint(schedule, due_of(drill), drill.moment), Reason.DRILL_STARTED),)
     if checkpoint is None or not is_restorable(checkpoint) or checkpoint.manifest is None or seen.drill.herddb is None:
         return ()
+    if seen.drill.store_unusable is not None:
+        return ()  # its pod would wait for the Secret until its deadline
     source = DrillSource(checkpoint.spec.destination, checkpoint.manifest, seen.drill.herddb.spec.image, job)
     return (Create(build_drill(schedule, source, spark_image), Reason.DRILL_STARTED),)
 

@@ -11,6 +11,7 @@ from herdkeeper.build.throwaway_server import SERVER
 from herdkeeper.domain import names
 from herdkeeper.domain.conditions import RESTORE_DRILLED, condition
 from herdkeeper.domain.job_summary import RestoreSummary, SummaryError
+from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.objects import pods_of_job
 from herdkeeper.domain.observed.schedule import ScheduleObserved, moment_of, text_of
 from herdkeeper.domain.reason import Reason
@@ -32,6 +33,7 @@ from herdkeeper.status.job import Run, observe_run
 from herdkeeper.status.summary import Health
 
 Fields = dict[str, Any]
+_NEXT_WAITS = "; the next one waits: "
 
 
 def drill_fields(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> Fields:
@@ -57,16 +59,29 @@ def drill_health(schedule: ScheduledCheckpoint, fields: Fields, seen: ScheduleOb
     if schedule.spec.drill is None:
         return None
     last: Fields = fields["lastDrill"] or {}
-    return _failure(schedule, last) or _overdue(schedule, fields, seen) or _newest(schedule, last, seen)
+    return _failure(schedule, last, seen) or _waiting(last, seen) or _overdue(schedule, fields, seen) or _newest(schedule, last, seen)
 
 
-def _failure(schedule: ScheduledCheckpoint, last: Fields) -> Health | None:
-    """That a drill failed, until the next one has succeeded."""
+def _waiting(last: Fields, seen: ScheduleObserved) -> Health | None:
+    """That a drill can't go on before somebody mends something. Its Job, once there is one, tells for itself."""
+    unusable = _what_stops(last, seen)
+    return None if unusable is None else Health("False", unusable.reason, f"{_of(last)} waits: {unusable.why}")
+
+
+def _what_stops(last: Fields, seen: ScheduleObserved) -> StoreUnusable | None:
+    waits = last.get("outcome") == "Running" and last.get("job") is None
+    return seen.drill.store_unusable if waits else None
+
+
+def _failure(schedule: ScheduledCheckpoint, last: Fields, seen: ScheduleObserved) -> Health | None:
+    """That a drill failed, until the next one has succeeded; and what that one waits for."""
     before = condition(schedule, RESTORE_DRILLED)
     if last.get("outcome") == "Failed":
         return Health("False", Reason.DRILL_FAILED, drill_sentence(last))
     if last.get("outcome") == "Running" and before is not None and before.reason == Reason.DRILL_FAILED:
-        return Health("False", Reason.DRILL_FAILED, before.message)
+        unusable = _what_stops(last, seen)
+        waits = "" if unusable is None else f"{_NEXT_WAITS}{unusable.why}"
+        return Health("False", Reason.DRILL_FAILED, f"{before.message.partition(_NEXT_WAITS)[0]}{waits}")
     return None
 
 
@@ -140,6 +155,8 @@ def _progress(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: Dril
     job, checkpoint = names.drill_job(schedule.metadata.name, due_of(drill)), seen.drill.checkpoint(drill.checkpoint)
     if seen.drill.objects.get("Job", job) is not None:
         return _of_the_job({**before, "job": job}, seen, observe_run(seen.drill.objects, job), checkpoint)
+    if (unusable := seen.drill.store_unusable) is not None and checkpoint is not None and is_restorable(checkpoint):
+        return {**before, "message": f"waits: {unusable.why}"}
     if is_of_a_moment(schedule, drill):
         return _of_the_moment(before, seen, checkpoint)
     if checkpoint is not None and is_restorable(checkpoint):

@@ -6,17 +6,20 @@ from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint, HerdDBCluster
 from herdkeeper.domain import names
+from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.objects import Objects
 
 
 @dataclass(frozen=True)
 class DrillObserved:
     """`objects` are the drills' Jobs and their pods, `checkpoints` all that the schedule made, for its times and for drills. `herddb` is
-    the database of the tablespace, None while there is none, and while no drill is declared."""
+    the database of the tablespace, None while there is none, and while no drill is declared. `store_unusable` is why the object store
+    with the Checkpoint that is drilled can't be opened."""
 
     objects: Objects
     checkpoints: tuple[Checkpoint, ...]
     herddb: HerdDBCluster | None = None
+    store_unusable: StoreUnusable | None = None
 
     def checkpoint(self, name: str) -> Checkpoint | None:
         """One of the schedule's, None when there is none of this name."""
