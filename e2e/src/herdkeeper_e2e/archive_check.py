@@ -1,5 +1,5 @@
 """Reads a tablespace's archived log beside the ledgers' metadata: `python3 -m herdkeeper_e2e.archive_check --ledgers-root PATH`, in a pod
-that mounts the archive's volume.
+that mounts the archive's volume, or whose variable ARCHIVE_DESTINATION names its object store, beside those that open it.
 
 Prints one JSON object: segments, entries, the first and the last LSN, where the first segment ends, the ledgers that are archived to their
 end, and what is wrong (a gap, an entry twice, a ledger without its beginning behind another one, a closed ledger whose end is missing
@@ -8,15 +8,17 @@ though a later one is archived). Bytes are verified while they are read. Segment
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
 from herdkeeper_e2e.metadata_program import print_answer
 from herdkeeper_e2e.session import Session
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
+
+DESTINATION = "ARCHIVE_DESTINATION"
 
 
 def wrong_of(archived: Mapping[int, Sequence[int]], ends: Mapping[int, int | None]) -> list[str]:
@@ -39,10 +41,11 @@ def look(session: Session, ledgers_root: str) -> dict[str, object]:
     from herdkeeper_jobs.archive.segment import read_segment, segments
     from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, identify
     from herdkeeper_jobs.checkpoint.manifest import Identity
+    from herdkeeper_jobs.storage.stored_path import found_below, stored_path
 
     zookeeper, root = session.finder.zookeeper, session.finder.herd_root
     uuid = decode_tablespace(zookeeper.get(tablespace_path(root, session.tablespace))[0]).uuid
-    (folder,) = Path(CHECKPOINTS).glob(f"*/{uuid}")
+    (folder,) = found_below(stored_path(os.environ.get(DESTINATION) or CHECKPOINTS), f"*/{uuid}")
     identity = Identity(
         instance_id=folder.parent.name, tablespace_uuid=uuid, tablespace=session.tablespace, ledgers_root=ledgers_root, herd_root=root
     )

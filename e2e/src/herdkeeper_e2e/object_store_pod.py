@@ -38,9 +38,9 @@ class ObjectStorePod:
 
     @staticmethod
     @contextmanager
-    def serving(kubectl: Kubectl, database: Database) -> Iterator[ObjectStorePod]:
-        """Serves until the end of the block, and removes the pod. Raises NotServingError."""
-        tools = ToolsPod(kubectl, "object-store", database, image="herdkeeper/spark:0.1.0")
+    def serving(kubectl: Kubectl, database: Database, name: str = "object-store") -> Iterator[ObjectStorePod]:
+        """Serves in a pod of this name until the end of the block, and removes the pod. Raises NotServingError."""
+        tools = ToolsPod(kubectl, name, database, image="herdkeeper/spark:0.1.0")
         tools.start()
         with TemporaryDirectory() as folder:
             _stage(Path(folder))

@@ -50,11 +50,11 @@ def declare_archive(stack: Stack) -> None:
     stack.kubectl.want("tablespace", "flights", log={"archive": ARCHIVE})
 
 
-def rows_of(stack: Stack, name: str) -> int:
-    """How many rows the writer's table has in a tablespace."""
+def rows_of(stack: Stack, name: str, table: str = TABLE) -> int:
+    """How many rows a writer's table has in a tablespace."""
     tools = ToolsPod(stack.kubectl, f"tools-{name}", Database.of(stack.kubectl, "db", "bk", name))
     tools.start()
-    (found,) = tools.query(f"SELECT COUNT(*) AS found FROM {TABLE}")
+    (found,) = tools.query(f"SELECT COUNT(*) AS found FROM {table}")
     stack.kubectl.run("delete", "pod", tools.name)
     return int(found["found"])
 

@@ -90,6 +90,87 @@ def test_a_log_is_archived_kept_until_then_and_read_by_checkpoints(stage: Stage)
     assert "archive" not in stage.found(TABLESPACE, "flights")["status"]
 
 
+STORE = {
+    "uri": "s3://archives/flights",
+    "endpoint": "http://store:9000",
+    "credentialsSecretRef": {"name": "archive-keys"},
+}
+PLACE = "s3://archives/flights at http://store:9000"
+
+
+def create_keys(stage: Stage, **keys: str) -> None:
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "archive-keys"}, "stringData": keys}
+    stage.of("Secret").create(body=secret, namespace=stage.namespace)
+
+
+def message(stage: Stage, kind: str, name: str, condition: str = "Ready") -> str:
+    (found,) = [each for each in stage.found(kind, name)["status"]["conditions"] if each["type"] == condition]
+    return str(found["message"])
+
+
+def test_a_log_that_moves_into_an_object_store_is_archived_there_once_its_secret_is_whole(stage: Stage) -> None:
+    stage.patch(TABLESPACE, "flights", {"spec": {"log": LOG}})
+    archives(stage)
+    stage.settle(TABLESPACE, "flights")
+    on_volume = stage.found("Deployment", "flights-archive")["spec"]["template"]
+    moved = {"archive": {"destination": {"persistentVolumeClaim": None, "objectStore": STORE}}}
+    stage.patch(TABLESPACE, "flights", {"spec": {"log": moved}})
+    stage.settle(TABLESPACE, "flights")
+    assert stage.condition(TABLESPACE, "flights", CONDITION) == ("False", "WaitingForSecret")
+    field = "spec.log.archive.destination.objectStore.credentialsSecretRef.name is archive-keys"
+    assert message(stage, TABLESPACE, "flights", CONDITION).startswith(f"nothing is archived yet: {field}: there is no such Secret")
+    assert stage.found("Deployment", "flights-archive")["spec"]["template"] == on_volume, "the old one goes on meanwhile"
+    assert pin(stage) == (7, 42), "what the new place does not have is not let go"
+
+    somewhere = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}}}
+    stage.declare("Checkpoint", "moment", somewhere)
+    stage.reconcile("Checkpoint", "moment")
+    assert stage.condition("Checkpoint", "moment") == ("False", "WaitingForSecret")
+    assert message(stage, "Checkpoint", "moment").startswith(f"the log is archived by the Tablespace flights, whose {field}")
+    assert stage.live("Job", "moment-checkpoint") is None
+
+    create_keys(stage, AWS_ACCESS_KEY_ID="an id", AWS_SECRET_ACCESS_KEY="a secret")
+    stage.settle(TABLESPACE, "flights")
+    assert stage.condition(TABLESPACE, "flights", CONDITION) == ("False", "ArchiveStarting")
+    template = stage.found("Deployment", "flights-archive")["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    assert container["args"][container["args"].index("--destination") + 1] == "s3://archives/flights"
+    assert [volume["name"] for volume in template["spec"]["volumes"]] == ["tmp"], "the claim is not mounted any more"
+    archives(stage, destination=PLACE, held=ArchivedRange((7, 0), 1_700_000_000_000, False, (9, 1), 1_700_000_090_000, (9, 2)))
+    stage.settle(TABLESPACE, "flights")
+    assert stage.condition(TABLESPACE, "flights", CONDITION) == ("True", "Archived")
+    status = stage.found(TABLESPACE, "flights")["status"]["archive"]
+    assert (status["objectStore"], "claimName" in status, pin(stage)) == (STORE, False, (9, 2))
+    with nothing_written(stage):
+        stage.reconcile(TABLESPACE, "flights")
+
+    stage.reconcile("Checkpoint", "moment")
+    (driver,) = stage.found("Job", "moment-checkpoint")["spec"]["template"]["spec"]["containers"]
+    assert driver["args"][driver["args"].index("--archive") + 1] == "s3://archives/flights"
+    assert {entry["name"] for entry in driver["env"] if "AWS" in entry["name"]} == {
+        "ARCHIVE_AWS_ACCESS_KEY_ID",
+        "ARCHIVE_AWS_SECRET_ACCESS_KEY",
+        "ARCHIVE_AWS_ENDPOINT_URL",
+    }
+
+
+def test_other_keys_start_the_archiver_anew_and_a_secret_that_goes_stops_none_that_runs(stage: Stage) -> None:
+    create_keys(stage, AWS_ACCESS_KEY_ID="an id", AWS_SECRET_ACCESS_KEY="a secret")
+    stage.patch(TABLESPACE, "flights", {"spec": {"log": {"archive": {"destination": {"objectStore": STORE}}}}})
+    stage.settle(TABLESPACE, "flights")
+    first = stage.found("Deployment", "flights-archive")["spec"]["template"]["metadata"]["annotations"]
+    stage.patch("Secret", "archive-keys", {"stringData": {"AWS_SECRET_ACCESS_KEY": "another"}})
+    stage.settle(TABLESPACE, "flights")
+    second = stage.found("Deployment", "flights-archive")["spec"]["template"]["metadata"]["annotations"]
+    assert first != second
+    archives(stage, destination=PLACE)
+    stage.delete("Secret", "archive-keys")
+    stage.settle(TABLESPACE, "flights")
+    assert stage.found("Deployment", "flights-archive")["spec"]["template"]["metadata"]["annotations"] == second
+    assert stage.condition(TABLESPACE, "flights", CONDITION) == ("True", "Archived")
+    assert "another pod could not open it: spec.log.archive.destination" in message(stage, TABLESPACE, "flights", CONDITION)
+
+
 SCHEDULE = "ScheduledCheckpoint"
 FIRST = datetime.datetime.fromtimestamp(1_700_000_000, datetime.UTC)
 DAYS = [datetime.datetime(2100, 1, day, 3, tzinfo=datetime.UTC) for day in range(1, 5)]

@@ -28,9 +28,14 @@ def stage(dynamic: DynamicClient, namespace: str) -> Stage:
     """A schedule with drills, and a night's checkpoint, which is verified."""
     found = Stage(dynamic, namespace)
     found.of("PersistentVolumeClaim").create(body=CLAIM, namespace=namespace)
+    return with_drills(found, TEMPLATE)
+
+
+def with_drills(found: Stage, template: Json) -> Stage:
+    """The same, for Checkpoints of a template."""
     found.declare("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}, "image": "example.org/herddb:7"})
     found.declare("Tablespace", "flights", {"herdDBRef": {"name": "db"}, "log": {"archive": {"destination": DESTINATION}}})
-    found.declare(KIND, NAME, {"schedule": "0 3 * * *", "template": TEMPLATE, "drill": {"schedule": "0 5 * * *"}})
+    found.declare(KIND, NAME, {"schedule": "0 3 * * *", "template": template, "drill": {"schedule": "0 5 * * *"}})
     found.set_status("Tablespace", "flights", {"uuid": "u"})
     found.set_status(KIND, NAME, {"lastScheduleTime": text_of(NIGHT - DAY), "drillsSince": text_of(NIGHT)})
     found.reconcile_at(NIGHT, KIND, NAME)
@@ -138,3 +143,27 @@ def test_a_paused_schedule_draws_nothing_and_one_without_drills_any_more_stops_i
     stage.reconcile_at(MORNING, KIND, NAME)
     assert stage.live("Job", JOB) is None
     assert "lastDrill" not in stage.found(KIND, NAME)["status"]
+
+
+def test_a_drill_whose_object_store_can_not_be_opened_says_so_at_once_and_goes_on_when_it_can(
+    dynamic: DynamicClient, namespace: str
+) -> None:
+    stage = Stage(dynamic, namespace)
+    keys = {"AWS_ACCESS_KEY_ID": "an id", "AWS_SECRET_ACCESS_KEY": "a secret"}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "store-keys"}, "stringData": keys}
+    stage.of("Secret").create(body=secret, namespace=stage.namespace)
+    store = {"objectStore": {"uri": "s3://backups", "credentialsSecretRef": {"name": "store-keys"}}}
+    with_drills(stage, {"tablespaceRef": {"name": "flights"}, "destination": store})
+    stage.delete("Secret", "store-keys")
+
+    told = reconcile(stage, 3)
+    missing = f"the Checkpoint {RUN}: spec.destination.objectStore.credentialsSecretRef.name is store-keys: there is no such Secret"
+    assert (told["outcome"], told["message"].startswith(f"waits: {missing}")) == ("Running", True)
+    assert stage.condition(KIND, NAME, "RestoreDrilled") == ("False", "WaitingForSecret")
+    assert stage.live("Job", JOB) is None
+    with nothing_written(stage):
+        reconcile(stage, 1)
+    stage.of("Secret").create(body=secret, namespace=stage.namespace)
+    told = reconcile(stage, 2)
+    assert (told["job"], stage.condition(KIND, NAME, "RestoreDrilled")) == (JOB, ("Unknown", "NotDrilled"))
+    stage.found("Job", JOB)

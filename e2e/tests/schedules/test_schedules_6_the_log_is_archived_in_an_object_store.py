@@ -1,0 +1,133 @@
+"""The log is archived into one object store, a Checkpoint of a moment of it goes into another one, and each is opened with its own Secret.
+What is missing or wrong is told by the condition, and nothing of the log is missing in the archive, though its pod is killed meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from conftest import Stack, say
+from test_schedules_3_the_log_is_archived import LIMIT, archived_after, rows_of, tablespace
+
+from herdkeeper_e2e.archive_check import DESTINATION
+from herdkeeper_e2e.conditions import condition
+from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.object_store_pod import ObjectStorePod
+from herdkeeper_e2e.tools_pod import ToolsPod
+from herdkeeper_e2e.waiting import Pending, wait_for
+from herdkeeper_e2e.writer_process import WriterProcess
+
+TABLE, ROWS = "archived_in_a_store", 200
+ARCHIVES, BACKUPS = "archive-keys", "backup-keys"
+CHECKPOINT = "moment-in-another-store"
+FIELD = "spec.log.archive.destination.objectStore"
+SMALL = {"resources": {"cpu": "100m", "memory": "1536Mi"}}
+
+
+def place(store: ObjectStorePod, secret: str, uri: str = "s3://backups/flights") -> Object:
+    return {"objectStore": {"uri": uri, "endpoint": store.address, "credentialsSecretRef": {"name": secret}}}
+
+
+def archive_at(stack: Stack, destination: Object) -> None:
+    """Whatever was declared before."""
+    there = {"persistentVolumeClaim": None, "objectStore": None, **destination}
+    stack.kubectl.want("tablespace", "flights", log={"archive": {"destination": there, "everySeconds": 5, "retention": None}})
+
+
+def not_archived(stack: Stack, reason: str, words: str) -> str:
+    """What the condition says, once it is False for a reason and has these words."""
+
+    def ask() -> str | Pending:
+        found = condition(tablespace(stack), "LogArchived")
+        is_told = found is not None and (found["status"], found["reason"]) == ("False", reason) and words in found["message"]
+        return str(found["message"]) if found is not None and is_told else Pending(f"{found}")
+
+    return wait_for(f"LogArchived with {reason}", ask, LIMIT, say)
+
+
+def create_keys(stack: Stack, secret: str) -> None:
+    keys = (f"--from-literal=AWS_ACCESS_KEY_ID=id-of-{secret}", f"--from-literal=AWS_SECRET_ACCESS_KEY=secret-of-{secret}")
+    stack.kubectl.run("create", "secret", "generic", secret, *keys)
+
+
+def check(stack: Stack, store: ObjectStorePod) -> Object:
+    """What `archive_check` finds in the store."""
+    reader = ToolsPod(stack.kubectl, "store-archive-reader", stack.tools.database, image="herdkeeper/spark:0.1.0")
+    reader.start()
+    bookies = stack.kubectl.get("bookkeepercluster", "bk")
+    assert bookies is not None
+    opens = {"AWS_ACCESS_KEY_ID": "an-id", "AWS_SECRET_ACCESS_KEY": "a-secret", "AWS_ENDPOINT_URL": store.address}
+    variables = (f"{name}={value}" for name, value in {**opens, DESTINATION: "s3://backups/flights"}.items())
+    program = reader.program("archive_check", "--ledgers-root", bookies["status"]["ledgersRoot"])
+    found: Object = json.loads(stack.kubectl.exec(reader.name, "env", *variables, *program))
+    stack.kubectl.run("delete", "pod", reader.name)
+    return found
+
+
+@contextmanager
+def two_stores(stack: Stack) -> Iterator[tuple[ObjectStorePod, ObjectStorePod]]:
+    """One for archives, and another one. Nothing is archived any more when they go."""
+    database = stack.tools.database
+    with (
+        ObjectStorePod.serving(stack.kubectl, database, "archive-store") as archives,
+        ObjectStorePod.serving(stack.kubectl, database, "backup-store") as backups,
+    ):
+        try:
+            yield archives, backups
+        finally:
+            stack.kubectl.want("tablespace", "flights", log={"archive": None})
+    stack.kubectl.run("delete", "secret", ARCHIVES, BACKUPS, "--ignore-not-found")
+
+
+def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one(stack: Stack) -> None:
+    kubectl = stack.kubectl
+    with two_stores(stack) as (archives, backups):
+        archive_at(stack, place(archives, ARCHIVES))
+        said = not_archived(stack, "WaitingForSecret", f"{FIELD}.credentialsSecretRef.name is {ARCHIVES}: there is no such Secret")
+        say(said)
+        create_keys(stack, ARCHIVES)
+        archived_after(stack, datetime.now(UTC))
+
+        writer = WriterProcess(stack.tools, TABLE)
+        writer.acknowledges(ROWS)
+        kubectl.run("delete", "pods", "-l", "app.kubernetes.io/name=archive", "--grace-period=0", "--force", "--wait=false")
+        stack.sql.switch_over(stack.sql.other())
+        writer.acknowledges(ROWS)
+        writer.stop()
+        written, moment = rows_of(stack, "flights", TABLE), datetime.now(UTC)
+        later = WriterProcess(stack.tools, f"{TABLE}_later")
+        later.acknowledges(ROWS)
+        later.stop()
+        found = archived_after(stack, datetime.now(UTC))["status"]
+        say(f"{found['archive']}; {found.get('recoveryWindow')}")
+        assert found["archive"]["objectStore"]["endpoint"] == archives.address
+        kept = archives.keys()
+        assert any("/log/segments/" in key for key in kept)
+        assert not any("/manifests/" in key for key in kept)
+        checked = check(stack, archives)
+        say(f"{checked}")
+        assert checked["wrong"] == []
+        assert checked["to_the_end"], "the leader's move closed a ledger"
+
+        destination = place(backups, BACKUPS)
+        spec = {"tablespaceRef": {"name": "flights"}, "target": {"timestamp": moment.isoformat()}, "destination": destination, "job": SMALL}
+        of_the_moment = {"apiVersion": "herdkeeper.io/v1alpha1", "kind": "Checkpoint", "metadata": {"name": CHECKPOINT}, "spec": spec}
+        create_keys(stack, BACKUPS)
+        kubectl.apply(json.dumps(of_the_moment))
+        status = wait_until_succeeded(kubectl, "checkpoint", CHECKPOINT, say)["status"]
+        say(f"{status['message']}; {status['verified']}")
+        rows = {table["name"]: table["rows"] for table in status["tables"]}
+        assert (rows[TABLE], f"{TABLE}_later" in rows) == (written, False)
+        made = backups.keys()
+        assert {f"flights/{status['manifest']}", f"flights/{status['report']}"} < made
+        assert not any("/log/" in key for key in made)
+        kubectl.run("delete", "checkpoint", CHECKPOINT)
+
+        archive_at(stack, place(archives, ARCHIVES, "s3://no-such-bucket/flights"))
+        say(not_archived(stack, "ArchiveStands", "the object store has no bucket no-such-bucket; create it, or correct the endpoint"))
+        archive_at(stack, place(archives, ARCHIVES))
+        archived_after(stack, datetime.now(UTC))
+        assert check(stack, archives)["wrong"] == [], "it went on where it had ended"
