@@ -27,6 +27,7 @@ from herdkeeper.formats.herddb_record import encode_row
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable, write_tables
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA
 from herdkeeper_jobs.wal.fold import fold_partitions, last_changes, log_extent, log_timeline, place_changes
@@ -133,7 +134,7 @@ def _fold(log: TaskLog, folder: Path, run: str) -> list[WrittenTable]:
     """As a checkpoint's job does it."""
     partitions = fold_partitions(CORES, log_extent(log).entries)
     timeline = log_timeline(log)
-    return write_tables(last_changes(place_changes(log, timeline), partitions), timeline.tables, folder, run)
+    return write_tables(last_changes(place_changes(log, timeline), partitions), timeline.tables, ParquetFolder(folder), run)
 
 
 def _log(spark: SparkSession, files: list[Path]) -> TaskLog:

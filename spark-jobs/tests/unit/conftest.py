@@ -8,6 +8,7 @@ from pathlib import Path
 
 import object_store_server
 import pytest
+import secret_keys
 from pyspark.sql import SparkSession
 
 from herdkeeper_jobs.spark_session import SparkSettings, start_spark
@@ -16,6 +17,7 @@ from herdkeeper_jobs.storage.stored_path import StoredPath
 ROOT = Path(__file__).parents[3]
 # Spark's workers, too, open the store with the variables that they were started with.
 object_store_server.announce()
+secret_keys.announce()
 
 
 @pytest.fixture(params=["folder", "object store"])
@@ -25,6 +27,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> StoredPath:
         (tmp_path / "checkpoints").mkdir()
         return tmp_path / "checkpoints"
     return object_store_server.new_bucket() / "checkpoints"
+
+
+@pytest.fixture
+def keys() -> Iterator[secret_keys.MountedSecret]:
+    """A Secret with keys, empty at first, as it is mounted into each process of a job."""
+    yield from secret_keys.mounted()
 
 
 @pytest.fixture(scope="session")

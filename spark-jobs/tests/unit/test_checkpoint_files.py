@@ -12,7 +12,8 @@ from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition
 from herdkeeper.formats.row_digest import digest_of_rows
 from herdkeeper_jobs.checkpoint.data_files import sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.storage.stored_path import StoredPath, read_parquet
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.storage.stored_path import StoredPath
 
 NUMBERS = TableDefinition(
     "demo",
@@ -40,20 +41,21 @@ def test_written_tables_are_what_was_stored_and_a_changed_byte_is_found(spark: S
     frame = spark.createDataFrame(pa.table(columns | {"row_value": [value for _, value in stored]})).repartition(2)
     tables = (NUMBERS, EMPTY)
 
-    written = write_tables(frame, tables, place, "run-1")
+    folder = ParquetFolder(place)
+    written = write_tables(frame, tables, folder, "run-1")
     sync_folders(place, "run-1", place)
 
     assert written[0].digest == digest_of_rows(stored)
     assert len(written[0].files) == 2
     assert written[1].files == ()
-    content = pa.concat_tables([read_parquet(place / file.path) for file in written[0].files])
+    content = pa.concat_tables([folder.read_parquet(file.path) for file in written[0].files])
     assert content.schema.field("t").type == pa.timestamp("ms", tz="UTC")
     unordered = content.set_column(2, "t", content["t"].cast(pa.int64())).to_pylist()
     expected = [row | {"f": list(row["f"])} for row in ROWS]  # type: ignore[arg-type]
     assert sorted(unordered, key=lambda row: row["b"]) == expected
 
-    verify_files(zip(tables, written, strict=True), place)
+    verify_files(zip(tables, written, strict=True), folder)
     path = place / written[0].files[1].path
     write(path, path.read_bytes().replace(b"PAR1", b"PAR2", 1))
     with pytest.raises(InvariantViolated, match="other bytes than were written"):
-        verify_files(zip(tables, written, strict=True), place)
+        verify_files(zip(tables, written, strict=True), folder)

@@ -113,8 +113,8 @@ def test_a_manifest_of_another_log_in_the_same_place_violates_an_invariant(place
 
 def test_a_manifest_of_a_newer_schema_is_not_guessed_at(place: StoredPath) -> None:
     committed = commit_manifest(manifest(), place)
-    write(committed.path, json.dumps(json.loads(committed.path.read_bytes()) | {"schemaVersion": 2}).encode())
-    with pytest.raises(InvariantViolated, match="schemaVersion 2"):
+    write(committed.path, json.dumps(json.loads(committed.path.read_bytes()) | {"schemaVersion": 3}).encode())
+    with pytest.raises(InvariantViolated, match="schemaVersion 3"):
         commit_manifest(manifest("run-2"), place)
 
 

@@ -33,6 +33,7 @@ from herdkeeper_jobs.checkpoint.node_http import FollowerDigest
 from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -132,9 +133,9 @@ def test_a_run_that_is_killed_leaves_the_old_checkpoint_or_the_new_one_and_its_r
     old = anywhere.run("3,1")
     with monkeypatch.context() as patch:
 
-        def killed(manifest: Manifest, folder: StoredPath) -> CommittedManifest:
+        def killed(manifest: Manifest, folder: StoredPath, key: Key | None) -> CommittedManifest:
             if step == "after the manifest":
-                commit_manifest(manifest, folder)
+                commit_manifest(manifest, folder, key)
             raise Killed
 
         patch.setattr(run, "commit_manifest", killed)

@@ -122,6 +122,8 @@ class CheckpointSummary:
     """How the written files were verified."""
     comparison: FollowerComparison | None = None
     """What this run found out about a follower, whether it succeeded or failed; None when it compared none."""
+    encrypted_with: str = ""
+    """Name of the key that the checkpoint is encrypted with; empty for one in the clear."""
     rows: int = 0
     bytes: int = 0
     duration_seconds: float = 0.0

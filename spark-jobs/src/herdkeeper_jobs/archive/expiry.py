@@ -19,7 +19,7 @@ from pathlib import PurePosixPath
 from herdkeeper.formats.herddb_log_archive import ExpiryOrder
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, manifest_path, oldest_segment, read_segment_manifest, segments
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
-from herdkeeper_jobs.checkpoint.manifest import Manifest, read_manifest
+from herdkeeper_jobs.checkpoint.manifest import Outline, read_outline
 from herdkeeper_jobs.checkpoint.manifest import manifest_path as checkpoint_path
 from herdkeeper_jobs.storage.stored_path import (
     StoredPath,
@@ -118,7 +118,7 @@ def _require_base(place: Place, order: ExpiryOrder) -> None:
     path = place.folder.parent.parent / order.manifest
     if not path.is_file():
         raise CheckpointRefused(f"the checkpoint {order.manifest}, which the archive would be kept for, is not there: nothing goes")
-    base = read_manifest(path)
+    base = read_outline(path)
     owner, ours = base.identity, place.identity
     if (owner.instance_id, owner.tablespace_uuid) != (ours.instance_id, ours.tablespace_uuid):
         raise CheckpointRefused(f"the checkpoint {order.manifest} belongs to {owner.instance_id}/{owner.tablespace_uuid}: nothing goes")
@@ -128,7 +128,7 @@ def _require_base(place: Place, order: ExpiryOrder) -> None:
         raise CheckpointRefused(f"the checkpoint {order.manifest} lacks {missing}, or it has another size: nothing of the archive goes")
 
 
-def _missing_file(folder: StoredPath, base: Manifest) -> str | None:
+def _missing_file(folder: StoredPath, base: Outline) -> str | None:
     for table in base.tables:
         for part in (part for file in table.files for part in file.with_older_forms()):
             try:

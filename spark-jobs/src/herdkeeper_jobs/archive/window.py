@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import ends
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import Manifest, read_manifest
+from herdkeeper_jobs.checkpoint.manifest import Outline, read_outline
 from herdkeeper_jobs.checkpoint.moment import stamp
 from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.storage.stored_path import StoredPath
@@ -44,10 +44,10 @@ def recovery_window(whole: WholeLog, folder: StoredPath) -> Window | None:
     return None if base is None else Window(base.lsn.lsn, base.latest_timestamp_millis, *end)
 
 
-def _readable(folder: StoredPath) -> Iterator[Manifest]:
+def _readable(folder: StoredPath) -> Iterator[Outline]:
     """In log order."""
     for path in manifests(folder.parent.parent, folder.parent.name, folder.name):
         try:
-            yield read_manifest(path)
+            yield read_outline(path)
         except (InvariantViolated, OSError):
             continue

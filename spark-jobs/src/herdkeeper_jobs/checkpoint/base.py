@@ -25,7 +25,8 @@ from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Identity, Manifest, ManifestBase, ManifestFile, read_manifest
 from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.checkpoint.reading import manifests
-from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash, parquet_file
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash
 from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -52,9 +53,9 @@ class Base:
     start: StartingPoint
 
     @property
-    def folder(self) -> StoredPath:
+    def folder(self) -> ParquetFolder:
         """The tablespace's folder, which the paths of files are relative to."""
-        return self.path.parent.parent
+        return self.manifest.files_in(self.path.parent.parent)
 
     @property
     def highest_keys(self) -> dict[str, int]:
@@ -166,10 +167,10 @@ def _read(spark: SparkSession, base: Base) -> DataFrame:
     return spark.range(0, len(files), 1, max(1, len(files))).mapInArrow(read, _ROW_COLUMNS)
 
 
-def stored_rows(folder: StoredPath, file: ManifestFile, table: TableDefinition) -> Iterator[list[tuple[bytes, bytes]]]:
+def stored_rows(folder: ParquetFolder, file: ManifestFile, table: TableDefinition) -> Iterator[list[tuple[bytes, bytes]]]:
     """The rows of a file as HerdDB stored them, key and value, some thousands at a time.
 
-    Raises BaseUnusable, naming the file, when it is gone or has other bytes than were written.
+    Raises, naming the file, BaseUnusable when it is gone or has other bytes than were written, and as `ParquetFolder.parquet_file`.
     """
     for part in file.with_older_forms():
         try:
@@ -181,7 +182,7 @@ def stored_rows(folder: StoredPath, file: ManifestFile, table: TableDefinition) 
     encoder = RowEncoder(table)
     older = _older_forms(folder, file)
     number, (next_older, value) = 0, next(older, (-1, b""))
-    with parquet_file(folder / file.path) as content:
+    with folder.parquet_file(file.path) as content:
         for batch in content.iter_batches(_ROWS_AT_ONCE):
             rows = [encoder.encode(row) for row in rows_of(batch)]
             while number <= next_older < number + len(rows):
@@ -192,10 +193,10 @@ def stored_rows(folder: StoredPath, file: ManifestFile, table: TableDefinition) 
                 yield rows
 
 
-def _older_forms(folder: StoredPath, file: ManifestFile) -> Iterator[tuple[int, bytes]]:
+def _older_forms(folder: ParquetFolder, file: ManifestFile) -> Iterator[tuple[int, bytes]]:
     if file.older_forms is None:
         return
-    with parquet_file(folder / file.older_forms.path) as content:
+    with folder.parquet_file(file.older_forms.path) as content:
         for batch in content.iter_batches(_ROWS_AT_ONCE):
             yield from zip(batch.column("row").to_pylist(), batch.column("value").to_pylist(), strict=True)
 

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import IO, cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import Row
 from xxhash import xxh3_128
@@ -27,7 +26,8 @@ from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, rows_of
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks, by_table, decode_columns, digest_of_columns
-from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, file_hash, new_file, read_parquet, sync_folder
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, file_hash, new_file, sync_folder
 
 _ROWS_PER_GROUP = 50_000
 _RESULT_COLUMNS = (
@@ -73,7 +73,7 @@ class WrittenTable:
 
 
 def write_tables(
-    rows: RowsInTasks, tables: tuple[TableDefinition, ...], folder: StoredPath, run_id: str, altered: frozenset[str] = frozenset()
+    rows: RowsInTasks, tables: tuple[TableDefinition, ...], folder: ParquetFolder, run_id: str, altered: frozenset[str] = frozenset()
 ) -> list[WrittenTable]:
     """Writes rows (table_index, row_key, row_value) below `folder`/data/`run_id`, one table per folder. `altered` are the uuids of tables
     that may have rows in an older form.
@@ -110,7 +110,7 @@ def _data_file(row: Row) -> DataFile:
     return DataFile(row["path"], row["rows"], row["size"], row["hash"], older)
 
 
-def verify_files(tables: Iterable[tuple[TableDefinition, WrittenTable]], folder: StoredPath) -> None:
+def verify_files(tables: Iterable[tuple[TableDefinition, WrittenTable]], folder: ParquetFolder) -> None:
     """Re-reads every file: its bytes against the hash that the writer computed, its rows and its columns by decoding all of it.
 
     Raises:
@@ -123,11 +123,11 @@ def verify_files(tables: Iterable[tuple[TableDefinition, WrittenTable]], folder:
                 _verify_file(file.older_forms, folder, OLDER_FORMS_SCHEMA)
 
 
-def _verify_file(file: DataFile, folder: StoredPath, schema: pa.Schema) -> None:
+def _verify_file(file: DataFile, folder: ParquetFolder, schema: pa.Schema) -> None:
     path = folder / file.path
     if (found := file_hash(path)) != file.hash:
         raise InvariantViolated(f"{path} has other bytes than were written: {found} instead of {file.hash}")
-    content = read_parquet(path)
+    content = folder.read_parquet(file.path)
     if content.num_rows != file.rows or content.schema != schema:
         raise InvariantViolated(f"{path}: {content.num_rows} rows with {content.schema.names} instead of {file.rows} rows as written")
 
@@ -184,12 +184,12 @@ class _HashingStream:
 class _ParquetFile:
     """A file that is being written, in one task."""
 
-    def __init__(self, folder: StoredPath, path: str, schema: pa.Schema) -> None:
+    def __init__(self, folder: ParquetFolder, path: str, schema: pa.Schema) -> None:
         self.path = path
         self.rows = 0
         self._stream = _HashingStream(new_file(folder / path))
         self._sink = pa.PythonFile(cast("IO[bytes]", self._stream), mode="w")
-        self._writer = pq.ParquetWriter(self._sink, schema, compression="zstd")
+        self._writer = folder.writer(path, self._sink, schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._writer.write_batch(batch)
@@ -205,7 +205,7 @@ class _ParquetFile:
 class _TableWriter:
     """The file of one table in one task, and the one of older forms when there is any such row."""
 
-    def __init__(self, table: TableDefinition, folder: StoredPath, path: str, *, keeps_older_forms: bool) -> None:
+    def __init__(self, table: TableDefinition, folder: ParquetFolder, path: str, *, keeps_older_forms: bool) -> None:
         self._decoder = RowDecoder(table)
         self._encoder = RowEncoder(table) if keeps_older_forms else None
         self._folder = folder

@@ -17,6 +17,10 @@ class LsnNotInLog(LogDropped):
     """The ledger of an LSN that was asked for is not in the log: it was dropped, or never was."""
 
 
+class KeyUnusable(CheckpointRefused):
+    """What is encrypted can't be read, or written, with the keys that are there; names the file or Secret, the key and what to do."""
+
+
 class CheckpointRetryable(RuntimeError):  # noqa: N818 - as above
     """Something that is needed is not there now. Exit code 3."""
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from itertools import chain
 
 from herdkeeper_jobs.archive.window import Window
-from herdkeeper_jobs.checkpoint.manifest import Identity, Making, Manifest, ManifestBase
+from herdkeeper_jobs.checkpoint.manifest import Identity, Making, ManifestBase, Outline
 from herdkeeper_jobs.wal.lsn import Lsn
 
 MOST_CHECKPOINTS = 500
@@ -49,7 +49,7 @@ class Recorded:
     made: Making | None
 
     @staticmethod
-    def of(name: str, manifest: Manifest, missing: tuple[str, ...]) -> Recorded:
+    def of(name: str, manifest: Outline, missing: tuple[str, ...]) -> Recorded:
         """From the manifest of a file."""
         known = (manifest.lsn_timestamp_millis, manifest.latest_timestamp_millis)
         return Recorded(

@@ -14,7 +14,7 @@ from herdkeeper_jobs.archive.window import Window, recovery_window
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.history import MOST_CHECKPOINTS, Listing, Recorded, Unreadable, WindowUnknown, checkpoint_history
 from herdkeeper_jobs.checkpoint.history_report import render_history
-from herdkeeper_jobs.checkpoint.manifest import Identity, Manifest, manifest_path, read_manifest, report_path
+from herdkeeper_jobs.checkpoint.manifest import Identity, Outline, manifest_path, read_outline, report_path
 from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.storage.stored_path import StoredPath, names_below, replace_file
 
@@ -59,7 +59,7 @@ def _data_files(folder: StoredPath) -> frozenset[str]:
 def _read(path: StoredPath, identity: Identity, there: frozenset[str]) -> Recorded | Unreadable | None:
     """None for one that was removed meanwhile."""
     try:
-        manifest = read_manifest(path)
+        manifest = read_outline(path)
         _require_own(path, manifest, identity)
         # One that is not in the listing is asked for by itself: what could not be listed is no file that is missing.
         missing = tuple(name for name in manifest.file_paths if name not in there and not (path.parent.parent / name).is_file())
@@ -72,7 +72,7 @@ def _read(path: StoredPath, identity: Identity, there: frozenset[str]) -> Record
         return Unreadable(path.name, str(error))
 
 
-def _require_own(path: StoredPath, manifest: Manifest, identity: Identity) -> None:
+def _require_own(path: StoredPath, manifest: Outline, identity: Identity) -> None:
     owner = manifest.identity
     if (owner.instance_id, owner.tablespace_uuid) != (identity.instance_id, identity.tablespace_uuid):
         raise InvariantViolated(f"it belongs to {owner.instance_id}/{owner.tablespace_uuid}")

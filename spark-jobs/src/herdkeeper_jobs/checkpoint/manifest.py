@@ -4,23 +4,32 @@
 temporary file, fsync, link, fsync of the folder; in an object store `If-None-Match: *`), so that two runs for one LSN can't overwrite each
 other. Ledger ids restart in a re-created
 cluster, so the path holds the identity of both the cluster and the tablespace. Keys are camelCase; `schemaVersion` is 1.
+
+That of an encrypted checkpoint has `schemaVersion` 2: it says in the clear what is needed to list, to expire and to remove checkpoints (an
+`Outline`), and has all of itself sealed by a key of a Secret beside that. Whoever has the key believes what was sealed, and finds out
+whether what is in the clear was changed since.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.encryption.keys import Key, SealedBy, keyring
+from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
 from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent
 from herdkeeper_jobs.wal.lsn import Lsn
 
 SCHEMA_VERSION = 1
+ENCRYPTED_VERSION = 2
+"""Of a manifest whose columns, definitions and digests are sealed."""
+_VERSIONS = (SCHEMA_VERSION, ENCRYPTED_VERSION)
 
 
 class _Part(BaseModel):
@@ -78,24 +87,29 @@ class ManifestFile(_Part):
         return (self,) if self.older_forms is None else (self, self.older_forms)
 
 
-class ManifestTable(_Part):
-    """A table. `digest` is the order-free digest of the stored rows; `definition` HerdDB's own, in hexadecimal."""
+class OutlineTable(_Part):
+    """What is said of a table in the clear."""
 
     name: str
     uuid: str
-    columns: tuple[ManifestColumn, ...]
-    primary_key: tuple[str, ...]
-    auto_increment: bool
-    highest_auto_increment: int | None
     rows: int
-    digest: str
     files: tuple[ManifestFile, ...]
-    definition: str
 
     @property
     def bytes(self) -> int:
         """Size of all files."""
         return sum(part.size for file in self.files for part in file.with_older_forms())
+
+
+class ManifestTable(OutlineTable):
+    """A table. `digest` is the order-free digest of the stored rows; `definition` HerdDB's own, in hexadecimal."""
+
+    columns: tuple[ManifestColumn, ...]
+    primary_key: tuple[str, ...]
+    auto_increment: bool
+    highest_auto_increment: int | None
+    digest: str
+    definition: str
 
 
 class ManifestIndex(_Part):
@@ -153,8 +167,24 @@ class Making(_Part):
     seconds: float
 
 
-class Manifest(_Part):
-    """A checkpoint: exactly the commits up to `lsn`."""
+class Encryption(SealedBy):
+    """How a checkpoint is encrypted. `file_key` is the key of its files and `sealed` the whole manifest, each a token of the key that is
+    named; `sealed` is empty inside of itself."""
+
+    file_key: str
+    sealed: str = ""
+
+    @staticmethod
+    def with_file_key(key: FileKey) -> Encryption:
+        """Of files that have it."""
+        return Encryption(key_name=key.sealed_by.key_name, key_fingerprint=key.sealed_by.key_fingerprint, file_key=key.token)
+
+
+class Outline(_Part):
+    """What a manifest says in the clear, also of an encrypted checkpoint: where its files are, how much they hold, and of which moment.
+
+    Nothing that is made out of it is given to anybody as data: without the key it can't be told whether it was changed.
+    """
 
     schema_version: int = SCHEMA_VERSION
     identity: Identity
@@ -164,8 +194,7 @@ class Manifest(_Part):
     run_id: str
     entries_read: int
     """Of the log, from `restart_lsn` of the base on if there is one."""
-    tables: tuple[ManifestTable, ...]
-    indexes: tuple[ManifestIndex, ...]
+    tables: tuple[OutlineTable, ...]
     open_transactions: tuple[ManifestTransaction, ...]
     restart_lsn: Position
     """From where a later run must read again: the oldest BEGIN that was open, else the LSN itself."""
@@ -175,19 +204,37 @@ class Manifest(_Part):
     """None for a checkpoint that was made from the whole log."""
     latest_timestamp_millis: int | None = None
     """The latest wall time of all entries up to the LSN: clocks differ between leaders. None where an earlier version wrote it."""
-    continuation: Continuation | None = None
-    """What a later checkpoint needs to go on from this one; an earlier version wrote none."""
     made: Making | None = None
     """None where an earlier version wrote it. For people: nothing is decided by it."""
+    encryption: Encryption | None = None
+    """None for a checkpoint in the clear."""
 
     @property
     def file_paths(self) -> tuple[str, ...]:
         """All files, below the tablespace's folder, as they are written here: what deletes one looks first where it leads."""
         return tuple(part.path for table in self.tables for file in table.files for part in file.with_older_forms())
 
+
+class Manifest(Outline):
+    """A checkpoint: exactly the commits up to `lsn`."""
+
+    tables: tuple[ManifestTable, ...]
+    indexes: tuple[ManifestIndex, ...]
+    continuation: Continuation | None = None
+    """What a later checkpoint needs to go on from this one; an earlier version wrote none."""
+
     def logical_content(self) -> dict[str, tuple[str, int, str]]:
         """What must be equal in any two checkpoints at one LSN: per table its uuid, rows and digest."""
         return {table.name: (table.uuid, table.rows, table.digest) for table in self.tables}
+
+    def files_in(self, folder: StoredPath) -> ParquetFolder:
+        """Its files, in the tablespace's folder."""
+        if (how := self.encryption) is None:
+            return ParquetFolder(folder)
+        return ParquetFolder(folder, FileKey(SealedBy(key_name=how.key_name, key_fingerprint=how.key_fingerprint), how.file_key))
+
+
+AnyOutline = TypeVar("AnyOutline", bound=Outline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,25 +262,71 @@ def report_path(folder: AnyPath) -> AnyPath:
 
 
 def read_manifest(path: StoredPath) -> Manifest:
-    """Raises InvariantViolated for a file that is no manifest of a version that this program knows."""
+    """A manifest, all of it, with the keys of this process if it is encrypted.
+
+    Raises:
+        InvariantViolated: the file is no manifest of a version that this program knows, or it was changed since it was sealed.
+        KeyUnusable: the key is not here.
+    """
+    document = _document(path)
+    if document["schemaVersion"] == SCHEMA_VERSION:
+        return _parsed(Manifest, document, path)
+    outline = _parsed(Outline, document, path)
+    encryption = outline.encryption
+    if encryption is None or not encryption.sealed:
+        raise InvariantViolated(f"{path} is no manifest: schemaVersion {ENCRYPTED_VERSION} without what was sealed")
+    sealed = json.loads(keyring().open(encryption.sealed, encryption, str(path)))
+    in_clear = outline.model_copy(update={"encryption": encryption.model_copy(update={"sealed": ""})})
+    if _parsed(Outline, sealed, path) != in_clear:
+        raise InvariantViolated(f"{path} was changed: it says something else in the clear than what the key {encryption.key_name!r} sealed")
+    return _parsed(Manifest, sealed, path)
+
+
+def read_outline(path: StoredPath) -> Outline:
+    """What a manifest says in the clear: needs no key. Raises InvariantViolated for a file that is none of a version that is known."""
+    return _parsed(Outline, _document(path), path)
+
+
+def _document(path: StoredPath) -> dict[str, Any]:
     try:
         document: Any = json.loads(path.read_bytes())
         version = document.get("schemaVersion")
-        if version != SCHEMA_VERSION:
-            raise InvariantViolated(f"{path}: schemaVersion {version}, this program knows {SCHEMA_VERSION}")
-        return Manifest.model_validate(document)
     except (ValueError, AttributeError) as error:
+        raise InvariantViolated(f"{path} is no manifest: {error}") from error
+    if version not in _VERSIONS:
+        raise InvariantViolated(f"{path}: schemaVersion {version}, this program knows {' and '.join(map(str, _VERSIONS))}")
+    return dict(document)
+
+
+def _parsed(kind: type[AnyOutline], document: dict[str, Any], path: StoredPath) -> AnyOutline:
+    try:
+        return kind.model_validate(document)
+    except ValueError as error:
         raise InvariantViolated(f"{path} is no manifest: {error}") from error
 
 
-def commit_manifest(manifest: Manifest, folder: StoredPath) -> CommittedManifest:
-    """Makes the checkpoint exist, unless one for its LSN exists already.
+def _written(manifest: Manifest, key: Key | None) -> bytes:
+    """The bytes of a manifest's file. Raises ValueError for an encrypted checkpoint without the key."""
+    if manifest.encryption is None:
+        return manifest.model_dump_json(by_alias=True, indent=1).encode()
+    if key is None or key.fingerprint != manifest.encryption.key_fingerprint:
+        raise ValueError("the manifest of an encrypted checkpoint is sealed by the key that sealed the key of its files")
+    whole = manifest.model_copy(update={"schema_version": ENCRYPTED_VERSION})
+    sealed = key.seal(whole.model_dump_json(by_alias=True).encode())
+    in_clear = Outline.model_validate(whole.model_dump())
+    encryption = manifest.encryption.model_copy(update={"sealed": sealed})
+    return in_clear.model_copy(update={"encryption": encryption}).model_dump_json(by_alias=True, indent=1).encode()
+
+
+def commit_manifest(manifest: Manifest, folder: StoredPath, key: Key | None = None) -> CommittedManifest:
+    """Makes the checkpoint exist, unless one for its LSN exists already. `key` seals the manifest of an encrypted one.
 
     Raises:
         InvariantViolated: the existing one belongs to another log, or has another content: one of the two is wrong.
+        KeyUnusable: the existing one is encrypted, and its key is not here.
     """
     path = manifest_path(folder, manifest.lsn.lsn)
-    if create_if_absent(path, manifest.model_dump_json(by_alias=True, indent=1).encode()):
+    if create_if_absent(path, _written(manifest, key)):
         return CommittedManifest(manifest, path, existed=False)
     existing = read_manifest(path)
     _require_equal(existing, manifest, path)

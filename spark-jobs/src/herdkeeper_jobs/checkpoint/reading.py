@@ -1,4 +1,7 @@
-"""Reads checkpoints: finds the latest one of a tablespace, lists its tables, loads a table. Needs neither Spark nor the cluster."""
+"""Reads checkpoints: finds the latest one of a tablespace, lists its tables, loads a table. Needs neither Spark nor the cluster.
+
+For an encrypted one the variable ENCRYPTION_KEYS names folders with keys, see `encryption.keys`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import pyarrow as pa
 from herdkeeper.formats.herddb_table import ColumnType
 from herdkeeper_jobs.checkpoint.arrow_table import ARROW_TYPES
 from herdkeeper_jobs.checkpoint.manifest import Manifest, ManifestTable, read_manifest
-from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, found_below, read_parquet
+from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, found_below
 
 
 class CheckpointNotFoundError(LookupError):
@@ -35,11 +38,12 @@ class OpenedCheckpoint:
         """All rows of a table, in no order; timestamps in UTC. Raises CheckpointNotFoundError."""
         table = self.table(name)
         schema = pa.schema([pa.field(column.name, ARROW_TYPES[ColumnType[column.type]]) for column in table.columns])
-        return pa.concat_tables([schema.empty_table(), *(read_parquet(self.folder / file.path, schema) for file in table.files)])
+        folder = self.manifest.files_in(self.folder)
+        return pa.concat_tables([schema.empty_table(), *(folder.read_parquet(file.path, schema) for file in table.files)])
 
 
 def open_manifest(path: StoredPath) -> OpenedCheckpoint:
-    """The checkpoint of one manifest file. Raises InvariantViolated for a file that is no manifest."""
+    """The checkpoint of one manifest file. Raises InvariantViolated for a file that is no manifest, KeyUnusable without its key."""
     return OpenedCheckpoint(read_manifest(path), path.parent.parent)
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import Manifest, manifest_path, read_manifest, report_path
+from herdkeeper_jobs.checkpoint.manifest import Outline, manifest_path, read_outline, report_path
 from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, remove_file, sync_folder, take_name
@@ -84,8 +84,8 @@ def _remove(path: StoredPath, run_id: str) -> Removed:
     return Removed(True, removed[0] + swept[0], removed[1] + swept[1], swept[2])
 
 
-def _own_manifest(current: StoredPath, path: StoredPath) -> Manifest:
-    manifest = read_manifest(current)
+def _own_manifest(current: StoredPath, path: StoredPath) -> Outline:
+    manifest = read_outline(current)
     folder = path.parent.parent
     identity = manifest.identity
     if (identity.instance_id, identity.tablespace_uuid) != (folder.parent.name, folder.name):
@@ -105,10 +105,10 @@ def _folders_of(destination: StoredPath, run_id: str) -> list[StoredPath]:
 def _named(folder: StoredPath, without: StoredPath | None = None) -> set[StoredPath]:
     """The files that the manifests of a tablespace name. InvariantViolated when one can't be read: it may name any."""
     found = [path for path in manifests(folder.parent.parent, folder.parent.name, folder.name) if path != without]
-    return {file for path in found for file in _files_of(folder, read_manifest(path))}
+    return {file for path in found for file in _files_of(folder, read_outline(path))}
 
 
-def _files_of(folder: StoredPath, manifest: Manifest) -> list[StoredPath]:
+def _files_of(folder: StoredPath, manifest: Outline) -> list[StoredPath]:
     """All that a manifest names. InvariantViolated as `_file_of`."""
     return [_file_of(folder, part.path) for table in manifest.tables for file in table.files for part in file.with_older_forms()]
 

@@ -31,6 +31,7 @@ from herdkeeper_jobs.checkpoint.history_files import Published, publish_history
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import (
     CommittedManifest,
+    Encryption,
     Identity,
     Making,
     Manifest,
@@ -48,6 +49,8 @@ from herdkeeper_jobs.checkpoint.moment import Time, stamp
 from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin
 from herdkeeper_jobs.checkpoint.table_digests import table_digests
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
+from herdkeeper_jobs.encryption.keys import Key
+from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
 from herdkeeper_jobs.storage.stored_path import StoredPath, remove_below
 from herdkeeper_jobs.wal.cut import cut_at_time, since, up_to
 from herdkeeper_jobs.wal.decode import decode_batches
@@ -81,6 +84,8 @@ class CheckpointRequest:
     mode: Mode = Mode.AUTO
     archive: StoredPath | None = None
     """The destination where the log is archived; None: this one."""
+    key: Key | None = None
+    """What is written is encrypted, and this key opens it; None: it is written in the clear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,18 +124,20 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     target = chosen_target(whole, request.target, folder)
     _log.info("target", at=str(target.at), read_to=str(target.read_to), follower="" if target.follower is None else target.follower.node)
     spark = start()
+    written_to = ParquetFolder(folder, None if request.key is None else FileKey.new(request.key))
     origin = choose_origin(spark, whole, Search(folder, identity, request.mode, target.at), target.read_to)
     try:
-        folded = _fold(spark, origin, target, (folder, request.run_id))
+        folded = _fold(spark, origin, target, (written_to, request.run_id))
     finally:
         origin.release()
     sync_folders(folder, request.run_id, request.destination)
-    verify_files(zip(folded.timeline.tables, folded.written, strict=True), folder)
+    verify_files(zip(folded.timeline.tables, folded.written, strict=True), written_to)
     comparison = compare(folded.compared, target.follower, identity.tablespace_uuid) if target.follower is not None else None
     verified = _verification(comparison, folded.cut.lsn)
     _log.info("verified", how=verified.how, by=verified.by)
     making = Making(at_millis=time.time_ns() // 1_000_000, seconds=round(time.monotonic() - started, 3))
-    committed = commit_manifest(_manifest(identity, request.run_id, folded, verified, making), folder)
+    manifest = _manifest(identity, request.run_id, folded, verified, making)
+    committed = commit_manifest(_encrypted(manifest, written_to.key), folder, request.key)
     if committed.existed and committed.manifest.run_id != request.run_id:
         # This run's files belong to no manifest. Those of an earlier attempt of the same run may be the committed ones.
         remove_below(folder / "data" / request.run_id)
@@ -180,7 +187,7 @@ def _within(read: TaskLog, origin: Origin, read_to: Lsn) -> TaskLog:
     return entries if origin.start is None else since(entries, origin.start.restart)
 
 
-def _fold(spark: SparkSession, origin: Origin, target: Target, where: tuple[StoredPath, str]) -> _Folded:
+def _fold(spark: SparkSession, origin: Origin, target: Target, where: tuple[ParquetFolder, str]) -> _Folded:
     cores = spark.sparkContext.defaultParallelism
     # On disk, so that bookies are read once: the timeline, the extent and the fold each go over the log.
     blocks = _read(spark, origin).persist(StorageLevel.DISK_ONLY)
@@ -289,6 +296,11 @@ def _manifest(identity: Identity, run_id: str, folded: _Folded, verified: Verifi
     )
 
 
+def _encrypted(manifest: Manifest, key: FileKey | None) -> Manifest:
+    """The same, of files that have this key."""
+    return manifest if key is None else manifest.model_copy(update={"encryption": Encryption.with_file_key(key)})
+
+
 def manifest_table(table: TableDefinition, written: WrittenTable, highest_key: int | None) -> ManifestTable:
     """What the manifest says of a table that was written; `highest_key`: the highest auto-increment key, None when there is none."""
     return ManifestTable(
@@ -334,13 +346,14 @@ def _summary(
     manifest = committed.manifest
     by = manifest.verified.words
     done = "existed already" if committed.existed else "written"
+    encrypted = "" if manifest.encryption is None else f", encrypted with the key {manifest.encryption.key_name!r}"
     stamped = "" if manifest.lsn_timestamp_millis is None else stamp(manifest.lsn_timestamp_millis)
     skewed = f"; {left_out} entries behind it are stamped at or before the time, and left out" if left_out else ""
     origin = "the whole log" if manifest.base is None else f"the checkpoint at {manifest.base.lsn.lsn} and the log behind it"
     return CheckpointSummary(
         run_id=request.run_id,
         outcome=JobOutcome.ALREADY_DONE if committed.existed else JobOutcome.SUCCEEDED,
-        message=f"checkpoint at {manifest.lsn.lsn}{f' ({stamped})' if stamped else ''} {done}, made from {origin}; {by}; "
+        message=f"checkpoint at {manifest.lsn.lsn}{f' ({stamped})' if stamped else ''} {done}{encrypted}, made from {origin}; {by}; "
         f"{len(manifest.open_transactions)} transactions open there{skewed}",
         instance_id=manifest.identity.instance_id,
         tablespace=manifest.identity.tablespace,
@@ -360,6 +373,7 @@ def _summary(
         comparison=comparison,
         rows=sum(table.rows for table in manifest.tables),
         bytes=sum(table.bytes for table in manifest.tables),
+        encrypted_with="" if manifest.encryption is None else manifest.encryption.key_name,
         duration_seconds=round(seconds, 3),
         tables=tuple(TableSummary(table.name, table.rows, table.bytes, table.digest) for table in manifest.tables),
     )

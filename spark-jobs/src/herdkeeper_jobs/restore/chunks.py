@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from herdkeeper_jobs.checkpoint.manifest import ManifestFile
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.restore.source import SourceTable
-from herdkeeper_jobs.storage.stored_path import StoredPath, parquet_file
 
 CHUNK_ROWS = 1000
 """Rows of a transaction: fewer wait longer for bookies, more fill the leader's memory."""
@@ -45,12 +45,12 @@ def rows_per_chunk(file: ManifestFile, most_rows: int, most_bytes: int) -> int:
     return max(1, min(most_rows, file.rows * most_bytes // max(1, file.size)))
 
 
-def row_groups(tables: Iterable[tuple[int, SourceTable]], folder: StoredPath, most_rows: int, most_bytes: int) -> list[RowGroup]:
+def row_groups(tables: Iterable[tuple[int, SourceTable]], folder: ParquetFolder, most_rows: int, most_bytes: int) -> list[RowGroup]:
     """The row groups of the numbered tables, from the files' footers."""
     found = []
     for number, table in tables:
         for file in table.files:
-            with parquet_file(folder / file.path) as content:
+            with folder.parquet_file(file.path) as content:
                 footer = content.metadata
             size = rows_per_chunk(file, most_rows, most_bytes)
             found += [

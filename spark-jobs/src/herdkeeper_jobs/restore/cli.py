@@ -20,7 +20,8 @@ from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.sql.connection import Address, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed, SqlError
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.encryption.keys import FOLDERS as ENCRYPTION_KEYS
 from herdkeeper_jobs.restore.errors import RestoreRefused, RestoreRetryable
 from herdkeeper_jobs.restore.run import RestoreRequest, run_restore
 from herdkeeper_jobs.restore.session import Cluster, Target
@@ -53,7 +54,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--herd-root", help="HerdDB's root in ZooKeeper, for example /ns/db/herd")
     parser.add_argument("--tablespace", required=True, help="name of the tablespace to fill")
     parser.add_argument(
-        "--manifest", required=True, help="file of the checkpoint's manifest; with executors as pods all must mount it; or s3://bucket/key"
+        "--manifest",
+        required=True,
+        help="file of the checkpoint's manifest; with executors as pods all must mount it; or s3://bucket/key. For an encrypted one the "
+        f"variable {ENCRYPTION_KEYS} lists folders with keys, separated by `:`",
     )
     parser.add_argument("--run-id", required=True, help="name of this run, for the summary")
     add_spark_arguments(parser)
@@ -63,7 +67,7 @@ def _parser() -> argparse.ArgumentParser:
 def _attempt(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreSummary:
     try:
         return _restore(_request(parsed, environment), spark_settings(parsed))
-    except (RestoreRefused, SparkConfigurationError, AuthenticationFailed) as error:
+    except (RestoreRefused, KeyUnusable, SparkConfigurationError, AuthenticationFailed) as error:
         return _failed(parsed, JobOutcome.CONFIGURATION_REFUSED, error)
     except (InvariantViolated, MalformedDataError) as error:
         return _failed(parsed, JobOutcome.INVARIANT_VIOLATED, error)

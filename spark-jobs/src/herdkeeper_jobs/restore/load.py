@@ -12,13 +12,13 @@ from herdkeeper.sql.errors import DuplicateKey, ServerError
 from herdkeeper.sql.frames import Value
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, mark
 from herdkeeper_jobs.restore.chunks import Chunk, RowGroup
 from herdkeeper_jobs.restore.ddl import insert
 from herdkeeper_jobs.restore.errors import RestoreRetryable
 from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target, open_session
 from herdkeeper_jobs.restore.source import SourceTable
-from herdkeeper_jobs.storage.stored_path import StoredPath, parquet_file
 
 _ATTEMPTS = 10
 """Per chunk. Each waits for a leader itself, so this is far more than a failover needs."""
@@ -30,7 +30,7 @@ def load_groups(
     spark: SparkSession,
     groups: Sequence[RowGroup],
     tables: Sequence[SourceTable],
-    where: tuple[StoredPath, Target],
+    where: tuple[ParquetFolder, Target],
     done: Mapping[str, int],
 ) -> int:
     """Loads what is not `done` of row groups, one task each; returns how many rows this run loaded.
@@ -56,9 +56,9 @@ def load_groups(
     return sum(row["rows"] for row in frame.collect())
 
 
-def load_group(session: Session, group: RowGroup, folder: StoredPath, statement: str, done: frozenset[str]) -> int:
+def load_group(session: Session, group: RowGroup, folder: ParquetFolder, statement: str, done: frozenset[str]) -> int:
     """Loads the chunks of a row group; returns how many rows this call loaded. Raises RestoreRetryable, InvariantViolated."""
-    with parquet_file(folder / group.path) as file:
+    with folder.parquet_file(group.path) as file:
         content = file.read_row_group(group.number)
     if content.num_rows != group.rows:
         raise InvariantViolated(f"{group.path}: row group {group.number} has {content.num_rows} rows, it had {group.rows}")

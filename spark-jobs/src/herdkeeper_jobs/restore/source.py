@@ -10,7 +10,15 @@ from xxhash import xxh3_128_hexdigest
 from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, decode_table
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import Manifest, ManifestFile, ManifestIndex, ManifestTable, read_manifest
+from herdkeeper_jobs.checkpoint.manifest import (
+    Manifest,
+    ManifestFile,
+    ManifestIndex,
+    ManifestTable,
+    manifest_path,
+    read_manifest,
+)
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.restore.ddl import default_literal
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.storage.stored_path import StoredPath
@@ -45,9 +53,9 @@ class Source:
     tables: tuple[SourceTable, ...]
 
     @property
-    def folder(self) -> StoredPath:
+    def folder(self) -> ParquetFolder:
         """The tablespace's folder, which the paths of files are relative to."""
-        return self.path.parent.parent
+        return self.manifest.files_in(self.path.parent.parent)
 
     @property
     def rows(self) -> int:
@@ -64,7 +72,8 @@ def open_source(path: StoredPath) -> Source:
 
     Raises:
         RestoreRefused: there is no such file, or SQL can't express what it holds; names table and column.
-        InvariantViolated: it is no manifest, it lies at another place than where it was committed, or it contradicts itself.
+        InvariantViolated: it is no manifest, it lies at another place than where it was committed, it contradicts itself, or was changed.
+        KeyUnusable: it is encrypted, and its key is not here.
     """
     if not path.is_file():
         raise RestoreRefused(
@@ -74,6 +83,8 @@ def open_source(path: StoredPath) -> Source:
     identity = manifest.identity
     if path.parts[-4:-1] != (identity.instance_id, identity.tablespace_uuid, "manifests"):
         raise InvariantViolated(f"{path} says that it belongs to {identity.instance_id}/{identity.tablespace_uuid}/manifests")
+    if manifest_path(path.parent.parent, manifest.lsn.lsn) != path:
+        raise InvariantViolated(f"{path} says that it is of {manifest.lsn.lsn}")
     tables = tuple(_table(manifest, table) for table in manifest.tables)
     _order(tables)
     return Source(manifest, path, xxh3_128_hexdigest(path.read_bytes()), tables)

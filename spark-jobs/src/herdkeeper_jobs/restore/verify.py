@@ -20,13 +20,14 @@ from herdkeeper.sql.connection import Connection
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import ManifestFile
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.restore.chunks import RowGroup
 from herdkeeper_jobs.restore.ddl import default_literal, quoted
 from herdkeeper_jobs.restore.errors import RestoreRetryable
 from herdkeeper_jobs.restore.rows import digest, sql_rows
 from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable
-from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash, parquet_file
+from herdkeeper_jobs.storage.stored_path import file_hash
 
 _ATTEMPTS = 5
 _COLUMNS = "position int, rows long, digest string"
@@ -67,7 +68,7 @@ def check_files(spark: SparkSession, source: Source) -> None:
             raise InvariantViolated(faults[0])
 
 
-def file_fault(folder: StoredPath, file: ManifestFile) -> str:
+def file_fault(folder: ParquetFolder, file: ManifestFile) -> str:
     """What is wrong with a file of the checkpoint; empty when its bytes are those that were written."""
     path = folder / file.path
     if not path.is_file():
@@ -155,7 +156,7 @@ def _file_digests(spark: SparkSession, source: Source, groups: Sequence[RowGroup
 
     def of_group(position: int) -> tuple[int, RowDigest]:
         group = groups[position]
-        with parquet_file(folder / group.path) as file:
+        with folder.parquet_file(group.path) as file:
             content = file.read_row_group(group.number)
         return group.table, digest(definitions[group.table], rows_of(content))
 

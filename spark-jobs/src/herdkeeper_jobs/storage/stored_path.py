@@ -14,8 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Protocol, TypeVar, assert_never, cast
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from xxhash import xxh3_128
 
 from herdkeeper_jobs.durable_file import link_once, written_beside
@@ -159,19 +157,6 @@ class _SyncedFile:
         self._stream.flush()
         os.fsync(self._stream.fileno())
         self._stream.close()
-
-
-@contextlib.contextmanager
-def parquet_file(path: StoredPath) -> Iterator[pq.ParquetFile]:
-    """A Parquet file, read as it is asked for. Raises OSError, and pyarrow's ArrowInvalid for another file."""
-    with path.open("rb") as stream, pq.ParquetFile(stream) as file:
-        yield file
-
-
-def read_parquet(path: StoredPath, schema: pa.Schema | None = None) -> pa.Table:
-    """All of a Parquet file. Raises as `parquet_file`."""
-    with path.open("rb") as stream:
-        return pq.read_table(stream, schema=schema)
 
 
 def file_hash(path: StoredPath) -> str:

@@ -1,0 +1,150 @@
+"""The keys of Secrets, and what they seal: keys of files, and manifests, as Fernet tokens.
+
+A Secret is mounted as a folder of its name, with a file for each key. The variable ENCRYPTION_KEYS lists such folders, so that tasks find
+keys where their own process was given them: what Spark hands around is sealed. Keys are read anew each time, since a Secret may get another
+one while a process runs. A token is opened by the key whose fingerprint is written beside it, whatever that key is called now.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from cryptography.fernet import Fernet, InvalidToken
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from herdkeeper.formats.encryption_key import NoKeyError, decode_key
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
+
+FOLDERS = "ENCRYPTION_KEYS"
+"""Variable: folders with keys, separated by `:`."""
+_MAKE_ONE = "make one with: openssl rand -base64 32"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key, its name in a Secret, and that Secret's name."""
+
+    name: str
+    secret: str
+    content: bytes = field(repr=False)
+
+    @property
+    def fingerprint(self) -> str:
+        """What tells two keys apart, and nothing of either: the first 16 hexadecimal digits of a SHA-256."""
+        return sha256(b"herdkeeper key:" + self.content).hexdigest()[:16]
+
+    def seal(self, content: bytes) -> str:
+        """A token from which only this key gets the content back."""
+        return self._fernet().encrypt(content).decode()
+
+    def open(self, token: str) -> bytes | None:
+        """What was sealed; None for a token that this key did not seal, or that was changed since."""
+        try:
+            return self._fernet().decrypt(token)
+        except InvalidToken:
+            return None
+
+    def _fernet(self) -> Fernet:
+        return Fernet(base64.urlsafe_b64encode(self.content))
+
+
+class SealedBy(BaseModel):
+    """Which key sealed something."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, frozen=True, extra="ignore")
+
+    key_name: str
+    key_fingerprint: str
+
+    @staticmethod
+    def of(key: Key) -> SealedBy:
+        """This one."""
+        return SealedBy(key_name=key.name, key_fingerprint=key.fingerprint)
+
+
+@dataclass(frozen=True, slots=True)
+class Keyring:
+    """The keys that a process has. `folders`: where they came from."""
+
+    folders: tuple[Path, ...]
+    keys: tuple[Key, ...]
+
+    @staticmethod
+    def of(environment: Mapping[str, str]) -> Keyring:
+        """From a process's variables; empty without the variable. Raises KeyUnusable."""
+        folders = tuple(Path(part) for part in environment.get(FOLDERS, "").split(":") if part)
+        return Keyring(folders, tuple(key for folder in folders for key in _keys_in(folder)))
+
+    def open(self, token: str, sealed_by: SealedBy, what: str) -> bytes:
+        """What a token holds.
+
+        Raises:
+            KeyUnusable: the key is not here. Names `what`, the key, the Secrets that were looked into and what to do.
+            InvariantViolated: the key is here, and did not seal this.
+        """
+        for key in self.keys:
+            if key.fingerprint == sealed_by.key_fingerprint:
+                content = key.open(token)
+                if content is None:
+                    raise InvariantViolated(
+                        f"{what} was changed: the key {key.name!r} of the Secret {key.secret} did not seal what is there"
+                    )
+                return content
+        raise KeyUnusable(f"{what} is encrypted with the key {_described(sealed_by)}: {self._why_missing(sealed_by)}")
+
+    def _why_missing(self, sealed_by: SealedBy) -> str:
+        if not self.folders:
+            return (
+                "this job was given no keys; name the Secret that has it in the destination's encryption.keysSecretRef "
+                f"(by hand: a folder with it in the variable {FOLDERS})"
+            )
+        secrets = " and ".join(folder.name for folder in self.folders)
+        if any(key.name == sealed_by.key_name for key in self.keys):
+            return f"the Secret {secrets} has another key of this name; put the old one back under any name, beside the new one"
+        there = ", ".join(repr(key.name) for key in self.keys)
+        return f"the Secret {secrets} has {there or 'no key'}; put that key back: it is needed as long as there are files of it"
+
+
+def keyring() -> Keyring:
+    """The keys of this process, as they are now. Raises KeyUnusable."""
+    return Keyring.of(os.environ)
+
+
+def key_at(path: Path) -> Key:
+    """The key that new files get: a key's file, or a folder that has one key only. Raises KeyUnusable naming Secret and key."""
+    if path.is_file():
+        return _read(path)
+    if not path.is_dir():
+        raise KeyUnusable(f"the Secret {path.parent.name} has no key {path.name!r}: add it to the Secret; {_MAKE_ONE}")
+    found = _keys_in(path)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise KeyUnusable(f"the Secret {path.name} has no key: add one; {_MAKE_ONE}")
+    names = ", ".join(repr(key.name) for key in found)
+    raise KeyUnusable(f"the Secret {path.name} has the keys {names}: say in encryption.currentKey which one new files get")
+
+
+def _keys_in(folder: Path) -> list[Key]:
+    if not folder.is_dir():
+        raise KeyUnusable(f"{FOLDERS} names {folder}, which is no folder: mount the Secret there")
+    # What begins with two dots is the kubelet's own, which puts the files in place.
+    return [_read(path) for path in sorted(folder.iterdir()) if not path.name.startswith(".") and path.is_file()]
+
+
+def _read(path: Path) -> Key:
+    try:
+        return Key(path.name, path.parent.name, decode_key(path.read_text()))
+    except (NoKeyError, UnicodeDecodeError) as error:
+        why = str(error) if isinstance(error, NoKeyError) else "is no text"
+        raise KeyUnusable(f"the key {path.name!r} of the Secret {path.parent.name} {why}; {_MAKE_ONE}") from error
+
+
+def _described(sealed_by: SealedBy) -> str:
+    return f"{sealed_by.key_name!r} (fingerprint {sealed_by.key_fingerprint})"

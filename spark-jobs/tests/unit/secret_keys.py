@@ -1,0 +1,46 @@
+"""A Secret with keys for encryption, mounted as a folder that Spark's workers, too, find by their variable."""
+
+from __future__ import annotations
+
+import base64
+import os
+import secrets
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from herdkeeper_jobs.encryption.keys import FOLDERS, Key, key_at
+
+NAME = "backup-keys"
+_mount = Path(tempfile.mkdtemp(prefix="herdkeeper-keys-")) / NAME
+
+
+@dataclass(frozen=True)
+class MountedSecret:
+    folder: Path
+
+    def add(self, name: str) -> Key:
+        """A new key."""
+        (self.folder / name).write_text(base64.b64encode(secrets.token_bytes(32)).decode() + "\n")
+        return key_at(self.folder / name)
+
+    def put(self, key: Key, name: str | None = None) -> None:
+        """A key that there was, under its own name or another one."""
+        (self.folder / (name or key.name)).write_text(base64.urlsafe_b64encode(key.content).decode())
+
+    def remove(self, name: str) -> None:
+        (self.folder / name).unlink()
+
+
+def announce() -> None:
+    """Before Spark starts, whose workers have the variables of that time."""
+    _mount.mkdir(parents=True, exist_ok=True)
+    os.environ[FOLDERS] = str(_mount)
+
+
+def mounted() -> Iterator[MountedSecret]:
+    """The Secret, for one test."""
+    yield MountedSecret(_mount)
+    for path in _mount.iterdir():
+        path.unlink()
