@@ -68,6 +68,7 @@ STORE = {
     "credentialsSecretRef": {"name": "store-keys"},
     "caSecretRef": {"name": "store-ca"},
 }
+SEALED = CLAIM | {"encryption": {"keysSecretRef": {"name": "backup-keys"}, "currentKey": "2026-11"}}
 SPARK = "herdkeeper/spark:0.1.0"
 
 
@@ -95,6 +96,7 @@ def built() -> dict[str, tuple[Any, ...]]:
     source = CheckpointSource(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd", "flights", "leader:9845", "follower:9845")
     checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM)
     stored = read(Checkpoint, tablespaceRef={"name": "flights"}, destination={"objectStore": STORE}, job=EXECUTORS)
+    sealed = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=SEALED, job=EXECUTORS)
     audit = read(ReplicationAudit, bookKeeperRef={"name": "quick"}, job=EXECUTORS)
     drilled = read(
         ScheduledCheckpoint,
@@ -132,6 +134,10 @@ def built() -> dict[str, tuple[Any, ...]]:
         "tablespace-encrypted": (build_connection_secret(tablespace, ZOOKEEPER, UserCredentials("admin", "given"), "certificates"),),
         "checkpoint": build_checkpoint(checkpoint, source, "herdkeeper/spark:0.1.0"),
         "checkpoint-in-object-store": (*build_checkpoint(stored, source, SPARK), build_removal(stored, "i/u/manifests/m.json", SPARK)),
+        "checkpoint-with-keys": (*build_checkpoint(sealed, source, SPARK), build_removal(sealed, "i/u/manifests/m.json", SPARK)),
+        "restore-with-keys": build_restore(
+            restored, RestoreSource(ZOOKEEPER, "/demo/db/herd", sealed.spec.destination, "i/u/manifests/m.json", "db-credentials"), SPARK
+        ),
         "restore-from-object-store": build_restore(
             restored, RestoreSource(ZOOKEEPER, "/demo/db/herd", stored.spec.destination, "i/u/manifests/m.json", "db-credentials"), SPARK
         ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from dataclasses import replace
 
 import pytest
@@ -10,12 +12,14 @@ from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready,
 
 from herdkeeper.api.bookkeeper_cluster import BookieStatus
 from herdkeeper.api.checkpoint import CheckpointSpec, ComparisonStatus, Lsn, Target
-from herdkeeper.api.job import Destination, Executors
+from herdkeeper.api.job import Destination, Encryption, Executors
 from herdkeeper.api.tablespace import ReplicaStatus, TablespaceLog
+from herdkeeper.build.spark_job import build_removal
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
 from herdkeeper.domain.observed.checkpoint_removal import work_of
+from herdkeeper.domain.observed.encryption_keys import why_keys_unusable
 from herdkeeper.domain.observed.job import JobObserved
 from herdkeeper.domain.observed.object_store import why_store_unusable
 from herdkeeper.domain.reason import Reason
@@ -152,6 +156,68 @@ def test_a_checkpoint_in_an_object_store_waits_until_its_secrets_are_whole_and_n
     assert plan.wait.reason is Reason.WAITING_FOR_SECRET
     assert plan.wait.message.startswith(expected)
     assert "a secret" not in plan.wait.message
+
+
+VOLUME = {"persistentVolumeClaim": {"claimName": "checkpoints"}}
+A_KEY, ANOTHER_KEY = base64.b64encode(b"1" * 32).decode(), base64.b64encode(b"2" * 32).decode()
+NAMED, UNNAMED = ({"keysSecretRef": {"name": "backup-keys"}} | chosen for chosen in ({"currentKey": "2026-11"}, {}))
+SECRET = "spec.destination.encryption.keysSecretRef.name is backup-keys: "
+
+
+@pytest.mark.parametrize(
+    ("encryption", "values", "expected"),
+    [
+        (NAMED, None, f"{SECRET}there is no such Secret; create it with the key 2026-11: 32 random bytes as base64"),
+        (NAMED, {}, f"{SECRET}that Secret is empty; add the key 2026-11"),
+        (UNNAMED, None, f"{SECRET}there is no such Secret; create it with a key"),
+        (NAMED, {"2025-11": A_KEY}, f"{SECRET}that Secret lacks the key 2026-11, which currentKey names, and has 2025-11; add it"),
+        (NAMED, {"2026-11": A_KEY[:-8]}, f"{SECRET}its entry 2026-11 "),
+        (NAMED, {"2026-11": A_KEY, "old": "short"}, f"{SECRET}its entry old "),
+        (
+            UNNAMED,
+            {"a": A_KEY, "b": ANOTHER_KEY},
+            f"{SECRET}that Secret has several keys (a, b); say in currentKey which one new files get",
+        ),
+        (UNNAMED, {"a": A_KEY + "\n"}, "/encryption/backup-keys"),
+        (NAMED, {"2025-11": ANOTHER_KEY, "2026-11": A_KEY}, "/encryption/backup-keys/2026-11"),
+    ],
+    ids=["no Secret", "empty", "no Secret, no name", "not there", "no key", "another is no key", "two", "the only one", "rotated"],
+)
+def test_a_checkpoint_that_is_encrypted_waits_until_its_keys_are_there_and_never_shows_them(encryption, values, expected):
+    sealed = with_spec(CHECKPOINT, destination=Destination.model_validate(VOLUME | {"encryption": encryption}))
+    unusable = why_keys_unusable(sealed.spec.destination.encryption, values, "spec.destination.encryption", writes=True)
+    plan = plan_checkpoint(sealed, replace(SEEN, store_unusable=unusable), "spark:1")
+    if expected.startswith("/"):
+        assert arguments(plan)[arguments(plan).index("--encrypt-with") + 1] == expected
+        return
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.WAITING_FOR_SECRET
+    assert plan.wait.message.startswith(expected)
+    assert not any(value and value in plan.wait.message for value in (values or {}).values())
+
+
+def test_who_only_reads_needs_keys_but_none_that_new_files_get():
+    encryption = Encryption.model_validate(UNNAMED)
+    assert why_keys_unusable(encryption, {"a": A_KEY, "b": ANOTHER_KEY}, "f", writes=False) is None
+    assert why_keys_unusable(Encryption.model_validate(NAMED), {"old": A_KEY}, "f", writes=False) is None
+    assert why_keys_unusable(encryption, {}, "f", writes=False) is not None
+
+
+def test_the_driver_and_executors_mount_the_keys_and_a_removal_needs_none():
+    sealed = with_spec(CHECKPOINT, destination=Destination.model_validate(VOLUME | {"encryption": NAMED}))
+    sealed = with_spec(sealed, job=sealed.spec.job.model_copy(update={"executors": Executors(instances=2)}))
+    plan = plan_checkpoint(sealed, SEEN, "spark:1")
+    (job,) = (action.manifest for action in plan.actions if isinstance(action, Apply) and action.manifest["kind"] == "Job")
+    driver = job["spec"]["template"]["spec"]
+    executor = json.loads(arguments(plan)[arguments(plan).index("--executor-pod") + 1])["spec"]
+    for pod in (driver, executor):
+        (volume,) = (volume for volume in pod["volumes"] if "secret" in volume)
+        assert volume["secret"] == {"secretName": "backup-keys", "defaultMode": 0o440}
+        (mount,) = (mount for mount in pod["containers"][0]["volumeMounts"] if mount["name"] == volume["name"])
+        assert (mount["mountPath"], mount["readOnly"]) == ("/encryption/backup-keys", True)
+        assert {"name": "ENCRYPTION_KEYS", "value": "/encryption/backup-keys"} in pod["containers"][0]["env"]
+    assert "backup-keys" not in json.dumps(build_removal(sealed, None, "spark:1"))
 
 
 def test_what_a_job_does_in_an_object_store_is_seen_as_the_place_that_its_checkpoint_names():

@@ -129,6 +129,9 @@ class CheckpointStatus(JobStatus):
     tables: tuple[TableStatus, ...] = Field((), description="Rows per table.")
     rows: int | None = Field(None, description="Rows in all.")
     bytes: int | None = Field(None, description="Bytes written.")
+    encrypted_with: str | None = Field(
+        None, description="Name that the key had which it is encrypted with: it has to stay in the Secret. Absent for one in the clear."
+    )
     open_transactions: int | None = Field(None, description="Transactions that were open at the LSN; their changes are not in it.")
     verified: str | None = Field(None, description="How it was verified.")
     comparison: ComparisonStatus | None = Field(None, description="What it found out about a follower, also when it failed for that.")
@@ -154,6 +157,7 @@ class Checkpoint(Resource):
         # not a date: kubectl would show its age
         PrinterColumn(name="Moment", type="string", json_path=".status.lsnTimestamp", priority=1),
         PrinterColumn(name="Rows", type="integer", json_path=".status.rows"),
+        PrinterColumn(name="Key", type="string", json_path=".status.encryptedWith", priority=1),
         STATUS_COLUMN,
         AGE_COLUMN,
     )

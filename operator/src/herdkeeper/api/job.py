@@ -91,11 +91,31 @@ def place_in_store(uri: str, endpoint: str | None) -> str:
     return uri if endpoint is None else f"{uri} at {endpoint}"
 
 
+class Encryption(Model):
+    """Keys for what lies at a destination. They never leave the pods of the jobs, which mount the Secret."""
+
+    keys_secret_ref: SecretReference = Field(
+        description="Secret whose entries are keys, each 32 random bytes as base64 (`openssl rand -base64 32`). What is there is read with "
+        "whichever of them it was written with, so a key has to stay as long as there are files of it. What is not encrypted is read, too."
+    )
+    current_key: str | None = Field(
+        None,
+        min_length=1,
+        max_length=253,
+        pattern=r"^[A-Za-z0-9_-][A-Za-z0-9._-]*$",
+        description="Name of the entry that new files are encrypted with. The Secret's only one when absent.",
+    )
+
+
 class Destination(Model):
     """Where checkpoints lie. One of `persistentVolumeClaim` and `objectStore`."""
 
     persistent_volume_claim: ClaimDestination | None = Field(None, description="A volume.")
     object_store: ObjectStore | None = Field(None, description="A prefix of an S3-compatible object store.")
+    encryption: Encryption | None = Field(
+        None,
+        description="Encrypts new files before they leave the job's pods, and gives the keys to read those that are. Plain when absent.",
+    )
 
     @property
     def place(self) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from herdkeeper.api.checkpoint import Lsn
-from herdkeeper.api.job import ClaimDestination, Destination, ObjectStore, Phase, SparkJob
+from herdkeeper.api.job import ClaimDestination, Destination, Encryption, ObjectStore, Phase, SparkJob
 from herdkeeper.api.pods import PodTraits, pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
@@ -177,6 +177,7 @@ class RestoreStatus(Model):
     job: str | None = Field(None, description="The Job that runs it.")
     claim_name: str | None = Field(None, description="The volume claim with the checkpoint.")
     object_store: ObjectStore | None = Field(None, description="The object store with the checkpoint.")
+    encryption: Encryption | None = Field(None, description="The keys that the checkpoint is read with.")
     manifest: str | None = Field(None, description="Path of the checkpoint's manifest there.")
     lsn: Lsn | None = Field(None, description="The tablespace was made as it was at this position of the old log.")
     rows_loaded: int | None = Field(None, description="Rows that are in the tablespace for good, while it runs.")
@@ -190,7 +191,9 @@ class RestoreStatus(Model):
     def source(self) -> Destination | None:
         """Where the checkpoint is; None while that is not noted."""
         claim = ClaimDestination(claim_name=self.claim_name) if self.claim_name else None
-        return Destination(persistent_volume_claim=claim, object_store=self.object_store) if claim or self.object_store else None
+        if claim is None and self.object_store is None:
+            return None
+        return Destination(persistent_volume_claim=claim, object_store=self.object_store, encryption=self.encryption)
 
 
 class ArchiveStatus(Model):

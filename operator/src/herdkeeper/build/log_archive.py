@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdkeeper.api import Tablespace
-from herdkeeper.build import pod
+from herdkeeper.build import encryption_keys, pod
 from herdkeeper.build.pod import Json
 from herdkeeper.build.spark_job import store_access
 from herdkeeper.domain import names
@@ -35,6 +35,8 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
     claim, store, rate = archive.destination.claim_name, archive.destination.object_store, archive.bytes_per_second_per_bookie
     key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
     labels = names.labels(names.ARCHIVE_COMPONENT, tablespace.KIND, key.name)
+    keys = encryption_keys.secrets_of(archive.destination)
+    environment = [*(store_access(store) if store else ()), *encryption_keys.variables(keys)]
     container = {
         "name": "archiver",
         "image": archive.image or default_image,
@@ -46,16 +48,17 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
             *("--tablespace", tablespace.sql_name),
             *("--destination", DESTINATION if store is None else store.uri),
             *(("--claim", claim) if claim else ("--place", archive.destination.place)),
+            *encryption_keys.encrypts(archive.destination),
             *("--run-id", tablespace.metadata.uid or key.name),
             *("--every", str(archive.every_seconds)),
             *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
         ],
         "resources": pod.compute(archive.resources),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [{"name": "destination", "mountPath": DESTINATION}] if claim else [],
-        **({"env": list(store_access(store))} if store else {}),
+        "volumeMounts": [*([{"name": "destination", "mountPath": DESTINATION}] if claim else []), *encryption_keys.mounts(keys)],
+        **({"env": environment} if environment else {}),
     }
-    volumes: list[Json] = [{"name": "destination", "persistentVolumeClaim": {"claimName": claim}}] if claim else []
+    destination = [{"name": "destination", "persistentVolumeClaim": {"claimName": claim}}] if claim else []
     opened_with = {names.CONFIG_ANNOTATION: pod.config_hash(secrets.values)} if secrets else {}
     return {
         "apiVersion": "apps/v1",
@@ -68,7 +71,7 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
             "selector": {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, key.name)},
             "template": {
                 "metadata": pod.template_metadata(labels, opened_with, archive.pods),
-                "spec": {**pod.pod_spec(container, volumes, 30), **pod.admitted(archive.pods)},
+                "spec": {**pod.pod_spec(container, [*destination, *encryption_keys.volumes(keys)], 30), **pod.admitted(archive.pods)},
             },
         },
     }

@@ -17,7 +17,7 @@ from herdkeeper.api.checkpoint import Target
 from herdkeeper.api.job import Destination, Executors, ObjectStore, SparkJob
 from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.api.resource import Compute
-from herdkeeper.build import pod, throwaway_server
+from herdkeeper.build import encryption_keys, pod, throwaway_server
 from herdkeeper.build.pod import Json
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
@@ -94,7 +94,7 @@ class DrillSource:
 class _Run:
     """A job as all kinds describe it. Its results are at `claim` or in `store`, None where it has none. `secret` and `tls_secret`, where
     the job logs in to the database; `reads_only`: it writes nothing to its claim; `archive`: where the log that it reads is archived,
-    if that is another place; `called`: the Job's name, where its owner has several."""
+    if that is another place; `keys`: the Secrets with keys of its files; `called`: the Job's name, where its owner has several."""
 
     owner: Checkpoint | ReplicationAudit | ScheduledCheckpoint | Tablespace
     component: str
@@ -107,6 +107,7 @@ class _Run:
     reads_only: bool = False
     archive: ArchiveSource | None = None
     store: ObjectStore | None = None
+    keys: tuple[str, ...] = ()
     called: str | None = None
 
     @property
@@ -137,6 +138,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *("--to", _moment(spec.moment)),
         *(("--mode", spec.mode) if spec.mode != "Auto" else ()),
         *("--destination", _root(spec.destination)),
+        *encryption_keys.encrypts(spec.destination),
         *(("--leader-http", source.leader) if source.leader and spec.moment is None else ()),
         *verify,
     )
@@ -150,6 +152,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
             spec.job,
             archive=source.archive,
             store=spec.destination.object_store,
+            keys=encryption_keys.secrets_of(spec.destination, source.archive.destination if source.archive else None),
         )
     )
 
@@ -160,8 +163,8 @@ def _root(destination: Destination) -> str:
 
 
 def _archive_arguments(archive: ArchiveSource | None, destination: Destination) -> tuple[str, ...]:
-    """Nothing where the archive is at the destination itself, opened with the same Secrets."""
-    if archive is None or archive.destination == destination:
+    """Nothing where the archive is at the destination itself, opened with the same Secrets. All keys are there in any case."""
+    if archive is None or archive.destination.model_copy(update={"encryption": destination.encryption}) == destination:
         return ()
     store = archive.destination.object_store
     return ("--archive", ARCHIVE if store is None else store.uri)
@@ -252,6 +255,7 @@ def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: 
         tls_secret=source.tls_secret,
         reads_only=True,
         store=source.files.object_store,
+        keys=encryption_keys.secrets_of(source.files),
     )
     return _objects(run)
 
@@ -276,6 +280,7 @@ def build_drill(schedule: ScheduledCheckpoint, source: DrillSource, default_imag
         SparkJob.model_validate(drill.job.model_dump()),
         reads_only=True,
         store=source.files.object_store,
+        keys=encryption_keys.secrets_of(source.files),
         called=source.job,
     )
     job = _job(run, _spark_arguments(run))
@@ -327,7 +332,7 @@ def _volumes(run: _Run) -> tuple[list[Json], list[Json]]:
     read = {DESTINATION: run.reads_only, ARCHIVE: True}
     volumes = [{"name": called[path], "persistentVolumeClaim": {"claimName": claim}} for claim, path in _claims(run)]
     mounts = [{"name": called[path], "mountPath": path, **({"readOnly": True} if read[path] else {})} for _, path in _claims(run)]
-    return volumes, mounts
+    return [*volumes, *encryption_keys.volumes(run.keys)], [*mounts, *encryption_keys.mounts(run.keys)]
 
 
 def _beside_the_archiver(run: _Run) -> Json:
@@ -353,7 +358,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
             pod.field("POD_NAMESPACE", "metadata.namespace"),
             *([{"name": "SERVICE_ACCOUNT", "value": run.name}] if run.spec.executors.instances else []),
             *(_login(run.secret, run.tls_secret) if run.secret else ()),
-            *_opens_stores(run),
+            *_access_to_files(run),
         ],
         "resources": pod.compute(run.spec.resources),
         "terminationMessagePath": "/dev/termination-log",
@@ -401,7 +406,8 @@ def _executor_pod(run: _Run) -> Json:
     container = {
         "name": "executor",
         "securityContext": pod.CONTAINER_SECURITY,
-        **({"env": opens} if (opens := list(_opens_stores(run))) else {}),
+        **({"env": opens} if (opens := list(_access_to_files(run))) else {}),
+        **({"volumeMounts": encryption_keys.mounts(run.keys)} if run.keys else {}),
     }
     return {
         "apiVersion": "v1",
@@ -412,6 +418,7 @@ def _executor_pod(run: _Run) -> Json:
             "enableServiceLinks": False,
             "securityContext": pod.POD_SECURITY,
             "containers": [container],
+            **({"volumes": encryption_keys.volumes(run.keys)} if run.keys else {}),
             **pod.admitted(run.spec.pods),
         },
     }
@@ -424,6 +431,11 @@ def _login(secret: str, tls_secret: str | None) -> tuple[Json, ...]:
         pod.secret("HERDDB_PASSWORD", secret, names.PASSWORD_KEY),
         *((pod.secret("HERDDB_AUTHORITIES", tls_secret, names.AUTHORITIES_KEY),) if tls_secret else ()),
     )
+
+
+def _access_to_files(run: _Run) -> tuple[Json, ...]:
+    """The variables with which files are read and written, in the driver and in executors."""
+    return (*_opens_stores(run), *encryption_keys.variables(run.keys))
 
 
 def _opens_stores(run: _Run) -> tuple[Json, ...]:

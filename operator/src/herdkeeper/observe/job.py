@@ -8,12 +8,14 @@ from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Replica
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.object_store import ARCHIVE_STORE_FIELD, StoreUnusable
+from herdkeeper.domain.observed.object_store import ARCHIVE_FIELD, StoreUnusable
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.observe.checkpoint_removal import observe_removal, observe_work
 from herdkeeper.observe.kubernetes import JOBS
-from herdkeeper.observe.object_store import observe_store
+from herdkeeper.observe.object_store import observe_destination, observe_store
 from herdkeeper.observe.world import World
+
+_FIELD = "spec.destination."
 
 
 def observe_checkpoint(checkpoint: Checkpoint, world: World) -> JobObserved:
@@ -35,18 +37,19 @@ def observe_checkpoint(checkpoint: Checkpoint, world: World) -> JobObserved:
     return replace(
         seen,
         work=observe_work(namespace, world),
-        store_unusable=_store(checkpoint, world),
-        archive_unusable=None if seen.tablespace is None else _store_of_archive(seen.tablespace, world),
+        store_unusable=observe_destination(checkpoint.spec.destination, _FIELD, world, namespace=namespace, writes=True),
+        archive_unusable=None if seen.tablespace is None else _archive(seen.tablespace, world),
     )
 
 
 def _store(checkpoint: Checkpoint, world: World) -> StoreUnusable | None:
+    """What a removal needs: no key, since it reads only what is in the clear."""
     return observe_store(checkpoint.spec.destination.object_store, checkpoint.metadata.namespace, "spec.destination.objectStore", world)
 
 
-def _store_of_archive(tablespace: Tablespace, world: World) -> StoreUnusable | None:
-    store = tablespace.spec.log.archive.destination.object_store if tablespace.spec.log.archive is not None else None
-    return observe_store(store, tablespace.metadata.namespace, ARCHIVE_STORE_FIELD, world)
+def _archive(tablespace: Tablespace, world: World) -> StoreUnusable | None:
+    destination = tablespace.spec.log.archive.destination if tablespace.spec.log.archive is not None else None
+    return observe_destination(destination, ARCHIVE_FIELD, world, namespace=tablespace.metadata.namespace, writes=False)
 
 
 def _referred(checkpoint: Checkpoint, objects: Objects, world: World) -> JobObserved:

@@ -1,9 +1,10 @@
-"""Looks at the Secrets that an object store is opened with."""
+"""Looks at the Secrets that an object store is opened with, and what lies at a destination."""
 
 from __future__ import annotations
 
-from herdkeeper.api.job import ObjectStore
+from herdkeeper.api.job import Destination, Encryption, ObjectStore
 from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.encryption_keys import why_keys_unusable
 from herdkeeper.domain.observed.object_store import StoreSecrets, StoreUnusable, needed_of_secrets, store_secrets
 from herdkeeper.observe.world import World
 
@@ -21,3 +22,21 @@ def observe_store_secrets(store: ObjectStore | None, namespace: str, field: str,
     named = {secret for _, secret, _ in needed_of_secrets(store)}
     secrets = {secret: world.kubernetes.secret(ObjectKey(namespace, secret)) for secret in sorted(named)}
     return store_secrets(store, secrets, field)
+
+
+def observe_keys(encryption: Encryption | None, field: str, world: World, *, namespace: str, writes: bool) -> StoreUnusable | None:
+    """Why nothing can be read (`writes`: or written) with the keys that a resource names at `field`; None when that can be, or where it
+    names none."""
+    if encryption is None:
+        return None
+    values = world.kubernetes.secret(ObjectKey(namespace, encryption.keys_secret_ref.name))
+    return why_keys_unusable(encryption, values, field, writes=writes)
+
+
+def observe_destination(destination: Destination | None, field: str, world: World, *, namespace: str, writes: bool) -> StoreUnusable | None:
+    """The same of a place that a resource names, each field of which begins with `field`, and of the store that it may be in."""
+    if destination is None:
+        return None
+    return observe_store(destination.object_store, namespace, f"{field}objectStore", world) or observe_keys(
+        destination.encryption, f"{field}encryption", world, namespace=namespace, writes=writes
+    )

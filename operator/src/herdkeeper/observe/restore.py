@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from herdkeeper.api import Checkpoint, Tablespace
-from herdkeeper.api.job import ObjectStore
+from herdkeeper.api.job import Destination
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HERDDB_SQL_PORT, HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.objects import Objects
@@ -17,7 +17,7 @@ from herdkeeper.domain.observed.tls import TlsUnusable
 from herdkeeper.domain.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE, ROWS_KEY
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.observe.kubernetes import JOBS
-from herdkeeper.observe.object_store import observe_store
+from herdkeeper.observe.object_store import observe_destination
 from herdkeeper.observe.world import World
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
@@ -38,16 +38,17 @@ def see_restore(tablespace: Tablespace, seen: TablespaceObserved, world: World) 
     checkpoint = world.kubernetes.readable(Checkpoint, ObjectKey(key.namespace, reference.name)) if reference is not None else None
     objects = Objects({**seen.objects.items, **world.kubernetes.owned(tablespace.KIND, key, JOBS).items})
     progress = _progress(seen) if objects.get("Job", names.restore_names(key).job) is not None else None
-    unusable = observe_store(_store(tablespace, checkpoint), key.namespace, "the checkpoint's objectStore", world)
+    source = _source(tablespace, checkpoint)
+    unusable = observe_destination(source, "the checkpoint's ", world, namespace=key.namespace, writes=False)
     return replace(seen, objects=objects, checkpoint=checkpoint, progress=progress, store_unusable=unusable)
 
 
-def _store(tablespace: Tablespace, checkpoint: Checkpoint | None) -> ObjectStore | None:
-    """The object store with the checkpoint: the one that is noted comes before what the references lead to."""
+def _source(tablespace: Tablespace, checkpoint: Checkpoint | None) -> Destination | None:
+    """Where the checkpoint lies: what is noted comes before what the references lead to."""
     bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
     files = bootstrap.files if bootstrap is not None else None
     named = (begun.source if begun is not None else None, files, checkpoint.spec.destination if checkpoint is not None else None)
-    return next((destination.object_store for destination in named if destination is not None), None)
+    return next((destination for destination in named if destination is not None), None)
 
 
 def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:

@@ -16,7 +16,7 @@ from herdkeeper.domain.observed.schedule import ScheduleObserved, run_of
 from herdkeeper.domain.restore_drill import drilled_checkpoint
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.observe.kubernetes import parsed_wholly
-from herdkeeper.observe.object_store import observe_store
+from herdkeeper.observe.object_store import observe_destination
 from herdkeeper.observe.tablespace import checkpoints_of
 from herdkeeper.observe.world import World
 
@@ -76,8 +76,9 @@ def _unusable(schedule: ScheduledCheckpoint, checkpoints: tuple[Checkpoint, ...]
     """Why what is drilled can't be read, as far as its Secrets tell."""
     name = drilled_checkpoint(schedule)
     drilled = next((each for each in checkpoints if each.metadata.name == name), None)
-    store = drilled.spec.destination.object_store if drilled is not None else None
-    return observe_store(store, schedule.metadata.namespace, f"the Checkpoint {name}: spec.destination.objectStore", world)
+    destination = drilled.spec.destination if drilled is not None else None
+    field = f"the Checkpoint {name}: spec.destination."
+    return observe_destination(destination, field, world, namespace=schedule.metadata.namespace, writes=False)
 
 
 def _is_owned_by(document: Json, uid: str) -> bool:

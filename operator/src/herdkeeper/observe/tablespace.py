@@ -14,7 +14,7 @@ from herdkeeper.domain.observed.archive import ArchiveObserved, SeenOrder
 from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.observed.node import Node
-from herdkeeper.domain.observed.object_store import ARCHIVE_STORE_FIELD, StoreSecrets, StoreUnusable
+from herdkeeper.domain.observed.object_store import ARCHIVE_FIELD, StoreSecrets, StoreUnusable
 from herdkeeper.domain.observed.objects import Json, Objects, is_made_for, is_ready, pod_trouble
 from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
@@ -36,7 +36,7 @@ from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.herddb import read_credentials, read_nodes
 from herdkeeper.observe.kubernetes import Unreadable, parsed, parsed_wholly
 from herdkeeper.observe.nodes import nodes_of
-from herdkeeper.observe.object_store import observe_store_secrets
+from herdkeeper.observe.object_store import observe_keys, observe_store_secrets
 from herdkeeper.observe.restore import see_restore
 from herdkeeper.observe.tls import read_tls
 from herdkeeper.observe.world import World
@@ -91,7 +91,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
             now.timestamp(),
             metadata.order,
             unread,
-            _store_of_archive(tablespace, world),
+            _secrets_of_archive(tablespace, world),
         ),
         now=now,
     )
@@ -193,10 +193,15 @@ def _archiver_trouble(tablespace: Tablespace, world: World) -> str:
     return pod_trouble(archivers[0] if archivers else None)
 
 
-def _store_of_archive(tablespace: Tablespace, world: World) -> StoreSecrets | StoreUnusable | None:
+def _secrets_of_archive(tablespace: Tablespace, world: World) -> StoreSecrets | StoreUnusable | None:
     archive = tablespace.spec.log.archive
-    store = None if archive is None else archive.destination.object_store
-    return observe_store_secrets(store, tablespace.metadata.namespace, ARCHIVE_STORE_FIELD, world)
+    if archive is None:
+        return None
+    where, namespace = archive.destination, tablespace.metadata.namespace
+    opened_with = observe_store_secrets(where.object_store, namespace, f"{ARCHIVE_FIELD}objectStore", world)
+    if isinstance(opened_with, StoreUnusable):
+        return opened_with
+    return observe_keys(where.encryption, f"{ARCHIVE_FIELD}encryption", world, namespace=namespace, writes=True) or opened_with
 
 
 def _progress(ensemble: Ensemble, path: str) -> ArchiveProgress | Unknown | None:

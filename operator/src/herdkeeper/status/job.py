@@ -73,6 +73,7 @@ def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
         "tables": [{"name": table.name, "rows": table.rows} for table in summary.tables] or None,
         "rows": summary.rows,
         "bytes": summary.bytes,
+        "encryptedWith": summary.encrypted_with or None,
         "openTransactions": summary.open_transactions,
         "verified": summary.verified or None,
         "comparison": _comparison(summary.comparison) if summary.comparison is not None else None,

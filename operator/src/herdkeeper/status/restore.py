@@ -104,9 +104,9 @@ def _source(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:
     files = files_of(tablespace, seen)
     if not isinstance(files, RestoreFiles):
         return {}
-    store = files.destination.object_store
-    shown = None if store is None else store.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {"claimName": files.destination.claim_name, "objectStore": shown, "manifest": files.manifest}
+    said = {"objectStore": files.destination.object_store, "encryption": files.destination.encryption}
+    shown = {name: value.model_dump(mode="json", by_alias=True, exclude_none=True) for name, value in said.items() if value is not None}
+    return {"claimName": files.destination.claim_name, **shown, "manifest": files.manifest}
 
 
 def _rows(seen: TablespaceObserved) -> dict[str, int]:

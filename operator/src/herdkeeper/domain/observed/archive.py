@@ -23,7 +23,7 @@ class ArchiveObserved:
     """`progress` is what the archiver says, None while it said nothing yet; `pin` the operator's pin on what is not archived, None while
     there is none. `trouble` is why the archiver's pod does not run, empty when it does, or was not looked at. `now`: seconds since 1970.
     `order` is what of the archive may go, None while nothing may. `unread`: a Checkpoint of the tablespace can't be read. `store` is what
-    the object store is opened with that the spec names, None where it names none."""
+    the object store is opened with that the spec names, None where it names none; or which Secret is not what the destination needs."""
 
     progress: ArchiveProgress | Unknown | None = None
     pin: LogPin | Unknown | None = None

@@ -15,8 +15,8 @@ class JobObserved:
     """The Job, its pods, and what the references lead to; None where nothing is. A Checkpoint refers to a Tablespace, an audit does not.
 
     Of a Checkpoint that has no Job yet, or is being deleted: `work` is what all Checkpoints of the namespace do, and `store_unusable` why
-    its object store can't be opened, `archive_unusable` why that of the log's archive can't. Of one that is being deleted: `removal` is who
-    may need its files.
+    a Secret of its destination is not what it needs, `archive_unusable` the same of the log's archive. Of one that is being deleted:
+    `removal` is who may need its files.
     """
 
     objects: Objects

@@ -9,15 +9,16 @@ from herdkeeper.api.job import ObjectStore
 from herdkeeper.domain import names
 from herdkeeper.domain.reason import Reason
 
-ARCHIVE_STORE_FIELD = "spec.log.archive.destination.objectStore"
-"""Where a Tablespace names the store with its log's archive."""
+ARCHIVE_FIELD = "spec.log.archive.destination."
+"""Before what a Tablespace says of the place with its log's archive."""
 Secrets = Mapping[str, Mapping[str, str] | None]
 """By name the values of Secrets, None for one that is not there."""
 
 
 @dataclass(frozen=True)
 class StoreUnusable:
-    """A Secret is not there, or lacks a key: a pod that takes its variables from it would never start."""
+    """A Secret is not there, or lacks a key: a pod that takes its variables from it would never start, or end without having done
+    anything."""
 
     reason: Reason
     why: str

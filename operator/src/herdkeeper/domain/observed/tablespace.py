@@ -37,7 +37,7 @@ class TablespaceObserved:
     tablespaces that it leads. `objects` has its connection Secret and its leader's Service, `taken` names what others made under the names
     of its objects (`Service flights-leader`), `credentials` are those of the database, None while they can't be read. While it is made from
     a checkpoint, `objects` has the Job too, `checkpoint` is the resource that it names, and `progress` what SQL says of the load,
-    and `store_unusable` why the object store with the checkpoint can't be opened.
+    and `store_unusable` why a Secret is not what the checkpoint is read with.
     `checkpoints` are those that refer to it. `places` tells where SQL nodes run; it is only looked at while copies are added or taken away.
     `tls` is what the Secret of the database's `spec.tls` is good for, None when none is named.
     `log_pin` is the operator's pin on the log for Checkpoints, None while there is none. `archive` is what was seen of the log's archive.
