@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import structlog
 
@@ -34,6 +35,7 @@ from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import tablespace_folder
 from herdkeeper_jobs.checkpoint.moment import stamp
 from herdkeeper_jobs.checkpoint.removal import RUN_ID
+from herdkeeper_jobs.encryption.keys import FOLDERS, key_at
 from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
 
@@ -109,6 +111,8 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, proven: bool) -
     try:
         if (unusable := why_unusable(destination, writes=not proven)) is not None:
             raise CheckpointRefused(f"spec.log.archive.destination (--destination) is {parsed.destination!r}: {unusable}")
+        # Looked up each time: a mounted Secret may get another key.
+        place = replace(place, key=key_at(Path(parsed.encrypt_with)) if parsed.encrypt_with else None)
         copied = copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
         if parsed.place:
             tell(catalog.client, place, _expire(catalog, place, _progress(before, copied, held_at(place), began)))
@@ -193,6 +197,13 @@ def _parser() -> argparse.ArgumentParser:
         dest="place",
         help="what the operator calls the destination, the name of its volume claim or the address of its store: with it, the operator is "
         "told what is archived there",
+    )
+    parser.add_argument(
+        "--encrypt-with",
+        default="",
+        metavar="PATH",
+        help="encrypts what is written: a key's file, or a folder with one key. What is read may be encrypted in any case: the variable "
+        f"{FOLDERS} lists folders with keys, separated by `:`",
     )
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
     parser.add_argument("--every", type=float, metavar="SECONDS", help="go on, with so many seconds between two looks at the log")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
-from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, SegmentManifest, commit_segment, newest_segment
+from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, SegmentManifest, commit_segment, newest_segment, proven
 from herdkeeper_jobs.bookkeeper.reader import DEFAULT_SETTINGS, PartitionSpec, ReadSettings, ledger_pieces, read_partition
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogTruncatedError
 from herdkeeper_jobs.checkpoint.log_source import LogSource
@@ -44,6 +44,8 @@ def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETT
         InvariantViolated: the archive, or the log, contradicts itself.
     """
     end = newest_segment(place.folder, place.identity)
+    if end is not None:
+        proven(end, place.folder)  # it says from where on the log is read
     begin = log.first_left() if end is None else end.resume
     copied = entries = 0
     for rows, next_ledger in _pieces(log, (end, begin), settings, segment_bytes):

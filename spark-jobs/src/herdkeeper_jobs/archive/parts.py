@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from herdkeeper_jobs.archive.segment import SegmentManifest, oldest_segment, read_segment, segments
+from herdkeeper_jobs.archive.segment import SegmentManifest, oldest_segment, proven, read_segment, segments
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pieces, ledger_pieces
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped, LogTruncatedError, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.log_source import LogSource
@@ -81,12 +81,15 @@ def log_parts(whole: WholeLog, target: Lsn, begin: Lsn | None = None) -> LogPart
         LogDropped: the archive begins later, or does not meet the log.
         CheckpointRefused: the LSN is in neither.
         NotConfirmedYet, CheckpointRetryable: as `LogSource.readable_from`.
-        InvariantViolated: the archive contradicts itself.
+        InvariantViolated: the archive contradicts itself, or was changed.
+        KeyUnusable: a segment is encrypted, and its key is not here.
     """
     archived = segments(whole.folder, whole.identity, begin)
     if archived:
         _require_beginning(archived[0], begin)
     needed = tuple(segment for segment in archived if segment.first.lsn <= target)
+    for segment in needed:
+        proven(segment, whole.folder)
     if needed and target <= needed[-1].last.lsn:
         return LogParts(needed, ())
     if archived and len(needed) < len(archived):

@@ -4,6 +4,9 @@
 the file that it names lies below `log/data/<run>/` and is fsynced and read again before. Each segment says which LSN it follows, so that
 two archivers can't both go on, and a segment that is missing is noticed; only the oldest may be taken away, one after the other. A file is
 Parquet with `SEGMENT_SCHEMA`.
+
+The manifest of an encrypted segment has `schemaVersion` 2, says the same in the clear, for it holds positions and times only, and has that
+sealed beside: see `proven`.
 """
 
 from __future__ import annotations
@@ -17,17 +20,20 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 from xxhash import xxh3_128_hexdigest
 
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import Identity, Position
+from herdkeeper_jobs.checkpoint.manifest import Encryption, Identity, Position, files_in
+from herdkeeper_jobs.encryption.keys import Key, keyring
+from herdkeeper_jobs.encryption.parquet_folder import FileKey
 from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, found_below, new_file, read_files, sync_folder
 from herdkeeper_jobs.wal.lsn import Lsn
 
 SCHEMA_VERSION = 1
+ENCRYPTED_VERSION = 2
+_VERSIONS = (SCHEMA_VERSION, ENCRYPTED_VERSION)
 SEGMENT_SCHEMA = pa.schema(
     [
         pa.field("ledger_id", pa.int64(), nullable=False),
@@ -64,6 +70,8 @@ class SegmentManifest(BaseModel):
     hash: str
     """XXH3-128 of the file's bytes."""
     run_id: str
+    encryption: Encryption | None = None
+    """None for a segment in the clear."""
 
     @property
     def resume(self) -> Lsn:
@@ -78,6 +86,8 @@ class Place:
     folder: StoredPath
     identity: Identity
     run_id: str
+    key: Key | None = None
+    """Segments are encrypted, and this key opens them; None: they are written in the clear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,13 +164,16 @@ def commit_segment(rows: pa.Table, place: Place, link: Link) -> SegmentManifest 
     Raises InvariantViolated when what was written can't be read again.
     """
     sink = pa.BufferOutputStream()
-    pq.write_table(rows, sink, compression="zstd")
-    content = sink.getvalue().to_pybytes()
     path = f"log/data/{place.run_id}/{uuid.uuid4().hex}.parquet"
+    encryption = None if place.key is None else Encryption.with_file_key(FileKey.new(place.key))
+    with files_in(place.folder, encryption).writer(path, sink, rows.schema) as writer:
+        writer.write_table(rows)
+    content = sink.getvalue().to_pybytes()
     _write(place.folder, path, content)
     stamps = rows.column("timestamp").to_pylist()
     first, *_, last = [*_positions(rows.slice(0, 1)), *_positions(rows.slice(len(rows) - 1))]
     segment = SegmentManifest(
+        schema_version=SCHEMA_VERSION if encryption is None else ENCRYPTED_VERSION,
         identity=place.identity,
         first=first,
         last=last,
@@ -174,20 +187,48 @@ def commit_segment(rows: pa.Table, place: Place, link: Link) -> SegmentManifest 
         size=len(content),
         hash=xxh3_128_hexdigest(content),
         run_id=place.run_id,
+        encryption=encryption,
     )
     if read_segment(segment, place.folder) != rows:
         raise InvariantViolated(f"{place.folder / path} gives other entries than were written")
-    document = segment.model_dump_json(by_alias=True, indent=1).encode()
-    return segment if create_if_absent(manifest_path(place.folder, first.lsn), document) else None
+    whole = segment if place.key is None or encryption is None else _with_sealed(segment, encryption, place.key)
+    document = whole.model_dump_json(by_alias=True, indent=1).encode()
+    return whole if create_if_absent(manifest_path(place.folder, first.lsn), document) else None
+
+
+def _with_sealed(segment: SegmentManifest, encryption: Encryption, key: Key) -> SegmentManifest:
+    sealed = key.seal(segment.model_dump_json(by_alias=True).encode())
+    return segment.model_copy(update={"encryption": encryption.with_sealed(sealed)})
+
+
+def proven(segment: SegmentManifest, folder: StoredPath) -> SegmentManifest:
+    """The segment, once it is known that its manifest is what was sealed; one in the clear as it is.
+
+    Raises:
+        InvariantViolated: it was changed.
+        KeyUnusable: its key is not here.
+    """
+    if (encryption := segment.encryption) is None:
+        return segment
+    path = manifest_path(folder, segment.first.lsn)
+    sealed = keyring().open(encryption.sealed, encryption, str(path))
+    if SegmentManifest.model_validate_json(sealed) != segment.model_copy(update={"encryption": encryption.with_sealed("")}):
+        raise InvariantViolated(f"{path} was changed: it says something else than what the key {encryption.key_name!r} sealed")
+    return segment
 
 
 def read_segment(segment: SegmentManifest, folder: StoredPath) -> pa.Table:
-    """Its entries, as SEGMENT_SCHEMA. Raises InvariantViolated when the file has not the bytes that were committed."""
+    """Its entries, as SEGMENT_SCHEMA.
+
+    Raises:
+        InvariantViolated: the file has not the bytes that were committed, or does not decrypt.
+        KeyUnusable: its key is not here.
+    """
     path = folder / segment.path
     content = path.read_bytes()
     if (found := xxh3_128_hexdigest(content)) != segment.hash:
         raise InvariantViolated(f"{path} has other bytes than were committed: {found} instead of {segment.hash}")
-    return pq.read_table(pa.BufferReader(content), schema=SEGMENT_SCHEMA)
+    return files_in(folder, segment.encryption).parse_parquet(segment.path, content).cast(SEGMENT_SCHEMA)
 
 
 def _write(folder: StoredPath, name: str, content: bytes) -> None:
@@ -205,9 +246,15 @@ def read_segment_manifest(path: StoredPath) -> SegmentManifest:
 def _decoded(path: StoredPath, content: bytes) -> SegmentManifest:
     try:
         document = json.loads(content)
-        if document.get("schemaVersion") != SCHEMA_VERSION:
-            raise InvariantViolated(f"{path}: schemaVersion {document.get('schemaVersion')}, this program knows {SCHEMA_VERSION}")
-        return SegmentManifest.model_validate(document)
+        version = document.get("schemaVersion")
+        if version not in _VERSIONS:
+            raise InvariantViolated(f"{path}: schemaVersion {version}, this program knows {' and '.join(map(str, _VERSIONS))}")
+        segment = SegmentManifest.model_validate(document)
+        if (version == ENCRYPTED_VERSION) != (segment.encryption is not None):
+            raise InvariantViolated(
+                f"{path} is no manifest of a segment: its schemaVersion {version} and its encryption contradict each other"
+            )
+        return segment
     except (ValueError, AttributeError) as error:
         raise InvariantViolated(f"{path} is no manifest of a segment: {error}") from error
 

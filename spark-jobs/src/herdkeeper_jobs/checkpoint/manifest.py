@@ -179,6 +179,18 @@ class Encryption(SealedBy):
         """Of files that have it."""
         return Encryption(key_name=key.sealed_by.key_name, key_fingerprint=key.sealed_by.key_fingerprint, file_key=key.token)
 
+    def with_sealed(self, sealed: str) -> Encryption:
+        """The same with, or without, what was sealed."""
+        return self.model_copy(update={"sealed": sealed})
+
+
+def files_in(folder: StoredPath, encryption: Encryption | None) -> ParquetFolder:
+    """The files in a tablespace's folder that a manifest names which says this."""
+    if encryption is None:
+        return ParquetFolder(folder)
+    sealed_by = SealedBy(key_name=encryption.key_name, key_fingerprint=encryption.key_fingerprint)
+    return ParquetFolder(folder, FileKey(sealed_by, encryption.file_key))
+
 
 class Outline(_Part):
     """What a manifest says in the clear, also of an encrypted checkpoint: where its files are, how much they hold, and of which moment.
@@ -229,9 +241,7 @@ class Manifest(Outline):
 
     def files_in(self, folder: StoredPath) -> ParquetFolder:
         """Its files, in the tablespace's folder."""
-        if (how := self.encryption) is None:
-            return ParquetFolder(folder)
-        return ParquetFolder(folder, FileKey(SealedBy(key_name=how.key_name, key_fingerprint=how.key_fingerprint), how.file_key))
+        return files_in(folder, self.encryption)
 
 
 AnyOutline = TypeVar("AnyOutline", bound=Outline)
@@ -276,7 +286,7 @@ def read_manifest(path: StoredPath) -> Manifest:
     if encryption is None or not encryption.sealed:
         raise InvariantViolated(f"{path} is no manifest: schemaVersion {ENCRYPTED_VERSION} without what was sealed")
     sealed = json.loads(keyring().open(encryption.sealed, encryption, str(path)))
-    in_clear = outline.model_copy(update={"encryption": encryption.model_copy(update={"sealed": ""})})
+    in_clear = outline.model_copy(update={"encryption": encryption.with_sealed("")})
     if _parsed(Outline, sealed, path) != in_clear:
         raise InvariantViolated(f"{path} was changed: it says something else in the clear than what the key {encryption.key_name!r} sealed")
     return _parsed(Manifest, sealed, path)
@@ -314,7 +324,7 @@ def _written(manifest: Manifest, key: Key | None) -> bytes:
     whole = manifest.model_copy(update={"schema_version": ENCRYPTED_VERSION})
     sealed = key.seal(whole.model_dump_json(by_alias=True).encode())
     in_clear = Outline.model_validate(whole.model_dump())
-    encryption = manifest.encryption.model_copy(update={"sealed": sealed})
+    encryption = manifest.encryption.with_sealed(sealed)
     return in_clear.model_copy(update={"encryption": encryption}).model_dump_json(by_alias=True, indent=1).encode()
 
 

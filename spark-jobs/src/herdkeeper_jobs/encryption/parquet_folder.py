@@ -2,7 +2,8 @@
 
 Each manifest has a random key of its own for its files (`FileKey`), sealed by a key of a Secret. The path of a file is authenticated with
 each of its parts, and not stored in it: a file under another name, or one of another manifest, does not decrypt, and nor does one of
-which a part was changed, moved or cut off. Footers are encrypted too. A row group is decrypted when it is read, and nothing else of the file.
+which a part was changed, moved or cut off. Footers are encrypted too. A row group is decrypted when it is read, and nothing else of
+the file.
 """
 
 from __future__ import annotations
@@ -60,12 +61,7 @@ class ParquetFolder:
             InvariantViolated: it does not decrypt, also while it is read.
         """
         path = self.place / name
-        properties = None if self.key is None else encryption.create_decryption_properties(self.key.open(path), aad_prefix=name.encode())
-        with (
-            _told(path, properties is not None),
-            path.open("rb") as stream,
-            pq.ParquetFile(stream, decryption_properties=properties) as file,
-        ):
+        with _told(path, self.key is not None), path.open("rb") as stream, self._opened(name, stream) as file:
             yield file
 
     def read_parquet(self, name: str, schema: pa.Schema | None = None) -> pa.Table:
@@ -73,6 +69,17 @@ class ParquetFolder:
         with self.parquet_file(name) as file:
             content = file.read()
             return content if schema is None else content.select(schema.names).cast(schema)
+
+    def parse_parquet(self, name: str, content: bytes) -> pa.Table:
+        """All of a file whose bytes were read already. Raises as `parquet_file`."""
+        with _told(self.place / name, self.key is not None), self._opened(name, pa.BufferReader(content)) as file:
+            return file.read()
+
+    def _opened(self, name: str, source: IO[bytes] | pa.NativeFile) -> pq.ParquetFile:
+        properties = None
+        if self.key is not None:
+            properties = encryption.create_decryption_properties(self.key.open(self.place / name), aad_prefix=name.encode())
+        return pq.ParquetFile(source, decryption_properties=properties)
 
     def writer(self, name: str, sink: IO[bytes] | pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:
         """What writes a file of that name into a sink. Raises KeyUnusable."""
