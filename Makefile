@@ -69,3 +69,4 @@ bench: ## what the Spark jobs cost, beside a peer in the same run
 	@$(run) python spark-jobs/bench/decode_log.py
 	@$(run) python spark-jobs/bench/join_light_audit.py
 	@$(run) python spark-jobs/bench/fold_changes.py
+	@$(run) python spark-jobs/bench/encrypted_files.py

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import cast
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from places import write
 from xxhash import xxh3_128_hexdigest
 
@@ -15,6 +14,7 @@ from herdkeeper.formats.row_digest import digest_of_rows
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable
 from herdkeeper_jobs.checkpoint.manifest import (
+    Encryption,
     Identity,
     Manifest,
     ManifestIndex,
@@ -22,10 +22,13 @@ from herdkeeper_jobs.checkpoint.manifest import (
     Position,
     Verification,
     commit_manifest,
+    files_in,
     tablespace_folder,
 )
 from herdkeeper_jobs.checkpoint.run import manifest_table
-from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath
+from herdkeeper_jobs.encryption.keys import Key
+from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
+from herdkeeper_jobs.storage.stored_path import AnyPath
 
 IDENTITY = Identity(instance_id="i-1", tablespace_uuid="ts-1", tablespace="demo", ledgers_root="/l", herd_root="/h")
 PARENT = TableDefinition(
@@ -63,37 +66,42 @@ def write_checkpoint(
     tables: dict[TableDefinition, list[dict[str, Stored]]],
     indexes: tuple[ManifestIndex, ...] = (),
     highest: dict[str, int] | None = None,
+    key: Key | None = None,
 ) -> AnyPath:
-    """A checkpoint with two files a table; returns its manifest."""
+    """A checkpoint with two files a table, encrypted if there is a key; returns its manifest."""
     folder = tablespace_folder(destination, IDENTITY)
+    encryption = None if key is None else Encryption.with_file_key(FileKey.new(key))
+    files = files_in(folder, encryption)
     manifest = Manifest(
         identity=IDENTITY,
         lsn=Position(ledger_id=3, entry_id=9),
         lsn_timestamp_millis=1,
         run_id="run",
         entries_read=10,
-        tables=tuple(_table(folder, table, rows, (highest or {}).get(table.name)) for table, rows in tables.items()),
+        tables=tuple(_table(files, table, rows, (highest or {}).get(table.name)) for table, rows in tables.items()),
         indexes=indexes,
         open_transactions=(),
         restart_lsn=Position(ledger_id=3, entry_id=9),
         verified=Verification(how="Reread", by="a test"),
         versions={},
+        encryption=encryption,
     )
-    return cast("AnyPath", commit_manifest(manifest, folder).path)
+    return cast("AnyPath", commit_manifest(manifest, folder, key).path)
 
 
-def _table(folder: StoredPath, table: TableDefinition, rows: list[dict[str, Stored]], highest: int | None) -> ManifestTable:
+def _table(folder: ParquetFolder, table: TableDefinition, rows: list[dict[str, Stored]], highest: int | None) -> ManifestTable:
     half = len(rows) // 2
     files = tuple(_file(folder, table, part, number) for number, part in enumerate((rows[:half], rows[half:])) if part)
     return manifest_table(table, WrittenTable(digest_of_rows([encode_row(table, row) for row in rows]), files), highest)
 
 
-def _file(folder: StoredPath, table: TableDefinition, rows: list[dict[str, Stored]], number: int) -> DataFile:
+def _file(folder: ParquetFolder, table: TableDefinition, rows: list[dict[str, Stored]], number: int) -> DataFile:
     path = f"data/run/{table.name}/p-{number}.parquet"
     content = pa.BufferOutputStream()
     schema = arrow_schema(table)
     columns = [pa.array([row.get(field.name) for row in rows], _plain(field.type)).cast(field.type) for field in schema]
-    pq.write_table(pa.Table.from_arrays(columns, schema=schema), content, row_group_size=50)
+    with folder.writer(path, content, schema) as writer:
+        writer.write_table(pa.Table.from_arrays(columns, schema=schema), row_group_size=50)
     data = content.getvalue().to_pybytes()
     write(folder / path, data)
     return DataFile(path, len(rows), len(data), xxh3_128_hexdigest(data))

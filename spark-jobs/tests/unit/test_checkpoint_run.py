@@ -13,6 +13,7 @@ from places import all_files
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
 from pyspark.sql import SparkSession
+from secret_keys import MountedSecret
 
 from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper.formats.herddb_log_archive import ExpiryOrder
@@ -25,7 +26,7 @@ from herdkeeper_jobs.archive.expiry import due, take_away
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import history_files, run, target
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import CommittedManifest, Manifest, commit_manifest
 from herdkeeper_jobs.checkpoint.moment import parse_moment
@@ -65,16 +66,19 @@ class Job:
     spark: SparkSession
     log: PlayedLog
     folder: StoredPath
+    key: Key | None = None
 
     def run(self, moment: str, verify_against: str = "") -> CheckpointSummary:
         request = TargetRequest(parse_moment(moment), verify_against=verify_against)
         catalog: Any = self.log.metadata
-        return run_checkpoint(lambda: self.spark, catalog, CheckpointRequest("/db/herd", "demo", request, self.folder, "run-1"))
+        return run_checkpoint(
+            lambda: self.spark, catalog, CheckpointRequest("/db/herd", "demo", request, self.folder, "run-1", key=self.key)
+        )
 
     def archive(self, batch_entries: int = 10_000) -> Place:
         identity = open_manifest(manifests(self.folder)[0]).manifest.identity
         catalog: Any = self.log.metadata
-        place = Place(self.folder / identity.instance_id / identity.tablespace_uuid, identity, "archive-1")
+        place = Place(self.folder / identity.instance_id / identity.tablespace_uuid, identity, "archive-1", self.key)
         copy_log(open_log(catalog, "/db/herd", "demo"), place, ReadSettings(batch_entries=batch_entries), segment_bytes=1)
         return place
 
@@ -272,3 +276,78 @@ def test_a_moment_whose_log_was_dropped_is_refused(job: Job) -> None:
     job.log.drop(3)
     with pytest.raises(CheckpointRefused, match="older ones were dropped"):
         job.run("1970-01-01T00:00:05Z")
+
+
+def plain_texts(place: StoredPath) -> list[str]:
+    """The files in which something can be read that only the rows and the definition of the table have."""
+    wanted = (b"after the mistake", b"serialPosition", b'"digest"', b"primaryKey", encode_table(TABLE).hex().encode())
+    return [name for name in sorted(all_files(place)) if any(word in (place / name).read_bytes() for word in wanted)]
+
+
+def test_an_encrypted_checkpoint_holds_the_same_rows_and_nothing_of_them_can_be_read_where_it_lies(
+    anywhere: Job, keys: MountedSecret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower_has(monkeypatch, {9: "after the mistake"})
+    plain = anywhere.run("5,4", verify_against="n1:9845")
+    assert plain_texts(anywhere.folder) != []
+    job = replace(anywhere, folder=anywhere.folder / "encrypted", key=keys.add("2026-11"))
+    if isinstance(job.folder, Path):
+        job.folder.mkdir()
+    encrypted = job.run("5,4", verify_against="n1:9845")
+    assert (encrypted.encrypted_with, plain.encrypted_with) == ("2026-11", "")
+    assert "written, encrypted with the key '2026-11', made from the whole log" in encrypted.message
+    assert [(table.name, table.rows, table.digest) for table in encrypted.tables] == [
+        (table.name, table.rows, table.digest) for table in plain.tables
+    ]
+    assert job.rows(encrypted) == {9: "after the mistake"}
+    assert plain_texts(job.folder) == []
+    assert b"<td>5,4</td>" in (job.folder / encrypted.report).read_bytes()  # counts and names only
+    again = job.run("5,4")
+    assert (again.outcome, again.encrypted_with) == ("AlreadyDone", "2026-11")
+    keys.remove("2026-11")
+    with pytest.raises(KeyUnusable, match=rf"{encrypted.manifest} is encrypted with the key '2026-11' .*the Secret backup-keys has no key"):
+        job.rows(encrypted)
+
+
+def test_a_base_of_an_older_key_is_gone_on_from_while_that_key_is_in_the_secret(anywhere: Job, keys: MountedSecret) -> None:
+    old = replace(anywhere, key=keys.add("2026-11"))
+    base = old.run("5,2")
+    new = replace(anywhere, key=keys.add("2027-05"))
+    anywhere.log.drop(3)
+    keys.remove("2026-11")
+    with pytest.raises(CheckpointRefused, match=r"no checkpoint at the destination is a base .*'2026-11'.*put that key back"):
+        new.run("5,4")
+    assert old.key is not None
+    keys.put(old.key)
+    later = new.run("5,4")
+    assert (later.base_ledger_id, later.base_entry_id, later.encrypted_with) == (base.ledger_id, base.entry_id, "2027-05")
+    keys.remove("2026-11")
+    assert new.rows(later) == {9: "after the mistake"}
+
+
+def test_a_checkpoint_in_the_clear_is_the_base_of_an_encrypted_one_and_the_reverse(anywhere: Job, keys: MountedSecret) -> None:
+    sealed = replace(anywhere, key=keys.add("a"))
+    anywhere.run("5,1")
+    anywhere.log.drop(3)
+    between = sealed.run("5,2")
+    assert (between.base_entry_id, between.encrypted_with) == (1, "a")
+    last = anywhere.run("5,4")
+    assert (last.base_entry_id, last.encrypted_with) == (2, "")
+    assert (sealed.rows(between), anywhere.rows(last)) == ({1: "b", 2: "late", 3: "c"}, {9: "after the mistake"})
+
+
+def test_a_moment_is_made_from_an_encrypted_archive_and_not_without_its_key(job: Job, keys: MountedSecret) -> None:
+    sealed = replace(job, key=keys.add("2026-11"))
+    before = sealed.run("3,4")
+    sealed.archive()
+    job.log.drop(3)
+    again = replace(sealed, folder=job.folder.with_name("again"))
+    shutil.copytree(job.folder / "cluster-1" / "0ab" / "log", again.folder / "cluster-1" / "0ab" / "log")
+    assert plain_texts(again.folder) == []
+    keys.remove("2026-11")
+    with pytest.raises(KeyUnusable, match=r"log/segments/.* is encrypted with the key '2026-11'.*put that key back"):
+        replace(again, key=keys.add("2027-05")).run("3,4")
+    assert manifests(again.folder) == []
+    assert sealed.key is not None
+    keys.put(sealed.key)
+    assert [(table.rows, table.digest) for table in again.run("3,4").tables] == [(table.rows, table.digest) for table in before.tables]

@@ -85,7 +85,7 @@ class CheckpointRequest:
     archive: StoredPath | None = None
     """The destination where the log is archived; None: this one."""
     key: Key | None = None
-    """What is written is encrypted, and this key opens it; None: it is written in the clear."""
+    """What is written is encrypted, and this key opens it; None: it is written in the clear. It stays in the driver."""
 
 
 @dataclass(frozen=True, slots=True)

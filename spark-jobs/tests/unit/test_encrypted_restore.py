@@ -1,0 +1,146 @@
+"""What is encrypted is restored with its key, and refused before anything is made when the key is missing or a manifest was changed."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from conftest import ROOT
+from places import all_files, write
+from pyspark.sql import SparkSession
+from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, write_checkpoint
+from secret_keys import MountedSecret
+
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.checkpoint.manifest import read_manifest, read_outline
+from herdkeeper_jobs.checkpoint.reading import open_latest
+from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
+from herdkeeper_jobs.restore import cli
+from herdkeeper_jobs.restore.chunks import row_groups
+from herdkeeper_jobs.restore.source import open_source
+from herdkeeper_jobs.restore.verify import _file_digests, check_files
+from herdkeeper_jobs.storage.stored_path import StoredPath
+from herdkeeper_jobs.termination_message import VARIABLE
+
+TABLES = {PARENT: PARENT_ROWS, CHILD: CHILD_ROWS}
+
+
+def changed(path: StoredPath, **changes: object) -> None:
+    """Writes other values into what a manifest says in the clear."""
+    write(path, json.dumps(json.loads(path.read_bytes()) | changes).encode())
+
+
+def test_an_encrypted_checkpoint_is_read_by_row_groups_as_it_was_written(
+    spark: SparkSession, place: StoredPath, keys: MountedSecret
+) -> None:
+    source = open_source(write_checkpoint(place, TABLES, (UNIQUE,), key=keys.add("2026-11")))
+    check_files(spark, source)
+    groups = row_groups(enumerate(source.tables), source.folder, 20, 1 << 30)
+    assert sum(group.rows for group in groups) == len(PARENT_ROWS) + len(CHILD_ROWS)
+    assert [found.hex for found in _file_digests(spark, source, groups)] == [table.manifest.digest for table in source.tables]
+    assert open_latest(place).load("child").num_rows == len(CHILD_ROWS)
+
+
+def test_without_its_key_a_restore_ends_before_it_begins_and_names_secret_key_and_what_to_do(
+    place: StoredPath, keys: MountedSecret, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_checkpoint(place, TABLES, key=keys.add("2026-11"))
+    keys.remove("2026-11")
+    keys.add("2027-05")
+    for name, value in (("HERDDB_USERNAME", "admin"), ("HERDDB_PASSWORD", "secret"), (VARIABLE, str(tmp_path / "said"))):
+        monkeypatch.setenv(name, value)
+    # Nobody answers at this address: that is not what it says.
+    arguments = {"--server": "127.0.0.1:1", "--tablespace": "t", "--run-id": "r", "--manifest": str(path)}
+    assert cli.main([part for pair in arguments.items() for part in pair]) == 2
+    message = json.loads((tmp_path / "said").read_text())["message"]
+    assert f"{path} is encrypted with the key '2026-11'" in message
+    assert "the Secret backup-keys has '2027-05'; put that key back" in message
+
+
+def test_the_clear_part_of_a_manifest_has_no_columns_no_definitions_and_no_digests(place: StoredPath, keys: MountedSecret) -> None:
+    path = write_checkpoint(place, TABLES, (UNIQUE,), highest={"child": 40}, key=keys.add("2026-11"))
+    document = json.loads(path.read_bytes())
+    assert document["schemaVersion"] == 2
+    assert document["encryption"]["keyName"] == "2026-11"
+    assert {key for table in document["tables"] for key in table} == {"name", "uuid", "rows", "files"}
+    assert not {"indexes", "continuation"} & document.keys()
+    keys.remove("2026-11")
+    outline = read_outline(path)
+    assert {table.name: table.rows for table in outline.tables} == {"parent": len(PARENT_ROWS), "child": len(CHILD_ROWS)}
+    with pytest.raises(KeyUnusable):
+        read_manifest(path)
+
+
+def lsn(document: dict[str, Any]) -> dict[str, object]:
+    return {"lsn": {"ledgerId": 3, "entryId": 8}}
+
+
+def fewer_files(document: dict[str, Any]) -> dict[str, object]:
+    return {"tables": [{**table, "files": table["files"][:1]} for table in document["tables"]]}
+
+
+def swapped_files(document: dict[str, Any]) -> dict[str, object]:
+    first, second = document["tables"]
+    return {"tables": [{**first, "files": second["files"]}, {**second, "files": first["files"]}]}
+
+
+def another_file_key(document: dict[str, Any]) -> dict[str, object]:
+    return {"encryption": document["encryption"] | {"fileKey": document["encryption"]["sealed"]}}
+
+
+def cut_off_seal(document: dict[str, Any]) -> dict[str, object]:
+    return {"encryption": document["encryption"] | {"sealed": document["encryption"]["sealed"][:-4]}}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lsn, "was changed: it says something else in the clear than what the key '2026-11' sealed"),
+        (fewer_files, "was changed"),
+        (swapped_files, "was changed"),
+        (another_file_key, "was changed"),
+        (cut_off_seal, "was changed: the key '2026-11' of the Secret backup-keys did not seal what is there"),
+        (lambda document: {"encryption": None}, "schemaVersion 2 without what was sealed"),
+        (lambda document: {"schemaVersion": 1}, "is no manifest"),
+    ],
+    ids=["LSN", "fewer files", "swapped files", "another file key", "cut off", "no encryption", "as if it were plain"],
+)
+def test_a_manifest_that_was_changed_is_refused(change: Any, words: str, place: StoredPath, keys: MountedSecret) -> None:
+    path = write_checkpoint(place, TABLES, key=keys.add("2026-11"))
+    changed(path, **change(json.loads(path.read_bytes())))
+    with pytest.raises(InvariantViolated, match=words):
+        open_source(path)
+
+
+def test_a_manifest_under_the_name_of_another_moment_is_refused(place: StoredPath, keys: MountedSecret) -> None:
+    path = write_checkpoint(place, TABLES, key=keys.add("2026-11"))
+    moved = path.with_name(path.name.replace("9.json", "8.json"))
+    write(moved, path.read_bytes())
+    with pytest.raises(InvariantViolated, match="says that it is of 3,9"):
+        open_source(moved)
+
+
+def test_an_encrypted_checkpoint_is_removed_though_its_key_is_lost(place: StoredPath, keys: MountedSecret) -> None:
+    path = write_checkpoint(place, TABLES, key=keys.add("2026-11"))
+    keys.remove("2026-11")
+    removed = remove_checkpoint(place, "run", "/".join(path.parts[-4:]))
+    assert (removed.existed, removed.files) == (True, 4)
+    assert all_files(place) == set()
+
+
+def test_the_program_in_the_examples_decrypts_a_checkpoint_by_hand(
+    tmp_path: Path, keys: MountedSecret, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_checkpoint(tmp_path / "copy", TABLES, key=keys.add("2026-11"))
+    expected = open_latest(tmp_path / "copy").load("parent")
+    monkeypatch.setattr(sys, "argv", ["decrypt", str(keys.folder / "2026-11"), str(path), str(tmp_path / "plain")])
+    runpy.run_path(str(ROOT / "examples/decrypt_checkpoint.py"), run_name="__main__")
+    assert capsys.readouterr().out.splitlines() == ["parent: 250 rows", "child: 40 rows"]
+    found = pa.concat_tables([pq.read_table(file) for file in sorted((tmp_path / "plain" / "parent").iterdir())])
+    assert found.sort_by("id") == expected.sort_by("id")
