@@ -1,0 +1,159 @@
+"""An encrypted checkpoint: nothing of its rows can be read on its volume, a tablespace made from it has each of them, another key makes
+nothing, and it goes with its resource though its key is gone."""
+
+from __future__ import annotations
+
+import base64
+import json
+import secrets
+from collections.abc import Iterator
+
+import pytest
+import yaml
+from conftest import START, TABLES, Stack, say
+
+from herdkeeper_e2e.cluster import REPOSITORY
+from herdkeeper_e2e.conditions import condition, not_ready_reason
+from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.tools_pod import CHECKPOINTS, Database, ToolsPod
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+SECRET, WRONG, KEY = "backup-keys", "wrong-keys", "2026-11"
+PLAIN = "plain-checkpoints"
+SMALL = {"resources": {"cpu": "100m", "memory": "1536Mi"}}
+EXECUTORS = {**SMALL, "executors": {"instances": 1, "cpu": "200m", "memory": "512Mi"}}
+LIMIT = Limit(300, 1)
+END = Limit(900, 2)
+SEARCH = f"""
+import json, pathlib, sys
+words = [word.encode() for word in json.load(sys.stdin)]
+files = [path for path in pathlib.Path({CHECKPOINTS!r}).rglob("*") if path.is_file()]
+found = [str(path) for path in files if any(word in path.read_bytes() for word in words)]
+print(json.dumps({{"files": len(files), "found": found}}))
+"""
+
+
+@pytest.fixture
+def example(stack: Stack) -> Iterator[tuple[Object, Object, Object]]:
+    """The example's volume, Checkpoint (with an executor, which has to get the keys, too) and Tablespace; then nothing of it is left."""
+    volume, checkpoint, restored = yaml.safe_load_all((REPOSITORY / "examples/encrypted-checkpoint.yaml").read_text())
+    checkpoint["spec"] |= {"deletionPolicy": "Delete", "job": EXECUTORS}
+    yield volume, checkpoint, restored
+    for kind, name in (("secret", WRONG), ("persistentvolumeclaim", PLAIN), ("persistentvolumeclaim", volume["metadata"]["name"])):
+        stack.kubectl.run("delete", kind, name, "--ignore-not-found", "--wait=false")
+
+
+def make_secret(stack: Stack, name: str) -> None:
+    """With a new key, which nobody else has."""
+    key = base64.b64encode(secrets.token_bytes(32)).decode()
+    stack.kubectl.run("create", "secret", "generic", name, f"--from-literal={KEY}={key}")
+
+
+def plain_beside(checkpoint: Object, volume: Object) -> list[Object]:
+    """The same checkpoint in the clear, on a volume of its own: what the search has to find there."""
+    spec = {**checkpoint["spec"], "destination": {"persistentVolumeClaim": {"claimName": PLAIN}}, "job": SMALL}
+    return [
+        {**volume, "metadata": {"name": PLAIN}},
+        {**checkpoint, "metadata": {"name": "flights-plain"}, "spec": spec},
+    ]
+
+
+def with_the_wrong_key(checkpoint: Object, manifest: str) -> Object:
+    """A Tablespace from the checkpoint's files, with a Secret that has another key under the same name."""
+    files = {**checkpoint["spec"]["destination"], "encryption": {"keysSecretRef": {"name": WRONG}}, "manifest": manifest}
+    spec = {"herdDBRef": {"name": "db"}, "replicas": 1, "deletionPolicy": "Delete", "bootstrap": {"files": files, "job": SMALL}}
+    return {"apiVersion": checkpoint["apiVersion"], "kind": "Tablespace", "metadata": {"name": "from-wrong-key"}, "spec": spec}
+
+
+def said(stack: Stack, kind: str, name: str, reason: str) -> str | Pending:
+    """The message of the condition Ready, once it has this reason."""
+    item = stack.kubectl.get(kind, name)
+    ready = condition(item, "Ready") if item is not None else None
+    return str(ready["message"]) if ready is not None and ready["reason"] == reason else Pending(f"{ready}")
+
+
+def is_gone(stack: Stack, kind: str, name: str) -> bool | Pending:
+    item = stack.kubectl.get(kind, name)
+    return True if item is None else Pending(str(item.get("status", {}).get("message")))
+
+
+def remove(stack: Stack, kind: str, name: str) -> None:
+    stack.kubectl.run("delete", kind, name, "--wait=false")
+    wait_for(f"the end of {kind} {name}", lambda: is_gone(stack, kind, name), END, say)
+
+
+def rows(tools: ToolsPod, table: str) -> list[str]:
+    """All rows of a table, as SQL gives them."""
+    return sorted(json.dumps(row, sort_keys=True) for row in tools.query(f"SELECT * FROM {table}"))
+
+
+def searched(pod: ToolsPod, words: list[str]) -> tuple[int, list[str]]:
+    """How many files the pod's volume has, and those in which one of the words stands."""
+    answer = json.loads(pod.kubectl.exec(pod.name, "python3", "-c", SEARCH, stdin=json.dumps(words).encode()))
+    return int(answer["files"]), list(answer["found"])
+
+
+def test_an_encrypted_checkpoint_is_restored_with_its_key_only_and_shows_nothing_of_its_rows(
+    stack: Stack, example: tuple[Object, Object, Object]
+) -> None:
+    kubectl, (volume, checkpoint, restored) = stack.kubectl, example
+    name, made, claim = checkpoint["metadata"]["name"], restored["metadata"]["name"], volume["metadata"]["name"]
+    kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": [volume, checkpoint, *plain_beside(checkpoint, volume)]}))
+    waiting = wait_for("a checkpoint without keys", lambda: said(stack, "checkpoint", name, "WaitingForSecret"), LIMIT, say)
+    assert f"spec.destination.encryption.keysSecretRef.name is {SECRET}: there is no such Secret; create it with the key {KEY}" in waiting
+    make_secret(stack, SECRET)
+    status = wait_until_succeeded(kubectl, "checkpoint", name, say)["status"]
+    say(f"{status['message']}; {status['verified']}")
+    assert status["encryptedWith"] == KEY
+    assert status["verified"].startswith("compared with follower")
+    assert "encryptedWith" not in wait_until_succeeded(kubectl, "checkpoint", "flights-plain", say)["status"]
+
+    # Parquet's footers show columns' names and their lowest and highest values, unless they are encrypted.
+    words = ["carrier", *(str(row["name"]) for row in stack.tools.query("SELECT name FROM airlines"))]
+    volumes = {each: ToolsPod(kubectl, f"{each}-tools", stack.tools.database, claim=each) for each in (claim, PLAIN)}
+    for pod in volumes.values():
+        pod.start()
+    (files, found), (_, found_in_plain) = (searched(volumes[each], words) for each in (claim, PLAIN))
+    assert found_in_plain != [], "the search finds nothing where there is something to find"
+    assert files > len(TABLES.split(","))
+    assert found == []
+
+    kubectl.apply(json.dumps(restored))
+
+    def ready() -> Object | Pending:
+        item = kubectl.get("tablespace", made)
+        assert item is not None
+        reason = not_ready_reason(item)
+        return Pending(reason) if reason else item
+
+    restore = wait_for("the restore", ready, START, say)["status"]["restore"]
+    assert (restore["rows"], restore["lsn"], restore["manifest"]) == (status["rows"], status["lsn"], status["manifest"])
+    assert restore["encryption"]["keysSecretRef"]["name"] == SECRET
+    reader = ToolsPod(kubectl, "from-encrypted-reader", Database.of(kubectl, "db", "bk", made))
+    reader.start()
+    for table in TABLES.split(","):
+        assert rows(reader, table) == rows(stack.tools, table), table
+
+    make_secret(stack, WRONG)
+    wrong = with_the_wrong_key(checkpoint, status["manifest"])
+    kubectl.apply(json.dumps(wrong))
+    refused = wait_for(
+        "the refusal of the wrong key", lambda: said(stack, "tablespace", wrong["metadata"]["name"], "RestoreFailed"), START, say
+    )
+    say(refused)
+    assert f"is encrypted with the key '{KEY}'" in refused
+    assert f"the Secret {WRONG} has another key of this name" in refused
+    empty = ToolsPod(kubectl, "from-wrong-key-reader", Database.of(kubectl, "db", "bk", wrong["metadata"]["name"]))
+    empty.start()
+    assert not set(TABLES.split(",")) & {str(row["table_name"]) for row in empty.query("SELECT * FROM systables")}
+    remove(stack, "tablespace", wrong["metadata"]["name"])
+
+    # What removes files needs no key.
+    kubectl.run("delete", "secret", SECRET)
+    remove(stack, "checkpoint", name)
+    assert searched(volumes[claim], words) == (0, [])
+    remove(stack, "checkpoint", "flights-plain")
+    for pod in (*volumes.values(), reader, empty):
+        kubectl.run("delete", "pod", pod.name)
+    remove(stack, "tablespace", made)
