@@ -1,0 +1,92 @@
+"""An archive whose segments are encrypted: the same entries, also after the key was rotated, and nothing without the key."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from played_bookie import PlayedBookie, served
+from played_log import PlayedLog
+from secret_keys import MountedSecret
+from test_log_archive import IDENTITY, Archive
+
+from herdkeeper_jobs.archive.copying import Copied, copy_log
+from herdkeeper_jobs.archive.expiry import take_away
+from herdkeeper_jobs.archive.segment import Place, oldest_segment, segments
+from herdkeeper_jobs.bookkeeper.reader import ReadSettings
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.encryption.keys import Key
+from herdkeeper_jobs.wal.lsn import Lsn
+
+
+@pytest.fixture
+def archive(tmp_path: Path) -> Iterator[Archive]:
+    bookies = [PlayedBookie() for _ in range(3)]
+    with served(*bookies) as addresses:
+        yield Archive(PlayedLog(bookies, addresses, tmp_path), tmp_path / "c" / "0ab")
+
+
+def copied(archive: Archive, key: Key, segment_bytes: int = 60) -> Copied:
+    return copy_log(archive.source, Place(archive.folder, IDENTITY, "run-1", key), ReadSettings(batch_entries=3), segment_bytes)
+
+
+def test_an_encrypted_archive_has_the_same_entries_and_goes_on_with_the_next_key(archive: Archive, keys: MountedSecret) -> None:
+    old = keys.add("2026-11")
+    archive.write(3, 5, closed=True)
+    copied(archive, old)
+    new = keys.add("2027-05")
+    archive.write(5, 4, closed=True)
+    copied(archive, new)
+    assert archive.up_to(Lsn(5, 3))[1] == archive.archived()
+    assert [lsn for lsn, _ in archive.archived()] == sorted(archive.written)
+    names = [segment.encryption.key_name for segment in segments(archive.folder, IDENTITY) if segment.encryption is not None]
+    assert (names[0], names[-1], len(names)) == ("2026-11", "2027-05", len(segments(archive.folder, IDENTITY)))
+    assert len({segment.encryption and segment.encryption.file_key for segment in segments(archive.folder, IDENTITY)}) == len(names)
+    stored = [path.read_bytes() for path in archive.folder.rglob("*.parquet")]
+    assert len(stored) == len(names)
+    assert not any(b"payload" in content or payload in content for content in stored for payload in archive.written.values())
+
+
+def test_without_the_old_key_the_archive_goes_on_and_what_needs_that_key_says_so(archive: Archive, keys: MountedSecret) -> None:
+    old = keys.add("2026-11")
+    archive.write(3, 5, closed=True)
+    copied(archive, old)
+    new = keys.add("2027-05")
+    archive.write(5, 4, closed=True)
+    copied(archive, new)
+    keys.remove("2026-11")
+    archive.write(7, 2, closed=True)
+    assert copied(archive, new).entries == 2
+    assert archive.up_to(Lsn(7, 1), Lsn(5, 0))[1] != []
+    with pytest.raises(KeyUnusable, match=r"log/segments/.*json is encrypted with the key '2026-11'.*has '2027-05'; put that key back"):
+        archive.up_to(Lsn(7, 1))
+
+
+def test_a_segment_s_manifest_that_was_changed_is_neither_read_nor_gone_on_from(archive: Archive, keys: MountedSecret) -> None:
+    old = keys.add("2026-11")
+    archive.write(3, 5, closed=True)
+    copied(archive, old, 10_000)
+    (path,) = (archive.folder / "log" / "segments").iterdir()
+    document = json.loads(path.read_text())
+    path.write_text(json.dumps(document | {"last": {"ledgerId": 3, "entryId": 3}, "nextLedger": None}))
+    with pytest.raises(InvariantViolated, match="was changed: it says something else than what the key '2026-11' sealed"):
+        copied(archive, old)
+    with pytest.raises(InvariantViolated, match="was changed"):
+        archive.up_to(Lsn(3, 3))
+    path.write_text(json.dumps(document | {"encryption": None}))
+    with pytest.raises(InvariantViolated, match="schemaVersion 2 and its encryption contradict each other"):
+        copied(archive, old)
+
+
+def test_segments_are_taken_away_though_their_key_is_lost(archive: Archive, keys: MountedSecret) -> None:
+    old = keys.add("2026-11")
+    archive.write(3, 5, closed=True)
+    archive.write(5, 4, closed=True)
+    copied(archive, old)
+    keys.remove("2026-11")
+    chain = segments(archive.folder, IDENTITY)
+    take_away(archive.folder, chain[:2])
+    assert oldest_segment(archive.folder, IDENTITY) == chain[2]
+    assert len(list(archive.folder.rglob("*.parquet"))) == len(chain) - 2
