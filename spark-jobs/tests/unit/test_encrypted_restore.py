@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, write_checkpoint
 from secret_keys import MountedSecret
 
+from herdkeeper.domain.job_summary import JobOutcome
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.checkpoint.manifest import read_manifest, read_outline
 from herdkeeper_jobs.checkpoint.reading import open_latest
@@ -26,6 +27,7 @@ from herdkeeper_jobs.restore.chunks import row_groups
 from herdkeeper_jobs.restore.source import open_source
 from herdkeeper_jobs.restore.verify import _file_digests, check_files
 from herdkeeper_jobs.storage.stored_path import StoredPath
+from herdkeeper_jobs.task_error import outcome_of_tasks
 from herdkeeper_jobs.termination_message import VARIABLE
 
 TABLES = {PARENT: PARENT_ROWS, CHILD: CHILD_ROWS}
@@ -61,6 +63,14 @@ def test_without_its_key_a_restore_ends_before_it_begins_and_names_secret_key_an
     message = json.loads((tmp_path / "said").read_text())["message"]
     assert f"{path} is encrypted with the key '2026-11'" in message
     assert "the Secret backup-keys has '2027-05'; put that key back" in message
+
+
+def test_a_key_that_only_a_task_lacks_ends_the_job_for_good_as_it_does_in_the_driver() -> None:
+    """Executors whose pods lack what the driver's has."""
+    raised = "Job aborted: Traceback\n  herdkeeper_jobs.checkpoint.errors.KeyUnusable: f is encrypted with the key 'a'\n"
+    assert outcome_of_tasks(raised, ("InvariantViolated",)) is JobOutcome.CONFIGURATION_REFUSED
+    assert outcome_of_tasks(raised.replace("KeyUnusable", "InvariantViolated"), ("InvariantViolated",)) is JobOutcome.INVARIANT_VIOLATED
+    assert outcome_of_tasks("OSError: reset by peer", ("InvariantViolated",)) is JobOutcome.RETRYABLE
 
 
 def test_the_clear_part_of_a_manifest_has_no_columns_no_definitions_and_no_digests(place: StoredPath, keys: MountedSecret) -> None:

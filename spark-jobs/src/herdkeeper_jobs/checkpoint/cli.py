@@ -30,7 +30,7 @@ from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.encryption.keys import FOLDERS, Key, key_at, keyring
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
-from herdkeeper_jobs.task_error import essence
+from herdkeeper_jobs.task_error import essence, outcome_of_tasks
 from herdkeeper_jobs.termination_message import write_termination_message
 from herdkeeper_jobs.wal.timeline import LogInconsistentError
 
@@ -100,8 +100,7 @@ def _attempt(parsed: argparse.Namespace) -> CheckpointSummary:
     except (InvariantViolated, LogInconsistentError, MalformedDataError) as error:
         return _failed(parsed, JobOutcome.INVARIANT_VIOLATED, error)
     except PySparkException as error:
-        violated = any(name in str(error) for name in _VIOLATIONS_IN_TASKS)
-        return _failed(parsed, JobOutcome.INVARIANT_VIOLATED if violated else JobOutcome.RETRYABLE, error)
+        return _failed(parsed, outcome_of_tasks(str(error), _VIOLATIONS_IN_TASKS), error)
     except (CheckpointRetryable, MetadataUnavailableError, OSError) as error:
         return _failed(parsed, JobOutcome.RETRYABLE, error)
 

@@ -29,7 +29,7 @@ from herdkeeper_jobs.restore.source import open_source
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
 from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
-from herdkeeper_jobs.task_error import essence
+from herdkeeper_jobs.task_error import essence, outcome_of_tasks
 from herdkeeper_jobs.termination_message import write_termination_message
 
 _log = structlog.get_logger()
@@ -72,8 +72,7 @@ def _attempt(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Rest
     except (InvariantViolated, MalformedDataError) as error:
         return _failed(parsed, JobOutcome.INVARIANT_VIOLATED, error)
     except PySparkException as error:
-        violated = any(name in str(error) for name in _VIOLATIONS_IN_TASKS)
-        return _failed(parsed, JobOutcome.INVARIANT_VIOLATED if violated else JobOutcome.RETRYABLE, error)
+        return _failed(parsed, outcome_of_tasks(str(error), _VIOLATIONS_IN_TASKS), error)
     except (RestoreRetryable, SqlError, OSError) as error:
         return _failed(parsed, JobOutcome.RETRYABLE, error)
 
