@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import datetime
 import time
 
@@ -169,6 +170,36 @@ def test_other_keys_start_the_archiver_anew_and_a_secret_that_goes_stops_none_th
     assert stage.found("Deployment", "flights-archive")["spec"]["template"]["metadata"]["annotations"] == second
     assert stage.condition(TABLESPACE, "flights", CONDITION) == ("True", "Archived")
     assert "another pod could not open it: spec.log.archive.destination" in message(stage, TABLESPACE, "flights", CONDITION)
+
+
+def test_an_archive_that_is_to_be_encrypted_waits_for_its_key_and_checkpoints_get_it_too(stage: Stage) -> None:
+    stage.patch(TABLESPACE, "flights", {"spec": {"log": LOG}})
+    archives(stage)
+    stage.settle(TABLESPACE, "flights")
+    plain = stage.found("Deployment", "flights-archive")["spec"]["template"]
+    encryption = {"keysSecretRef": {"name": "segment-keys"}, "currentKey": "2026-11"}
+    stage.patch(TABLESPACE, "flights", {"spec": {"log": {"archive": {"destination": {"encryption": encryption}}}}})
+    stage.settle(TABLESPACE, "flights")
+    field = "spec.log.archive.destination.encryption.keysSecretRef.name is segment-keys"
+    assert f"{field}: there is no such Secret; create it with the key 2026-11" in message(stage, TABLESPACE, "flights", CONDITION)
+    assert stage.found("Deployment", "flights-archive")["spec"]["template"] == plain, "the old one goes on meanwhile"
+    somewhere = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}}}
+    stage.declare("Checkpoint", "moment", somewhere)
+    stage.reconcile("Checkpoint", "moment")
+    assert message(stage, "Checkpoint", "moment").startswith(f"the log is archived by the Tablespace flights, whose {field}")
+
+    values = {"2026-11": base64.b64encode(b"k" * 32).decode()}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "segment-keys"}, "stringData": values}
+    stage.of("Secret").create(body=secret, namespace=stage.namespace)
+    stage.settle(TABLESPACE, "flights")
+    pod = stage.found("Deployment", "flights-archive")["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["args"][container["args"].index("--encrypt-with") + 1] == "/encryption/segment-keys/2026-11"
+    assert [volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume] == ["segment-keys"]
+    stage.reconcile("Checkpoint", "moment")
+    (driver,) = stage.found("Job", "moment-checkpoint")["spec"]["template"]["spec"]["containers"]
+    assert "--encrypt-with" not in driver["args"]
+    assert {"name": "ENCRYPTION_KEYS", "value": "/encryption/segment-keys"} in driver["env"]
 
 
 SCHEDULE = "ScheduledCheckpoint"

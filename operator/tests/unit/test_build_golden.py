@@ -97,6 +97,8 @@ def built() -> dict[str, tuple[Any, ...]]:
     checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM)
     stored = read(Checkpoint, tablespaceRef={"name": "flights"}, destination={"objectStore": STORE}, job=EXECUTORS)
     sealed = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=SEALED, job=EXECUTORS)
+    with_keys = CLAIM | {"encryption": {"keysSecretRef": {"name": "archive-keys"}}}
+    sealed_log = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": with_keys}})
     audit = read(ReplicationAudit, bookKeeperRef={"name": "quick"}, job=EXECUTORS)
     drilled = read(
         ScheduledCheckpoint,
@@ -160,6 +162,10 @@ def built() -> dict[str, tuple[Any, ...]]:
             ),
         ),
         "archive": (build_archiver(archived, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), "herdkeeper/spark:0.1.0"),),
+        "archive-with-keys": (
+            build_archiver(sealed_log, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), SPARK),
+            *build_checkpoint(sealed, replace(source, archive=ArchiveSource("quick", sealed_log.spec.log.archive.destination)), SPARK)[-1:],
+        ),
         "archive-in-object-store": (
             build_archiver(in_store, ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/db/herd"), SPARK, StoreSecrets({"s/k": "given"})),
             *build_checkpoint(

@@ -220,6 +220,30 @@ def test_the_driver_and_executors_mount_the_keys_and_a_removal_needs_none():
     assert "backup-keys" not in json.dumps(build_removal(sealed, None, "spark:1"))
 
 
+def test_a_checkpoint_gets_the_keys_of_the_archive_beside_its_own_and_each_secret_once():
+    def mounted(of_checkpoint, of_archive):
+        log = TablespaceLog.model_validate({"archive": {"destination": VOLUME | of_archive}})
+        archived = with_spec(ready(quickstart("Tablespace"), replicas=COPIES), log=log)
+        checkpoint = with_spec(CHECKPOINT, destination=Destination.model_validate(VOLUME | of_checkpoint))
+        plan = plan_checkpoint(checkpoint, replace(SEEN, tablespace=archived), "spark:1")
+        (job,) = (action.manifest for action in plan.actions if isinstance(action, Apply))
+        pod = job["spec"]["template"]["spec"]
+        (container,) = pod["containers"]
+        assert "--archive" not in container["args"], "it is at the destination, whatever the keys"
+        keys = next((entry["value"] for entry in container["env"] if entry["name"] == "ENCRYPTION_KEYS"), None)
+        paths = [mount["mountPath"] for mount in container["volumeMounts"] if mount["mountPath"].startswith("/encryption/")]
+        assert keys == (":".join(paths) or None)
+        assert len({volume["name"] for volume in pod["volumes"]}) == len(pod["volumes"])
+        return [path.removeprefix("/encryption/") for path in paths], "--encrypt-with" in container["args"]
+
+    own, others = {"encryption": NAMED}, {"encryption": {"keysSecretRef": {"name": "archive-keys"}}}
+    assert mounted({}, {}) == ([], False)
+    assert mounted(own, {}) == (["backup-keys"], True)
+    assert mounted({}, others) == (["archive-keys"], False)
+    assert mounted(own, others) == (["backup-keys", "archive-keys"], True)
+    assert mounted(own, own) == (["backup-keys"], True)
+
+
 def test_what_a_job_does_in_an_object_store_is_seen_as_the_place_that_its_checkpoint_names():
     (job,) = (action.manifest for action in plan_checkpoint(IN_STORE, SEEN, "spark:1").actions if isinstance(action, Apply))
     (work,) = work_of({**job, "status": {}})
