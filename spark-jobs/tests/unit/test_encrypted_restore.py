@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import runpy
 import sys
 from pathlib import Path
@@ -13,15 +14,21 @@ import pyarrow.parquet as pq
 import pytest
 from conftest import ROOT
 from places import all_files, write
+from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, write_checkpoint
 from secret_keys import MountedSecret
 
 from herdkeeper.domain.job_summary import JobOutcome
+from herdkeeper.formats.herddb_record import encode_row
+from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper_jobs.checkpoint.base import stored_rows
+from herdkeeper_jobs.checkpoint.data_files import verify_files, write_tables
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.checkpoint.manifest import read_manifest, read_outline
 from herdkeeper_jobs.checkpoint.reading import open_latest
 from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
+from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
 from herdkeeper_jobs.restore import cli
 from herdkeeper_jobs.restore.chunks import row_groups
 from herdkeeper_jobs.restore.source import open_source
@@ -47,6 +54,52 @@ def test_an_encrypted_checkpoint_is_read_by_row_groups_as_it_was_written(
     assert sum(group.rows for group in groups) == len(PARENT_ROWS) + len(CHILD_ROWS)
     assert [found.hex for found in _file_digests(spark, source, groups)] == [table.manifest.digest for table in source.tables]
     assert open_latest(place).load("child").num_rows == len(CHILD_ROWS)
+
+
+def test_the_rows_of_an_encrypted_base_are_given_as_they_were_stored(place: StoredPath, keys: MountedSecret) -> None:
+    source = open_source(write_checkpoint(place, TABLES, key=keys.add("2026-11")))
+    for table in source.tables:
+        found = [row for file in table.files for rows in stored_rows(source.folder, file, table.definition) for row in rows]
+        assert digest_of_rows(found).hex == table.manifest.digest
+
+
+class PlayedTasks:
+    """Rows in two tasks, which get what Spark would hand to them: a function as bytes."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.rows = rows
+        self.handed_around = b""
+        self.results: list[Any] = []
+
+    def mapInArrow(self, func: Any, schema: str) -> Any:  # noqa: N802 - Spark's name
+        self.handed_around = cloudpickle.dumps(func)
+        half = len(self.rows) // 2
+        for part in (self.rows.slice(0, half), self.rows.slice(half)):
+            work = pickle.loads(self.handed_around)
+            self.results += [row for batch in work(iter(part.to_batches(64))) for row in batch.to_pylist()]
+        return self
+
+    def collect(self) -> list[Any]:
+        return self.results
+
+
+def test_tasks_write_and_read_with_a_key_that_was_never_handed_to_them(tmp_path: Path, keys: MountedSecret) -> None:
+    key = keys.add("2026-11")
+    stored = [encode_row(PARENT, row) for row in PARENT_ROWS]
+    columns = {"table_index": pa.array([0] * len(stored), pa.int32()), "row_key": [row[0] for row in stored]}
+    tasks = PlayedTasks(pa.table(columns | {"row_value": [row[1] for row in stored]}))
+    folder = ParquetFolder(tmp_path, FileKey.new(key))
+    written = write_tables(tasks, (PARENT,), folder, "run")
+    assert written[0].digest == digest_of_rows(stored)
+    assert len(written[0].files) == 2
+    verify_files([(PARENT, written[0])], folder)
+    assert folder.key is not None
+    for secret in (key.content, folder.key.open(tmp_path)):
+        assert secret not in tasks.handed_around
+    file = written[0].files[0]
+    write(tmp_path / file.path, (tmp_path / file.path).read_bytes()[:-1])
+    with pytest.raises(InvariantViolated, match=f"{file.path} has other bytes than were written"):
+        verify_files([(PARENT, written[0])], folder)
 
 
 def test_without_its_key_a_restore_ends_before_it_begins_and_names_secret_key_and_what_to_do(
