@@ -164,9 +164,11 @@ def _root(destination: Destination) -> str:
 
 def _archive_arguments(archive: ArchiveSource | None, destination: Destination) -> tuple[str, ...]:
     """Nothing where the archive is at the destination itself, opened with the same Secrets. All keys are there in any case."""
-    if archive is None or archive.destination.model_copy(update={"encryption": destination.encryption}) == destination:
+    if archive is None:
         return ()
-    store = archive.destination.object_store
+    claim, store = archive.destination.claim_name, archive.destination.object_store
+    if (claim, store) == (destination.claim_name, destination.object_store):
+        return ()
     return ("--archive", ARCHIVE if store is None else store.uri)
 
 
