@@ -21,11 +21,11 @@ from herdkeeper.domain.names import ARCHIVE_VARIABLES
 from herdkeeper.formats.herddb_log_archive import ArchiveProgress, decode_archive_progress, encode_expiry_order
 from herdkeeper_jobs.archive import segment as archived_segment
 from herdkeeper_jobs.archive.expiry import due, sweep, take_away
-from herdkeeper_jobs.archive.segment import manifest_path, oldest_segment, segments
+from herdkeeper_jobs.archive.segment import manifest_path, newest_segment, oldest_segment, segments
 from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
 from herdkeeper_jobs.storage import object_path
 from herdkeeper_jobs.storage.object_path import ACCESS_KEY_ID, SECRET_ACCESS_KEY, ObjectPath
-from herdkeeper_jobs.storage.stored_path import stored_path, take_name
+from herdkeeper_jobs.storage.stored_path import names_from, stored_path, take_name
 from herdkeeper_jobs.wal.lsn import Lsn
 
 REQUESTS = ("put", "get", "get_range", "head", "delete", "list", "list_with_delimiter")
@@ -293,3 +293,44 @@ def test_an_archive_in_another_store_is_opened_with_keys_of_its_own(archive: Arc
     with pytest.raises(ValueError, match="is not below"):
         (elsewhere / "log").relative_to(archive.folder)  # type: ignore[arg-type, union-attr]
     assert {getattr(path, "variables", "") for path in elsewhere.glob("log/*/*")} == {ARCHIVE_VARIABLES}
+
+
+def test_names_are_listed_in_order_from_one_on_that_needs_not_be_there(archive: Archive) -> None:
+    place = archive.folder / "log" / "segments"
+    names = sorted(path.name for path in place.glob("*"))
+    assert list(names_from(place)) == names
+    for first in (*names, f"{names[2]}x", "", "."):
+        assert list(names_from(place, first)) == [name for name in names if name >= first]
+    assert list(names_from(place, "9")) == list(names_from(archive.folder / "nothing")) == []
+    assert list(names_from(archive.folder, "a")) == [], "what lies deeper is not in the folder"
+
+
+def test_a_look_lists_no_segments_but_the_newest_once_one_was_known(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed: list[str] = []
+    real = obstore.list
+
+    def noted(store: Any, prefix: Any, *, offset: str | None = None) -> Iterator[Any]:
+        for chunk in real(store, prefix, offset=offset, chunk_size=1):
+            listed.extend(item["path"].split("/")[-1] for item in chunk)
+            yield chunk
+
+    def write_more() -> None:
+        listed.clear()
+        archive.write(7, 3, closed=True)
+
+    def look_again() -> None:
+        assert archive.archived()[-1][0] == Lsn(7, 2)
+        listed.clear()
+
+    monkeypatch.setattr(obstore, "list", noted)
+    archiver(archive, monkeypatch, write_more, look_again)
+    names = [path.name for path in archive.folder.glob("log/segments/*")]
+    assert set(listed) == {names[0], names[-1]}
+    assert told(archive).held is not None
+
+
+def test_what_is_known_of_another_archive_leads_nobody_astray(archive: Archive) -> None:
+    newest = segments(archive.folder, IDENTITY)[-1]
+    for known in (None, Lsn(0, 0), Lsn(3, 2), newest.first.lsn, Lsn(99, 0)):
+        assert newest_segment(archive.folder, IDENTITY, known) == newest
+    assert newest_segment(archive.folder / "nothing", IDENTITY, Lsn(3, 2)) is None

@@ -38,6 +38,7 @@ from herdkeeper_jobs.checkpoint.removal import RUN_ID
 from herdkeeper_jobs.encryption.keys import FOLDERS, key_at
 from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
+from herdkeeper_jobs.wal.lsn import Lsn
 
 _log = structlog.get_logger()
 _MOST_TROUBLE = 500
@@ -53,13 +54,13 @@ def main(arguments: Sequence[str] | None = None, stop: threading.Event | None = 
         write_termination_message(str(error)[:1000], os.environ)
         return JobOutcome.CONFIGURATION_REFUSED.exit_code
     if parsed.every is None:
-        run = _run(parsed, proven=False)
+        run = _run(parsed, _Known())
         write_termination_message(run.sentence[:1000], os.environ)
         return run.outcome.exit_code
-    ended, proven = stop or _ended_by_sigterm(), False
+    ended, known = stop or _ended_by_sigterm(), _Known()
     while not ended.is_set():
-        run = _run(parsed, proven=proven)
-        proven = proven or run.outcome.exit_code == 0
+        run = _run(parsed, known)
+        known = _Known(known.usable or run.outcome.exit_code == 0, run.newest or known.newest)
         _log.info("archived" if run.outcome.exit_code == 0 else "not archived", outcome=run.outcome.value, sentence=run.sentence)
         if run.complete:
             ended.wait(parsed.every)
@@ -79,13 +80,23 @@ class _Run:
     outcome: JobOutcome
     sentence: str
     complete: bool = True
+    newest: Lsn | None = None
+    """Where the newest segment begins, if it came to know that."""
 
 
-def _run(parsed: argparse.Namespace, *, proven: bool) -> _Run:
-    """`proven`: something was committed at the destination before, or found there, so it is not tried again whether that can be."""
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What earlier looks of this process have shown: whether something could be committed at the destination, and where a segment begins
+    that was the newest one."""
+
+    usable: bool = False
+    newest: Lsn | None = None
+
+
+def _run(parsed: argparse.Namespace, known: _Known) -> _Run:
     try:
         with open_catalog(parsed.zookeeper, parsed.ledgers_root) as catalog:
-            return _archive(parsed, catalog, proven)
+            return _archive(parsed, catalog, known)
     except Exception as error:
         return _failed(error)
 
@@ -102,26 +113,27 @@ def _failed(error: Exception) -> _Run:
             raise error
 
 
-def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, proven: bool) -> _Run:
+def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) -> _Run:
     log = open_log(catalog, parsed.herd_root, parsed.tablespace)
     identity = log.identity
     destination = stored_path(parsed.destination)
-    place = Place(tablespace_folder(destination, identity), identity, parsed.run_id)
+    place = Place(tablespace_folder(destination, identity), identity, parsed.run_id, known.newest)
     before, began = told_before(catalog.client, place, parsed.place), time.time()
     try:
-        if (unusable := why_unusable(destination, writes=not proven)) is not None:
+        if (unusable := why_unusable(destination, writes=not known.usable)) is not None:
             raise CheckpointRefused(f"spec.log.archive.destination (--destination) is {parsed.destination!r}: {unusable}")
         # Looked up each time: a mounted Secret may get another key.
         place = replace(place, key=key_at(Path(parsed.encrypt_with)) if parsed.encrypt_with else None)
         copied = copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
         if parsed.place:
-            tell(catalog.client, place, _expire(catalog, place, _progress(before, copied, held_at(place), began)))
+            tell(catalog.client, place, _expire(catalog, place, _progress(before, copied, held_at(place, copied.end), began)))
     except Exception as error:
         failed = _failed(error)
         if parsed.place:
             tell(catalog.client, place, replace(before, trouble=failed.sentence[:_MOST_TROUBLE]))
         return failed
-    return _Run(JobOutcome.SUCCEEDED if copied.segments else JobOutcome.ALREADY_DONE, _sentence(copied), copied.complete)
+    newest = None if copied.end is None else copied.end.first.lsn
+    return _Run(JobOutcome.SUCCEEDED if copied.segments else JobOutcome.ALREADY_DONE, _sentence(copied), copied.complete, newest)
 
 
 def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> ArchiveProgress:
@@ -132,13 +144,13 @@ def _expire(catalog: LedgerCatalog, place: Place, progress: ArchiveProgress) -> 
         if expiring is None:
             sweep(place.folder)
             return replace(progress, expiry_trouble="")
-        newest = newest_segment(place.folder, place.identity) or expiring.oldest_left
+        newest = newest_segment(place.folder, place.identity, place.known) or expiring.oldest_left
         # From here on also what is told of a failure: some of it may be gone then.
         progress = replace(progress, held=held_from(expiring.oldest_left, newest))
         tell(catalog.client, place, progress)
         _log.info("expiring", segments=len(expiring.going), up_to=str(expiring.going[-1].last.lsn))
         take_away(place.folder, expiring.going)
-        return replace(progress, held=held_at(place), expiry_trouble="")
+        return replace(progress, held=held_at(place, newest), expiry_trouble="")
     except Exception as error:
         failed = _failed(error)
         _log.warning("nothing expires", outcome=failed.outcome.value, sentence=failed.sentence)

@@ -43,7 +43,7 @@ def copy_log(log: LogSource, place: Place, settings: ReadSettings = DEFAULT_SETT
         CheckpointRetryable: another run archives the same log, or bookies do not tell what is confirmed.
         InvariantViolated: the archive, or the log, contradicts itself.
     """
-    end = newest_segment(place.folder, place.identity)
+    end = newest_segment(place.folder, place.identity, place.known)
     if end is not None:
         proven(end, place.folder)  # it says from where on the log is read
     begin = log.first_left() if end is None else end.resume

@@ -24,7 +24,7 @@ from herdkeeper_jobs.checkpoint.manifest import manifest_path as checkpoint_path
 from herdkeeper_jobs.storage.stored_path import (
     StoredPath,
     file_size,
-    found_below,
+    names_from,
     remove_empty_folder,
     remove_file,
     sync_folder,
@@ -91,14 +91,17 @@ def sweep(folder: StoredPath) -> None:
     Nothing is deleted when one of their manifests can't be read (raises InvariantViolated, OSError), or names a file that is not below
     `log/data` or is reached through a link (CheckpointRefused).
     """
-    copies = found_below(folder / "log" / "segments", f".*{_EXPIRED}")
+    place = folder / "log" / "segments"
+    # They come first of all names, so that those of the segments need not be asked for.
+    hidden = takewhile(lambda name: name.startswith("."), names_from(place))
+    copies = [place / name for name in hidden if name.endswith(_EXPIRED)]
     there = {path for path in copies if path.with_name(path.name[1:].removesuffix(_EXPIRED)).is_file()}
     expired_manifests = [path for path in copies if path not in there]
     files = [_file_of(folder, read_segment_manifest(path)) for path in expired_manifests]
     for file in files:
         remove_file(file)
-    for place in {file.parent for file in files}:
-        remove_empty_folder(place)
+    for run in {file.parent for file in files}:
+        remove_empty_folder(run)
     for path in expired_manifests:
         remove_file(path)
 

@@ -20,15 +20,15 @@ from herdkeeper.formats.herddb_log_archive import (
     expiry_order_path,
 )
 from herdkeeper.formats.java_data import MalformedDataError
-from herdkeeper_jobs.archive.segment import Place, SegmentManifest, ends
+from herdkeeper_jobs.archive.segment import Place, SegmentManifest, oldest_segment
 from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
-def held_at(place: Place) -> ArchivedRange | None:
-    """What the archive holds. Raises as `segment.segments`."""
-    found = ends(place.folder, place.identity)
-    return None if found is None else held_from(*found)
+def held_at(place: Place, newest: SegmentManifest | None) -> ArchivedRange | None:
+    """What an archive holds that ends with this segment, None for an empty one. Raises as `segment.segments`."""
+    oldest = oldest_segment(place.folder, place.identity)
+    return None if oldest is None or newest is None else held_from(oldest, newest)
 
 
 def held_from(oldest: SegmentManifest, newest: SegmentManifest) -> ArchivedRange:

@@ -15,8 +15,10 @@ import contextlib
 import json
 import uuid
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from itertools import islice
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -28,7 +30,7 @@ from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Encryption, Identity, Position, files_in
 from herdkeeper_jobs.encryption.keys import Key, keyring
 from herdkeeper_jobs.encryption.parquet_folder import FileKey
-from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, found_below, new_file, read_files, sync_folder
+from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, names_from, new_file, read_files, sync_folder
 from herdkeeper_jobs.wal.lsn import Lsn
 
 SCHEMA_VERSION = 1
@@ -88,6 +90,8 @@ class Place:
     run_id: str
     key: Key | None = None
     """Segments are encrypted, and this key opens them; None: they are written in the clear."""
+    known: Lsn | None = None
+    """Where a segment begins that was the newest one at some time: the search for the newest one goes on from there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +116,17 @@ def segments(folder: StoredPath, identity: Identity, since: Lsn | None = None, u
     return _chain(paths[first:behind], folder, identity)
 
 
-def newest_segment(folder: StoredPath, identity: Identity) -> SegmentManifest | None:
-    """The one that the archive ends with; None while there is none. Raises as `segments`."""
-    found = _chain(_paths(folder)[-1:], folder, identity)
+def newest_segment(folder: StoredPath, identity: Identity, known: Lsn | None = None) -> SegmentManifest | None:
+    """The one that the archive ends with; None while there is none. `known` spares the names of those before it, wherever it is. Raises as
+    `segments`."""
+    paths = _paths(folder, known) or (_paths(folder) if known is not None else [])
+    found = _chain(paths[-1:], folder, identity)
     return found[0] if found else None
 
 
 def oldest_segment(folder: StoredPath, identity: Identity) -> SegmentManifest | None:
     """The one that the archive begins with; None while there is none. Raises as `segments`."""
-    found = _chain(_paths(folder)[:1], folder, identity)
+    found = _chain(list(islice(_all_paths(folder), 1)), folder, identity)
     return found[0] if found else None
 
 
@@ -145,8 +151,15 @@ def _chain(paths: Sequence[StoredPath], folder: StoredPath, identity: Identity) 
     return tuple(found)
 
 
-def _paths(folder: StoredPath) -> list[StoredPath]:
-    return found_below(folder / "log" / "segments", "[0-9]*.json")
+def _paths(folder: StoredPath, since: Lsn | None = None) -> list[StoredPath]:
+    return sorted(_all_paths(folder, since))
+
+
+def _all_paths(folder: StoredPath, since: Lsn | None = None) -> Iterator[StoredPath]:
+    """The manifests, the first ones first; or those of segments that don't begin before an LSN."""
+    place = folder / "log" / "segments"
+    first = "" if since is None else manifest_path(folder, since).name
+    return (place / name for name in names_from(place, first) if fnmatchcase(name, "[0-9]*.json"))
 
 
 def _start(path: StoredPath) -> Lsn:

@@ -223,6 +223,17 @@ class ObjectPath:
             found = [str(item["path"]) for chunk in obstore.list(self._store, self.key or None) for item in chunk]
         return (self._named(key) for key in sorted(found))
 
+    def names_from(self, first: str) -> Iterator[str]:
+        """The names of the objects right below that are not before `first`, in the order in which the store tells them: by their bytes. It
+        is asked for a page when that is needed."""
+        # Stores tell what comes behind a name; what comes behind its beginning has it, too.
+        prefix = f"{self.key}/" if self.key else ""
+        offset = f"{prefix}{first[:-1]}" if first else None
+        with _told(self):
+            for chunk in obstore.list(self._store, self.key or None, offset=offset):
+                names = (str(item["path"]).removeprefix(prefix) for item in chunk)
+                yield from (name for name in names if name >= first and "/" not in name)
+
     def glob(self, pattern: str) -> Iterator[ObjectPath]:
         """What is below and matches, part by part; a part without `*`, `?` and `[` is a name."""
         *folders, last = pattern.split("/")

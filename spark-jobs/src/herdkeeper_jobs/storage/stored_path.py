@@ -55,6 +55,18 @@ def found_below(folder: AnyPath, pattern: str) -> list[AnyPath]:
     return cast("list[AnyPath]", sorted(folder.glob(pattern)))
 
 
+def names_from(folder: StoredPath, first: str = "") -> Iterator[str]:
+    """The names of the files right in a folder that are not before `first`, in order. A store is asked page by page as they are taken, so
+    that the first ones cost little, and the last ones where one before them is known. Raises OSError."""
+    match folder:
+        case Path():
+            yield from sorted(name for name in os.listdir(folder) if name >= first) if folder.is_dir() else ()
+        case ObjectPath():
+            yield from folder.names_from(first)
+        case _:
+            assert_never(folder)
+
+
 def names_below(folder: StoredPath) -> Iterator[str]:
     """All files below a folder, at any depth, as `/`-separated names from there on. Of a store in one listing, which raises OSError."""
     match folder:
