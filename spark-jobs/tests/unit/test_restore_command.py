@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
+import pyarrow as pa
 import pytest
 from places import write
-from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
+from restore_situations import IDENTITY, PARENT, PARENT_ROWS, write_checkpoint
 
+from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.sql.connection import Address
+from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, commit_segment
 from herdkeeper_jobs.restore import cli
 from herdkeeper_jobs.restore.errors import RestoreRefused
+from herdkeeper_jobs.restore.moment import Latest, MomentSource
 from herdkeeper_jobs.restore.run import RestoreRequest
 from herdkeeper_jobs.restore.session import Cluster
+from herdkeeper_jobs.restore.source import Source
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.termination_message import VARIABLE
+from herdkeeper_jobs.wal.lsn import Lsn
 
 
 def run(arguments: dict[str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> tuple[int, dict[str, object]]:
@@ -96,6 +104,93 @@ def test_the_tablespace_is_a_clusters_or_that_of_a_server_which_is_alone(
     assert ended == 2
     assert [request.target.database for request in requests] == ([] if isinstance(database, str) else [database])
     assert said["message"] == (database if isinstance(database, str) else "far enough")
+
+
+def archived(place: Path, instance: str = "i-1", uuid: str = "ts-1") -> Path:
+    """A tablespace's folder with a log of one entry."""
+    identity = IDENTITY.model_copy(update={"instance_id": instance, "tablespace_uuid": uuid})
+    rows = pa.table({"ledger_id": [3], "entry_id": [0], "timestamp": [1_000], "payload": [b"x"]}, schema=SEGMENT_SCHEMA)
+    commit_segment(rows, Place(place / instance / uuid, identity, "archiver"), Link(None, True, None))
+    return place / instance / uuid
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "words"),
+    [
+        ({"--to": "now"}, 2, "spec.bootstrap.target (--to): 'now' is no moment of an archive: expected latest, LEDGER,ENTRY, or a time"),
+        ({"--to": "yesterday"}, 2, "spec.bootstrap.target (--to): 'yesterday' is no moment"),
+        ({"--to": "3,9", "--run-id": "../r"}, 2, "--run-id is '../r': it names a folder"),
+        ({"--to": "3,9"}, 2, "spec.bootstrap.target.lsn (--to) is 3,9: the archive ends with 3,0. From the archive, moments from 1970"),
+        ({"--to": "3,9", "--archive": "/nowhere"}, 2, "--archive leads to /nowhere: no such folder; mount the volume there"),
+        ({}, 2, "--folder names no checkpoint: give --to with it, or --manifest"),
+    ],
+    ids=["now", "no moment", "a run's name", "behind the archive", "no volume", "no moment asked for"],
+)
+def test_a_moment_that_can_not_be_had_ends_with_its_code_and_a_sentence_before_spark_is_started(
+    given: dict[str, str], code: int, words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HERDDB_USERNAME", "admin")
+    monkeypatch.setenv("HERDDB_PASSWORD", "secret")
+    ended, said = run({"--folder": str(archived(tmp_path)), **given}, monkeypatch, tmp_path)
+    assert ended == code
+    assert words in str(said["message"])
+
+
+@pytest.mark.parametrize("by", ["manifest", "folder"])
+def test_a_moment_is_asked_for_by_a_checkpoint_or_a_folder_and_its_archive_may_be_elsewhere(
+    by: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    requests = []
+
+    def restore(request: RestoreRequest, settings: object) -> None:
+        requests.append(request.source)
+        raise RestoreRefused("far enough")
+
+    monkeypatch.setattr(cli, "_restore", restore)
+    monkeypatch.setenv("HERDDB_USERNAME", "admin")
+    monkeypatch.setenv("HERDDB_PASSWORD", "secret")
+    folder, elsewhere = tmp_path / "below" / "i-1" / "ts-1", tmp_path / "archives"
+    (folder / "manifests").mkdir(parents=True)
+    elsewhere.mkdir()
+    named = folder / "manifests" / "m.json" if by == "manifest" else None
+    given = {"--manifest": str(named)} if named else {"--folder": str(folder)}
+    run({**given, "--to": "latest"}, monkeypatch, tmp_path)
+    run({**given, "--to": "3,9", "--archive": str(elsewhere)}, monkeypatch, tmp_path)
+    assert requests == [
+        MomentSource(folder, tmp_path / "below", Latest.LATEST, "r", named),
+        MomentSource(folder, elsewhere, Lsn(3, 9), "r", named),
+    ]
+
+
+@pytest.mark.parametrize("folds", [True, False], ids=["its checkpoint is made", "its checkpoint is there"])
+def test_the_checkpoint_of_a_moment_is_restored_as_any_other_in_one_session(
+    folds: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    path = write_checkpoint(tmp_path, {PARENT: PARENT_ROWS})
+    sessions: list[str] = []
+    restored: list[tuple[Source, object]] = []
+
+    def start(name: str, settings: object) -> SimpleNamespace:
+        sessions.append("started")
+        return SimpleNamespace(stop=lambda: sessions.append("stopped"))
+
+    def found_or_made(start: Callable[[], object], source: MomentSource) -> Path:
+        if folds:
+            start()
+        return path
+
+    def restore(spark: object, source: Source, request: RestoreRequest) -> RestoreSummary:
+        restored.append((source, request.source))
+        return RestoreSummary("r", JobOutcome.SUCCEEDED, manifest=str(source.path))
+
+    for name, step in (("start_spark", start), ("checkpoint_of_moment", found_or_made), ("run_restore", restore)):
+        monkeypatch.setattr(cli, name, step)
+    monkeypatch.setenv("HERDDB_USERNAME", "admin")
+    monkeypatch.setenv("HERDDB_PASSWORD", "secret")
+    ended, said = run({"--folder": str(path.parent.parent), "--to": "3,9"}, monkeypatch, tmp_path)
+    assert (ended, said["manifest"], sessions) == (0, str(path), ["started", "stopped"])
+    ((source, asked),) = restored
+    assert (source.path, asked) == (path, MomentSource(path.parent.parent, tmp_path, Lsn(3, 9), "r"))
 
 
 def test_of_an_error_in_a_task_the_line_that_names_it_is_told() -> None:

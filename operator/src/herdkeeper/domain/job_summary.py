@@ -225,8 +225,11 @@ class RestoreSummary:
     """One sentence for people; on failure: what failed and what to do."""
     tablespace: str = ""
     manifest: str = ""
+    """The checkpoint's, as the job reaches it; of a moment that was asked for the one that it found or made."""
     ledger_id: int | None = None
     entry_id: int | None = None
+    lsn_timestamp: str = ""
+    """When the entry there was written, by its leader's clock (RFC 3339)."""
     rows: int = 0
     """Rows of the tablespace, when it was verified."""
     rows_loaded: int = 0

@@ -117,7 +117,7 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
     log = open_log(catalog, parsed.herd_root, parsed.tablespace)
     identity = log.identity
     destination = stored_path(parsed.destination)
-    place = Place(tablespace_folder(destination, identity), identity, parsed.run_id, known.newest)
+    place = Place(tablespace_folder(destination, identity), identity, parsed.run_id, known=known.newest)
     before, began = told_before(catalog.client, place, parsed.place), time.time()
     try:
         if (unusable := why_unusable(destination, writes=not known.usable)) is not None:

@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 
-from herdkeeper_jobs.archive.segment import SegmentManifest, oldest_segment, proven, read_segment, segments
+from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper_jobs.archive.segment import SegmentManifest, holds, oldest_segment, proven, read_segment, segments_one_by_one
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pieces, ledger_pieces
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped, LogTruncatedError, NotConfirmedYet
-from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
+
+
+class Log(Protocol):
+    """What there is of a log besides its archive: `LogSource` in a living cluster, `ArchiveAlone` where there is nothing else."""
+
+    @property
+    def name(self) -> str:
+        """Of the tablespace."""
+
+    def confirmed_end(self) -> Lsn:
+        """As `LogSource.confirmed_end`."""
+
+    def ledgers_up_to(self, target: Lsn, begin: Lsn | None = None) -> list[tuple[LedgerMetadata, int]]:
+        """As `LogSource.ledgers_up_to`."""
+
+    def readable_from(self, first: Lsn | None) -> list[tuple[LedgerMetadata, int]]:
+        """As `LogSource.readable_from`."""
+
+    def bookie_addresses(self) -> Mapping[str, BookieAddress]:
+        """As `LogSource.bookie_addresses`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +63,14 @@ class ArchivePartition:
 class WholeLog:
     """A log, and its archive as far as there is one in `folder`, the tablespace's folder where it is archived."""
 
-    log: LogSource
+    log: Log
     folder: StoredPath
     identity: Identity
 
     @property
     def name(self) -> str:
         """Of the tablespace."""
-        return self.log.tablespace.name
+        return self.log.name
 
     def confirmed_end(self) -> Lsn:
         """As `LogSource.confirmed_end`."""
@@ -81,25 +103,27 @@ def log_parts(whole: WholeLog, target: Lsn, begin: Lsn | None = None) -> LogPart
         LogDropped: the archive begins later, or does not meet the log.
         CheckpointRefused: the LSN is in neither.
         NotConfirmedYet, CheckpointRetryable: as `LogSource.readable_from`.
-        InvariantViolated: the archive contradicts itself, or was changed.
+        InvariantViolated: the archive contradicts itself up to there, or was changed; what lies behind is not looked at.
         KeyUnusable: a segment is encrypted, and its key is not here.
     """
-    archived = segments(whole.folder, whole.identity, begin)
-    if archived:
-        _require_beginning(archived[0], begin)
-    needed = tuple(segment for segment in archived if segment.first.lsn <= target)
-    for segment in needed:
+    needed: list[SegmentManifest] = []
+    for segment in segments_one_by_one(whole.folder, whole.identity, begin):
+        if not needed:
+            _require_beginning(segment, begin)
+        if segment.first.lsn > target:
+            raise CheckpointRefused(_not_archived(needed, segment, target))
         proven(segment, whole.folder)
-    if needed and target <= needed[-1].last.lsn:
-        return LogParts(needed, ())
-    if archived and len(needed) < len(archived):
-        raise CheckpointRefused(_not_archived(needed, archived[len(needed)], target))
-    live = _behind(whole.log, archived[-1] if archived else None, target)
+        needed.append(segment)
+        if target <= segment.last.lsn:
+            if not holds(segment, whole.folder, target):
+                raise CheckpointRefused(f"spec.target.lsn (--to) is {target}: the archived log has no such entry, its ledger ends before")
+            return LogParts(tuple(needed), ())
+    live = _behind(whole.log, needed[-1] if needed else None, target)
     end = Lsn(live[-1].ledger_id, live[-1].entries.last) if live else None
     if end != target:
-        known = archived[-1].last.lsn if end is None and archived else end
+        known = needed[-1].last.lsn if end is None and needed else end
         raise NotConfirmedYet(f"spec.target.lsn (--to) is {target}: the log is confirmed up to {known} only, or has no such entry")
-    return LogParts(needed, tuple(live))
+    return LogParts(tuple(needed), tuple(live))
 
 
 def _require_beginning(first: SegmentManifest, begin: Lsn | None) -> None:
@@ -109,7 +133,7 @@ def _require_beginning(first: SegmentManifest, begin: Lsn | None) -> None:
         raise LogDropped(f"the log would be read from {begin}, and its archive begins with {first.first.lsn}")
 
 
-def _not_archived(needed: tuple[SegmentManifest, ...], behind: SegmentManifest, target: Lsn) -> str:
+def _not_archived(needed: Sequence[SegmentManifest], behind: SegmentManifest, target: Lsn) -> str:
     if not needed:
         return f"spec.target.lsn (--to) is {target}: the archived log begins with {behind.first.lsn}; take an LSN from there on"
     return (
@@ -118,7 +142,7 @@ def _not_archived(needed: tuple[SegmentManifest, ...], behind: SegmentManifest, 
     )
 
 
-def _behind(log: LogSource, end: SegmentManifest | None, target: Lsn) -> list[LedgerPiece]:
+def _behind(log: Log, end: SegmentManifest | None, target: Lsn) -> list[LedgerPiece]:
     """What the log has behind the archive's end, up to an LSN at most."""
     begin = None if end is None else end.resume
     try:
@@ -141,9 +165,9 @@ def archive_partitions(parts: LogParts, folder: StoredPath, count: int) -> tuple
     return tuple(ArchivePartition(folder, parts.archived[first : first + share]) for first in range(0, len(parts.archived), share))
 
 
-def live_partitions(parts: LogParts, log: LogSource, count: int) -> tuple[PartitionSpec, ...]:
+def live_partitions(parts: LogParts, log: Log, count: int) -> tuple[PartitionSpec, ...]:
     """The same for what is read from bookies."""
-    return cut_pieces(parts.live, log.catalog.bookie_addresses(), count)
+    return cut_pieces(parts.live, log.bookie_addresses(), count)
 
 
 def read_archived(partition: ArchivePartition) -> Iterator[pa.RecordBatch]:

@@ -15,13 +15,14 @@ import contextlib
 import json
 import uuid
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import PurePosixPath
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 from xxhash import xxh3_128_hexdigest
@@ -45,6 +46,10 @@ SEGMENT_SCHEMA = pa.schema(
     ]
 )
 """One row per entry, in log order: `timestamp` in milliseconds, as its leader stamped it; `payload` the entry's bytes as in the ledger."""
+
+
+class ArchiveBroken(InvariantViolated):
+    """A segment does not follow the one before: what lies between is missing."""
 
 
 class SegmentManifest(BaseModel):
@@ -111,9 +116,41 @@ def segments(folder: StoredPath, identity: Identity, since: Lsn | None = None, u
     """
     paths = _paths(folder)
     starts = [_start(path) for path in paths]
-    first = 0 if since is None else max(bisect_right(starts, since) - 1, 0)
     behind = len(paths) if until is None else bisect_right(starts, until)
-    return _chain(paths[first:behind], folder, identity)
+    return _chain(paths[_position(starts, since) : behind], folder, identity)
+
+
+def segments_one_by_one(folder: StoredPath, identity: Identity, since: Lsn | None = None) -> Iterator[SegmentManifest]:
+    """The same from an LSN on, each read when it is asked for: what lies behind the last one is not looked at. Raises as `segments`."""
+    paths = _paths(folder)
+    begin = _position([_start(path) for path in paths], since)
+    yield from _linked((read_segment_manifest(path) for path in paths[begin:]), folder, identity)
+
+
+def readable_segments(folder: StoredPath, identity: Identity) -> Iterator[SegmentManifest]:
+    """The segments of a tablespace's archive that can be read, in log order, whether one follows the other or not. Raises OSError."""
+    for path in _paths(folder):
+        with contextlib.suppress(InvariantViolated):
+            yield from _chain((path,), folder, identity)
+
+
+def holds(segment: SegmentManifest, folder: StoredPath, lsn: Lsn) -> bool:
+    """Whether an LSN within a segment is one of its entries: behind the end of a ledger there are none before the next one begins.
+
+    Raises as `read_segment`, which is asked only where the manifest does not tell.
+    """
+    if not segment.first.lsn <= lsn <= segment.last.lsn:
+        return False
+    if lsn.ledger_id == segment.last.ledger_id:
+        return True
+    rows = read_segment(segment, folder)
+    found = pc.and_(pc.equal(rows.column("ledger_id"), lsn.ledger_id), pc.equal(rows.column("entry_id"), lsn.entry_id))
+    return bool(pc.any(found).as_py())
+
+
+def _position(starts: Sequence[Lsn], since: Lsn | None) -> int:
+    """Which segment holds an LSN, or comes first behind it, by where segments begin."""
+    return 0 if since is None else max(bisect_right(starts, since) - 1, 0)
 
 
 def newest_segment(folder: StoredPath, identity: Identity, known: Lsn | None = None) -> SegmentManifest | None:
@@ -139,6 +176,10 @@ def ends(folder: StoredPath, identity: Identity) -> tuple[SegmentManifest, Segme
 
 def _chain(paths: Sequence[StoredPath], folder: StoredPath, identity: Identity) -> tuple[SegmentManifest, ...]:
     found = [_decoded(path, content) for path, content in zip(paths, read_files(paths), strict=True)]
+    return tuple(_linked(found, folder, identity))
+
+
+def _linked(found: Iterable[SegmentManifest], folder: StoredPath, identity: Identity) -> Iterator[SegmentManifest]:
     before: SegmentManifest | None = None
     for segment in found:
         name = manifest_path(folder, segment.first.lsn)
@@ -146,9 +187,9 @@ def _chain(paths: Sequence[StoredPath], folder: StoredPath, identity: Identity) 
             raise InvariantViolated(f"{name} belongs to {segment.identity}, this run reads {identity}")
         if before is not None and segment.follows != before.last:
             shown = "nothing" if segment.follows is None else segment.follows.lsn
-            raise InvariantViolated(f"{name} follows {shown}, but the segment before it ends with {before.last.lsn}")
+            raise ArchiveBroken(f"{name} follows {shown}, but the segment before it ends with {before.last.lsn}")
         before = segment
-    return tuple(found)
+        yield segment
 
 
 def _paths(folder: StoredPath, since: Lsn | None = None) -> list[StoredPath]:

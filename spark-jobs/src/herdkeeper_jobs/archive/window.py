@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from herdkeeper_jobs.archive.parts import WholeLog
-from herdkeeper_jobs.archive.segment import ends
+from herdkeeper_jobs.archive.segment import SegmentManifest, ends, readable_segments
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Outline, read_outline
 from herdkeeper_jobs.checkpoint.moment import stamp
@@ -41,6 +41,37 @@ def recovery_window(whole: WholeLog, folder: StoredPath) -> Window | None:
         return Window(oldest.first.lsn, oldest.lowest_timestamp_millis, *end)
     reached = (base for base in _readable(folder) if oldest.first.lsn <= base.restart_lsn.lsn and base.lsn.lsn <= newest.last.lsn)
     base = next(reached, None)
+    return None if base is None else Window(base.lsn.lsn, base.latest_timestamp_millis, *end)
+
+
+def windows_of_files(whole: WholeLog, folder: StoredPath) -> tuple[Window, ...]:
+    """The windows of an archive that may lack segments, in log order: one for each of its parts that has something to begin with.
+
+    Reads the manifests of all segments. Raises OSError.
+    """
+    bases = tuple(_readable(folder))
+    windows = (_window_of(part, bases) for part in _whole_parts(whole))
+    return tuple(window for window in windows if window is not None)
+
+
+def _whole_parts(whole: WholeLog) -> Iterator[list[SegmentManifest]]:
+    """Segments that follow one another without a gap. One that can't be read, or is another log's, is as good as missing."""
+    part: list[SegmentManifest] = []
+    for segment in readable_segments(whole.folder, whole.identity):
+        if part and segment.follows != part[-1].last:
+            yield part
+            part = []
+        part.append(segment)
+    if part:
+        yield part
+
+
+def _window_of(part: Sequence[SegmentManifest], bases: Sequence[Outline]) -> Window | None:
+    first, last = part[0], part[-1].last.lsn
+    end = (last, max(segment.highest_timestamp_millis for segment in part))
+    if first.begins_log:
+        return Window(first.first.lsn, first.lowest_timestamp_millis, *end)
+    base = next((base for base in bases if first.first.lsn <= base.restart_lsn.lsn and base.lsn.lsn <= last), None)
     return None if base is None else Window(base.lsn.lsn, base.latest_timestamp_millis, *end)
 
 

@@ -12,7 +12,6 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import structlog
 from pyspark.errors import PySparkException
@@ -27,7 +26,7 @@ from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.origin import Mode
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
-from herdkeeper_jobs.encryption.keys import FOLDERS, Key, key_at, keyring
+from herdkeeper_jobs.encryption.keys import FOLDERS, writing_key
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
 from herdkeeper_jobs.task_error import essence, outcome_of_tasks
@@ -130,16 +129,8 @@ def _request(parsed: argparse.Namespace) -> CheckpointRequest:
     except ValueError as error:
         raise CheckpointRefused(f"spec.target (--to): {error}") from error
     target = TargetRequest(moment, parsed.leader_http, parsed.verify_against)
-    key = _key(parsed.encrypt_with) if parsed.encrypt_with else None
+    key = writing_key(parsed.encrypt_with)
     return CheckpointRequest(parsed.herd_root, parsed.tablespace, target, destination, parsed.run_id, Mode(parsed.mode), archive, key)
-
-
-def _key(text: str) -> Key:
-    """The key that is written with, which what was written must be readable with, here and in tasks."""
-    key = key_at(Path(text))
-    if key.fingerprint not in {other.fingerprint for other in keyring().keys}:
-        raise CheckpointRefused(f"--encrypt-with is {text!r}: list its folder in the variable {FOLDERS}, too, to read what is written")
-    return key
 
 
 def _path(argument: str, text: str, variables: str = "") -> StoredPath:

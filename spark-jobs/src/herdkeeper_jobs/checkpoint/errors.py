@@ -13,6 +13,15 @@ class LogDropped(CheckpointRefused):
     """The log no longer has the ledger that it would have to be read from."""
 
 
+class NothingToBeginWith(CheckpointRefused):
+    """A log without its beginning, and no checkpoint to go on from: what is `missing`, and why there is `no_base`, without advice."""
+
+    def __init__(self, message: str, missing: str, no_base: str) -> None:
+        super().__init__(message)
+        self.missing = missing
+        self.no_base = no_base
+
+
 class LsnNotInLog(LogDropped):
     """The ledger of an LSN that was asked for is not in the log: it was dropped, or never was."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
+from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
 from herdkeeper.formats.herddb_ledgers import LedgerList, decode_ledgers, ledgers_path
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, tablespace_path
@@ -34,6 +35,15 @@ class LogSource:
     catalog: LedgerCatalog
     herd_root: str
     tablespace: TablespaceRecord
+
+    @property
+    def name(self) -> str:
+        """Of the tablespace."""
+        return self.tablespace.name
+
+    def bookie_addresses(self) -> Mapping[str, BookieAddress]:
+        """Whom its ledgers are read from."""
+        return self.catalog.bookie_addresses()
 
     @property
     def identity(self) -> Identity:

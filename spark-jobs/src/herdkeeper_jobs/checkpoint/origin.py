@@ -16,7 +16,7 @@ from herdkeeper_jobs.archive.parts import ArchivePartition, LogParts, WholeLog, 
 from herdkeeper_jobs.archive.window import Window, recovery_window
 from herdkeeper_jobs.bookkeeper.reader import PartitionSpec
 from herdkeeper_jobs.checkpoint.base import Base, BaseRows, BaseUnusable, candidates, described, load_rows
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped, NothingToBeginWith
 from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.storage.stored_path import StoredPath
@@ -88,7 +88,8 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
     """What to read for a checkpoint from a log that is read up to an LSN.
 
     Raises:
-        CheckpointRefused: neither is the log whole nor is there a base; says which checkpoints were looked at, and why each is none.
+        NothingToBeginWith: neither is the log whole nor is there a base; says which checkpoints were looked at, and why each is none.
+        CheckpointRefused: the log is not whole, and nothing else was asked for.
         CheckpointRetryable: as `WholeLog.parts_up_to`.
     """
     count = 3 * spark.sparkContext.defaultParallelism
@@ -112,7 +113,8 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
     try:
         return _origin(log, log.parts_up_to(read_to), count)
     except LogDropped as error:
-        raise CheckpointRefused(_refusal(str(error), described(reasons), recovery_window(log, search.folder))) from error
+        no_base = described(reasons)
+        raise NothingToBeginWith(_refusal(str(error), no_base, recovery_window(log, search.folder)), str(error), no_base) from error
 
 
 def _refusal(missing: str, no_base: str, window: Window | None) -> str:

@@ -89,6 +89,29 @@ class CheckpointRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """Where a checkpoint is made, below which destination, by which run, and from what. `since`: when the work on it began, by
+    `time.monotonic`."""
+
+    destination: StoredPath
+    run_id: str
+    mode: Mode
+    since: float
+    key: Key | None = None
+    """As of a `CheckpointRequest`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A checkpoint that is there now. `left_out`: entries behind it that are stamped at or before the time that was asked for."""
+
+    committed: CommittedManifest
+    comparison: FollowerComparison | None
+    left_out: int
+    published: Published
+
+
+@dataclass(frozen=True, slots=True)
 class _Cut:
     """Where the log is cut. `left_out`: entries behind it that are stamped at or before the time that was asked for."""
 
@@ -116,34 +139,39 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     Raises:
         CheckpointRefused, CheckpointRetryable, InvariantViolated: see `errors`. No manifest was written then.
     """
-    started = time.monotonic()
+    order = Order(request.destination, request.run_id, request.mode, time.monotonic(), request.key)
     log = open_log(catalog, request.herd_root, request.tablespace)
     identity = log.identity
-    folder = tablespace_folder(request.destination, identity)
     whole = WholeLog(log, tablespace_folder(request.archive or request.destination, identity), identity)
-    target = chosen_target(whole, request.target, folder)
+    target = chosen_target(whole, request.target, tablespace_folder(request.destination, identity))
+    made = make_checkpoint(start, whole, target, order)
+    return _with_report(_summary(made, request, time.monotonic() - order.since), made.published)
+
+
+def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: Target, order: Order) -> Made:
+    """Makes the checkpoint of a moment that is chosen, from a log or from what is left of it. Raises as `run_checkpoint`."""
+    identity = whole.identity
+    folder = tablespace_folder(order.destination, identity)
     _log.info("target", at=str(target.at), read_to=str(target.read_to), follower="" if target.follower is None else target.follower.node)
     spark = start()
-    written_to = ParquetFolder(folder, None if request.key is None else FileKey.new(request.key))
-    origin = choose_origin(spark, whole, Search(folder, identity, request.mode, target.at), target.read_to)
+    written_to = ParquetFolder(folder, None if order.key is None else FileKey.new(order.key))
+    origin = choose_origin(spark, whole, Search(folder, identity, order.mode, target.at), target.read_to)
     try:
-        folded = _fold(spark, origin, target, (written_to, request.run_id))
+        folded = _fold(spark, origin, target, (written_to, order.run_id))
     finally:
         origin.release()
-    sync_folders(folder, request.run_id, request.destination)
+    sync_folders(folder, order.run_id, order.destination)
     verify_files(zip(folded.timeline.tables, folded.written, strict=True), written_to)
     comparison = compare(folded.compared, target.follower, identity.tablespace_uuid) if target.follower is not None else None
     verified = _verification(comparison, folded.cut.lsn)
     _log.info("verified", how=verified.how, by=verified.by)
-    making = Making(at_millis=time.time_ns() // 1_000_000, seconds=round(time.monotonic() - started, 3))
-    manifest = _manifest(identity, request.run_id, folded, verified, making)
-    committed = commit_manifest(_encrypted(manifest, written_to.key), folder, request.key)
-    if committed.existed and committed.manifest.run_id != request.run_id:
+    making = Making(at_millis=time.time_ns() // 1_000_000, seconds=round(time.monotonic() - order.since, 3))
+    manifest = _manifest(identity, order.run_id, folded, verified, making)
+    committed = commit_manifest(_encrypted(manifest, written_to.key), folder, order.key)
+    if committed.existed and committed.manifest.run_id != order.run_id:
         # This run's files belong to no manifest. Those of an earlier attempt of the same run may be the committed ones.
-        remove_below(folder / "data" / request.run_id)
-    published = publish_history(whole, folder, time.time_ns() // 1_000_000)
-    summary = _summary(committed, request, comparison, folded.cut.left_out, time.monotonic() - started)
-    return _with_report(summary, published)
+        remove_below(folder / "data" / order.run_id)
+    return Made(committed, comparison, folded.cut.left_out, publish_history(whole, folder, time.time_ns() // 1_000_000))
 
 
 def chosen_target(whole: WholeLog, request: TargetRequest, folder: StoredPath) -> Target:
@@ -340,9 +368,8 @@ def _versions() -> dict[str, str]:
     return versions
 
 
-def _summary(
-    committed: CommittedManifest, request: CheckpointRequest, comparison: FollowerComparison | None, left_out: int, seconds: float
-) -> CheckpointSummary:
+def _summary(made: Made, request: CheckpointRequest, seconds: float) -> CheckpointSummary:
+    committed, left_out = made.committed, made.left_out
     manifest = committed.manifest
     by = manifest.verified.words
     done = "existed already" if committed.existed else "written"
@@ -370,7 +397,7 @@ def _summary(
         restart_ledger_id=manifest.restart_lsn.ledger_id,
         restart_entry_id=manifest.restart_lsn.entry_id,
         verified=by,
-        comparison=comparison,
+        comparison=made.comparison,
         rows=sum(table.rows for table in manifest.tables),
         bytes=sum(table.bytes for table in manifest.tables),
         encrypted_with="" if manifest.encryption is None else manifest.encryption.key_name,

@@ -131,6 +131,20 @@ def key_at(path: Path) -> Key:
     raise KeyUnusable(f"the Secret {path.name} has the keys {names}: say in encryption.currentKey which one new files get")
 
 
+def writing_key(text: str) -> Key | None:
+    """As `key_at` for a command line's argument, None for an empty one: a key with which what is written can be read, too.
+
+    Raises:
+        KeyUnusable: it is not there, or is no key, or is not among those that this process and its tasks read with.
+    """
+    if not text:
+        return None
+    key = key_at(Path(text))
+    if key.fingerprint not in {other.fingerprint for other in keyring().keys}:
+        raise KeyUnusable(f"--encrypt-with is {text!r}: list its folder in the variable {FOLDERS}, too, to read what is written")
+    return key
+
+
 def _keys_in(folder: Path) -> list[Key]:
     if not folder.is_dir():
         raise KeyUnusable(f"{FOLDERS} names {folder}, which is no folder: mount the Secret there")

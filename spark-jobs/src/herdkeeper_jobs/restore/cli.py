@@ -1,4 +1,5 @@
-"""`herdkeeper-restore`: the tables of a checkpoint into a tablespace that exists and is empty, through SQL.
+"""`herdkeeper-restore`: the tables of a checkpoint into a tablespace that exists and is empty, through SQL. With `--to`, those of a moment:
+its checkpoint is made first, from the checkpoints that there are and the archive of the log alone, unless it is there.
 
 Exit codes: 0 done or already done, 2 refused (arguments, or a tablespace that has something else in it), 3 worth a retry, which goes on
 where this run stopped, 42 an invariant is violated. The user's name and password come from HERDDB_USERNAME and HERDDB_PASSWORD,
@@ -15,25 +16,30 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.sql.connection import Address, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed, SqlError
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
+from herdkeeper_jobs.checkpoint.removal import RUN_ID
 from herdkeeper_jobs.encryption.keys import FOLDERS as ENCRYPTION_KEYS
+from herdkeeper_jobs.encryption.keys import Key, writing_key
 from herdkeeper_jobs.restore.errors import RestoreRefused, RestoreRetryable
+from herdkeeper_jobs.restore.moment import MomentSource, checkpoint_of_moment, parse_restored_moment
 from herdkeeper_jobs.restore.run import RestoreRequest, run_restore
 from herdkeeper_jobs.restore.session import Cluster, Target
 from herdkeeper_jobs.restore.source import open_source
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
 from herdkeeper_jobs.storage.object_path import ObjectPath
-from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
+from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
 from herdkeeper_jobs.task_error import essence, outcome_of_tasks
 from herdkeeper_jobs.termination_message import write_termination_message
+from herdkeeper_jobs.wal.timeline import LogInconsistentError
 
 _log = structlog.get_logger()
-_VIOLATIONS_IN_TASKS = (MalformedDataError.__name__, InvariantViolated.__name__)
+_VIOLATIONS_IN_TASKS = (LogInconsistentError.__name__, MalformedDataError.__name__, InvariantViolated.__name__)
 USERNAME, PASSWORD = "HERDDB_USERNAME", "HERDDB_PASSWORD"
 AUTHORITIES = "HERDDB_AUTHORITIES"
 
@@ -53,11 +59,28 @@ def _parser() -> argparse.ArgumentParser:
     where.add_argument("--server", help="host:port of a HerdDB server that is alone, instead of a cluster's leader")
     parser.add_argument("--herd-root", help="HerdDB's root in ZooKeeper, for example /ns/db/herd")
     parser.add_argument("--tablespace", required=True, help="name of the tablespace to fill")
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument(
         "--manifest",
-        required=True,
         help="file of the checkpoint's manifest; with executors as pods all must mount it; or s3://bucket/key. For an encrypted one the "
         f"variable {ENCRYPTION_KEYS} lists folders with keys, separated by `:`",
+    )
+    which.add_argument(
+        "--folder", help="with --to, where there is no checkpoint: the tablespace's folder with the archive, <INSTANCEID>/<tablespace uuid>"
+    )
+    parser.add_argument(
+        "--to",
+        help="the moment to restore: latest, LEDGER,ENTRY, or a time (RFC 3339) with its offset. --manifest then names the tablespace, of "
+        "which the newest usable checkpoint up to the moment is gone on from",
+    )
+    parser.add_argument(
+        "--archive", help="with --to: folder where the log is archived, if not beside the checkpoints; or s3://bucket/prefix"
+    )
+    parser.add_argument(
+        "--encrypt-with",
+        default="",
+        metavar="PATH",
+        help="with --to: encrypts the checkpoint that is made; a key's file, or a folder with one key",
     )
     parser.add_argument("--run-id", required=True, help="name of this run, for the summary")
     add_spark_arguments(parser)
@@ -66,10 +89,10 @@ def _parser() -> argparse.ArgumentParser:
 
 def _attempt(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreSummary:
     try:
-        return _restore(_request(parsed, environment), spark_settings(parsed))
+        return _restore(_request(parsed, environment), writing_key(parsed.encrypt_with), spark_settings(parsed))
     except (RestoreRefused, KeyUnusable, SparkConfigurationError, AuthenticationFailed) as error:
         return _failed(parsed, JobOutcome.CONFIGURATION_REFUSED, error)
-    except (InvariantViolated, MalformedDataError) as error:
+    except (InvariantViolated, LogInconsistentError, MalformedDataError) as error:
         return _failed(parsed, JobOutcome.INVARIANT_VIOLATED, error)
     except PySparkException as error:
         return _failed(parsed, outcome_of_tasks(str(error), _VIOLATIONS_IN_TASKS), error)
@@ -77,25 +100,59 @@ def _attempt(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Rest
         return _failed(parsed, JobOutcome.RETRYABLE, error)
 
 
-def _restore(request: RestoreRequest, settings: SparkSettings) -> RestoreSummary:
-    source = open_source(request.manifest)
-    spark = start_spark("herdkeeper-restore", settings)
+def _restore(request: RestoreRequest, key: Key | None, settings: SparkSettings) -> RestoreSummary:
+    started: list[SparkSession] = []
+
+    def start() -> SparkSession:
+        if not started:
+            started.append(start_spark("herdkeeper-restore", settings))
+        return started[0]
+
     try:
-        return run_restore(spark, source, request)
+        path = checkpoint_of_moment(start, request.source, key) if isinstance(request.source, MomentSource) else request.source
+        source = open_source(path)
+        return run_restore(start(), source, request)
     finally:
-        spark.stop()
+        for spark in started:
+            spark.stop()
 
 
 def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreRequest:
     credentials = Credentials(_variable(environment, USERNAME), _variable(environment, PASSWORD))
     target = Target(_database(parsed), parsed.tablespace, credentials, environment.get(AUTHORITIES) or None)
-    try:
-        manifest = stored_path(parsed.manifest)
-    except ValueError as error:
-        raise RestoreRefused(f"--manifest is {error}") from error
+    if parsed.to is not None:
+        return RestoreRequest(_moment(parsed), target, parsed.run_id)
+    if parsed.manifest is None:
+        raise RestoreRefused("--folder names no checkpoint: give --to with it, or --manifest")
+    manifest = _stored("--manifest", parsed.manifest)
     if isinstance(manifest, ObjectPath) and (unusable := why_unusable(manifest.parent, writes=False)) is not None:
         raise RestoreRefused(f"--manifest is {parsed.manifest!r}: {unusable}")
     return RestoreRequest(manifest, target, parsed.run_id)
+
+
+def _moment(parsed: argparse.Namespace) -> MomentSource:
+    try:
+        at = parse_restored_moment(parsed.to)
+    except ValueError as error:
+        raise RestoreRefused(f"spec.bootstrap.target (--to): {error}") from error
+    if RUN_ID.fullmatch(parsed.run_id) is None:
+        raise RestoreRefused(f"--run-id is {parsed.run_id!r}: it names a folder, take letters, digits, '.', '_' and '-'")
+    named = None if parsed.manifest is None else _stored("--manifest", parsed.manifest)
+    folder = _stored("--folder", parsed.folder) if named is None else named.parent.parent
+    place = folder.parent.parent
+    archived_at = place if parsed.archive is None else _stored("--archive", parsed.archive)
+    asked = "--folder" if named is None else "--manifest"
+    for argument, path, writes in ((asked, place, True), ("--archive", archived_at, False)):
+        if (unusable := why_unusable(path, writes=writes)) is not None:
+            raise RestoreRefused(f"{argument} leads to {path}: {unusable}")
+    return MomentSource(folder, archived_at, at, parsed.run_id, named)
+
+
+def _stored(argument: str, text: str) -> StoredPath:
+    try:
+        return stored_path(text)
+    except ValueError as error:
+        raise RestoreRefused(f"{argument} is {error}") from error
 
 
 def _database(parsed: argparse.Namespace) -> Cluster | Address:
@@ -119,7 +176,7 @@ def _variable(environment: Mapping[str, str], name: str) -> str:
 def _failed(parsed: argparse.Namespace, outcome: JobOutcome, error: Exception) -> RestoreSummary:
     _log.error("failed", outcome=outcome.value, error=str(error), kind=type(error).__name__)
     return RestoreSummary(
-        run_id=parsed.run_id, outcome=outcome, message=essence(str(error)), tablespace=parsed.tablespace, manifest=parsed.manifest
+        run_id=parsed.run_id, outcome=outcome, message=essence(str(error)), tablespace=parsed.tablespace, manifest=parsed.manifest or ""
     )
 
 

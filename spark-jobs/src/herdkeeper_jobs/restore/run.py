@@ -13,11 +13,13 @@ from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.moment import stamp
 from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, Begin, Header
 from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.load import load_groups
+from herdkeeper_jobs.restore.moment import MomentSource
 from herdkeeper_jobs.restore.session import Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable, levels
 from herdkeeper_jobs.restore.verify import Verified, check_files, verify_content, verify_schema
@@ -28,9 +30,10 @@ _log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True)
 class RestoreRequest:
-    """What one run shall do. `manifest` is the checkpoint's file; the tablespace exists, and is empty or holds an unfinished run."""
+    """What one run shall do. `source` is the manifest of the checkpoint, or the moment of which there shall be one; the tablespace exists,
+    and is empty or holds an unfinished run."""
 
-    manifest: StoredPath
+    source: StoredPath | MomentSource
     target: Target
     run_id: str
 
@@ -142,16 +145,19 @@ def _verify(spark: SparkSession, source: Source, target: Target, at: tuple[Sessi
 
 def _summary(request: RestoreRequest, source: Source, verified: Verified, run: tuple[Begin, int, float]) -> RestoreSummary:
     begin, loaded, seconds = run
-    lsn = source.manifest.lsn
+    lsn, millis = source.manifest.lsn, source.manifest.lsn_timestamp_millis
+    stamped = "" if millis is None else stamp(millis)
     done = "had been restored" if begin is Begin.FILLED else "restored"
     return RestoreSummary(
         run_id=request.run_id,
         outcome=JobOutcome.ALREADY_DONE if begin is Begin.FILLED else JobOutcome.SUCCEEDED,
-        message=f"{verified.rows} rows {done} from the checkpoint of {source.manifest.identity.tablespace} at {lsn.lsn}",
+        message=f"{verified.rows} rows {done} from the checkpoint of {source.manifest.identity.tablespace} at {lsn.lsn}"
+        f"{f' ({stamped})' if stamped else ''}",
         tablespace=request.target.tablespace,
         manifest=str(source.path),
         ledger_id=lsn.ledger_id,
         entry_id=lsn.entry_id,
+        lsn_timestamp=stamped,
         rows=verified.rows,
         rows_loaded=loaded,
         tables=verified.tables,

@@ -1,0 +1,274 @@
+"""The checkpoint of a moment, found or made from files alone: the checkpoints of a tablespace, and the archive of its log.
+
+Neither ZooKeeper nor a bookie of the old cluster is asked. It is made as the Checkpoint job makes it, at the place and under the name that
+it would have there, so who asks for the same moment again finds it. A time becomes an LSN here, without Spark: the segments tell which of
+them has the first entry that was stamped later. What a run has chosen is noted beside the checkpoints before anything is loaded
+(`restores/<run>.json`): a retry, for which the archive may have grown meanwhile, goes on with that.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import Never, assert_never
+
+import structlog
+from pyspark.sql import SparkSession
+
+from herdkeeper_jobs.archive.alone import archive_alone, identity_of_archive
+from herdkeeper_jobs.archive.parts import WholeLog
+from herdkeeper_jobs.archive.segment import (
+    ArchiveBroken,
+    SegmentManifest,
+    holds,
+    newest_segment,
+    oldest_segment,
+    proven,
+    read_segment,
+    segments,
+    segments_one_by_one,
+)
+from herdkeeper_jobs.archive.window import windows_of_files
+from herdkeeper_jobs.checkpoint.base import Base, candidates
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, NothingToBeginWith
+from herdkeeper_jobs.checkpoint.manifest import Identity, manifest_path, read_outline, tablespace_folder
+from herdkeeper_jobs.checkpoint.moment import Time, parse_moment, stamp
+from herdkeeper_jobs.checkpoint.origin import Mode
+from herdkeeper_jobs.checkpoint.reading import manifests
+from herdkeeper_jobs.checkpoint.run import Order, make_checkpoint
+from herdkeeper_jobs.checkpoint.target import Target
+from herdkeeper_jobs.encryption.keys import Key
+from herdkeeper_jobs.restore.errors import RestoreRefused, RestoreRetryable
+from herdkeeper_jobs.storage.stored_path import StoredPath, replace_file, sync_folder
+from herdkeeper_jobs.wal.lsn import Lsn
+
+_log = structlog.get_logger()
+_MOST_WINDOWS = 3
+"""Of those that a refusal names, the newest ones."""
+
+
+class Latest(Enum):
+    """The last moment that the files have."""
+
+    LATEST = "latest"
+
+
+Moment = Lsn | Time | Latest
+
+
+@dataclass(frozen=True, slots=True)
+class MomentSource:
+    """Which moment of which tablespace, and where its files are.
+
+    `folder` is its folder among the checkpoints, `<place>/<INSTANCEID>/<tablespace uuid>`, where the new one goes; `archived_at` the place
+    where its log is archived; `named` the manifest by which a user named it, None for one that was named by its folder.
+    """
+
+    folder: StoredPath
+    archived_at: StoredPath
+    at: Moment
+    run_id: str
+    named: StoredPath | None = None
+
+    @property
+    def asked(self) -> str:
+        """As the user asked for it."""
+        match self.at:
+            case Lsn():
+                return f"spec.bootstrap.target.lsn (--to) is {self.at}"
+            case Time(_, text):
+                return f"spec.bootstrap.target.timestamp (--to) is {text}"
+            case Latest():
+                return "spec.bootstrap.target.latest (--to) is asked for"
+            case _:
+                assert_never(self.at)
+
+
+def parse_restored_moment(text: str) -> Moment:
+    """From `latest`, `LEDGER,ENTRY`, or a time of RFC 3339 with its offset. Raises ValueError that names the text and the forms."""
+    if text == Latest.LATEST.value:
+        return Latest.LATEST
+    found = None if text == "now" else parse_moment(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no moment of an archive: expected latest, LEDGER,ENTRY, or a time with its offset")
+    return found
+
+
+def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource, key: Key | None = None) -> StoredPath:
+    """The manifest of the checkpoint of a moment, which is made where there is none. `start` gives the session, once there is work for it;
+    `key` encrypts what is made.
+
+    Raises:
+        RestoreRefused: the files don't have that moment; names the field, its value and the moments that can be had.
+        RestoreRetryable: something is not there now.
+        InvariantViolated: the files contradict themselves.
+        KeyUnusable: something is encrypted, and its key is not here.
+    """
+    if (noted := _noted(source)) is not None:
+        _log.info("going on with what an earlier attempt chose", manifest=str(noted))
+        return noted
+    whole = archive_alone(*_archive(source))
+    try:
+        chosen = _chosen(whole, source)
+        path = chosen if not isinstance(chosen, Lsn) else _made(start, whole, source, (chosen, key))
+    except NothingToBeginWith as error:
+        _refuse(whole, source, error.missing, error, f". No checkpoint at the place is a base ({error.no_base})")
+    except (ArchiveBroken, CheckpointRefused) as error:
+        _refuse(whole, source, str(error), error)
+    except CheckpointRetryable as error:
+        raise RestoreRetryable(str(error)) from error
+    _note(source, path)
+    return path
+
+
+def _refuse(whole: WholeLog, source: MomentSource, why: str, cause: Exception | None = None, more: str = "") -> Never:
+    """What there is comes before what may be long: a summary may be cut off."""
+    windows = windows_of_files(whole, source.folder)
+    there = "; ".join(str(window) for window in windows[-_MOST_WINDOWS:]) + ": take one of these"
+    if not windows:
+        there = "no moment can be had of these files but those of the checkpoints themselves (spec.bootstrap.files without a target)"
+    raise RestoreRefused(f"{source.asked}: {why}. From the archive, {there}{more}") from cause
+
+
+def _archive(source: MomentSource) -> tuple[StoredPath, Identity]:
+    """The tablespace's folder where its log is archived, and whose log it is."""
+    folder = source.archived_at / source.folder.parent.name / source.folder.name
+    if (found := identity_of_archive(folder)) is not None:
+        return folder, found
+    if source.named is not None and source.named.is_file():
+        return folder, read_outline(source.named).identity
+    raise RestoreRefused(
+        f"spec.bootstrap.archive (--archive) leads to {folder}: there is no archive of a log (log/segments) in it; name the place that has "
+        "<INSTANCEID>/<tablespace uuid>/log of the old tablespace"
+    )
+
+
+def _chosen(whole: WholeLog, source: MomentSource) -> StoredPath | Lsn:
+    """The LSN of the moment, or its checkpoint where there is one."""
+    lsn = _lsn_of(whole, source)
+    path = manifest_path(source.folder, lsn)
+    if path.is_file():
+        return path
+    if (why := _why_not_archived(whole, lsn)) is not None:
+        _refuse(whole, source, why)
+    return lsn
+
+
+def _lsn_of(whole: WholeLog, source: MomentSource) -> Lsn:
+    match source.at:
+        case Lsn():
+            return source.at
+        case Time():
+            return _lsn_of_time(whole, source, source.at)
+        case Latest():
+            newest = newest_segment(whole.folder, whole.identity)
+            ends = [_lsn_of_name(path) for path in _manifests(source)[-1:]] + ([] if newest is None else [newest.last.lsn])
+            return max(ends) if ends else _refuse(whole, source, "nothing is archived, and there is no checkpoint")
+        case _:
+            assert_never(source.at)
+
+
+def _lsn_of_time(whole: WholeLog, source: MomentSource, time_: Time) -> Lsn:
+    """Where a log is cut for a time: before its first entry that is stamped later, see wal/cut.py.
+
+    Of everything before the segment that the search begins with it must be known that nothing in it is stamped later: it is the log's
+    beginning, or a checkpoint says so.
+    """
+    oldest = oldest_segment(whole.folder, whole.identity)
+    if oldest is None:
+        _refuse(whole, source, "nothing of the log is archived")
+    bases = (found.start.at for found in candidates(source.folder, whole.identity, time_) if isinstance(found, Base))
+    base = next(bases, None)
+    if base is not None and base < (oldest.first.lsn if oldest.follows is None else oldest.follows.lsn):
+        base = None  # what lies between the two may be later
+    if base is None and not oldest.begins_log:
+        _refuse(whole, source, f"the archive begins with {oldest.first.lsn}, and there is no checkpoint in which nothing is later")
+    for segment in segments_one_by_one(whole.folder, whole.identity, base):
+        proven(segment, whole.folder)  # by its times the log is cut
+        if segment.highest_timestamp_millis > time_.millis:
+            return _before_first_later(whole, source, segment, time_)
+    end = newest_segment(whole.folder, whole.identity) or oldest
+    _refuse(
+        whole,
+        source,
+        f"nothing that is archived was written later, so what belongs to that time may be missing: the archive ends with {end.last.lsn}, "
+        f"stamped {stamp(end.highest_timestamp_millis)}; take an earlier time, or latest",
+    )
+
+
+def _before_first_later(whole: WholeLog, source: MomentSource, segment: SegmentManifest, time_: Time) -> Lsn:
+    """The last entry before the first one of a segment that is stamped later than a time."""
+    before = None if segment.follows is None else segment.follows.lsn
+    for ledger, entry, millis in _entries(segment, whole.folder):
+        if millis > time_.millis:
+            break
+        before = Lsn(ledger, entry)
+    if before is None:
+        began = stamp(segment.lowest_timestamp_millis)
+        _refuse(whole, source, f"the log begins after it, with {segment.first.lsn}, and no entry of that segment is stamped before {began}")
+    return before
+
+
+def _entries(segment: SegmentManifest, folder: StoredPath) -> Iterator[tuple[int, int, int]]:
+    rows = read_segment(segment, folder)
+    columns = (rows.column(name).to_pylist() for name in ("ledger_id", "entry_id", "timestamp"))
+    return zip(*columns, strict=True)
+
+
+def _why_not_archived(whole: WholeLog, lsn: Lsn) -> str | None:
+    """What is wrong with an LSN that the archive shall have; None when it has it."""
+    folder, identity = whole.folder, whole.identity
+    oldest, newest = oldest_segment(folder, identity), newest_segment(folder, identity)
+    if oldest is None or newest is None:
+        return "nothing of the log is archived, and there is no checkpoint at that LSN"
+    if lsn < oldest.first.lsn:
+        return f"the archive begins with {oldest.first.lsn}, and there is no checkpoint at that LSN"
+    if lsn > newest.last.lsn:
+        return f"the archive ends with {newest.last.lsn}"
+    (around,) = segments(folder, identity, lsn, lsn)
+    if holds(around, folder, lsn):
+        return None
+    return f"the archive has no such entry, neither in its segment from {around.first.lsn} to {around.last.lsn} nor behind it"
+
+
+def _made(start: Callable[[], SparkSession], whole: WholeLog, source: MomentSource, what: tuple[Lsn, Key | None]) -> StoredPath:
+    lsn, key = what
+    order = Order(source.folder.parent.parent, source.run_id, Mode.AUTO, time.monotonic(), key)
+    if tablespace_folder(order.destination, whole.identity) != source.folder:
+        raise InvariantViolated(f"{source.folder} has the files of {whole.identity.instance_id}/{whole.identity.tablespace_uuid}")
+    return make_checkpoint(start, whole, Target(lsn, lsn), order).committed.path
+
+
+def _manifests(source: MomentSource) -> list[StoredPath]:
+    folder = source.folder
+    return list(manifests(folder.parent.parent, folder.parent.name, folder.name))
+
+
+def _lsn_of_name(path: StoredPath) -> Lsn:
+    ledger, entry = path.stem.split("-")
+    return Lsn(int(ledger), int(entry))
+
+
+def _note_path(source: MomentSource) -> StoredPath:
+    return source.folder / "restores" / f"{source.run_id}.json"
+
+
+def _noted(source: MomentSource) -> StoredPath | None:
+    """The manifest that an earlier attempt of the same run chose; None where there was none, or the checkpoint has gone since."""
+    note = _note_path(source)
+    if not note.is_file():
+        return None
+    try:
+        path = source.folder / "manifests" / str(json.loads(note.read_bytes())["manifest"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InvariantViolated(f"{note} does not say which checkpoint this restore began with: {error}") from error
+    return path if path.is_file() else None
+
+
+def _note(source: MomentSource, path: StoredPath) -> None:
+    note = _note_path(source)
+    replace_file(note, json.dumps({"manifest": path.name, "asked": source.asked}).encode())
+    sync_folder(note.parent)
