@@ -15,9 +15,8 @@ NODES = ("db-herddb-0", "db-herddb-1")
 NAME, JOB, SECRET = "from_files", "from-files-restore", "from-files-connection"
 
 
-def test_a_restore_is_noted_before_the_tablespace_is_there_and_ends_ready_with_a_secret_for_clients(
-    dynamic: DynamicClient, namespace: str
-) -> None:
+def stack(dynamic: DynamicClient, namespace: str) -> Stage:
+    """A database that serves."""
     stage = Stage(dynamic, namespace)
     stage.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3})
     ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "serves", "observedGeneration": 1}
@@ -27,8 +26,26 @@ def test_a_restore_is_noted_before_the_tablespace_is_there_and_ends_ready_with_a
     stage.settle("HerdDBCluster", "db")
     for number in range(2):
         stage.serve("db-herddb", number)
-    named = HerdDBNames(ObjectKey(namespace, "db"))
-    spec = yaml.safe_load((REPOSITORY / "examples/restore-from-files.yaml").read_text())["spec"]
+    return stage
+
+
+def create(stage: Stage, name: str) -> None:
+    """What CREATE TABLESPACE does."""
+    named = HerdDBNames(ObjectKey(stage.namespace, "db"))
+    record = TablespaceRecord("its-uuid", name, NODES[0], NODES, 1, 10_000)
+    stage.ensemble.put(tablespace_path(named.herd_root, name), encode_tablespace(record))
+    stage.nodes.herddb_holds(named, name, "its-uuid", ("leader", "follower"))
+
+
+def example(name: str) -> Json:
+    spec: Json = yaml.safe_load((REPOSITORY / "examples" / name).read_text())["spec"]
+    return spec
+
+
+def test_a_restore_is_noted_before_the_tablespace_is_there_and_ends_ready_with_a_secret_for_clients(
+    dynamic: DynamicClient, namespace: str
+) -> None:
+    stage, spec = stack(dynamic, namespace), example("restore-from-files.yaml")
 
     stage.declare("Tablespace", "from-files", spec)
     stage.reconcile("Tablespace", "from-files")
@@ -36,11 +53,7 @@ def test_a_restore_is_noted_before_the_tablespace_is_there_and_ends_ready_with_a
     assert (noted["restore"]["phase"], noted.get("uuid")) == ("Pending", None)
     assert noted["restore"]["manifest"] == spec["bootstrap"]["files"]["manifest"]
 
-    # what CREATE TABLESPACE does
-    stage.ensemble.put(
-        tablespace_path(named.herd_root, NAME), encode_tablespace(TablespaceRecord("its-uuid", NAME, NODES[0], NODES, 1, 10_000))
-    )
-    stage.nodes.herddb_holds(named, NAME, "its-uuid", ("leader", "follower"))
+    create(stage, NAME)
     stage.settle("Tablespace", "from-files")
     assert stage.condition("Tablespace", "from-files") == ("False", "Restoring")
     assert stage.live("Secret", SECRET) is None
@@ -58,16 +71,57 @@ def test_a_restore_is_noted_before_the_tablespace_is_there_and_ends_ready_with_a
         stage.reconcile("Tablespace", "from-files")
 
 
+def test_a_moment_is_made_of_an_archive_alone_and_the_status_tells_which_one_it_was(dynamic: DynamicClient, namespace: str) -> None:
+    stage, spec = stack(dynamic, namespace), example("restore-moment-from-files.yaml")
+    archive = spec["bootstrap"]["archive"]
+    stage.declare("Tablespace", "as-it-was", spec)
+    stage.reconcile("Tablespace", "as-it-was")
+    noted = stage.found("Tablespace", "as-it-was")["status"]["restore"]
+    assert (noted["phase"], noted["claimName"], noted.get("manifest")) == ("Pending", "archives", None)
+    create(stage, "as_it_was")
+    stage.settle("Tablespace", "as-it-was")
+    job = stage.found("Job", "as-it-was-restore")
+    (driver,) = job["spec"]["template"]["spec"]["containers"]
+    assert driver["args"][driver["args"].index("--folder") + 1] == f"/checkpoints/{archive['folder']}"
+    assert driver["args"][driver["args"].index("--to") + 1] == spec["bootstrap"]["target"]["timestamp"]
+
+    manifest = f"{archive['folder']}/manifests/{4:020d}-{7:020d}.json"
+    said = RestoreSummary(
+        "r",
+        JobOutcome.SUCCEEDED,
+        "done",
+        manifest=f"/checkpoints/{manifest}",
+        ledger_id=4,
+        entry_id=7,
+        lsn_timestamp="2026-11-21T13:29:59.000Z",
+        rows=7,
+        verified="7 rows compared",
+    )
+    end(stage, job, said)
+    for kind, name in (("Tablespace", "as-it-was"), ("HerdDBCluster", "db"), ("Tablespace", "as-it-was")):
+        stage.settle(kind, name)
+    restored = stage.found("Tablespace", "as-it-was")["status"]["restore"]
+    assert stage.condition("Tablespace", "as-it-was") == ("True", "Ready")
+    assert (restored["manifest"], restored["lsn"], restored["lsnTimestamp"]) == (
+        manifest,
+        {"ledgerId": 4, "entryId": 7},
+        "2026-11-21T13:29:59.000Z",
+    )
+    with nothing_written(stage):
+        stage.reconcile("Tablespace", "as-it-was")
+
+
 def end(stage: Stage, job: Json, said: RestoreSummary) -> None:
     """What Kubernetes tells of a Job whose pod ended well."""
-    labels = {**job["spec"]["template"]["metadata"]["labels"], "batch.kubernetes.io/job-name": JOB}
+    name = job["metadata"]["name"]
+    labels = {**job["spec"]["template"]["metadata"]["labels"], "batch.kubernetes.io/job-name": name}
     container = {"name": "driver", "image": "spark:1"}
-    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{JOB}-x", "labels": labels}, "spec": {"containers": [container]}}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{name}-x", "labels": labels}, "spec": {"containers": [container]}}
     stage.of("Pod").create(body=body, namespace=stage.namespace)
     ended = {"terminated": {"exitCode": 0, "message": said.to_json()}}
     stage.set_status(
         "Pod",
-        f"{JOB}-x",
+        f"{name}-x",
         {
             "phase": "Succeeded",
             "containerStatuses": [{"name": "driver", "image": "spark:1", "imageID": "", "ready": False, "restartCount": 0, "state": ended}],
@@ -78,4 +132,4 @@ def end(stage: Stage, job: Json, said: RestoreSummary) -> None:
         {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:01:00Z", "reason": "CompletionsReached", "message": "done"}
         for kind in ("SuccessCriteriaMet", "Complete")
     ]
-    stage.set_status("Job", JOB, {**times, "succeeded": 1, "conditions": conditions})
+    stage.set_status("Job", name, {**times, "succeeded": 1, "conditions": conditions})

@@ -70,6 +70,7 @@ STORE = {
 }
 SEALED = CLAIM | {"encryption": {"keysSecretRef": {"name": "backup-keys"}, "currentKey": "2026-11"}}
 SPARK = "herdkeeper/spark:0.1.0"
+ARCHIVED = Destination.model_validate({"persistentVolumeClaim": {"claimName": "archives"}})
 
 
 def read(kind: Any, **spec: Any) -> Any:
@@ -89,6 +90,16 @@ def built() -> dict[str, tuple[Any, ...]]:
     log = LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookies, RACKS))
     tablespace = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights")
     restored = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="restored", bootstrap={"checkpoint": {"name": "flights-1"}})
+    archives = {"persistentVolumeClaim": {"claimName": "archives"}}
+    then = {"timestamp": "2026-11-21T14:30:00Z"}
+    as_it_was = read(
+        Tablespace, herdDBRef={"name": "db"}, bootstrap={"checkpoint": {"name": "flights-1"}, "archive": archives, "target": then}
+    )
+    of_its_archive = read(
+        Tablespace,
+        herdDBRef={"name": "db"},
+        bootstrap={"archive": {**CLAIM, "folder": "i/u"}, "target": {"lsn": {"ledgerId": 3, "entryId": 9}}, "job": EXECUTORS},
+    )
     archived = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": CLAIM}})
     in_store = read(
         Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": {"objectStore": STORE}}}
@@ -147,6 +158,23 @@ def built() -> dict[str, tuple[Any, ...]]:
             restored,
             RestoreSource(ZOOKEEPER, "/demo/db/herd", ON_VOLUME, "i/u/manifests/m.json", "db-credentials"),
             "herdkeeper/spark:0.1.0",
+        ),
+        "restore-to-a-moment": build_restore(
+            as_it_was,
+            RestoreSource(
+                ZOOKEEPER,
+                "/demo/db/herd",
+                ON_VOLUME,
+                "i/u/manifests/m.json",
+                "db-credentials",
+                archive=ArchiveSource("flights", ARCHIVED),
+            ),
+            SPARK,
+        ),
+        "restore-to-a-moment-of-an-archive-alone": build_restore(
+            of_its_archive,
+            RestoreSource(ZOOKEEPER, "/demo/db/herd", ON_VOLUME, "i/u", "db-credentials", archive=ArchiveSource(None, ON_VOLUME)),
+            SPARK,
         ),
         "restore-encrypted": build_restore(
             restored,

@@ -39,6 +39,8 @@ def test_a_schema_holds_nothing_that_structural_schemas_forbid(kind: type[Resour
         assert not {"$ref", "anyOf", "const", "title", "prefixItems", "examples", "exclusiveMinimum"} & schema.keys(), path
         assert not ("properties" in schema and "additionalProperties" in schema), path
         assert "type" in schema, path
+        values = {"boolean": bool, "string": str}
+        assert all(isinstance(value, values[schema["type"]]) for value in schema.get("enum", ())), path
 
 
 @kinds

@@ -197,8 +197,8 @@ def test_progress_that_is_none_is_refused(data: bytes) -> None:
     ids=["at another claim", "at the same claim"],
 )
 def test_a_checkpoint_reads_the_archive_of_its_tablespace(claim: str, mounted: dict[str, bool | None]) -> None:
-    archive = ArchiveSource("flights", Destination.model_validate({"persistentVolumeClaim": {"claimName": claim}}))
-    source = CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", archive)
+    place = Destination.model_validate({"persistentVolumeClaim": {"claimName": claim}})
+    source = CheckpointSource("z:2181", "/l", "/h", "flights", None, "follower:9845", ArchiveSource("flights", place))
     asks = Checkpoint(
         metadata={"name": "c", "namespace": "demo"},
         spec={

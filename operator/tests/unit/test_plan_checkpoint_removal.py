@@ -14,7 +14,7 @@ from test_plan_job import SEEN
 from herdkeeper.api.job import ClaimDestination, Destination
 from herdkeeper.api.resource import Condition, Reference
 from herdkeeper.api.restore_drill import DrillStatus
-from herdkeeper.api.tablespace import Bootstrap, CheckpointFiles, RestoreStatus
+from herdkeeper.api.tablespace import Bootstrap, BootstrapArchive, CheckpointFiles, RestoreStatus, RestoreTarget
 from herdkeeper.build.spark_job import build_removal
 from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork, RemovalObserved
 from herdkeeper.domain.observed.job import JobObserved
@@ -79,6 +79,13 @@ def done(plan):
 BY_NAME = {"checkpoint": Reference(name="flights-1")}
 FILES = {"files": CheckpointFiles(persistent_volume_claim=ClaimDestination(claim_name=CLAIM), manifest=MANIFEST)}
 REMOVES = "flights-1-removal"
+AT = {"target": RestoreTarget(latest=True)}
+ELSEWHERE = BootstrapArchive(persistent_volume_claim=ClaimDestination(claim_name="archives"))
+BESIDE = BootstrapArchive(persistent_volume_claim=ClaimDestination(claim_name=CLAIM), folder="i/u")
+MOMENT_BESIDE_FILES = {"files": FILES["files"].model_copy(update={"manifest": OTHER_MANIFEST}), "archive": ELSEWHERE, **AT}
+MOMENT_BESIDE_CHECKPOINT = {"checkpoint": Reference(name="other"), "archive": ELSEWHERE, **AT}
+MOMENT_OF_FOLDER = {"archive": BESIDE, **AT}
+MOMENT_ELSEWHERE = {"archive": BESIDE.model_copy(update={"persistent_volume_claim": ClaimDestination(claim_name="far")}), **AT}
 
 
 @pytest.mark.parametrize(
@@ -107,6 +114,21 @@ REMOVES = "flights-1-removal"
         (seen(tablespaces=(tablespace(**BY_NAME),)), Reason.WAITING_FOR_DEPENDENTS),
         (seen(tablespaces=(tablespace(created=LATER, **BY_NAME),)), REMOVES),
         (seen(tablespaces=(tablespace(**FILES),)), Reason.WAITING_FOR_DEPENDENTS),
+        (seen(tablespaces=(tablespace(**MOMENT_BESIDE_FILES),)), Reason.WAITING_FOR_DEPENDENTS),
+        (seen(tablespaces=(tablespace(**MOMENT_BESIDE_FILES, status={"phase": "Succeeded"}),)), REMOVES),
+        (seen(tablespaces=(tablespace(**MOMENT_OF_FOLDER),)), Reason.WAITING_FOR_DEPENDENTS),
+        (seen(tablespaces=(tablespace(**MOMENT_ELSEWHERE),)), REMOVES),
+        (seen(tablespaces=(tablespace(**MOMENT_BESIDE_CHECKPOINT),)), REMOVES),
+        (
+            seen(tablespaces=(tablespace(**MOMENT_BESIDE_CHECKPOINT),), checkpoints=(other(phase="Succeeded", manifest=OTHER_MANIFEST),)),
+            Reason.WAITING_FOR_DEPENDENTS,
+        ),
+        (
+            seen(
+                tablespaces=(tablespace(**MOMENT_BESIDE_CHECKPOINT, status={"phase": "Running", "claim_name": CLAIM, "manifest": "m"}),),
+            ),
+            Reason.WAITING_FOR_DEPENDENTS,
+        ),
         (
             seen(tablespaces=(tablespace(LATER, {"phase": "Running", "claim_name": CLAIM, "manifest": MANIFEST}, **BY_NAME),)),
             Reason.WAITING_FOR_DEPENDENTS,

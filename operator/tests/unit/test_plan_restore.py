@@ -10,8 +10,9 @@ from situations import EXAMPLES, objects, quickstart, ready, with_metadata, with
 
 from herdkeeper.api.checkpoint import Checkpoint
 from herdkeeper.api.job import Destination
-from herdkeeper.api.tablespace import RestoreStatus
+from herdkeeper.api.tablespace import Bootstrap, RestoreStatus, RestoreTarget, TablespaceLog
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
+from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork
 from herdkeeper.domain.observed.herddb import NodeTablespace, UserCredentials
 from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.tablespace import RestoreProgress, TablespaceObserved
@@ -27,8 +28,9 @@ from herdkeeper.status.tablespace import summarize_tablespace
 
 NODES = ("db-herddb-0", "db-herddb-1")
 MANIFEST = "i-1/ts-1/manifests/00000000000000000003-00000000000000000009.json"
-DECLARED, FROM_FILES = (
-    stored(yaml.safe_load((EXAMPLES / name).read_text()), "demo") for name in ("restore.yaml", "restore-from-files.yaml")
+DECLARED, FROM_FILES, MOMENT_OF_FILES = (
+    stored(yaml.safe_load((EXAMPLES / name).read_text()), "demo")
+    for name in ("restore.yaml", "restore-from-files.yaml", "restore-moment-from-files.yaml")
 )
 CHECKPOINT = next(
     stored(document, "demo")
@@ -240,6 +242,122 @@ def test_a_tablespace_without_bootstrap_has_no_restore():
     plain = with_spec(DECLARED, bootstrap=None)
     summary = summarize_tablespace(with_status(plain, uuid="a-uuid"), MADE)
     assert (summary.health.status, summary.fields["restore"]) == ("True", None)
+
+
+# -- a moment, of the archive
+
+
+STORE = {"uri": "s3://backups/flights", "credentialsSecretRef": {"name": "store-keys"}}
+ARCHIVED_THERE = {"persistentVolumeClaim": {"claimName": "archives"}}
+THEN = {"timestamp": "2026-11-21T14:30:00Z"}
+
+
+def of_a_moment(**bootstrap):
+    """A Tablespace that is made so, as of THEN unless another target is given."""
+    return with_spec(DECLARED, bootstrap=Bootstrap.model_validate({"target": THEN, "archive": ARCHIVED_THERE, **bootstrap}))
+
+
+OF_CHECKPOINT = of_a_moment(checkpoint={"name": "flights-1"})
+NOTED = with_status(OF_CHECKPOINT, uuid="a-uuid", restore=RestoreStatus(phase="Pending", claim_name="checkpoints", manifest=MANIFEST))
+ARCHIVER = with_metadata(
+    with_spec(quickstart("Tablespace"), log=TablespaceLog.model_validate({"archive": {"destination": ARCHIVED_THERE}})), name="old"
+)
+
+
+def job_of(tablespace, seen):
+    """The pod of the Job that is made, and its driver's arguments."""
+    (job,) = (action.manifest for action in plan(tablespace, seen).actions if isinstance(action, Apply))
+    pod = job["spec"]["template"]["spec"]
+    return pod, pod["containers"][0]["args"]
+
+
+def test_a_moment_of_an_archive_alone_is_asked_for_by_its_folder_and_made_at_its_place():
+    noted = after(MOMENT_OF_FILES, ABSENT)
+    assert (noted.restore.phase, noted.restore.claim_name, noted.restore.manifest) == ("Pending", "archives", None)
+    pod, given = job_of(with_status(noted, uuid="a-uuid", restore=noted.restore), MADE)
+    folder = MOMENT_OF_FILES.spec.bootstrap.archive.folder
+    assert given[given.index("--folder") : given.index("--folder") + 4] == [
+        "--folder",
+        f"/checkpoints/{folder}",
+        "--to",
+        "2026-11-21T14:30:00+01:00",
+    ]
+    assert not {"--manifest", "--archive"} & set(given)
+    assert [mount for mount in pod["containers"][0]["volumeMounts"] if mount["name"] != "tmp"] == [
+        {"name": "destination", "mountPath": "/checkpoints"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [({"latest": True}, "latest"), ({"lsn": {"ledgerId": 4, "entryId": 7}}, "4,7"), (THEN, "2026-11-21T14:30:00Z")],
+)
+def test_a_moment_is_made_beside_the_checkpoint_that_is_named_and_its_archive_is_only_read(target, text):
+    noted = with_spec(NOTED, bootstrap=NOTED.spec.bootstrap.model_copy(update={"target": RestoreTarget.model_validate(target)}))
+    pod, given = job_of(noted, replace(MADE, others=(ARCHIVER,)))
+    asked = [given[given.index(name) + 1] for name in ("--manifest", "--to", "--archive")]
+    assert asked == [f"/checkpoints/{MANIFEST}", text, "/archive"]
+    mounts = {mount["mountPath"]: mount.get("readOnly") for mount in pod["containers"][0]["volumeMounts"]}
+    assert (mounts["/checkpoints"], mounts["/archive"]) == (None, True)
+    beside = pod["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"][0]["podAffinityTerm"]
+    assert beside["labelSelector"]["matchLabels"]["app.kubernetes.io/instance"] == "old"
+
+
+def test_without_an_archiver_in_the_namespace_the_volume_may_be_anywhere():
+    assert "affinity" not in job_of(NOTED, MADE)[0]
+
+
+def test_a_moment_waits_while_files_are_removed_where_its_checkpoint_is_looked_for():
+    removal = CheckpointWork("older", "removal", "checkpoints", ended=False)
+    waiting = plan(NOTED, replace(MADE, work=(removal,)))
+    assert waiting.wait is not None
+    assert (waiting.actions, waiting.wait.reason) == ((), Reason.WAITING_FOR_OTHERS)
+    assert "files of the Checkpoint older are being removed from the same place, the volume claim checkpoints" in waiting.wait.message
+    for over in (replace(removal, ended=True), replace(removal, place="elsewhere"), replace(removal, component="checkpoint")):
+        assert plan(NOTED, replace(MADE, work=(over,))).actions
+
+
+def test_two_object_stores_that_take_other_keys_are_refused_before_anything_is_made():
+    files = {"objectStore": STORE, "manifest": MANIFEST}
+    same = of_a_moment(files=files, archive={"objectStore": {**STORE, "uri": "s3://backups/archives"}})
+    assert after(same, ABSENT).restore is not None
+    _, given = job_of(with_status(same, uuid="a-uuid", restore=after(same, ABSENT).restore), MADE)
+    assert given[given.index("--archive") + 1] == "s3://backups/archives"
+    other = of_a_moment(files=files, archive={"objectStore": {**STORE, "endpoint": "https://store:9000"}})
+    waiting = plan(other, ABSENT)
+    assert waiting.wait is not None
+    assert (waiting.actions, waiting.wait.reason) == ((), Reason.INVALID_SPEC)
+    assert waiting.wait.message.startswith("spec.bootstrap.archive.objectStore has another endpoint")
+
+
+def test_while_no_row_is_loaded_the_checkpoint_of_the_moment_is_made():
+    summary = summarize_tablespace(NOTED, with_job(progress=Unknown("there is no such table")))
+    assert summary.health.message.startswith("the checkpoint of that moment is made from the archive of the log")
+    assert "3 of 10 rows" in summarize_tablespace(NOTED, with_job(progress=RestoreProgress(3, 10))).health.message
+
+
+def test_which_moment_was_restored_is_told_with_the_checkpoint_that_was_made_of_it():
+    made = f"i-1/ts-1/manifests/{3:020d}-{8:020d}.json"
+    stamped = "2026-11-21T14:29:59.500Z"
+    said = RestoreSummary(
+        "r",
+        JobOutcome.SUCCEEDED,
+        "done",
+        manifest=f"/checkpoints/{made}",
+        ledger_id=3,
+        entry_id=8,
+        lsn_timestamp=stamped,
+        rows=1,
+        verified="yes",
+    )
+    restored = after(NOTED, with_job("Complete", said)).restore
+    assert (restored.phase, restored.manifest, restored.lsn.entry_id, restored.lsn_timestamp) == ("Succeeded", made, 8, stamped)
+
+
+def test_a_moment_that_can_not_be_had_is_told_with_what_can_be_done():
+    said = RestoreSummary("r", JobOutcome.CONFIGURATION_REFUSED, "spec.bootstrap.target.lsn (--to) is 9,9: the archive ends with 3,8")
+    message = summarize_tablespace(NOTED, with_job("Failed", said)).health.message
+    assert "the archive ends with 3,8; for another moment delete this Tablespace and create it with that; once that is mended" in message
 
 
 def test_progress_is_what_the_bookkeeping_says():

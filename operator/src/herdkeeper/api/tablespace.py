@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from herdkeeper.api.checkpoint import Lsn
+from herdkeeper.api.checkpoint import Lsn, Moment
 from herdkeeper.api.job import ClaimDestination, Destination, Encryption, ObjectStore, Phase, SparkJob
 from herdkeeper.api.pods import PodTraits, pods_rules
 from herdkeeper.api.resource import (
@@ -72,11 +72,57 @@ class CheckpointFiles(Destination):
     )
 
 
+TablespaceFolder = Annotated[str, Field(max_length=400, pattern=r"^([A-Za-z0-9._-]+/)*[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")]
+"""A tablespace's folder at a place; the last two parts are the cluster's and the tablespace's identity."""
+
+
+class RestoreTarget(Model):
+    """The moment that the tablespace is made as of. One of `lsn`, `timestamp` and `latest`."""
+
+    lsn: Lsn | None = Field(None, description="Exactly the commits up to this position of the old log.")
+    timestamp: Moment | None = Field(
+        None,
+        description="RFC 3339 with an offset, to the millisecond. The old log up to the first entry that its leader stamped later, without "
+        "it, which must be archived.",
+    )
+    latest: Literal[True] | None = Field(None, description="`true`: the last moment that the files have when the Job first looks.")
+
+    @property
+    def text(self) -> str:
+        """As the program's `--to`. ValueError for a target that names nothing, which the API server refuses."""
+        if self.lsn is not None:
+            return f"{self.lsn.ledger_id},{self.lsn.entry_id}"
+        if self.timestamp is not None:
+            return self.timestamp
+        if self.latest:
+            return "latest"
+        raise ValueError("spec.bootstrap.target names no moment: set one of its fields lsn, timestamp and latest")
+
+
+class BootstrapArchive(Destination):
+    """The archive of the old tablespace's log, which is all that is needed of the old cluster besides a checkpoint."""
+
+    folder: TablespaceFolder | None = Field(
+        None,
+        description="Instead of `checkpoint` and `files`, where the archive begins with the log, or checkpoints lie beside it: the old "
+        "tablespace's folder at that place, `<INSTANCEID>/<tablespace uuid>`. What is made of it is written there, too.",
+    )
+
+
 class Bootstrap(Model):
-    """What a new tablespace is made from: the tables of a checkpoint at its LSN. One of `checkpoint` and `files`."""
+    """What a new tablespace is made from: the tables of a checkpoint at its LSN, or with `target` those of another moment. One of
+    `checkpoint`, `files` and `archive.folder`."""
 
     checkpoint: Reference | None = Field(None, description="A Checkpoint of this namespace; waited for until it succeeded. Immutable.")
     files: CheckpointFiles | None = Field(None, description="The checkpoint's files, when there is no such resource. Immutable.")
+    target: RestoreTarget | None = Field(
+        None,
+        description="The moment, when it is not the checkpoint's own: its checkpoint is made first, beside the one that is named, from the "
+        "newest usable one there that holds nothing later, and `archive` alone: nothing of the old cluster need be left. Immutable.",
+    )
+    archive: BootstrapArchive | None = Field(
+        None, description="With `target`: where the old tablespace's log is archived (its `spec.log.archive.destination`). Immutable."
+    )
     job: SparkJob = Field(
         SparkJob(), description="How the Spark job runs. A change counts for the next Job, e.g. after one that failed was deleted."
     )
@@ -178,8 +224,15 @@ class RestoreStatus(Model):
     claim_name: str | None = Field(None, description="The volume claim with the checkpoint.")
     object_store: ObjectStore | None = Field(None, description="The object store with the checkpoint.")
     encryption: Encryption | None = Field(None, description="The keys that the checkpoint is read with.")
-    manifest: str | None = Field(None, description="Path of the checkpoint's manifest there.")
+    manifest: str | None = Field(
+        None,
+        description="Path of the checkpoint's manifest there; of a moment that was asked for (`target`) the one that is named, until the "
+        "restore has succeeded with that moment's own.",
+    )
     lsn: Lsn | None = Field(None, description="The tablespace was made as it was at this position of the old log.")
+    lsn_timestamp: str | None = Field(
+        None, description="When the entry there was written, by its leader's clock.", json_schema_extra={"format": "date-time"}
+    )
     rows_loaded: int | None = Field(None, description="Rows that are in the tablespace for good, while it runs.")
     rows: int | None = Field(None, description="Rows of the checkpoint.")
     verified: str | None = Field(None, description="How the content was verified.")
@@ -323,13 +376,19 @@ class TablespaceStatus(Status):
     )
 
 
-_UNCHANGED_SOURCE = " && ".join(
-    f"has(self.bootstrap.{field}) == has(oldSelf.bootstrap.{field}) && "
-    f"(!has(self.bootstrap.{field}) || self.bootstrap.{field} == oldSelf.bootstrap.{field})"
-    for field in ("checkpoint", "files")
-)
+def _unchanged_in_bootstrap(*fields: str) -> str:
+    return " && ".join(
+        f"has(self.bootstrap.{field}) == has(oldSelf.bootstrap.{field}) && "
+        f"(!has(self.bootstrap.{field}) || self.bootstrap.{field} == oldSelf.bootstrap.{field})"
+        for field in fields
+    )
+
+
+_SOURCES = "[has(self.bootstrap.checkpoint), has(self.bootstrap.files), has(self.bootstrap.archive) && has(self.bootstrap.archive.folder)]"
+_MOMENTS = "[has(self.bootstrap.target.lsn), has(self.bootstrap.target.timestamp), has(self.bootstrap.target.latest)]"
 _SHOWN_SOURCE = (
-    "(!has(SELF.bootstrap) ? 'none' : has(SELF.bootstrap.checkpoint) ? SELF.bootstrap.checkpoint.name : SELF.bootstrap.files.manifest)"
+    "(!has(SELF.bootstrap) ? 'none' : has(SELF.bootstrap.checkpoint) ? SELF.bootstrap.checkpoint.name : "
+    "has(SELF.bootstrap.files) ? SELF.bootstrap.files.manifest : SELF.bootstrap.archive.folder)"
 )
 
 
@@ -359,12 +418,36 @@ class Tablespace(Resource):
             message="the tablespace herd is HerdDB's own: set spec.tablespaceName to another name",
         ),
         Rule(
-            rule="!has(self.bootstrap) || has(self.bootstrap.checkpoint) != has(self.bootstrap.files)",
-            message="spec.bootstrap names no checkpoint, or two: set one of spec.bootstrap.checkpoint and spec.bootstrap.files",
+            rule=f"!has(self.bootstrap) || {_SOURCES}.exists_one(named, named)",
+            message="spec.bootstrap names no source, or two: set one of spec.bootstrap.checkpoint, spec.bootstrap.files and "
+            "spec.bootstrap.archive.folder",
             message_expression=formatted(
-                "spec.bootstrap names %s: set one of spec.bootstrap.checkpoint and spec.bootstrap.files",
-                "has(self.bootstrap.checkpoint) ? 'two checkpoints' : 'no checkpoint'",
+                "spec.bootstrap names %s: set one of spec.bootstrap.checkpoint, spec.bootstrap.files and spec.bootstrap.archive.folder",
+                f"{_SOURCES}.exists(named, named) ? 'two sources' : 'no source'",
             ),
+            field_path=".bootstrap",
+        ),
+        Rule(
+            rule=f"!has(self.bootstrap) || !has(self.bootstrap.target) || {_MOMENTS}.exists_one(named, named)",
+            message="spec.bootstrap.target names no moment, or two: set one of its fields lsn, timestamp and latest, or remove it for the "
+            "checkpoint's own",
+            field_path=".bootstrap",
+        ),
+        Rule(
+            rule="!has(self.bootstrap) || has(self.bootstrap.target) == has(self.bootstrap.archive)",
+            message="spec.bootstrap.target and spec.bootstrap.archive go together: a moment is made from the archive of the log",
+            message_expression=formatted(
+                "spec.bootstrap.%s: a moment is made from the archive of the log",
+                "has(self.bootstrap.target) ? 'target is set and spec.bootstrap.archive is not, set that to where the log is archived' : "
+                "'archive is set and spec.bootstrap.target is not, set that to a moment, e.g. {latest: true}'",
+            ),
+            field_path=".bootstrap",
+        ),
+        Rule(
+            rule="!has(self.bootstrap) || !has(self.bootstrap.archive) || "
+            "has(self.bootstrap.archive.persistentVolumeClaim) != has(self.bootstrap.archive.objectStore)",
+            message="spec.bootstrap.archive names no place, or two: set one of spec.bootstrap.archive.persistentVolumeClaim and "
+            "spec.bootstrap.archive.objectStore",
             field_path=".bootstrap",
         ),
         Rule(
@@ -375,13 +458,20 @@ class Tablespace(Resource):
             field_path=".bootstrap",
         ),
         Rule(
-            rule=f"has(self.bootstrap) == has(oldSelf.bootstrap) && (!has(self.bootstrap) || ({_UNCHANGED_SOURCE}))",
+            rule=f"has(self.bootstrap) == has(oldSelf.bootstrap) && "
+            f"(!has(self.bootstrap) || ({_unchanged_in_bootstrap('checkpoint', 'files')}))",
             message="spec.bootstrap can't change: it says what the tablespace was made from; create a new Tablespace",
             message_expression=formatted(
                 "spec.bootstrap can't change from %s to %s: it says what the tablespace was made from; create a new Tablespace",
                 _SHOWN_SOURCE.replace("SELF", "oldSelf"),
                 _SHOWN_SOURCE.replace("SELF", "self"),
             ),
+            field_path=".bootstrap",
+        ),
+        Rule(
+            rule=f"!has(self.bootstrap) || !has(oldSelf.bootstrap) || ({_unchanged_in_bootstrap('target', 'archive')})",
+            message="spec.bootstrap.target and spec.bootstrap.archive can't change: they say what the tablespace was made from; create a "
+            "new Tablespace",
             field_path=".bootstrap",
         ),
         *(

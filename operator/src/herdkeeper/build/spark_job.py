@@ -17,6 +17,7 @@ from herdkeeper.api.checkpoint import Target
 from herdkeeper.api.job import Destination, Executors, ObjectStore, SparkJob
 from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.api.resource import Compute
+from herdkeeper.api.tablespace import Bootstrap
 from herdkeeper.build import encryption_keys, pod, throwaway_server
 from herdkeeper.build.pod import Json
 from herdkeeper.domain import names
@@ -36,9 +37,9 @@ DRILL_KEPT_SECONDS = 86400
 
 @dataclass(frozen=True)
 class ArchiveSource:
-    """Where a log is archived: by the archiver of which Tablespace, and at which place."""
+    """Where a log is archived: by the archiver of which Tablespace, None where none is known, and at which place."""
 
-    tablespace: str
+    tablespace: str | None
     destination: Destination
 
 
@@ -68,15 +69,17 @@ class AuditSource:
 
 @dataclass(frozen=True)
 class RestoreSource:
-    """What a Tablespace's bootstrap resolves to. `manifest` is its path at the place `files`; `secret` has the database's user and
-    password, `tls_secret` the certificates that verify its nodes, None when they speak no TLS."""
+    """What a Tablespace's bootstrap resolves to. `path` is that of a manifest at the place `files`, or with `archive` perhaps of a
+    tablespace's folder there; `secret` has the database's user and password, `tls_secret` the certificates that verify its nodes, None when
+    they speak no TLS. `archive` is where the old log is archived, of which a moment is made."""
 
     zookeeper_address: str
     herd_root: str
     files: Destination
-    manifest: str
+    path: str
     secret: str
     tls_secret: str | None = None
+    archive: ArchiveSource | None = None
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *("--tablespace", source.tablespace),
         *("--to", _moment(spec.moment)),
         *(("--mode", spec.mode) if spec.mode != "Auto" else ()),
-        *("--destination", _root(spec.destination)),
+        *("--destination", root_of(spec.destination)),
         *encryption_keys.encrypts(spec.destination),
         *(("--leader-http", source.leader) if source.leader and spec.moment is None else ()),
         *verify,
@@ -157,18 +160,16 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
     )
 
 
-def _root(destination: Destination) -> str:
+def root_of(destination: Destination) -> str:
     """What paths are relative to, as the programs' arguments name it."""
     return DESTINATION if destination.object_store is None else destination.object_store.uri
 
 
 def _archive_arguments(archive: ArchiveSource | None, destination: Destination) -> tuple[str, ...]:
     """Nothing where the archive is at the destination itself, opened with the same Secrets. All keys are there in any case."""
-    if archive is None:
+    if archive is None or archive.destination.place == destination.place:
         return ()
-    claim, store = archive.destination.claim_name, archive.destination.object_store
-    if (claim, store) == (destination.claim_name, destination.object_store):
-        return ()
+    store = archive.destination.object_store
     return ("--archive", ARCHIVE if store is None else store.uri)
 
 
@@ -187,7 +188,7 @@ def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: s
     """The Job that removes a Checkpoint's files. `manifest` is its path at the destination; None when the run told of none."""
     command = (
         "herdkeeper_jobs.checkpoint.removal_cli",
-        *("--destination", _root(checkpoint.spec.destination)),
+        *("--destination", root_of(checkpoint.spec.destination)),
         *(("--manifest", manifest) if manifest else ()),
     )
     spec = checkpoint.spec.job.model_copy(update={"resources": REMOVAL_RESOURCES, "executors": Executors()})
@@ -244,7 +245,7 @@ def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: 
         *("--zookeeper", source.zookeeper_address),
         *("--herd-root", source.herd_root),
         *("--tablespace", tablespace.sql_name),
-        *("--manifest", f"{_root(source.files)}/{source.manifest}"),
+        *_restored_arguments(bootstrap, source),
     )
     run = _Run(
         tablespace,
@@ -255,11 +256,21 @@ def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: 
         bootstrap.job,
         secret=source.secret,
         tls_secret=source.tls_secret,
-        reads_only=True,
+        reads_only=bootstrap.target is None,
+        archive=source.archive,
         store=source.files.object_store,
-        keys=encryption_keys.secrets_of(source.files),
+        keys=encryption_keys.secrets_of(source.files, source.archive.destination if source.archive else None),
     )
     return _objects(run)
+
+
+def _restored_arguments(bootstrap: Bootstrap, source: RestoreSource) -> tuple[str, ...]:
+    named = "--folder" if bootstrap.archive is not None and bootstrap.archive.folder is not None else "--manifest"
+    which = (named, f"{root_of(source.files)}/{source.path}")
+    if bootstrap.target is None:
+        return which
+    encrypts = encryption_keys.encrypts(source.files)
+    return (*which, "--to", bootstrap.target.text, *_archive_arguments(source.archive, source.files), *encrypts)
 
 
 def build_drill(schedule: ScheduledCheckpoint, source: DrillSource, default_image: str) -> Json:
@@ -271,7 +282,7 @@ def build_drill(schedule: ScheduledCheckpoint, source: DrillSource, default_imag
         "herdkeeper_jobs.restore.cli",
         *("--server", throwaway_server.ADDRESS),
         *("--tablespace", throwaway_server.TABLESPACE),
-        *("--manifest", f"{_root(source.files)}/{source.manifest}"),
+        *("--manifest", f"{root_of(source.files)}/{source.manifest}"),
     )
     run = _Run(
         schedule,
@@ -339,7 +350,7 @@ def _volumes(run: _Run) -> tuple[list[Json], list[Json]]:
 
 def _beside_the_archiver(run: _Run) -> Json:
     """A volume that can be mounted by one node only is mounted where the archiver runs."""
-    if run.archive is None or run.archive.destination.claim_name is None:
+    if run.archive is None or run.archive.tablespace is None or run.archive.destination.claim_name is None:
         return {}
     selector = {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, run.archive.tablespace)}
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}

@@ -16,6 +16,7 @@ from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.observed.tls import TlsUnusable
 from herdkeeper.domain.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE, ROWS_KEY
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.observe.checkpoint_removal import observe_work
 from herdkeeper.observe.kubernetes import JOBS
 from herdkeeper.observe.object_store import observe_destination
 from herdkeeper.observe.world import World
@@ -37,10 +38,15 @@ def see_restore(tablespace: Tablespace, seen: TablespaceObserved, world: World) 
     reference = tablespace.spec.bootstrap.checkpoint if tablespace.spec.bootstrap is not None else None
     checkpoint = world.kubernetes.readable(Checkpoint, ObjectKey(key.namespace, reference.name)) if reference is not None else None
     objects = Objects({**seen.objects.items, **world.kubernetes.owned(tablespace.KIND, key, JOBS).items})
-    progress = _progress(seen) if objects.get("Job", names.restore_names(key).job) is not None else None
-    source = _source(tablespace, checkpoint)
-    unusable = observe_destination(source, "the checkpoint's ", world, namespace=key.namespace, writes=False)
-    return replace(seen, objects=objects, checkpoint=checkpoint, progress=progress, store_unusable=unusable)
+    runs = objects.get("Job", names.restore_names(key).job) is not None
+    progress = _progress(seen) if runs else None
+    bootstrap = tablespace.spec.bootstrap
+    makes_one = bootstrap is not None and bootstrap.target is not None
+    unusable = observe_destination(_source(tablespace, checkpoint), "the checkpoint's ", world, namespace=key.namespace, writes=makes_one)
+    if bootstrap is not None and unusable is None:
+        unusable = observe_destination(bootstrap.archive, "spec.bootstrap.archive.", world, namespace=key.namespace, writes=False)
+    work = observe_work(key.namespace, world) if makes_one and not runs else ()
+    return replace(seen, objects=objects, checkpoint=checkpoint, progress=progress, store_unusable=unusable, work=work)
 
 
 def _source(tablespace: Tablespace, checkpoint: Checkpoint | None) -> Destination | None:

@@ -120,7 +120,8 @@ def _needed_by_checkpoints(checkpoint: Checkpoint, seen: JobObserved, others: li
 
 def _needed_by_tablespaces(checkpoint: Checkpoint, tablespaces: tuple[Tablespace, ...], others: list[Checkpoint]) -> Plan | None:
     same = [checkpoint, *(other for other in others if other.manifest == checkpoint.manifest)]
-    if reading := [tablespace for tablespace in tablespaces if any(_reads(tablespace, one) for one in same)]:
+    there = (checkpoint, *others)
+    if reading := [one for one in tablespaces if _makes_one_there(one, there) or any(_reads(one, other) for other in same)]:
         message = f"{_listed(reading)} is being made from it: wait until it is Ready, or delete it"
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
     return None
@@ -154,10 +155,31 @@ def _writing(checkpoint: Checkpoint, seen: JobObserved, others: list[Checkpoint]
     return [f"{Checkpoint.KIND} {name}" for name in sorted(found - {checkpoint.metadata.name})]
 
 
-def _reads(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
-    """Whether a Tablespace is, or will be, made from this checkpoint. One that is being deleted needs it no more."""
+def _makes_one_there(tablespace: Tablespace, checkpoints: tuple[Checkpoint, ...]) -> bool:
+    """Whether a Tablespace is made as of a moment whose checkpoint is looked for, or made, where these are: it may begin with any."""
     bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
-    if bootstrap is None or not tablespace.is_restoring or tablespace.metadata.deletion_timestamp is not None:
+    if bootstrap is None or bootstrap.target is None or not _is_made(tablespace):
+        return False
+    place = checkpoints[0].place
+    if bootstrap.archive is not None and bootstrap.archive.folder is not None:
+        return bootstrap.archive.place == place
+    if begun is not None and begun.source is not None:
+        return begun.source.place == place
+    if bootstrap.files is not None:
+        return bootstrap.files.place == place
+    named = (one for one in checkpoints if bootstrap.checkpoint is not None and one.metadata.name == bootstrap.checkpoint.name)
+    return any(not comes_too_late(tablespace, one) for one in named)
+
+
+def _is_made(tablespace: Tablespace) -> bool:
+    """Whether a Tablespace is still made from something. One that is being deleted needs it no more."""
+    return tablespace.is_restoring and tablespace.metadata.deletion_timestamp is None
+
+
+def _reads(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
+    """Whether a Tablespace is, or will be, made from this checkpoint."""
+    bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
+    if bootstrap is None or not _is_made(tablespace):
         return False
     if begun is not None and begun.source is not None and begun.manifest:
         return (begun.source.place, begun.manifest) == (checkpoint.place, checkpoint.manifest)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.job import Destination
-from herdkeeper.build.spark_job import RestoreSource, build_restore
+from herdkeeper.api.tablespace import Bootstrap, RestoreStatus
+from herdkeeper.build.spark_job import ArchiveSource, RestoreSource, build_restore
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
@@ -27,10 +28,19 @@ PROGRESS_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class RestoreFiles:
-    """Where the checkpoint is: a volume or an object store, and the manifest's path there."""
+    """Where the checkpoint is: a volume or an object store, and the manifest's path there. `manifest` is None where a moment is made of the
+    archive in a tablespace's `folder` there."""
 
     destination: Destination
-    manifest: str
+    manifest: str | None
+    folder: str | None = None
+
+    @property
+    def path(self) -> str:
+        """Of the manifest, or the folder. ValueError when neither is known."""
+        if (path := self.manifest or self.folder) is None:
+            raise ValueError("neither a manifest nor a folder is known")
+        return path
 
 
 def comes_too_late(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
@@ -44,13 +54,11 @@ def comes_too_late(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
 
 def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles | Wait:
     """The checkpoint's files, or why they are not known. Those of a restore that has begun are remembered: its Checkpoint may be gone."""
-    bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
+    bootstrap = tablespace.spec.bootstrap
     if bootstrap is None:
         raise ValueError("spec.bootstrap is absent: there is nothing to restore")
-    if begun is not None and begun.source is not None and begun.manifest:
-        return RestoreFiles(begun.source, begun.manifest)
-    if bootstrap.files is not None:
-        return RestoreFiles(bootstrap.files, bootstrap.files.manifest)
+    if (known := _known_files(bootstrap, tablespace.restore)) is not None:
+        return known
     field = f"spec.bootstrap.checkpoint.name is {bootstrap.checkpoint.name if bootstrap.checkpoint else 'absent'}"
     checkpoint = seen.checkpoint
     if checkpoint is None:
@@ -61,6 +69,15 @@ def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles |
     if status is None or status.phase != "Succeeded" or not status.manifest:
         return Wait(Reason.WAITING_FOR_CHECKPOINT, f"{field}: that Checkpoint has not succeeded yet")
     return RestoreFiles(checkpoint.spec.destination, status.manifest)
+
+
+def _known_files(bootstrap: Bootstrap, begun: RestoreStatus | None) -> RestoreFiles | None:
+    """The files that are declared, or noted; None where a Checkpoint has to be asked."""
+    if bootstrap.archive is not None and bootstrap.archive.folder is not None:
+        return RestoreFiles(bootstrap.archive, None, bootstrap.archive.folder)
+    if begun is not None and begun.source is not None and begun.manifest:
+        return RestoreFiles(begun.source, begun.manifest)
+    return None if bootstrap.files is None else RestoreFiles(bootstrap.files, bootstrap.files.manifest)
 
 
 def _not_usable(tablespace: Tablespace, checkpoint: Checkpoint, field: str) -> Wait | None:
@@ -83,6 +100,8 @@ def before_creation(tablespace: Tablespace, seen: TablespaceObserved) -> Plan | 
         return Plan((), files, 5.0)
     if seen.store_unusable is not None:
         return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
+    if (unopened := _not_opened_together(tablespace, files)) is not None:
+        return Plan((), unopened, 60)
     return None if tablespace.restore is not None else Plan(look_again_seconds=0.2)  # the status comes first, see above
 
 
@@ -109,6 +128,8 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
         return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
     if (unencrypted := why_no_login(seen)) is not None:
         return Plan((), unencrypted, 5.0)
+    if (removal := _removal_there(tablespace, files, seen)) is not None:
+        return Plan((), removal, 5.0)
     if seen.herddb is None or seen.zookeeper_address is None:
         raise ValueError("a record was read, so its database and its ensemble are known")
     database = ObjectKey(key.namespace, seen.herddb.metadata.name)
@@ -116,6 +137,49 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
     secret = reference.name if reference else HerdDBNames(database).generated_secret
     tls = seen.herddb.spec.tls
     source = RestoreSource(
-        seen.zookeeper_address, names.herd_root(database), files.destination, files.manifest, secret, tls.secret_name if tls else None
+        seen.zookeeper_address,
+        names.herd_root(database),
+        files.destination,
+        files.path,
+        secret,
+        tls.secret_name if tls else None,
+        _archive(tablespace, seen),
     )
     return Plan(settle(build_restore(tablespace, source, spark_image), seen.objects), look_again_seconds=PROGRESS_SECONDS)
+
+
+def _archive(tablespace: Tablespace, seen: TablespaceObserved) -> ArchiveSource | None:
+    """Where the old log is archived; beside its archiver, where that still runs in this namespace."""
+    archive = tablespace.spec.bootstrap.archive if tablespace.spec.bootstrap is not None else None
+    if archive is None:
+        return None
+    claim = archive.persistent_volume_claim
+    logs = ((other.metadata.name, other.spec.log.archive) for other in seen.others)
+    beside = sorted(name for name, log in logs if log is not None and log.destination.persistent_volume_claim == claim)
+    return ArchiveSource(next(iter(beside), None), archive)
+
+
+def _removal_there(tablespace: Tablespace, files: RestoreFiles, seen: TablespaceObserved) -> Wait | None:
+    """A moment's checkpoint is looked for where files are being removed: the run might take for its own what is about to go."""
+    if tablespace.spec.bootstrap is None or tablespace.spec.bootstrap.target is None:
+        return None
+    removing = sorted({work.owner for work in seen.work if work.component == names.REMOVAL_COMPONENT and work.at(files.destination.place)})
+    if not removing:
+        return None
+    message = f"files of the Checkpoint {', '.join(removing)} are being removed from the same place, {files.destination.described}"
+    return Wait(Reason.WAITING_FOR_OTHERS, message)
+
+
+def _not_opened_together(tablespace: Tablespace, files: RestoreFiles) -> Wait | None:
+    """Why checkpoints and archive can't be read by one job: it has the keys of one object store."""
+    archive = tablespace.spec.bootstrap.archive if tablespace.spec.bootstrap is not None else None
+    if archive is None or archive.object_store is None or files.destination.object_store is None:
+        return None
+    one, other = (store.model_copy(update={"uri": ""}) for store in (archive.object_store, files.destination.object_store))
+    if one == other:
+        return None
+    message = (
+        "spec.bootstrap.archive.objectStore has another endpoint, region or Secret than the store of the checkpoint: one job opens both by "
+        "the same ones; copy the checkpoint's files to where the archive is, or name the archive's folder alone"
+    )
+    return Wait(Reason.INVALID_SPEC, message)

@@ -113,7 +113,7 @@ def _rewrite(node: Schema, models: dict[str, Schema], *, with_defaults: bool) ->
     node = _resolved(node, models)
     out: Schema = {key: node[key] for key in _KEPT if key in node}
     if "const" in node:
-        out |= {"type": "string", "enum": [node["const"]]}
+        out |= {"type": "boolean" if isinstance(node["const"], bool) else "string", "enum": [node["const"]]}
     if out.get("type") == "integer":
         out["format"] = "int32" if node.get("maximum", 2**63) < 2**31 else "int64"
     if "properties" in node:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -81,7 +82,7 @@ def _rows(path: str, schema: Schema, *, with_default: bool = True) -> Iterator[s
 def _type(name: str, field: Schema) -> str:
     """Type, unit and range as a person reads them."""
     if "enum" in field:
-        return " or ".join(f"`{value}`" for value in field["enum"])
+        return " or ".join(f"`{value if isinstance(value, str) else json.dumps(value)}`" for value in field["enum"])
     if field["type"] == "array":
         return f"list of {_type(name, field['items'])}"
     if "additionalProperties" in field:

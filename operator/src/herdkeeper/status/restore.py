@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from herdkeeper.api import Tablespace
+from herdkeeper.build.spark_job import root_of
 from herdkeeper.domain import names
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary, SummaryError
 from herdkeeper.domain.left_alone import left_alone_by
@@ -35,6 +36,8 @@ def restore_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str
         known = said.ledger_id is not None and said.entry_id is not None
         fields |= {
             "lsn": {"ledgerId": said.ledger_id, "entryId": said.entry_id} if known else None,
+            "lsnTimestamp": said.lsn_timestamp or None,
+            "manifest": _restored_manifest(tablespace, seen, said) or fields.get("manifest"),
             "rows": said.rows,
             "rowsLoaded": None,
             "verified": said.verified or None,
@@ -52,7 +55,7 @@ def restore_health(tablespace: Tablespace, seen: TablespaceObserved) -> Health |
         case "Pending":
             return Health("False", Reason.RESTORING, f"the restore has not begun: {run.message}")
         case "Running":
-            return Health("False", Reason.RESTORING, _sentence(seen))
+            return Health("False", Reason.RESTORING, _sentence(tablespace, seen))
         case "Failed":
             return Health("False", Reason.RESTORE_FAILED, f"{_failure(run, said)}; {_advice(tablespace, said)}")
         case "Succeeded":
@@ -61,12 +64,14 @@ def restore_health(tablespace: Tablespace, seen: TablespaceObserved) -> Health |
             assert_never(run.phase)
 
 
-def _sentence(seen: TablespaceObserved) -> str:
+def _sentence(tablespace: Tablespace, seen: TablespaceObserved) -> str:
     match seen.progress:
         case RestoreProgress(loaded, rows) if loaded >= rows:
             return f"all {rows} rows are loaded and are compared with the checkpoint"
         case RestoreProgress(loaded, rows):
             return f"{loaded} of {rows} rows are loaded"
+        case _ if tablespace.spec.bootstrap is not None and tablespace.spec.bootstrap.target is not None:
+            return "the checkpoint of that moment is made from the archive of the log, then its rows are loaded"
         case _:
             return "rows are loaded from the checkpoint"
 
@@ -80,7 +85,11 @@ def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
     job = _job(tablespace)
     if said is not None and said.outcome is JobOutcome.INVARIANT_VIOLATED:
         return "delete this Tablespace with deletionPolicy Delete, which drops what was loaded, and create it again once that is mended"
-    return f"once that is mended, delete the Job {job}: the next one goes on where it stopped"
+    again = f"once that is mended, delete the Job {job}: the next one goes on where it stopped"
+    refused = said is not None and said.outcome is JobOutcome.CONFIGURATION_REFUSED
+    if refused and tablespace.spec.bootstrap is not None and tablespace.spec.bootstrap.target is not None:
+        return f"for another moment delete this Tablespace and create it with that; {again}"
+    return again
 
 
 def _run(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Run, RestoreSummary | None]:
@@ -107,6 +116,14 @@ def _source(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:
     said = {"objectStore": files.destination.object_store, "encryption": files.destination.encryption}
     shown = {name: value.model_dump(mode="json", by_alias=True, exclude_none=True) for name, value in said.items() if value is not None}
     return {"claimName": files.destination.claim_name, **shown, "manifest": files.manifest}
+
+
+def _restored_manifest(tablespace: Tablespace, seen: TablespaceObserved, said: RestoreSummary) -> str | None:
+    """The path of the checkpoint of the moment that was restored, as far as it is another one than what is named."""
+    files = files_of(tablespace, seen)
+    if not isinstance(files, RestoreFiles) or tablespace.spec.bootstrap is None or tablespace.spec.bootstrap.target is None:
+        return None
+    return said.manifest.removeprefix(f"{root_of(files.destination)}/") or None
 
 
 def _rows(seen: TablespaceObserved) -> dict[str, int]:

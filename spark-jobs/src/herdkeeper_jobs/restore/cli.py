@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
+from herdkeeper.domain.names import ARCHIVE_VARIABLES
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.sql.connection import Address, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed, SqlError
@@ -74,7 +75,9 @@ def _parser() -> argparse.ArgumentParser:
         "which the newest usable checkpoint up to the moment is gone on from",
     )
     parser.add_argument(
-        "--archive", help="with --to: folder where the log is archived, if not beside the checkpoints; or s3://bucket/prefix"
+        "--archive",
+        help="with --to: folder where the log is archived, if not beside the checkpoints; or s3://bucket/prefix, opened with the same "
+        f"variables, but {ARCHIVE_VARIABLES} before their names",
     )
     parser.add_argument(
         "--encrypt-with",
@@ -140,7 +143,7 @@ def _moment(parsed: argparse.Namespace) -> MomentSource:
     named = None if parsed.manifest is None else _stored("--manifest", parsed.manifest)
     folder = _stored("--folder", parsed.folder) if named is None else named.parent.parent
     place = folder.parent.parent
-    archived_at = place if parsed.archive is None else _stored("--archive", parsed.archive)
+    archived_at = place if parsed.archive is None else _stored("--archive", parsed.archive, ARCHIVE_VARIABLES)
     asked = "--folder" if named is None else "--manifest"
     for argument, path, writes in ((asked, place, True), ("--archive", archived_at, False)):
         if (unusable := why_unusable(path, writes=writes)) is not None:
@@ -148,9 +151,9 @@ def _moment(parsed: argparse.Namespace) -> MomentSource:
     return MomentSource(folder, archived_at, at, parsed.run_id, named)
 
 
-def _stored(argument: str, text: str) -> StoredPath:
+def _stored(argument: str, text: str, variables: str = "") -> StoredPath:
     try:
-        return stored_path(text)
+        return stored_path(text, variables)
     except ValueError as error:
         raise RestoreRefused(f"{argument} is {error}") from error
 

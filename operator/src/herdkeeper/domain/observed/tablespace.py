@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.domain.observed.archive import ArchiveObserved
+from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork
 from herdkeeper.domain.observed.herddb import NodeView, UserCredentials
 from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.observed.object_store import StoreUnusable
@@ -37,7 +38,8 @@ class TablespaceObserved:
     tablespaces that it leads. `objects` has its connection Secret and its leader's Service, `taken` names what others made under the names
     of its objects (`Service flights-leader`), `credentials` are those of the database, None while they can't be read. While it is made from
     a checkpoint, `objects` has the Job too, `checkpoint` is the resource that it names, and `progress` what SQL says of the load,
-    and `store_unusable` why a Secret is not what the checkpoint is read with.
+    and `store_unusable` why the place of the checkpoint, or of the archive that a moment is made of, can't be opened or read; before a Job
+    that makes one, `work` is what is done at the places of the namespace's Checkpoints.
     `checkpoints` are those that refer to it. `places` tells where SQL nodes run; it is only looked at while copies are added or taken away.
     `tls` is what the Secret of the database's `spec.tls` is good for, None when none is named.
     `log_pin` is the operator's pin on the log for Checkpoints, None while there is none. `archive` is what was seen of the log's archive.
@@ -65,3 +67,4 @@ class TablespaceObserved:
     archive: ArchiveObserved = field(default_factory=ArchiveObserved)
     now: datetime.datetime = EPOCH
     store_unusable: StoreUnusable | None = None
+    work: tuple[CheckpointWork, ...] = ()
