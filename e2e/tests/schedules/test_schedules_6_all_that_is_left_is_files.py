@@ -92,13 +92,16 @@ def contents(tools: ToolsPod) -> Contents:
 
 
 def archived_after(stack: Stack, moment: datetime) -> Object:
-    """What the status tells of the archive, once all that was confirmed at a moment is in it."""
+    """What the status tells of the archive, once it has an entry that was written after a moment, as an idle leader writes some.
+
+    That all is archived which was confirmed then would not do: the last entry is confirmed with the one behind it.
+    """
 
     def ask() -> Object | Pending:
         archive = found(stack, "tablespace", NAME).get("status", {}).get("archive", {})
-        current = archive.get("currentAt")
-        if current is None or datetime.fromisoformat(current) <= moment:
-            return Pending(f"archived up to {current}")
+        stamped = archive.get("lsnTimestamp")
+        if stamped is None or datetime.fromisoformat(stamped) <= moment:
+            return Pending(f"archived up to an entry of {stamped}")
         return dict(archive)
 
     return wait_for(f"the archive of {moment}", ask, Limit(300, 1), say)
