@@ -100,8 +100,6 @@ def before_creation(tablespace: Tablespace, seen: TablespaceObserved) -> Plan | 
         return Plan((), files, 5.0)
     if seen.store_unusable is not None:
         return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
-    if (unopened := _not_opened_together(tablespace, files)) is not None:
-        return Plan((), unopened, 60)
     return None if tablespace.restore is not None else Plan(look_again_seconds=0.2)  # the status comes first, see above
 
 
@@ -168,18 +166,3 @@ def _removal_there(tablespace: Tablespace, files: RestoreFiles, seen: Tablespace
         return None
     message = f"files of the Checkpoint {', '.join(removing)} are being removed from the same place, {files.destination.described}"
     return Wait(Reason.WAITING_FOR_OTHERS, message)
-
-
-def _not_opened_together(tablespace: Tablespace, files: RestoreFiles) -> Wait | None:
-    """Why checkpoints and archive can't be read by one job: it has the keys of one object store."""
-    archive = tablespace.spec.bootstrap.archive if tablespace.spec.bootstrap is not None else None
-    if archive is None or archive.object_store is None or files.destination.object_store is None:
-        return None
-    one, other = (store.model_copy(update={"uri": ""}) for store in (archive.object_store, files.destination.object_store))
-    if one == other:
-        return None
-    message = (
-        "spec.bootstrap.archive.objectStore has another endpoint, region or Secret than the store of the checkpoint: one job opens both by "
-        "the same ones; copy the checkpoint's files to where the archive is, or name the archive's folder alone"
-    )
-    return Wait(Reason.INVALID_SPEC, message)
