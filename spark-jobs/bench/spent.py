@@ -72,6 +72,11 @@ def _cpu_seconds(root: int) -> float:
     return sum(_own_cpu_seconds(process) for process in _tree(root))
 
 
+def cpu_seconds_of(process: int) -> float:
+    """What a process, and those of its children that have ended, have used since it began; 0 once it has ended."""
+    return _own_cpu_seconds(process)
+
+
 def _own_cpu_seconds(process: int) -> float:
     """Its own, and that of its children that have ended."""
     try:

@@ -69,12 +69,16 @@ class Striping:
 
     def count_at(self, position: int, entries: EntryRange) -> int:
         """How many that are, without walking through them: whole turns of E entries hold Wq each, the rest is less than one turn."""
+        if self.contiguous:
+            return len(entries)
         turns, rest = divmod(len(entries), self.ensemble_size)
         tail = range(entries.last - rest + 1, entries.last + 1)
         return turns * self.write_quorum + sum(1 for entry_id in tail if self.holds(position, entry_id))
 
     def nth_at(self, position: int, entries: EntryRange, index: int) -> int:
         """The entry at `index` (from 0) of those that `entries_at` gives, without walking through them."""
+        if self.contiguous:
+            return entries.first + index
         turn = EntryRange(entries.first, entries.first + self.ensemble_size - 1)
         turns, rest = divmod(index, self.write_quorum)
         return turns * self.ensemble_size + list(self.entries_at(position, turn))[rest]

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from herdkeeper.formats.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
+from herdkeeper.formats.java_data import JavaDataWriter, MalformedDataError
 
 _VARINT = 0
 _DELIMITED = 2
+_VARINT_BYTES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +45,45 @@ class WireField:
 
 
 def read_fields(message: bytes) -> Iterator[WireField]:
-    """The fields of a message in their order. Raises MalformedDataError for groups and for truncated bytes."""
-    reader = JavaDataReader(message)
-    while not reader.at_end():
-        tag = reader.v_long()
-        yield WireField(tag >> 3, _read_value(reader, tag))
+    """The fields of a message in their order. Raises MalformedDataError for groups and for truncated bytes.
+
+    Plain arithmetic on positions: a catalog of millions of ledgers is read by it.
+    """
+    position, end = 0, len(message)
+    while position < end:
+        tag, position = _varint(message, position)
+        match tag & 7:
+            case 0:
+                value, position = _varint(message, position)
+                yield WireField(tag >> 3, value)
+                continue
+            case 1:
+                size = 8
+            case 2:
+                size, position = _varint(message, position)
+            case 5:
+                size = 4
+            case wire_type:
+                raise MalformedDataError(f"protobuf field {tag >> 3} has wire type {wire_type}, which no current message uses")
+        following = position + size
+        if following > end:
+            raise MalformedDataError(f"protobuf field {tag >> 3}: {size} bytes at byte {position}, {end - position} are left")
+        data = message[position:following]
+        yield WireField(tag >> 3, data if tag & 7 == _DELIMITED else int.from_bytes(data, "little"))
+        position = following
 
 
-def _read_value(reader: JavaDataReader, tag: int) -> int | bytes:
-    match tag & 7:
-        case 0:
-            return reader.v_long() & 0xFFFFFFFFFFFFFFFF
-        case 1:
-            return int.from_bytes(reader.raw(8), "little")
-        case 2:
-            return reader.raw(reader.v_long())
-        case 5:
-            return int.from_bytes(reader.raw(4), "little")
-        case wire_type:
-            raise MalformedDataError(f"protobuf field {tag >> 3} has wire type {wire_type}, which no current message uses")
+def _varint(message: bytes, start: int) -> tuple[int, int]:
+    """The unsigned 64 bits at `start`, and where they end."""
+    if start < len(message) and (byte := message[start]) < 0x80:
+        return byte, start + 1
+    value, position = 0, start
+    for byte in message[start : start + _VARINT_BYTES]:
+        value |= (byte & 0x7F) << 7 * (position - start)
+        position += 1
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, position
+    raise MalformedDataError(f"protobuf number at byte {start}: it ends nowhere")
 
 
 def write_field(number: int, value: int | bytes) -> bytes:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from random import Random
+
+from xxhash import xxh3_64_intdigest
 
 from herdkeeper.domain.replication import EntryRange, Striping, segment_ranges, striping
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
@@ -22,6 +24,7 @@ _ASSUMED_ENTRY_BYTES = 1024
 _ENTRY_OVERHEAD_BYTES = 64
 _SAMPLE = 8
 """Entries of a bookie's share of a segment that a light audit reads: its ends, where what was lost on the way is missing, and six more."""
+_INNER_PARTS = _SAMPLE - 2
 
 
 class Reading(Enum):
@@ -119,13 +122,14 @@ def sampled(check: HoldingCheck, seed: str) -> HoldingCheck:
 
     The same seed gives the same sample. A share that is no larger than a sample is read in full.
     """
-    if check.copies <= _SAMPLE:
+    copies = check.copies
+    if copies <= _SAMPLE:
         return check
-    chance = Random(f"{seed}/{check.ledger_id}/{check.segment}/{check.position}")  # noqa: S311 - nothing secret
-    parts = _SAMPLE - 2
-    inner = check.copies - 2
-    indexes = [0, *(chance.randint(1 + inner * part // parts, inner * (part + 1) // parts) for part in range(parts)), check.copies - 1]
-    entries = tuple(check.striping.nth_at(check.position, check.entries, index) for index in indexes)
+    share, inner = f"{seed}/{check.ledger_id}/{check.segment}/{check.position}", copies - 2
+    bounds = [1 + inner * part // _INNER_PARTS for part in range(_INNER_PARTS + 1)]
+    # A hash for each draw: seeding a generator costs as much as all the rest of the plan, and a cluster has tens of millions of shares.
+    drawn = (first + xxh3_64_intdigest(share, first) % (after - first) for first, after in itertools.pairwise(bounds))
+    entries = tuple(check.striping.nth_at(check.position, check.entries, index) for index in (0, *drawn, copies - 1))
     return replace(check, reading=Reading.SAMPLE, sample=entries)
 
 

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Prints a folder with the jars of a server's image, for benchmarks that run servers without containers, or of HerdDB's JDBC clients.
+# Usage: server-jars.sh zookeeper | bookkeeper | herddb | jdbc
+# They are kept by content: what build.sh has staged for an image of the same inputs is taken, else the builder makes it.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../bootstrap/paths.sh"
+name=$1
+inputs=("$repo/images/$name" "$here/stage-jars.sh")
+command=(/src/e2e/images/stage-jars.sh "$name")
+if [ "$name" = jdbc ]; then
+  inputs=("$repo/e2e/jdbc")
+  command=(bash -ec 'cp -r /src/e2e/jdbc /tmp/module && cd /tmp/module && rm -rf target && mvn -B -q -DskipTests package && mkdir /out/lib && cp target/*.jar /out/lib/')
+fi
+key=$(content_key "${inputs[@]}")
+folder=$cache/jars/$name-image-$key
+if [ ! -e "$folder" ]; then
+  making=$folder.making.$$
+  mkdir -p "$making"
+  if [ "$(cat "$cache/stage/$name/key" 2>/dev/null)" = "$key" ]; then
+    cp -r "$cache/stage/$name/lib" "$making/lib"
+  else
+    say "making the jars of $name"
+    "$here/../bootstrap/engine.sh" >&2
+    "$here/builder.sh" "$making" "${command[@]}" >"$making/log" 2>&1 || { tail -20 "$making/log" >&2; fail "the builder could not make them; see $making/log"; }
+  fi
+  mv -T "$making" "$folder" 2>/dev/null || rm -rf "$making"   # another run was quicker
+fi
+echo "$folder/lib"

@@ -1,0 +1,209 @@
+"""Real servers for benchmarks: ZooKeeper, bookies and a SQL node, each a plain Java process on free ports, in a temporary folder.
+
+They are the servers of the images, with the images' jars. Nothing of them outlives the benchmark: their files are not fsynced where a
+server can be told so, since what is measured here is a client.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from kazoo.client import KazooClient
+from spent import cpu_seconds_of
+
+from herdkeeper.sql.connection import Address, Connection, Credentials
+from herdkeeper.sql.errors import SqlError
+
+_SCRIPTS = Path(__file__).parents[2] / "e2e/images"
+_START_SECONDS = 180
+LEDGERS_ROOT, HERD_ROOT = "/ledgers", "/herd"
+CREDENTIALS = Credentials("bench", "only-for-a-benchmark")
+_LOG4J = """<Configuration status="ERROR"><Appenders><Console name="stdout"/></Appenders>
+<Loggers><Root level="WARN"><AppenderRef ref="stdout"/></Root></Loggers></Configuration>"""
+
+
+def jars_of(server: str) -> Path:
+    """The folder with the jars of an image: zookeeper, bookkeeper or herddb."""
+    printed = subprocess.run([str(_SCRIPTS / "server-jars.sh"), server], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return Path(printed.strip())
+
+
+@dataclass
+class Servers:
+    """What runs. Made by `servers`."""
+
+    folder: Path
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    zookeeper: str = ""
+    """host:port, once it was started."""
+
+    def start_zookeeper(self) -> str:
+        """One member; returns where it listens."""
+        port = _free_port()
+        data = self._folder("zookeeper")
+        (data / "zoo.cfg").write_text(f"dataDir={data}\nclientPort={port}\ntickTime=2000\nmaxClientCnxns=0\nadmin.enableServer=false\n")
+        options = ["-Xmx512m", "-Dzookeeper.forceSync=no"]
+        self._start("zookeeper", options, "zookeeper", ("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(data / "zoo.cfg")))
+        self.zookeeper = f"127.0.0.1:{port}"
+        self._wait("zookeeper", lambda: _listens(port))
+        return self.zookeeper
+
+    def start_bookies(self, count: int) -> list[str]:
+        """Bookies with DbLedgerStorage and their cluster at LEDGERS_ROOT; returns their ids, once all are registered."""
+        names = [f"bookie-{number}" for number in range(count)]
+        files = [self._bookie_file(name) for name in names]
+        shell = ("org.apache.bookkeeper.bookie.BookieShell", "-conf", str(files[0]), "initnewcluster")
+        self._start("initnewcluster", ["-Xmx128m"], "bookkeeper", shell).wait(_START_SECONDS)
+        for name, file in zip(names, files, strict=True):
+            options = ["-Xmx384m", "-XX:MaxDirectMemorySize=512m", "-Dio.netty.tryReflectionSetAccessible=true"]
+            self._start(name, options, "bookkeeper", ("org.apache.bookkeeper.server.Main", "--conf", str(file)))
+        with self.client() as client:
+            for name in names:
+                self._wait(name, lambda name=name: client.exists(f"{LEDGERS_ROOT}/available/{name}") is not None)
+        return names
+
+    def start_sql_node(self) -> Address:
+        """A SQL node that leads the tablespace `herd`, whose log has as many copies as there are bookies, three at most."""
+        copies = min(3, sum(1 for name in self.processes if name.startswith("bookie-")))
+        port, folder = _free_port(), self._folder("node")
+        credentials = self._folder("credentials")
+        (credentials / "username").write_text(CREDENTIALS.username)
+        (credentials / "password").write_text(CREDENTIALS.password)
+        settings = {
+            "server.mode": "cluster",
+            "server.host": "127.0.0.1",
+            "server.port": port,
+            "server.zookeeper.address": self.zookeeper,
+            "server.zookeeper.path": HERD_ROOT,
+            "server.bookkeeper.start": "false",
+            "server.bookkeeper.ledgers.path": LEDGERS_ROOT,
+            "server.bookkeeper.wait.cluser.ready.timeout": 10,
+            "server.base.dir": folder,
+            "server.jmx.enable": "false",
+            "herdkeeper.http.host": "127.0.0.1",
+            "herdkeeper.http.port": _free_port(),
+            "herdkeeper.hand-over.seconds": 0,
+            "herdkeeper.credentials.dir": credentials,
+        } | {f"server.bookkeeper.{quorum}.size": copies for quorum in ("ensemble", "write.quorum", "ack.quorum")}
+        (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        options = ["-Xmx2g", "-XX:MaxDirectMemorySize=1g", "-Xss512k", "-Dio.netty.tryReflectionSetAccessible=true"]
+        arguments = ("--config", str(folder / "server.properties"), "--node-id", "node-0", "--advertised-host", "127.0.0.1")
+        self._start("node", options, "herddb", ("io.herdkeeper.node.Main", *arguments))
+        address = Address("127.0.0.1", port)
+        self._wait("node", lambda: _leads(address))
+        return address
+
+    @contextmanager
+    def client(self) -> Iterator[KazooClient]:
+        """A session with ZooKeeper."""
+        client = KazooClient(hosts=self.zookeeper, timeout=30.0)
+        client.start(timeout=_START_SECONDS)
+        try:
+            yield client
+        finally:
+            client.stop()
+            client.close()
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """What each server has used so far, by name."""
+        return {name: cpu_seconds_of(process.pid) for name, process in self.processes.items() if process.poll() is None}
+
+    def stop(self) -> None:
+        """Ends all of it, the last one first."""
+        for process in reversed(self.processes.values()):
+            process.kill()
+            process.wait()
+
+    def _bookie_file(self, name: str) -> Path:
+        folder = self._folder(name)
+        settings: Mapping[str, object] = {
+            "metadataServiceUri": f"zk+hierarchical://{self.zookeeper}{LEDGERS_ROOT}",
+            "bookieId": name,
+            "bookiePort": _free_port(),
+            "listeningInterface": "lo",
+            "allowLoopback": "true",
+            "advertisedAddress": "127.0.0.1",
+            "journalDirectories": folder / "journal",
+            "ledgerDirectories": folder / "ledgers",
+            "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
+            "dbStorage_writeCacheMaxSizeMb": 64,
+            "dbStorage_readAheadCacheMaxSizeMb": 64,
+            "dbStorage_rocksDB_blockCacheSize": 32 * 1024 * 1024,
+            "journalSyncData": "false",
+            "diskUsageThreshold": 0.99,
+            "diskUsageWarnThreshold": 0.98,
+            "httpServerEnabled": "false",
+            "minUsableSizeForEntryLogCreation": 1,
+            "minUsableSizeForIndexFileCreation": 1,
+        }
+        file = folder / "bk_server.conf"
+        file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        return file
+
+    def _folder(self, name: str) -> Path:
+        folder = self.folder / name
+        folder.mkdir()
+        return folder
+
+    def _start(self, name: str, options: list[str], jars: str, command: tuple[str, ...]) -> subprocess.Popen[bytes]:
+        log4j = self.folder / "log4j2.xml"
+        log4j.write_text(_LOG4J)
+        settings = ("-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Dlog4j2.configurationFile={log4j}")
+        java = ["java", *options, *settings, "-cp", f"{jars_of(jars)}/*"]
+        with (self.folder / f"{name}.log").open("wb") as output:
+            process = subprocess.Popen([*java, *command], stdout=output, stderr=subprocess.STDOUT, cwd=self.folder)
+        self.processes[name] = process
+        return process
+
+    def _wait(self, name: str, ready: Callable[[], bool]) -> None:
+        """SystemExit with the end of the server's output when it has ended, or does not get ready."""
+        deadline = time.monotonic() + _START_SECONDS
+        while not ready():
+            if self.processes[name].poll() is not None or time.monotonic() > deadline:
+                words = (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
+                raise SystemExit(f"{name} did not start; its last words:\n{words}")
+            time.sleep(0.2)
+
+
+@contextmanager
+def servers() -> Iterator[Servers]:
+    """Nothing runs yet; whatever is started ends with the block, and its files with it."""
+    if "JAVA_HOME" not in os.environ:
+        raise SystemExit("JAVA_HOME is not set: run this through e2e/bootstrap/run.sh")
+    made = Servers(Path(tempfile.mkdtemp(prefix="herdkeeper-bench-")))
+    try:
+        yield made
+    finally:
+        made.stop()
+        shutil.rmtree(made.folder)
+
+
+def _free_port() -> int:
+    """Nobody else on this machine is given it by the kernel for as long as few ports are asked for."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def _leads(address: Address) -> bool:
+    try:
+        with Connection.connect(address, CREDENTIALS, timeout_seconds=5.0) as connection:
+            connection.require_leader()
+    except SqlError:
+        return False
+    return True

@@ -1,0 +1,103 @@
+"""Closed ledgers for benchmarks: their metadata in ZooKeeper and, if wanted, their entries on bookies, as a writer leaves them."""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kazoo.client import KazooClient
+
+from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper.formats.bookkeeper_entry import Entry, EntryDigest, entry_digest, master_key
+from herdkeeper.formats.bookkeeper_layout import LedgerLayout, ledger_path
+from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerState
+from herdkeeper.formats.bookkeeper_protocol import recovery_add_request
+from herdkeeper.formats.java_data import JavaDataWriter
+from herdkeeper.formats.protobuf_wire import write_field
+
+PASSWORD = b"bench"
+_IN_FLIGHT = 500
+_TRANSACTION = 200
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticLedger:
+    """A closed ledger with all of its entries on all of its bookies."""
+
+    ledger_id: int
+    bookies: tuple[str, ...]
+    entries: int
+    payload_bytes: int
+
+    def metadata(self) -> bytes:
+        """Its znode, as BookKeeper 4.18 writes it (format version 3; bookkeeper_metadata.py names the fields)."""
+        segment = b"".join(write_field(1, name.encode()) for name in self.bookies) + write_field(2, 0)
+        custom = ((b"application", b"herddb"), (b"component", b"commitlog"), (b"tablespacename", b"herd"))
+        fields: list[tuple[int, int | bytes]] = [
+            *((1, len(self.bookies)), (2, len(self.bookies)), (3, self.entries * self.payload_bytes), (4, self.entries - 1)),
+            *((5, LedgerState.CLOSED.value), (6, segment), (7, DigestType.CRC32C.value), (8, PASSWORD), (9, len(self.bookies))),
+            (10, 1_790_000_000_000 + self.ledger_id),
+            *((11, write_field(1, key) + write_field(2, value)) for key, value in custom),
+        ]
+        message = b"".join(write_field(number, value) for number, value in fields)
+        return b"BookieMetadataFormatVersion\t3\n" + JavaDataWriter().v_int(len(message)).to_bytes() + message
+
+
+def write_metadata(client: KazooClient, root: str, ledgers: Sequence[SyntheticLedger]) -> None:
+    """The ledgers' znodes below the root, some hundreds in a transaction."""
+    paths = [root + ledger_path(LedgerLayout.HIERARCHICAL, ledger.ledger_id) for ledger in ledgers]
+    for parent in sorted({path.rpartition("/")[0] for path in paths}):
+        client.ensure_path(parent)
+    for start in range(0, len(ledgers), _TRANSACTION):
+        transaction = client.transaction()
+        for path, ledger in zip(paths[start : start + _TRANSACTION], ledgers[start : start + _TRANSACTION], strict=True):
+            transaction.create(path, ledger.metadata())
+        failed = [answer for answer in transaction.commit() if isinstance(answer, Exception)]
+        if failed:
+            raise SystemExit(f"ZooKeeper refused a ledger's metadata: {failed[0]!r}")
+
+
+def write_entries(ledgers: Iterable[SyntheticLedger], addresses: dict[str, BookieAddress]) -> None:
+    """All entries, on all of the ledgers' bookies; payloads are random, each the same on all bookies. A thread per bookie."""
+    digest = entry_digest(DigestType.CRC32C, PASSWORD)
+    for ledger in ledgers:
+        frames = [_add(ledger, digest, first) for first in range(0, ledger.entries, _IN_FLIGHT)]
+        failures: list[BaseException] = []
+        threads = [threading.Thread(target=_send, args=(addresses[name], frames, failures)) for name in ledger.bookies]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise SystemExit(f"ledger {ledger.ledger_id} could not be written: {failures[0]!r}")
+
+
+def _add(ledger: SyntheticLedger, digest: EntryDigest, first: int) -> tuple[int, bytes]:
+    """Adds of some entries, and how many they are."""
+    chance = random.Random(ledger.ledger_id * 1_000_003 + first)  # noqa: S311 - nothing secret
+    key, frames = master_key(PASSWORD), []
+    last = min(first + _IN_FLIGHT, ledger.entries)
+    for entry_id in range(first, last):
+        payload = chance.randbytes(ledger.payload_bytes)
+        entry = Entry(ledger.ledger_id, entry_id, entry_id - 1, (entry_id + 1) * ledger.payload_bytes, payload)
+        frames.append(recovery_add_request(key, digest.pack(entry)))
+    return last - first, b"".join(frames)
+
+
+def _send(address: BookieAddress, frames: list[tuple[int, bytes]], failures: list[BaseException]) -> None:
+    """The next adds go out once all answers of those before are there."""
+    answer = struct.Struct(">iiiqq")
+    try:
+        with socket.create_connection((address.host, address.port), timeout=60) as stream:
+            incoming = stream.makefile("rb")
+            for count, frame in frames:
+                stream.sendall(frame)
+                codes = {code for _, _, code, _, _ in answer.iter_unpack(incoming.read(answer.size * count))}
+                if codes != {0}:
+                    raise ConnectionError(f"the bookie answered with the codes {sorted(codes)}")
+    except (OSError, struct.error) as error:
+        failures.append(error)
