@@ -51,6 +51,8 @@ class PlayedBookie:
     closes_after: int | None = None
     """Closes each connection after so many requests."""
     silent: bool = False
+    knows_batches: bool = True
+    """Else it closes the connection at a BATCH_READ, as bookies older than 4.17 do."""
     most_in_batch: int = 7
     requests: list[tuple[int, int, int]] = field(default_factory=list)
     """(operation and flags, ledger, entry)."""
@@ -155,6 +157,8 @@ def _server(bookie: PlayedBookie) -> socketserver.ThreadingTCPServer:
                 handled += 1
                 if bookie.silent:
                     continue
+                if frame[1] == 7 and not bookie.knows_batches:
+                    return
                 if bookie.closes_after is not None and handled > bookie.closes_after:
                     return
                 self.wfile.write(bookie.answer(frame))

@@ -131,6 +131,14 @@ def test_a_busy_bookie_is_asked_again() -> None:
         assert [answer.code for answer in connection.read_run(1, 0, 5)] == [ReadCode.OK] * 6
 
 
+def test_a_bookie_that_knows_no_batches_is_read_entry_by_entry_and_asked_for_a_batch_once() -> None:
+    bookie = PlayedBookie(full(1, 600) | full(2, 5), knows_batches=False)
+    with served(bookie) as addresses, BookieConnection("b0", addresses["b0"], 2.0) as connection:
+        assert [answer.entry_id for answer in connection.read_run(1, 0, 600) if answer.code is ReadCode.OK] == list(range(601))
+        assert [answer.code for answer in connection.read_run(2, 0, 6)] == [ReadCode.OK] * 6 + [ReadCode.NO_ENTRY]
+    assert len(bookie.requests) == 601 + 7
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.sets(st.integers(0, 40)), st.integers(0, 40), st.integers(1, 9))
 def test_a_run_gives_one_answer_per_entry_in_order_whatever_the_bookie_lacks(held: set[int], last: int, most_in_batch: int) -> None:

@@ -156,15 +156,15 @@ def _failed_batch(frame: bytes, code: ReadCode, ledger_id: int, entry_id: int) -
 
 
 def _split_entries(frame: bytes) -> tuple[bytes, ...]:
-    entries = []
-    position = _BATCH_RESPONSE.size
-    while position < len(frame):
-        size = int.from_bytes(frame[position : position + LENGTH_BYTES], "big")
-        position += LENGTH_BYTES
-        if position + size > len(frame):
-            raise MalformedDataError(f"batch response promises an entry of {size} bytes, {len(frame) - position} are left")
-        entries.append(frame[position : position + size])
-        position += size
+    entries: list[bytes] = []
+    position, end = _BATCH_RESPONSE.size, len(frame)
+    while position < end:
+        (size,) = _LENGTH.unpack_from(frame, position) if position + LENGTH_BYTES <= end else (-1,)
+        following = position + LENGTH_BYTES + size
+        if size < 0 or following > end:
+            raise MalformedDataError(f"batch response promises an entry of {size} bytes, {end - position - LENGTH_BYTES} are left")
+        entries.append(frame[position + LENGTH_BYTES : following])
+        position = following
     return tuple(entries)
 
 

@@ -10,7 +10,7 @@ from herdkeeper.formats.bookkeeper_entry import DigestMismatchError
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 from herdkeeper_jobs.audit.plan import AuditTask, HoldingCheck, Reading, restricted
-from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer
+from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer, EntryRun
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
 
 
@@ -42,8 +42,8 @@ def _check_over(connection: BookieConnection, task: AuditTask) -> Iterator[Holdi
             if settled := _settled_by_a_few(connection, check):
                 yield from settled
             else:
-                for answer in _answers(connection, check):
-                    yield from run.add(answer)
+                for part in _answers(connection, check):
+                    yield from run.add(part) if isinstance(part, EntryAnswer) else run.add_run(part)
         except BookieUnreachableError as error:
             broken = error
         yield from run.finish()
@@ -74,9 +74,9 @@ def _settled_by_a_few(connection: BookieConnection, check: HoldingCheck) -> list
     ]
 
 
-def _answers(connection: BookieConnection, check: HoldingCheck) -> Iterator[EntryAnswer]:
+def _answers(connection: BookieConnection, check: HoldingCheck) -> Iterator[EntryRun | EntryAnswer]:
     if check.striping.contiguous:
-        return connection.read_run(check.ledger_id, check.entries.first, check.entries.last)
+        return connection.read_runs(check.ledger_id, check.entries.first, check.entries.last)
     return connection.read_entries(check.ledger_id, check.striping.entries_at(check.position, check.entries))
 
 
@@ -110,13 +110,25 @@ class _RunOfEqualStates:
 
     def add(self, answer: EntryAnswer) -> Iterator[Holding]:
         """Takes one more answer; yields the run before it when its state differs."""
-        state, detail = _judge(self._check, answer)
+        return self._add(*_judge(self._check, answer), EntryRun(answer.entry_id, (answer.data,)))
+
+    def add_run(self, run: EntryRun) -> Iterator[Holding]:
+        """The same for entries that the bookie has: the intact ones among them are only counted."""
+        first, entries = run.first, run.entries
+        while entries:
+            if good := self._check.digest.intact(self._check.ledger_id, first, entries):
+                yield from self._add(CopyState.VERIFIED, "", EntryRun(first, entries[:good]))
+            if bad := entries[good : good + 1]:
+                yield from self.add(EntryAnswer(first + good, ReadCode.OK, *bad))
+            first, entries = first + good + 1, entries[good + 1 :]
+
+    def _add(self, state: CopyState, detail: str, answered: EntryRun) -> Iterator[Holding]:
         if state is not self._state or not self._copies:
             yield from self.finish()
-            self._state, self._detail, self._first, self._copies, self._bytes = state, detail, answer.entry_id, 0, 0
-        self._last = answer.entry_id
-        self._copies += 1
-        self._bytes += len(answer.data)
+            self._state, self._detail, self._first, self._copies, self._bytes = state, detail, answered.first, 0, 0
+        self._last = answered.first + len(answered.entries) - 1
+        self._copies += len(answered.entries)
+        self._bytes += sum(map(len, answered.entries))
 
     def finish(self) -> Iterator[Holding]:
         """The run that is open, if there is one."""

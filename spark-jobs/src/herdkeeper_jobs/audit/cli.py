@@ -37,7 +37,14 @@ from herdkeeper_jobs.audit.schema import HOLDINGS, HOLDINGS_ARROW, fields_of, ho
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import RepairResult, repair
-from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
+from herdkeeper_jobs.spark_session import (
+    LIGHT_JVM,
+    SparkConfigurationError,
+    SparkSettings,
+    add_spark_arguments,
+    spark_settings,
+    start_spark,
+)
 from herdkeeper_jobs.termination_message import write_termination_message
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
@@ -257,7 +264,7 @@ def _validated(parsed: argparse.Namespace) -> AuditArguments:
         timeout_seconds=parsed.timeout_seconds,
         repair=parsed.repair,
         output=parsed.output,
-        spark=spark_settings(parsed),
+        spark=replace(spark_settings(parsed), java_options=LIGHT_JVM),
     )
 
 

@@ -8,6 +8,7 @@ with many requests in flight. Answers to single reads may come in any order.
 
 from __future__ import annotations
 
+import io
 import itertools
 import socket
 import time
@@ -62,20 +63,40 @@ class EntryAnswer:
     data: bytes = b""
 
 
+@dataclass(frozen=True, slots=True)
+class EntryRun:
+    """Consecutive entries that a bookie has, unverified, from `first` on; at least one."""
+
+    first: int
+    entries: tuple[bytes, ...]
+
+    def answers(self) -> Iterator[EntryAnswer]:
+        """The same one by one."""
+        return (EntryAnswer(entry_id, ReadCode.OK, data) for entry_id, data in enumerate(self.entries, self.first))
+
+
 class BookieConnection:
     """One socket to one bookie. Not for several threads. After BookieUnreachableError it is closed."""
 
     def __init__(self, bookie_id: str, address: BookieAddress, timeout_seconds: float, rate_limit: RateLimit | None = None) -> None:
         self.bookie_id = bookie_id
         self.bytes_received = 0
+        self._address = address
+        self._timeout_seconds = timeout_seconds
         self._rate_limit = rate_limit or unlimited()
         self._request_ids = itertools.count()
+        self._batches: bool | None = None
+        """Whether it knows BATCH_READ; None until it was asked."""
+        self._connect()
+
+    def _connect(self) -> None:
+        address = self._address
         try:
-            self._socket = socket.create_connection((address.host, address.port), timeout=timeout_seconds)
+            self._socket = socket.create_connection((address.host, address.port), timeout=self._timeout_seconds)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
-            raise BookieUnreachableError(bookie_id, f"cannot connect to {address.host}:{address.port}: {error}") from error
-        self._stream = self._socket.makefile("rb", buffering=1 << 18)
+            raise BookieUnreachableError(self.bookie_id, f"cannot connect to {address.host}:{address.port}: {error}") from error
+        self._stream = io.BufferedReader(self._socket.makefile("rb", buffering=0), 1 << 18)
 
     def __enter__(self) -> Self:
         return self
@@ -93,7 +114,15 @@ class BookieConnection:
         return next(self.read_entries(ledger_id, [LAST_ENTRY]))
 
     def read_run(self, ledger_id: int, first: int, last: int) -> Iterator[EntryAnswer]:
-        """What the bookie says about each of the entries `first`..`last`, in order, by BATCH_READ.
+        """What the bookie says about each of the entries `first`..`last`, in order: `read_runs`, entry by entry."""
+        for part in self.read_runs(ledger_id, first, last):
+            if isinstance(part, EntryAnswer):
+                yield part
+            else:
+                yield from part.answers()
+
+    def read_runs(self, ledger_id: int, first: int, last: int) -> Iterator[EntryRun | EntryAnswer]:
+        """What the bookie says about the entries `first`..`last`, in order, by BATCH_READ: what it has as runs.
 
         The next batch is asked for before the current one is handed out, so that the bookie works while the caller verifies.
         After an entry that it lacks, single reads look for the next one that it has. Consume it to its end before using the connection
@@ -101,19 +130,39 @@ class BookieConnection:
         """
         next_id = first
         while next_id <= last:
-            asked = self._send_batch(ledger_id, next_id, last)
+            asked = self._knows_batches(ledger_id, next_id, last)
+            if not asked:
+                yield from self.read_entries(ledger_id, range(next_id, last + 1))
+                return
             while asked:
                 response = self._receive_batch(ledger_id, next_id)
                 following = response.entry_id + len(response.entries)
                 asked = bool(response.entries) and following <= last
                 if asked:
                     self._send_batch(ledger_id, following, last)
-                yield from (EntryAnswer(response.entry_id + index, ReadCode.OK, data) for index, data in enumerate(response.entries))
+                if response.entries:
+                    yield EntryRun(response.entry_id, response.entries)
                 next_id = following
             if next_id <= last:
                 for answer in self._single_reads_until_one_is_ok(ledger_id, next_id, last):
                     yield answer
                     next_id = answer.entry_id + 1
+
+    def _knows_batches(self, ledger_id: int, first: int, last: int) -> bool:
+        """Asks for a batch. A bookie older than 4.17 closes the connection then: it gets a new one, and is not asked for batches again."""
+        if self._batches is None:
+            try:
+                self._send_batch(ledger_id, first, last)
+                self._batches = bool(self._stream.peek(1))
+            except ConnectionError:
+                self._batches = False
+            except OSError as error:
+                raise self._broken(str(error) or type(error).__name__) from error
+            if not self._batches:
+                self.close()
+                self._connect()
+            return self._batches
+        return self._batches and self._send_batch(ledger_id, first, last)
 
     def read_entries(self, ledger_id: int, entry_ids: Iterable[int]) -> Iterator[EntryAnswer]:
         """What the bookie says about each of these entries, in the order given, by pipelined READs."""

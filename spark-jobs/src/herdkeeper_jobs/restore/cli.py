@@ -13,6 +13,7 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import structlog
 from pyspark.errors import PySparkException
@@ -32,7 +33,14 @@ from herdkeeper_jobs.restore.moment import MomentSource, checkpoint_of_moment, p
 from herdkeeper_jobs.restore.run import RestoreRequest, run_restore
 from herdkeeper_jobs.restore.session import Cluster, Target
 from herdkeeper_jobs.restore.source import open_source
-from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
+from herdkeeper_jobs.spark_session import (
+    LIGHT_JVM,
+    SparkConfigurationError,
+    SparkSettings,
+    add_spark_arguments,
+    spark_settings,
+    start_spark,
+)
 from herdkeeper_jobs.storage.object_path import ObjectPath
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
 from herdkeeper_jobs.task_error import essence, outcome_of_tasks
@@ -92,7 +100,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _attempt(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreSummary:
     try:
-        return _restore(_request(parsed, environment), writing_key(parsed.encrypt_with), spark_settings(parsed))
+        settings = replace(spark_settings(parsed), java_options=LIGHT_JVM)
+        return _restore(_request(parsed, environment), writing_key(parsed.encrypt_with), settings)
     except (RestoreRefused, KeyUnusable, SparkConfigurationError, AuthenticationFailed) as error:
         return _failed(parsed, JobOutcome.CONFIGURATION_REFUSED, error)
     except (InvariantViolated, LogInconsistentError, MalformedDataError) as error:
