@@ -3,7 +3,7 @@ run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
 	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
 .DEFAULT_GOAL := help
-.PHONY: bench bench-leadership help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e e2e-schedules e2e-sql e2e-storage images cluster cluster-clean
+.PHONY: bench bench-leadership bench-servers help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e e2e-schedules e2e-sql e2e-storage images cluster cluster-clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -70,3 +70,8 @@ bench: ## what the Spark jobs cost, beside a peer in the same run
 	@$(run) python spark-jobs/bench/join_light_audit.py
 	@$(run) python spark-jobs/bench/fold_changes.py
 	@$(run) python spark-jobs/bench/encrypted_files.py
+
+bench-servers: ## the same for what talks to servers: ZooKeeper, bookies and a SQL node are started as plain processes (some minutes; FULL=--full)
+	@$(run) python spark-jobs/bench/collect_znodes.py $(FULL)
+	@$(run) python spark-jobs/bench/audit_deep.py $(FULL)
+	@$(run) python spark-jobs/bench/load_rows.py $(FULL)
