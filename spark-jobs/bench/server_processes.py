@@ -50,8 +50,10 @@ class Servers:
         """One member; returns where it listens."""
         port = _free_port()
         data = self._folder("zookeeper")
-        (data / "zoo.cfg").write_text(f"dataDir={data}\nclientPort={port}\ntickTime=2000\nmaxClientCnxns=0\nadmin.enableServer=false\n")
-        options = ["-Xmx512m", "-Dzookeeper.forceSync=no"]
+        listens = f"clientPort={port}\nclientPortAddress=127.0.0.1\n"
+        (data / "zoo.cfg").write_text(f"dataDir={data}\n{listens}tickTime=2000\nmaxClientCnxns=0\nadmin.enableServer=false\n")
+        quiet = _SCRIPTS.parents[1] / "images/zookeeper/conf/logback.xml"
+        options = ["-Xmx512m", "-Dzookeeper.forceSync=no", f"-Dlogback.configurationFile={quiet}"]
         self._start("zookeeper", options, "zookeeper", ("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(data / "zoo.cfg")))
         self.zookeeper = f"127.0.0.1:{port}"
         self._wait("zookeeper", lambda: _listens(port))
