@@ -13,10 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from herdkeeper.formats.herddb_index import IndexDefinition, encode_index
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType, encode_log_entry
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, decode_table, encode_table
+from herdkeeper_jobs.wal.blocks import Blocks, blocks_of
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
 from herdkeeper_jobs.wal.fold import highest_auto_increments, last_changes, log_extent, log_timeline, place_changes
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.task_log import TaskLog
 from herdkeeper_jobs.wal.timeline import Begins, ControlEntry, LogInconsistentError, OpenTransaction, Timeline, Touch, walk
 
 Log = list[tuple[Lsn, LogEntry]]
@@ -396,10 +398,10 @@ def log_frame(spark: SparkSession, log: Log) -> DataFrame:
     return spark.createDataFrame(pa.Table.from_batches(decode_batches([payloads]), schema=LOG_SCHEMA)).repartition(2)
 
 
-def folded_by_spark(spark: SparkSession, log: Log) -> Tables:
+def folded_by_spark(spark: SparkSession, log: Log, blocks: Blocks) -> Tables:
     frame = log_frame(spark, log)
     timeline = log_timeline(frame)
-    rows = last_changes(place_changes(frame, timeline), 2).collect()
+    rows = last_changes(place_changes(replace(TaskLog.of_rows(frame), blocks=blocks), timeline), 2).collect()
     tables: Tables = {live.uuid: {} for live in timeline.tables}
     for row in rows:
         tables[timeline.tables[row["table_index"]].uuid][bytes(row["row_key"])] = bytes(row["row_value"])
@@ -409,7 +411,10 @@ def folded_by_spark(spark: SparkSession, log: Log) -> Tables:
 @settings(max_examples=2, deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
 @given(log=logs())
 def test_spark_folds_to_the_same_tables(spark: SparkSession, log: Log) -> None:
-    assert folded_by_spark(spark, log) == replayed(log)
+    with blocks_of(spark) as in_files:
+        assert folded_by_spark(spark, log, Blocks()) == folded_by_spark(spark, log, in_files) == replayed(log)
+    assert in_files.folder is not None
+    assert not in_files.folder.exists()
     assert log_extent(log_frame(spark, log)).entries == len(log)
 
 

@@ -17,6 +17,7 @@ from test_wal_increment import starting_point
 from herdkeeper.formats.herddb_log_entry import LogEntryType, encode_log_entry
 from herdkeeper_jobs.wal import last_writer
 from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA, BatchPlacing
+from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
 from herdkeeper_jobs.wal.last_writer import LastChanges, fold, from_blocks, to_blocks
 from herdkeeper_jobs.wal.log_state import StartingPoint
@@ -79,9 +80,14 @@ def test_a_batch_is_placed_as_each_of_its_changes_is(log: Log, data: st.DataObje
     assert placed == placed_one_by_one(changes, timeline)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(logs(), st.data())
-def test_folding_in_tasks_and_again_in_buckets_gives_what_a_replay_in_order_gives(log: Log, data: st.DataObject) -> None:
+@pytest.fixture(params=["passed on by Spark", "in files"])
+def blocks(request: pytest.FixtureRequest, tmp_path: Path) -> Blocks:
+    return Blocks(tmp_path if request.param == "in files" else None)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(log=logs(), data=st.data())
+def test_folding_in_tasks_and_again_in_buckets_gives_what_a_replay_in_order_gives(blocks: Blocks, log: Log, data: st.DataObject) -> None:
     timeline = timeline_of(log)
     placing = BatchPlacing(timeline)
     batches = [placing.place(batch) for batch in in_batches(row_changes(log), data.draw(st.integers(1, 20)))]
@@ -89,11 +95,11 @@ def test_folding_in_tasks_and_again_in_buckets_gives_what_a_replay_in_order_give
     for batch in batches:
         tasks[data.draw(st.integers(0, 2))].append(batch)
     buckets, held = data.draw(st.integers(1, 5)), data.draw(st.sampled_from([1, 300, 1000, 1 << 20]))
-    blocks = [block for task in data.draw(st.permutations(tasks)) for block in to_blocks(task, buckets, held)]
+    sent = [block for task in data.draw(st.permutations(tasks)) for block in to_blocks(task, buckets, blocks, held)]
     tables: Tables = {live.uuid: {} for live in timeline.tables}
     for bucket in range(buckets):
-        mine = [block for block in blocks if block.column("bucket")[0].as_py() == bucket]
-        for batch in from_blocks(mine, held):
+        mine = [block for block in sent if block.column("bucket")[0].as_py() == bucket]
+        for batch in from_blocks(mine, blocks, held):
             for position, key, value in zip(*(batch.column(name).to_pylist() for name in _NAMES), strict=True):
                 rows = tables[timeline.tables[position].uuid]
                 assert key not in rows, "a key is in one bucket, and once"
@@ -195,9 +201,8 @@ def test_the_same_key_of_two_tables_is_two_keys() -> None:
     assert fold(pa.Table.from_batches([of_two]))["row_value"].to_pylist() == [b"value 1", b"value 2"]
 
 
-def test_a_task_that_repeats_keys_sends_each_of_them_once() -> None:
+def test_a_task_that_repeats_keys_sends_each_of_them_once(blocks: Blocks) -> None:
     repeated = [changes_of(np.arange(1000) % 10, first) for first in range(0, 5_000, 1000)]
-    sent = pa.Table.from_batches(from_blocks(to_blocks(repeated, 3)))
-    assert sent.num_rows == 10
-    blocks = list(to_blocks(repeated, 3))
-    assert sum(pa.ipc.open_stream(block.column("block")[0].as_buffer()).read_all().num_rows for block in blocks) == 10
+    sent = list(to_blocks(repeated, 3, blocks))
+    assert sum(rows.num_rows for rows in blocks.rows(sent)) == 10
+    assert pa.Table.from_batches(from_blocks(sent, blocks)).num_rows == 10

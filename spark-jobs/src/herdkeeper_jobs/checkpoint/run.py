@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib import metadata
 from typing import assert_never
@@ -13,15 +13,15 @@ from typing import assert_never
 import pyarrow as pa
 import structlog
 from pyspark import StorageLevel
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import CheckpointSummary, FollowerComparison, JobOutcome, TableSummary
 from herdkeeper.formats.herddb_table import TableDefinition, encode_table
 from herdkeeper.formats.row_digest import RowDigest
-from herdkeeper_jobs.archive.parts import ArchivePartition, WholeLog, read_archived
+from herdkeeper_jobs.archive.parts import WholeLog, read_archived
 from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
-from herdkeeper_jobs.bookkeeper.reader import PartitionSpec, read_partition
+from herdkeeper_jobs.bookkeeper.reader import read_partition
 from herdkeeper_jobs.checkpoint.base import Base, highest_keys_of, uuids_of_altered
 from herdkeeper_jobs.checkpoint.comparison import compare
 from herdkeeper_jobs.checkpoint.continuation import Continuation
@@ -52,6 +52,7 @@ from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_targ
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
 from herdkeeper_jobs.storage.stored_path import StoredPath, remove_below
+from herdkeeper_jobs.wal.blocks import BLOCK_COLUMNS, Batches, Blocks, blocks_of
 from herdkeeper_jobs.wal.cut import cut_at_time, since, up_to
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.fold import (
@@ -64,7 +65,7 @@ from herdkeeper_jobs.wal.fold import (
     place_changes,
 )
 from herdkeeper_jobs.wal.lsn import Lsn
-from herdkeeper_jobs.wal.task_log import BLOCK_COLUMNS, TaskLog, in_blocks
+from herdkeeper_jobs.wal.task_log import TaskLog
 from herdkeeper_jobs.wal.timeline import Timeline
 
 _log = structlog.get_logger()
@@ -157,7 +158,8 @@ def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: 
     written_to = ParquetFolder(folder, None if order.key is None else FileKey.new(order.key))
     origin = choose_origin(spark, whole, Search(folder, identity, order.mode, target.at), target.read_to)
     try:
-        folded = _fold(spark, origin, target, (written_to, order.run_id))
+        with blocks_of(spark) as blocks:
+            folded = _fold(_read(spark, origin, blocks), origin, target, (written_to, order.run_id))
     finally:
         origin.release()
     sync_folders(folder, order.run_id, order.destination)
@@ -183,28 +185,20 @@ def chosen_target(whole: WholeLog, request: TargetRequest, folder: StoredPath) -
         raise LogDropped(str(error) if window is None else f"{error}. With the archive, {window}: take one of these") from error
 
 
-def read_log(spark: SparkSession, partitions: tuple[PartitionSpec, ...]) -> DataFrame:
-    """The decoded log entries of the partitions, one task each, as blocks of a `TaskLog`."""
-    return _blocks(spark, len(partitions), lambda position: read_partition(partitions[position]))
+def _read(spark: SparkSession, origin: Origin, blocks: Blocks) -> TaskLog:
+    """The decoded entries of the archive's and of the log's parts, one task each."""
+    archived, live = origin.archived, origin.live
 
+    def entries(number: int) -> Iterator[pa.RecordBatch]:
+        return read_archived(archived[number]) if number < len(archived) else read_partition(live[number - len(archived)])
 
-def read_archive(spark: SparkSession, partitions: tuple[ArchivePartition, ...]) -> DataFrame:
-    """The same of archived segments."""
-    return _blocks(spark, len(partitions), lambda position: read_archived(partitions[position]))
-
-
-def _blocks(spark: SparkSession, tasks: int, entries: Callable[[int], Iterator[pa.RecordBatch]]) -> DataFrame:
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def read(batches: Batches) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for position in batch.column(0).to_pylist():
-                yield from in_blocks(decode_batches(entries(position)))
+            for number in batch.column(0).to_pylist():
+                yield from blocks.of_batches(decode_batches(entries(number)))
 
-    return spark.range(0, tasks, 1, max(1, tasks)).mapInArrow(read, BLOCK_COLUMNS)
-
-
-def _read(spark: SparkSession, origin: Origin) -> DataFrame:
-    live = read_log(spark, origin.live)
-    return live if not origin.archived else read_archive(spark, origin.archived).union(live)
+    tasks = len(archived) + len(live)
+    return TaskLog.of_blocks(spark.range(0, tasks, 1, max(1, tasks)).mapInArrow(read, BLOCK_COLUMNS), blocks)
 
 
 def _within(read: TaskLog, origin: Origin, read_to: Lsn) -> TaskLog:
@@ -215,11 +209,10 @@ def _within(read: TaskLog, origin: Origin, read_to: Lsn) -> TaskLog:
     return entries if origin.start is None else since(entries, origin.start.restart)
 
 
-def _fold(spark: SparkSession, origin: Origin, target: Target, where: tuple[ParquetFolder, str]) -> _Folded:
-    cores = spark.sparkContext.defaultParallelism
+def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFolder, str]) -> _Folded:
+    cores = read.tasks.sparkSession.sparkContext.defaultParallelism
     # On disk, so that bookies are read once: the timeline, the extent and the fold each go over the log.
-    blocks = _read(spark, origin).persist(StorageLevel.DISK_ONLY)
-    read = TaskLog.of_blocks(blocks)
+    read.tasks.persist(StorageLevel.DISK_ONLY)
     try:
         extent = log_extent(read)
         if extent.entries != origin.entries:
@@ -247,7 +240,7 @@ def _fold(spark: SparkSession, origin: Origin, target: Target, where: tuple[Parq
             cut, log_extent(prefix) if reads_on or origin.archived else extent, timeline, written, highest, compared, origin.base
         )
     finally:
-        blocks.unpersist()
+        read.tasks.unpersist()
 
 
 def _cut(entries: TaskLog, target: Target) -> _Cut:

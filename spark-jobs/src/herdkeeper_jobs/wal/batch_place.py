@@ -7,6 +7,7 @@ errors: a row that is at fault is handed to `Timeline.place`, which names it.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -100,14 +101,21 @@ class _Grouped:
         A group of -1 is empty.
         """
         known = groups >= 0
-        low = np.where(known, self.first[groups], 0)
-        begin, high = low, np.where(known, self.first[groups + 1], 0)
+        begin, end = np.where(known, self.first[groups], 0), np.where(known, self.first[groups + 1], 0)
+        # nearly always the last one of its group
+        found = end - 1
+        rows = np.flatnonzero((begin < end) & ~self._is_below(found, at, or_at))
+        low, high, at, or_at = begin[rows], found[rows], at.take(rows), or_at[rows]
         while (searching := low < high).any():
             middle = (low + high) >> 1
-            lsns = self.lsns.take(middle)
-            below = lsns.is_before(at) | (or_at & lsns.is_at(at))
+            below = self._is_below(middle, at, or_at)
             low, high = np.where(searching & below, middle + 1, low), np.where(searching & ~below, middle, high)
-        return np.where(low > begin, low - 1, -1)
+        found[rows] = low - 1
+        return np.where(found >= begin, found, -1)
+
+    def _is_below(self, positions: Integers, at: _Lsns, or_at: Flags) -> Flags:
+        lsns = self.lsns.take(positions)
+        return lsns.is_before(at) | (or_at & lsns.is_at(at))
 
 
 class _Ids:
@@ -234,7 +242,8 @@ class BatchPlacing:
     """Places the row changes of batches by one timeline."""
 
     def __init__(self, timeline: Timeline) -> None:
-        self._timeline = timeline
+        # Asked for an entry at fault only, and large: tasks do without it until then.
+        self._timeline = pickle.dumps(timeline)
         self._needed = _Needed(timeline)
         self._commits = _Commits(timeline)
         self._tables = _Tables(timeline)
@@ -278,5 +287,6 @@ class BatchPlacing:
             name: batch.column(name)[int(np.argmax(faulty))].as_py() for name in ("ledger_id", "entry_id", "transaction_id", "table_name")
         }
         lsn = Lsn(row["ledger_id"], row["entry_id"])
-        self._timeline.place(lsn, row["transaction_id"], row["table_name"])
+        timeline: Timeline = pickle.loads(self._timeline)  # noqa: S301 - what was dumped above
+        timeline.place(lsn, row["transaction_id"], row["table_name"])
         raise LogInconsistentError(f"entry {lsn} can't be placed")

@@ -19,7 +19,8 @@ from pyspark.sql import DataFrame, Row, functions
 from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
 from herdkeeper.formats.herddb_table import ColumnType
 from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA, TOUCH_COLUMNS, BatchBegins, BatchPlacing
-from herdkeeper_jobs.wal.last_writer import BLOCK_COLUMNS, LAST_COLUMNS, from_blocks, to_blocks
+from herdkeeper_jobs.wal.blocks import BLOCK_COLUMNS, Blocks
+from herdkeeper_jobs.wal.last_writer import LAST_COLUMNS, SENT_COLUMNS, from_blocks, to_blocks
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.task_log import TaskLog, Work, as_task_log
@@ -30,7 +31,6 @@ _MAX_KEY_SCHEMA = pa.schema([("table_index", pa.int32()), ("highest", pa.binary(
 _CHANGES_IN_A_PARTITION, _MOST_PARTITIONS = 500_000, 2_000
 _EXTENT_COLUMNS = "entries long, ledger_id long, entry_id long, timestamp long, latest long"
 _EXTENT_SCHEMA = pa.schema([(name, pa.int64()) for name in ("entries", "ledger_id", "entry_id", "timestamp", "latest")])
-_CONTROL_COLUMNS = "ledger_id long, entry_id long, type int, transaction_id long, table_name string, row_value binary"
 _CONTROL_NAMES = ("ledger_id", "entry_id", "type", "transaction_id", "table_name", "row_value")
 _CHANGE_NAMES = ("ledger_id", "entry_id", "type", "transaction_id", "table_name", "row_key", "row_value")
 _CHANGES = pa.array([int(kind) for kind in ROW_CHANGES], pa.int32())
@@ -72,18 +72,20 @@ def log_timeline(log: DataFrame | TaskLog, start: StartingPoint | None = None) -
 
     Raises what `timeline.walk` raises.
     """
-    rows = as_task_log(log).in_tasks(_control, _CONTROL_COLUMNS, _CONTROL_NAMES).collect()
+    found = as_task_log(log).in_tasks(_control, BLOCK_COLUMNS, _CONTROL_NAMES).collect()
+    rows = Blocks().rows([pa.RecordBatch.from_pydict({"block": pa.array([row["block"] for row in found], pa.binary())})])
     entries = sorted(
-        ControlEntry(Lsn(row[0], row[1]), LogEntryType(row[2]), row[3], row[4], bytes(row[5]))
-        for row in rows  # one per transaction boundary and definition
-        if start is None or Lsn(row[0], row[1]) > start.at
+        ControlEntry(Lsn(ledger, entry), LogEntryType(kind), *rest)
+        for batch in rows  # one per transaction boundary and definition
+        for ledger, entry, kind, *rest in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        if start is None or Lsn(ledger, entry) > start.at
     )
     truncated = sorted({entry.table for entry in entries if entry.type is LogEntryType.TRUNCATE})
     return walk(entries, _touches(as_task_log(log), truncated, Begins.of(entries, start)) if truncated else (), start)
 
 
 def _control(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return (batch.filter(pc.invert(pc.is_in(batch.column("type"), _NOT_CONTROL))) for batch in batches)
+    return Blocks().of_batches(batch.filter(pc.invert(pc.is_in(batch.column("type"), _NOT_CONTROL))) for batch in batches)
 
 
 def _touches(log: TaskLog, tables: list[str], begins: Begins) -> list[Touch]:
@@ -171,15 +173,18 @@ def fold_partitions(cores: int, changes: int) -> int:
 class LastRows:
     """Rows that tasks make of blocks of changes: what comes next is done in the same tasks."""
 
-    blocks: DataFrame
+    sent: DataFrame
+    blocks: Blocks
 
     def mapInArrow(self, func: Work, schema: str) -> DataFrame:  # noqa: N802 - Spark's name, so that rows in Spark serve as well
         """What `func` makes of the rows of each task."""
 
-        def of_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return func(from_blocks(batches))
+        blocks = self.blocks
 
-        return self.blocks.mapInArrow(of_task, schema)
+        def of_task(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return func(from_blocks(batches, blocks))
+
+        return self.sent.mapInArrow(of_task, schema)
 
     def collect(self) -> list[Row]:
         """The rows, on the driver."""
@@ -188,11 +193,12 @@ class LastRows:
 
 def last_changes(placed: PlacedChanges, partitions: int) -> LastRows:
     """The rows that are left: table_index, row_key, row_value, partitioned by key."""
+    blocks = placed.log.blocks
 
     def send(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return to_blocks(batches, partitions)
+        return to_blocks(batches, partitions, blocks)
 
-    return LastRows(placed.in_tasks(send, BLOCK_COLUMNS).repartitionById(partitions, functions.col("bucket")))
+    return LastRows(placed.in_tasks(send, SENT_COLUMNS).repartitionById(partitions, functions.col("bucket")), blocks)
 
 
 def highest_auto_increments(placed: PlacedChanges, timeline: Timeline, base: Mapping[str, int] | None = None) -> dict[str, int]:

@@ -1,27 +1,22 @@
-"""A decoded log that only tasks look into, batch by batch: in Spark it is blocks of many entries, or whatever else tasks make entries of.
-
-Spark turns each row over several times between a task of Python and the next one, and whenever it keeps rows or reads what it kept. That
-costs more than all that is done with an entry here, and nothing of it with blocks. What is asked of a log is few rows, so these are rows.
+"""A decoded log that only tasks look into, batch by batch: in Spark it is blocks of many entries (`blocks`), or whatever else tasks make
+entries of. What is asked of a log is few rows, so these are rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from herdkeeper_jobs.wal.blocks import Batches, Blocks
 from herdkeeper_jobs.wal.decode import LOG_COLUMNS, LOG_SCHEMA
 from herdkeeper_jobs.wal.lsn import Lsn
 
-BLOCK_COLUMNS = "block binary"
-BLOCK_BYTES = 4 * 1024 * 1024
-_BLOCK_SCHEMA = pa.schema([("block", pa.binary())])
 _LSN = ("ledger_id", "entry_id")
 _DDL = dict(zip(LOG_SCHEMA.names, LOG_COLUMNS.split(", "), strict=True))
-Batches = Iterable[pa.RecordBatch]
 Work = Callable[[Batches], Iterator[pa.RecordBatch]]
 
 
@@ -34,6 +29,8 @@ class TaskLog:
     """Batches with the columns of LOG_SCHEMA that are asked for, and may have more of them."""
     first: Lsn | None = None
     last: Lsn | None = None
+    blocks: Blocks = field(default_factory=Blocks)
+    """How what tasks make of it travels to other tasks."""
 
     @staticmethod
     def of_rows(log: DataFrame) -> TaskLog:
@@ -41,9 +38,9 @@ class TaskLog:
         return TaskLog(log, lambda batches, _: iter(batches))
 
     @staticmethod
-    def of_blocks(log: DataFrame) -> TaskLog:
-        """One that Spark has as blocks (BLOCK_COLUMNS, made by `in_blocks`)."""
-        return TaskLog(log, lambda batches, _: _from_blocks(batches))
+    def of_blocks(log: DataFrame, blocks: Blocks) -> TaskLog:
+        """One that Spark has as blocks (made by `Blocks.of_batches`)."""
+        return TaskLog(log, lambda batches, _: blocks.rows(batches), blocks=blocks)
 
     def since(self, lsn: Lsn) -> TaskLog:
         """The entries from an LSN on."""
@@ -72,36 +69,6 @@ class TaskLog:
 def as_task_log(log: DataFrame | TaskLog) -> TaskLog:
     """A log in either form."""
     return log if isinstance(log, TaskLog) else TaskLog.of_rows(log)
-
-
-def in_blocks(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Entries (LOG_SCHEMA) as blocks."""
-    for batch in batches:
-        rows = max(1, batch.num_rows * BLOCK_BYTES // max(1, batch.nbytes))
-        for first in range(0, batch.num_rows, rows):
-            yield pa.RecordBatch.from_arrays([packed(batch.slice(first, rows))], schema=_BLOCK_SCHEMA)
-
-
-def packed(rows: pa.RecordBatch) -> pa.Array:
-    """Rows in one binary value, as Arrow's stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as stream:
-        stream.write_batch(rows)
-    written = sink.getvalue()
-    bounds = pa.py_buffer(np.array([0, written.size], np.int32))
-    return pa.Array.from_buffers(pa.binary(), 1, [None, bounds, written])
-
-
-def unpacked(blocks: pa.Array) -> Iterator[pa.RecordBatch]:
-    """The rows of such values, which share their memory."""
-    for block in blocks:
-        with pa.ipc.open_stream(block.as_buffer()) as stream:
-            yield from stream
-
-
-def _from_blocks(batches: Batches) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        yield from unpacked(batch.column("block"))
 
 
 def _within(batch: pa.RecordBatch, first: Lsn | None, last: Lsn | None) -> pa.RecordBatch:
