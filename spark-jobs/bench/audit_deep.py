@@ -31,7 +31,7 @@ from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
 from herdkeeper_jobs.audit.schema import holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, open_catalog
-from herdkeeper_jobs.spark_session import LIGHT_JVM, SparkSettings, start_spark
+from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 
 BOOKIES, LEDGERS, PAYLOAD_BYTES, CORES = 3, 6, 200, 2
 _HEADER, _DIGEST = 32, 4
@@ -41,7 +41,7 @@ _BATCH_ENTRIES, _BATCH_BYTES = 10_000, 2 * 1024 * 1024
 def read_by_spark(zookeeper: str, rounds: int) -> None:
     """The project's."""
     meter = Meter()
-    spark = start_spark("bench", SparkSettings(master=f"local[{CORES}]", java_options=LIGHT_JVM))
+    spark = start_spark("bench", SparkSettings(master=f"local[{CORES}]"))
     spark.range(1).collect()
     until_spark = meter.read().cpu_seconds
     copies = sum(_audit(zookeeper, lambda tasks: run_on_spark(spark, tasks)) for _ in range(rounds))

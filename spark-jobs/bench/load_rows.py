@@ -35,7 +35,7 @@ from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
 from herdkeeper_jobs.restore.load import load_groups
 from herdkeeper_jobs.restore.session import Target
 from herdkeeper_jobs.restore.source import SourceTable
-from herdkeeper_jobs.spark_session import LIGHT_JVM, SparkSettings, start_spark
+from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 
 CONNECTIONS, ROWS_PER_BATCH, WARMING_ROWS, TURNS = 4, 50, 20_000, 3
 TABLESPACE = "herd"
@@ -92,7 +92,7 @@ def load_by_restore(folder: Path, address: Address, table: str) -> None:
     made = definition(table)
     source = SourceTable(manifest_table(made, WrittenTable(RowDigest(), files), None), made, ())
     target = Target(address, TABLESPACE, CREDENTIALS)
-    spark = start_spark("bench", SparkSettings(master=f"local[{CONNECTIONS}]", java_options=LIGHT_JVM))
+    spark = start_spark("bench", SparkSettings(master=f"local[{CONNECTIONS}]"))
     spark.range(0, CONNECTIONS, 1, CONNECTIONS).mapInArrow(lambda batches: batches, "id long").collect()
     meter = Meter()
     groups = row_groups([(0, source)], folder, CHUNK_ROWS, CHUNK_BYTES)

@@ -26,9 +26,8 @@ _WORKER_ENVIRONMENT = {
     "MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024),
     "MALLOC_TRIM_THRESHOLD_": str(256 * 1024 * 1024),
 }
-LIGHT_JVM = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For a job whose work is done in Python, while the JVM passes on little: its second compiler is half of what Spark's start costs, and one
-thread collects such a heap's garbage."""
+# The JVM plans, and passes on what tasks made: that is over before code which was compiled with more care would have paid.
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _LOCAL = re.compile(r"local\[(\d+)\]")
 
 
@@ -54,8 +53,6 @@ class SparkSettings:
     image_pull_policy: str = "IfNotPresent"
     driver_memory: str = "768m"
     """Heap of the driver's JVM, which with local[N] runs the tasks too."""
-    java_options: str = ""
-    """Of the driver's JVM and the executors'; LIGHT_JVM where the job suits it."""
 
     @property
     def cores(self) -> int:
@@ -138,6 +135,8 @@ def _pod_template(manifest: str) -> dict[str, str]:
 def spark_configuration(settings: SparkSettings, environment: Mapping[str, str]) -> dict[str, str]:
     """The configuration that belongs to these settings. Pure, so that it can be tested without a JVM."""
     configuration = {
+        "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
+        "spark.executor.extraJavaOptions": _JAVA_OPTIONS,
         "spark.driver.memory": _java_size("--driver-memory", settings.driver_memory),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -153,8 +152,6 @@ def spark_configuration(settings: SparkSettings, environment: Mapping[str, str])
         "spark.sql.adaptive.enabled": "false",
     }
     configuration |= {f"spark.executorEnv.{name}": value for name, value in _WORKER_ENVIRONMENT.items()}
-    if settings.java_options:
-        configuration |= {f"spark.{which}.extraJavaOptions": settings.java_options for which in ("driver", "executor")}
     # Alone on one machine nobody else calls the driver, and its host name may not even resolve.
     local = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     return configuration | (_kubernetes(settings, environment) if settings.on_kubernetes else local)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper_jobs.spark_session import LIGHT_JVM, SparkConfigurationError, SparkSettings, spark_configuration
+from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, spark_configuration
 
 POD = {"POD_IP": "10.0.0.7", "POD_NAME": "flights-1-checkpoint-abcde", "POD_NAMESPACE": "demo", "SERVICE_ACCOUNT": "flights-1-checkpoint"}
 VOLUME = "spark.kubernetes.executor.volumes.persistentVolumeClaim.destination"
@@ -14,12 +14,6 @@ def test_without_executors_nothing_outside_of_the_driver_s_pod_is_needed():
     configuration = spark_configuration(SparkSettings(master="local[4]"), {})
     assert configuration["spark.driver.host"] == "127.0.0.1"
     assert not [key for key in configuration if key.startswith("spark.kubernetes")]
-
-
-def test_the_jvm_of_a_job_that_works_in_python_compiles_little_wherever_it_runs():
-    configuration = spark_configuration(SparkSettings(java_options=LIGHT_JVM), {})
-    assert configuration["spark.driver.extraJavaOptions"] == configuration["spark.executor.extraJavaOptions"] == LIGHT_JVM
-    assert not [key for key in spark_configuration(SparkSettings(), {}) if key.endswith("JavaOptions")]
 
 
 def test_executors_mount_the_destination_where_the_driver_has_it():

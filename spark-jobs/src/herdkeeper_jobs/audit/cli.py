@@ -38,7 +38,6 @@ from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCata
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import RepairResult, repair
 from herdkeeper_jobs.spark_session import (
-    LIGHT_JVM,
     SparkConfigurationError,
     SparkSettings,
     add_spark_arguments,
@@ -264,7 +263,7 @@ def _validated(parsed: argparse.Namespace) -> AuditArguments:
         timeout_seconds=parsed.timeout_seconds,
         repair=parsed.repair,
         output=parsed.output,
-        spark=replace(spark_settings(parsed), java_options=LIGHT_JVM),
+        spark=spark_settings(parsed),
     )
 
 

@@ -13,7 +13,6 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import structlog
 from pyspark.errors import PySparkException
@@ -34,7 +33,6 @@ from herdkeeper_jobs.restore.run import RestoreRequest, run_restore
 from herdkeeper_jobs.restore.session import Cluster, Target
 from herdkeeper_jobs.restore.source import open_source
 from herdkeeper_jobs.spark_session import (
-    LIGHT_JVM,
     SparkConfigurationError,
     SparkSettings,
     add_spark_arguments,
@@ -100,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _attempt(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreSummary:
     try:
-        settings = replace(spark_settings(parsed), java_options=LIGHT_JVM)
+        settings = spark_settings(parsed)
         return _restore(_request(parsed, environment), writing_key(parsed.encrypt_with), settings)
     except (RestoreRefused, KeyUnusable, SparkConfigurationError, AuthenticationFailed) as error:
         return _failed(parsed, JobOutcome.CONFIGURATION_REFUSED, error)
