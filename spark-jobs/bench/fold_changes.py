@@ -2,9 +2,15 @@
 
 Both read the same files: N changes to K keys in log order, half of them in transactions that interleave, of which some are rolled back and
 the last are still open. The project's job writes a checkpoint's files: typed columns, hashed and fsynced, and the digest of the stored
-rows. DuckDB gets it simpler: it writes key and value as they are stored, and orders changes by one number, which is enough for this log.
-Prints CPU seconds, seconds and memory. Spark's start is counted, and told by itself: the JVM, the processes of the tasks and the fold of an
-empty table, all of which cost the same for any log.
+rows. DuckDB gets it simpler: it orders changes by one number, which is enough for this log, finds each one's COMMIT by a join, checks
+nothing, and writes key and value as they are stored. Once more it does more of the job's work: typed columns, which it can only cut out
+because all values of this log are equally long, and a hash of each stored row (of 64 bits, the job's has 128). It never hashes or fsyncs
+files. Prints CPU seconds, seconds and memory. Spark's start is counted, and told by itself: the JVM, the processes of the tasks and the
+fold of an empty table, all of which cost the same for any log.
+
+With --executors the job runs once more as it does with a k8s:// master: tasks in two executors, which are JVMs of their own, and all that
+is exchanged in Spark's hands. Its partitions are so few that each has several times of what a task holds, and a task's process may not have
+more memory than is told.
 """
 
 from __future__ import annotations
@@ -12,7 +18,8 @@ from __future__ import annotations
 import argparse
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import duckdb
@@ -20,20 +27,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from spent import MEBIBYTE, Meter, Spent, report, run_contender
+from spent import MEBIBYTE, Meter, report, run_contender
 
 from herdkeeper.formats.herddb_log_entry import LogEntryType
 from herdkeeper.formats.herddb_record import encode_row
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
-from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable, write_tables
+from herdkeeper_jobs.checkpoint.stored_rows import digest_of_columns
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
-from herdkeeper_jobs.spark_session import SparkSettings, start_spark
+from herdkeeper_jobs.spark_session import SparkSettings, spark_configuration, start_spark
+from herdkeeper_jobs.wal.blocks import Blocks, blocks_of
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA
 from herdkeeper_jobs.wal.fold import fold_partitions, last_changes, log_extent, log_timeline, place_changes
+from herdkeeper_jobs.wal.last_writer import HELD_BYTES
 from herdkeeper_jobs.wal.task_log import TaskLog
 
 CORES, NOTE_BYTES, BATCH = 2, 48, 65_536
+EXECUTOR_MEBIBYTES = 512
+EXECUTORS = {"spark.executor.memory": f"{EXECUTOR_MEBIBYTES}m", "spark.executor.pyspark.memory": "1g"}
+CHANGE_BYTES = 8 + 57 + 4 + 4 * 8  # key and value, table, two LSNs: what is sent of a change
 TABLE = TableDefinition(
     "shop",
     "orders",
@@ -46,22 +59,25 @@ CHANGES, WINDOW = 200, 202
 WINDOWS_PER_FILE = 2_500
 # LSN and order of application as one number each: no ledger of this log has 2^20 entries.
 DUCKDB_FOLD = f"""
-    COPY (
-        WITH log AS (
-            SELECT type, transaction_id, row_key, row_value, ledger_id << 20 | entry_id AS lsn
-            FROM read_parquet($folder || '/log/*.parquet')
-        ), commits AS (
-            SELECT transaction_id, lsn AS applied FROM log WHERE type = {int(LogEntryType.COMMIT)}
-        ), changes AS (
-            SELECT row_key, row_value, coalesce(applied, lsn) << 32 | lsn AS place
-            FROM (SELECT * FROM log WHERE type IN ({int(LogEntryType.UPDATE)}, {int(LogEntryType.DELETE)}))
-            LEFT JOIN commits USING (transaction_id)
-            WHERE transaction_id = 0 OR applied IS NOT NULL
-        )
-        SELECT row_key, last AS row_value FROM (SELECT row_key, arg_max(row_value, place) AS last FROM changes GROUP BY row_key)
-        WHERE last <> ''::BLOB
-    ) TO $output (FORMAT parquet, COMPRESSION zstd, PER_THREAD_OUTPUT)
+    WITH log AS (
+        SELECT type, transaction_id, row_key, row_value, ledger_id << 20 | entry_id AS lsn
+        FROM read_parquet($folder || '/log/*.parquet')
+    ), commits AS (
+        SELECT transaction_id, lsn AS applied FROM log WHERE type = {int(LogEntryType.COMMIT)}
+    ), changes AS (
+        SELECT row_key, row_value, coalesce(applied, lsn) << 32 | lsn AS place
+        FROM (SELECT * FROM log WHERE type IN ({int(LogEntryType.UPDATE)}, {int(LogEntryType.DELETE)}))
+        LEFT JOIN commits USING (transaction_id)
+        WHERE transaction_id = 0 OR applied IS NOT NULL
+    )
+    SELECT row_key, last AS row_value FROM (SELECT row_key, arg_max(row_value, place) AS last FROM changes GROUP BY row_key)
+    WHERE last <> ''::BLOB
 """
+DUCKDB_COLUMNS = f"""
+    SELECT row_key::BIT::BIGINT AS id, row_value[3:6]::BIT::INTEGER AS amount, decode(row_value[-{NOTE_BYTES}:]) AS note FROM folded
+"""
+DUCKDB_HASH = "SELECT sum(hash(row_key, row_value)::HUGEINT) FROM folded"
+DUCKDB_WRITE = "COPY ({}) TO $output (FORMAT parquet, COMPRESSION zstd, PER_THREAD_OUTPUT)"
 
 
 def write_files(folder: Path, changes: int, keys: int) -> None:
@@ -119,25 +135,43 @@ def _binary(matrix: np.ndarray, present: np.ndarray) -> pa.Array:
 
 def fold_by_job(folder: Path) -> None:
     """The project's."""
+    _fold_by_spark(folder, lambda: start_spark("herdkeeper-bench", SparkSettings(master=f"local[{CORES}]")), None)
+
+
+def fold_by_executors(folder: Path) -> None:
+    """The project's, beyond the memory of its tasks."""
+
+    def start() -> SparkSession:
+        builder = SparkSession.builder.master(f"local-cluster[{CORES},1,{EXECUTOR_MEBIBYTES}]")
+        for key, value in (spark_configuration(SparkSettings(), {}) | EXECUTORS).items():
+            builder = builder.config(key, value)
+        return builder.getOrCreate()
+
+    _fold_by_spark(folder, start, 2 * CORES)
+
+
+def _fold_by_spark(folder: Path, start: Callable[[], SparkSession], partitions: int | None) -> None:
     meter = Meter()
-    spark = start_spark("herdkeeper-bench", SparkSettings(master=f"local[{CORES}]"))
+    spark = start()
     files = sorted((folder / "log").iterdir())
-    _fold(_log(spark, files[:1]), folder, "start")
-    started = meter.read()
-    written = _fold(_log(spark, files), folder, "run")
+    with blocks_of(spark) as blocks:
+        _fold(_log(spark, files[:1], blocks), folder, partitions)
+        started = meter.read()
+        written = _fold(_log(spark, files, blocks), folder, partitions)
     spent = meter.read()
     spark.stop()
     report(spent, start_cpu_seconds=started.cpu_seconds, rows=written[0].digest.rows, digest=written[0].digest.hex)
 
 
-def _fold(log: TaskLog, folder: Path, run: str) -> list[WrittenTable]:
+def _fold(log: TaskLog, folder: Path, partitions: int | None) -> list[WrittenTable]:
     """As a checkpoint's job does it."""
-    partitions = fold_partitions(CORES, log_extent(log).entries)
+    entries = log_extent(log).entries
     timeline = log_timeline(log)
-    return write_tables(last_changes(place_changes(log, timeline), partitions), timeline.tables, ParquetFolder(folder), run)
+    last = last_changes(place_changes(log, timeline), partitions or fold_partitions(CORES, entries))
+    return write_tables(last, timeline.tables, ParquetFolder(folder), uuid.uuid4().hex)
 
 
-def _log(spark: SparkSession, files: list[Path]) -> TaskLog:
+def _log(spark: SparkSession, files: list[Path], blocks: Blocks) -> TaskLog:
     """The files, some of them for each task."""
     tasks = min(len(files), 4 * CORES)
 
@@ -147,56 +181,84 @@ def _log(spark: SparkSession, files: list[Path]) -> TaskLog:
                 for path in files[task::tasks]:
                     yield from pq.ParquetFile(path).iter_batches(BATCH, columns=columns)
 
-    return TaskLog(spark.range(0, tasks, 1, tasks).toDF("task"), read)
+    return TaskLog(spark.range(0, tasks, 1, tasks).toDF("task"), read, blocks=blocks)
 
 
 def fold_by_duckdb(folder: Path) -> None:
     """The peer. Its rows are digested when the clock has stopped."""
     output = folder / "duckdb"
-    with duckdb.connect(config={"threads": CORES, "preserve_insertion_order": False}) as connection:
+    with _duckdb() as connection:
         meter = Meter()
-        connection.execute(DUCKDB_FOLD, {"folder": str(folder), "output": str(output)})
+        connection.execute(DUCKDB_WRITE.format(DUCKDB_FOLD), {"folder": str(folder), "output": str(output)})
         spent = meter.read()
     digest = RowDigest()
     for path in output.glob("*.parquet"):
         for batch in pq.ParquetFile(path).iter_batches(100_000):
-            digest += digest_of_rows(list(zip(*(column.to_pylist() for column in batch.columns), strict=True)))
-    report(spent, start_cpu_seconds=0.0, rows=digest.rows, digest=digest.hex)
+            digest += digest_of_columns(*batch.columns)
+    report(spent, rows=digest.rows, digest=digest.hex)
+
+
+def fold_by_duckdb_with_columns(folder: Path) -> None:
+    """The peer, with typed columns and a hash of each row."""
+    output = folder / "duckdb-columns"
+    with _duckdb() as connection:
+        meter = Meter()
+        connection.execute(f"CREATE TEMP TABLE folded AS {DUCKDB_FOLD}", {"folder": str(folder)})
+        connection.execute(DUCKDB_WRITE.format(DUCKDB_COLUMNS), {"output": str(output)})
+        connection.execute(DUCKDB_HASH).fetchall()
+        spent = meter.read()
+    report(spent, rows=sum(pq.ParquetFile(path).metadata.num_rows for path in output.glob("*.parquet")))
+
+
+def _duckdb() -> duckdb.DuckDBPyConnection:
+    return duckdb.connect(config={"threads": CORES, "preserve_insertion_order": False})
+
+
+CONTENDERS = {
+    "DuckDB, 2 threads": fold_by_duckdb,
+    "DuckDB, typed columns and hashes": fold_by_duckdb_with_columns,
+    "checkpoint's fold": fold_by_job,
+    "checkpoint's fold, executors": fold_by_executors,
+}
 
 
 def main() -> None:
-    """Makes the files, folds by both, compares, prints."""
+    """Makes the files, folds by each, compares, prints."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--changes", type=int, default=4_000_000, help="the target is meant for 20000000 (default: %(default)s)")
     parser.add_argument("--keys", type=int, default=1_000_000, help="the target is meant for 5000000 (default: %(default)s)")
-    parser.add_argument("--contender", choices=("job", "duckdb"))
+    parser.add_argument("--executors", action="store_true", help="fold once more in executors, beyond the memory of their tasks")
+    parser.add_argument("--contender", choices=CONTENDERS)
     parser.add_argument("--folder", type=Path)
     arguments = parser.parse_args()
     if arguments.contender:
-        {"job": fold_by_job, "duckdb": fold_by_duckdb}[arguments.contender](arguments.folder)
+        CONTENDERS[arguments.contender](arguments.folder)
         return
+    names = [name for name, fold in CONTENDERS.items() if arguments.executors or fold is not fold_by_executors]
     folder = Path(tempfile.mkdtemp(prefix="herdkeeper-bench-"))
     try:
         (folder / "log").mkdir()
         write_files(folder, arguments.changes, arguments.keys)
-        found = {name: run_contender(__file__, "--contender", name, "--folder", str(folder)) for name in ("duckdb", "job")}
+        found = {name: run_contender(__file__, "--contender", name, "--folder", str(folder)) for name in names}
     finally:
         shutil.rmtree(folder)
-    (ours, our_result), (peer, peer_result) = found["job"], found["duckdb"]
-    start = float(str(our_result.pop("start_cpu_seconds")))
-    peer_result.pop("start_cpu_seconds")
-    if our_result != peer_result:
-        raise SystemExit(f"both must give the same: {our_result} and {peer_result}")
-    print(f"fold of {arguments.changes:,} changes to {arguments.keys:,} keys, Parquet to Parquet, {our_result['rows']:,} rows are left")
-    _print("checkpoint's fold", ours)
-    _print("DuckDB, 2 threads", peer)
-    whole, without = ours.cpu_seconds / peer.cpu_seconds, (ours.cpu_seconds - start) / peer.cpu_seconds
-    print(f"fold / DuckDB: {whole:.2f} times the CPU seconds, {without:.2f} without the {start:.1f} s of Spark's start (target: 2)")
-
-
-def _print(name: str, spent: Spent) -> None:
-    peak = spent.peak_bytes / MEBIBYTE
-    print(f"{name:18} {spent.cpu_seconds:8.1f} s of CPU time {spent.wall_seconds:8.1f} s {peak:8,.0f} MiB at most")
+    starts = {name: float(str(result.pop("start_cpu_seconds", 0.0))) for name, (_, result) in found.items()}
+    results = {name: result for name, (_, result) in found.items()}
+    peer, expected = found["DuckDB, 2 threads"]
+    if any(expected | result != expected for result in results.values()):
+        raise SystemExit(f"all must give the same: {results}")
+    print(f"fold of {arguments.changes:,} changes to {arguments.keys:,} keys, Parquet to Parquet, {expected['rows']:,} rows are left")
+    if arguments.executors:
+        limit, size = EXECUTORS["spark.executor.pyspark.memory"], arguments.changes * CHANGE_BYTES / MEBIBYTE
+        print(
+            f"executors: {size:,.0f} MiB of changes in {2 * CORES} partitions; a task holds {HELD_BYTES // MEBIBYTE} MiB, may have {limit}"
+        )
+    for name, (spent, _) in found.items():
+        cpu, wall = spent.cpu_seconds / peer.cpu_seconds, spent.wall_seconds / peer.wall_seconds
+        print(
+            f"{name:34} {spent.cpu_seconds:7.1f} s of CPU time ({cpu:5.2f} times DuckDB's) {spent.wall_seconds:7.1f} s ({wall:5.2f} times) "
+            f"{spent.peak_bytes / MEBIBYTE:7,.0f} MiB at most; Spark's start: {starts[name]:.1f} s of CPU time"
+        )
 
 
 if __name__ == "__main__":
