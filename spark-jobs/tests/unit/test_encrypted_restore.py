@@ -22,12 +22,14 @@ from secret_keys import MountedSecret
 from herdkeeper.domain.job_summary import JobOutcome
 from herdkeeper.formats.herddb_record import encode_row
 from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper_jobs.checkpoint import cli as checkpoint_cli
 from herdkeeper_jobs.checkpoint.base import stored_rows
 from herdkeeper_jobs.checkpoint.data_files import verify_files, write_tables
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.checkpoint.manifest import read_manifest, read_outline
 from herdkeeper_jobs.checkpoint.reading import open_latest
 from herdkeeper_jobs.checkpoint.removal import remove_checkpoint
+from herdkeeper_jobs.encryption.keys import FOLDERS
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
 from herdkeeper_jobs.restore import cli
 from herdkeeper_jobs.restore.chunks import row_groups
@@ -116,6 +118,28 @@ def test_without_its_key_a_restore_ends_before_it_begins_and_names_secret_key_an
     message = json.loads((tmp_path / "said").read_text())["message"]
     assert f"{path} is encrypted with the key '2026-11'" in message
     assert "the Secret backup-keys has '2027-05'; put that key back" in message
+
+
+@pytest.mark.parametrize(
+    ("wanted", "listed", "words"),
+    [
+        ("2026-11", True, "the Secret backup-keys has no key '2026-11': add it to the Secret; make one with: openssl rand"),
+        ("", True, "the Secret backup-keys has no key: add one"),
+        ("a", False, "list its folder in the variable ENCRYPTION_KEYS, too, to read what is written"),
+    ],
+    ids=["not there", "none at all", "not for tasks"],
+)
+def test_a_checkpoint_that_can_not_be_encrypted_is_refused_before_anything_is_read(
+    wanted: str, listed: bool, words: str, tmp_path: Path, keys: MountedSecret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not listed:
+        keys.add(wanted)
+        monkeypatch.delenv(FOLDERS)
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "said"))
+    where = {"--zookeeper": "127.0.0.1:1", "--ledgers-root": "/l", "--herd-root": "/h", "--tablespace": "t"}
+    arguments = {**where, "--destination": str(tmp_path), "--run-id": "r", "--encrypt-with": str(keys.folder / wanted)}
+    assert checkpoint_cli.main([part for pair in arguments.items() for part in pair]) == 2
+    assert words in json.loads((tmp_path / "said").read_text())["message"]
 
 
 def test_a_key_that_only_a_task_lacks_ends_the_job_for_good_as_it_does_in_the_driver() -> None:
