@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from places import all_files, write
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
 from secret_keys import MountedSecret
@@ -18,18 +19,23 @@ from herdkeeper_jobs.archive.segment import Place, oldest_segment, segments
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.encryption.keys import Key
+from herdkeeper_jobs.storage.stored_path import StoredPath, found_below
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
 @pytest.fixture
-def archive(tmp_path: Path) -> Iterator[Archive]:
+def archive(tmp_path: Path, place: StoredPath) -> Iterator[Archive]:
     bookies = [PlayedBookie() for _ in range(3)]
     with served(*bookies) as addresses:
-        yield Archive(PlayedLog(bookies, addresses, tmp_path), tmp_path / "c" / "0ab")
+        yield Archive(PlayedLog(bookies, addresses, tmp_path), place / "c" / "0ab")
+
+
+def data_files(archive: Archive) -> list[str]:
+    return [name for name in all_files(archive.folder) if name.endswith(".parquet")]
 
 
 def copied(archive: Archive, key: Key, segment_bytes: int = 60) -> Copied:
-    return copy_log(archive.source, Place(archive.folder, IDENTITY, "run-1", key), ReadSettings(batch_entries=3), segment_bytes)
+    return copy_log(archive.source, Place(archive.folder, IDENTITY, "run-1", key=key), ReadSettings(batch_entries=3), segment_bytes)
 
 
 def test_an_encrypted_archive_has_the_same_entries_and_goes_on_with_the_next_key(archive: Archive, keys: MountedSecret) -> None:
@@ -44,7 +50,7 @@ def test_an_encrypted_archive_has_the_same_entries_and_goes_on_with_the_next_key
     names = [segment.encryption.key_name for segment in segments(archive.folder, IDENTITY) if segment.encryption is not None]
     assert (names[0], names[-1], len(names)) == ("2026-11", "2027-05", len(segments(archive.folder, IDENTITY)))
     assert len({segment.encryption and segment.encryption.file_key for segment in segments(archive.folder, IDENTITY)}) == len(names)
-    stored = [path.read_bytes() for path in archive.folder.rglob("*.parquet")]
+    stored = [(archive.folder / name).read_bytes() for name in data_files(archive)]
     assert len(stored) == len(names)
     assert not any(b"payload" in content or payload in content for content in stored for payload in archive.written.values())
 
@@ -68,14 +74,14 @@ def test_a_segment_s_manifest_that_was_changed_is_neither_read_nor_gone_on_from(
     old = keys.add("2026-11")
     archive.write(3, 5, closed=True)
     copied(archive, old, 10_000)
-    (path,) = (archive.folder / "log" / "segments").iterdir()
-    document = json.loads(path.read_text())
-    path.write_text(json.dumps(document | {"last": {"ledgerId": 3, "entryId": 3}, "nextLedger": None}))
+    (path,) = found_below(archive.folder / "log" / "segments", "*.json")
+    document = json.loads(path.read_bytes())
+    write(path, json.dumps(document | {"last": {"ledgerId": 3, "entryId": 3}, "nextLedger": None}).encode())
     with pytest.raises(InvariantViolated, match="was changed: it says something else than what the key '2026-11' sealed"):
         copied(archive, old)
     with pytest.raises(InvariantViolated, match="was changed"):
         archive.up_to(Lsn(3, 3))
-    path.write_text(json.dumps(document | {"encryption": None}))
+    write(path, json.dumps(document | {"encryption": None}).encode())
     with pytest.raises(InvariantViolated, match="schemaVersion 2 and its encryption contradict each other"):
         copied(archive, old)
 
@@ -89,4 +95,4 @@ def test_segments_are_taken_away_though_their_key_is_lost(archive: Archive, keys
     chain = segments(archive.folder, IDENTITY)
     take_away(archive.folder, chain[:2])
     assert oldest_segment(archive.folder, IDENTITY) == chain[2]
-    assert len(list(archive.folder.rglob("*.parquet"))) == len(chain) - 2
+    assert len(data_files(archive)) == len(chain) - 2

@@ -78,7 +78,7 @@ class Job:
     def archive(self, batch_entries: int = 10_000) -> Place:
         identity = open_manifest(manifests(self.folder)[0]).manifest.identity
         catalog: Any = self.log.metadata
-        place = Place(self.folder / identity.instance_id / identity.tablespace_uuid, identity, "archive-1", self.key)
+        place = Place(self.folder / identity.instance_id / identity.tablespace_uuid, identity, "archive-1", key=self.key)
         copy_log(open_log(catalog, "/db/herd", "demo"), place, ReadSettings(batch_entries=batch_entries), segment_bytes=1)
         return place
 
