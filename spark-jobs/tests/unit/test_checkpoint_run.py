@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import object_store_server
 import pytest
 from places import all_files
 from played_bookie import PlayedBookie, served
@@ -16,6 +17,7 @@ from pyspark.sql import SparkSession
 from secret_keys import MountedSecret
 
 from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
+from herdkeeper.domain.names import ARCHIVE_VARIABLES
 from herdkeeper.formats.herddb_log_archive import ExpiryOrder
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
 from herdkeeper.formats.herddb_record import encode_row
@@ -28,14 +30,14 @@ from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import history_files, run, target
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable
 from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import CommittedManifest, Manifest, commit_manifest
+from herdkeeper_jobs.checkpoint.manifest import CommittedManifest, Identity, Manifest, commit_manifest
 from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest
 from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
-from herdkeeper_jobs.storage.stored_path import StoredPath
+from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path
 from herdkeeper_jobs.wal.lsn import Lsn
 
 TABLE = TableDefinition("demo", "t", "u1", (Column("k", ColumnType.LONG, 0, nullable=False), Column("v", ColumnType.STRING, 1)), ("k",))
@@ -67,16 +69,19 @@ class Job:
     log: PlayedLog
     folder: StoredPath
     key: Key | None = None
+    archived: StoredPath | None = None
+    """Where the log is archived; None: in the folder of the checkpoints."""
 
     def run(self, moment: str, verify_against: str = "") -> CheckpointSummary:
         request = TargetRequest(parse_moment(moment), verify_against=verify_against)
         catalog: Any = self.log.metadata
-        return run_checkpoint(
-            lambda: self.spark, catalog, CheckpointRequest("/db/herd", "demo", request, self.folder, "run-1", key=self.key)
-        )
+        asked = CheckpointRequest("/db/herd", "demo", request, self.folder, "run-1", archive=self.archived, key=self.key)
+        return run_checkpoint(lambda: self.spark, catalog, asked)
 
     def archive(self, batch_entries: int = 10_000) -> Place:
-        identity = open_manifest(manifests(self.folder)[0]).manifest.identity
+        return self.archive_of(open_manifest(manifests(self.folder)[0]).manifest.identity, batch_entries)
+
+    def archive_of(self, identity: Identity, batch_entries: int = 10_000) -> Place:
         catalog: Any = self.log.metadata
         place = Place(self.folder / identity.instance_id / identity.tablespace_uuid, identity, "archive-1", key=self.key)
         copy_log(open_log(catalog, "/db/herd", "demo"), place, ReadSettings(batch_entries=batch_entries), segment_bytes=1)
@@ -240,6 +245,26 @@ def test_a_moment_whose_log_was_dropped_is_made_from_its_archive_and_the_rest_of
     follower_has(monkeypatch, {9: "after the mistake"})
     assert again.run("3,4").tables == before.tables
     assert again.run("1970-01-01T00:00:08.599Z", verify_against="n1:9845").tables == before_time.tables
+
+
+@pytest.mark.parametrize("destination", ["a folder", "another store"])
+def test_a_checkpoint_reads_the_archive_in_a_store_of_its_own_with_the_keys_of_that_store(
+    job: Job, destination: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That store knows one key only, which is not that of the destination; Spark's workers get both by the names of their variables."""
+    before = job.run("3,4")
+    archived = stored_path(f"{object_store_server.new_bucket()}/archives", ARCHIVE_VARIABLES)
+    replace(job, folder=archived).archive_of(open_manifest(manifests(job.folder)[0]).manifest.identity)
+    job.log.drop(3)
+    folder = job.folder.with_name("again") if destination == "a folder" else object_store_server.new_bucket() / "checkpoints"
+    again = replace(job, folder=folder, archived=archived)
+    follower_has(monkeypatch, {9: "after the mistake"})
+    summary = again.run("3,4", verify_against="n1:9845")
+    assert summary.tables == before.tables
+    assert "with the archive" not in summary.message
+    report = (folder / summary.report).read_bytes().decode()
+    assert "any moment, with the archive" in report
+    assert all_files(archived) == {name for name in all_files(archived) if "/log/" in name}, "nothing but the archive is there"
 
 
 def test_every_moment_of_the_window_is_as_it_was_after_the_rest_has_expired_and_one_before_it_is_refused(job: Job) -> None:
