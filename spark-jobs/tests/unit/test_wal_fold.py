@@ -304,7 +304,7 @@ def test_each_life_of_a_transaction_id_in_a_ledger_blocks_a_truncate_by_itself(s
         entry(LogEntryType.TRUNCATE, 0, "t"),
         entry(LogEntryType.COMMIT, 1),
     )
-    assert folded(log) == folded_by_spark(spark, log) == {"u": {b"a": b"1", b"c": b"3"}}
+    assert folded(log) == folded_by_spark(spark, log, Blocks()) == {"u": {b"a": b"1", b"c": b"3"}}
 
 
 def test_a_truncate_that_an_index_of_an_open_transaction_blocks_changes_nothing() -> None:
