@@ -10,7 +10,7 @@ fold of an empty table, all of which cost the same for any log.
 
 With --executors the job runs once more as it does with a k8s:// master: tasks in two executors, which are JVMs of their own, and all that
 is exchanged in Spark's hands. Its partitions are so few that each has several times of what a task holds, and a task's process may not have
-more memory than is told.
+more memory than is told: an attempt that is refused some is repeated by Spark, which warns of it.
 """
 
 from __future__ import annotations
