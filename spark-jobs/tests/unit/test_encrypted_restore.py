@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from conftest import ROOT
 from places import all_files, write
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
@@ -227,7 +226,7 @@ def test_the_program_in_the_examples_decrypts_a_checkpoint_by_hand(
     path = write_checkpoint(tmp_path / "copy", TABLES, key=keys.add("2026-11"))
     expected = open_latest(tmp_path / "copy").load("parent")
     monkeypatch.setattr(sys, "argv", ["decrypt", str(keys.folder / "2026-11"), str(path), str(tmp_path / "plain")])
-    runpy.run_path(str(ROOT / "examples/decrypt_checkpoint.py"), run_name="__main__")
+    runpy.run_path(str(Path(__file__).parents[3] / "examples/decrypt_checkpoint.py"), run_name="__main__")
     assert capsys.readouterr().out.splitlines() == ["parent: 250 rows", "child: 40 rows"]
     found = pa.concat_tables([pq.read_table(file) for file in sorted((tmp_path / "plain" / "parent").iterdir())])
     assert found.sort_by("id") == expected.sort_by("id")
