@@ -317,17 +317,18 @@ def test_a_moment_waits_while_files_are_removed_where_its_checkpoint_is_looked_f
         assert plan(NOTED, replace(MADE, work=(over,))).actions
 
 
-def test_two_object_stores_that_take_other_keys_are_refused_before_anything_is_made():
-    files = {"objectStore": STORE, "manifest": MANIFEST}
-    same = of_a_moment(files=files, archive={"objectStore": {**STORE, "uri": "s3://backups/archives"}})
-    assert after(same, ABSENT).restore is not None
-    _, given = job_of(with_status(same, uuid="a-uuid", restore=after(same, ABSENT).restore), MADE)
-    assert given[given.index("--archive") + 1] == "s3://backups/archives"
-    other = of_a_moment(files=files, archive={"objectStore": {**STORE, "endpoint": "https://store:9000"}})
-    waiting = plan(other, ABSENT)
-    assert waiting.wait is not None
-    assert (waiting.actions, waiting.wait.reason) == ((), Reason.INVALID_SPEC)
-    assert waiting.wait.message.startswith("spec.bootstrap.archive.objectStore has another endpoint")
+@pytest.mark.parametrize("files", [{"objectStore": STORE}, {"persistentVolumeClaim": {"claimName": "checkpoints"}}])
+def test_an_archive_in_an_object_store_is_opened_with_keys_of_its_own(files):
+    there = {"uri": "s3://archives/flights", "credentialsSecretRef": {"name": "archive-keys"}}
+    declared = of_a_moment(files={**files, "manifest": MANIFEST}, archive={"objectStore": there})
+    pod, given = job_of(with_status(declared, uuid="a-uuid", restore=after(declared, ABSENT).restore), MADE)
+    assert given[given.index("--archive") + 1] == "s3://archives/flights"
+    keys = {
+        entry["name"]: entry["valueFrom"]["secretKeyRef"]["name"] for entry in pod["containers"][0]["env"] if "ACCESS_KEY" in entry["name"]
+    }
+    own = {"ARCHIVE_AWS_ACCESS_KEY_ID": "archive-keys", "ARCHIVE_AWS_SECRET_ACCESS_KEY": "archive-keys"}
+    of_files = {"AWS_ACCESS_KEY_ID": "store-keys", "AWS_SECRET_ACCESS_KEY": "store-keys"} if "objectStore" in files else {}
+    assert keys == own | of_files
 
 
 def test_while_no_row_is_loaded_the_checkpoint_of_the_moment_is_made():

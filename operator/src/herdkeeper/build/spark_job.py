@@ -167,9 +167,11 @@ def root_of(destination: Destination) -> str:
 
 def _archive_arguments(archive: ArchiveSource | None, destination: Destination) -> tuple[str, ...]:
     """Nothing where the archive is at the destination itself, opened with the same Secrets. All keys are there in any case."""
-    if archive is None or archive.destination.place == destination.place:
+    if archive is None:
         return ()
-    store = archive.destination.object_store
+    claim, store = archive.destination.claim_name, archive.destination.object_store
+    if (claim, store) == (destination.claim_name, destination.object_store):
+        return ()
     return ("--archive", ARCHIVE if store is None else store.uri)
 
 
