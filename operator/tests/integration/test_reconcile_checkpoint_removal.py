@@ -97,24 +97,25 @@ def test_files_in_an_object_store_wait_for_the_secret_that_opens_it(stage: Stage
 def test_an_encrypted_checkpoint_waits_for_its_keys_and_its_removal_for_none(stage: Stage) -> None:
     encryption = {"keysSecretRef": {"name": "backup-keys"}, "currentKey": "2026-11"}
     stage.declare("Checkpoint", "sealed", {**SPEC, "destination": {**SPEC["destination"], "encryption": encryption}})
-    stage.reconcile("Checkpoint", "sealed")
+    stage.settle("Checkpoint", "sealed")
     assert stage.condition("Checkpoint", "sealed") == ("False", "WaitingForSecret")
     message = stage.found("Checkpoint", "sealed")["status"]["message"]
     assert "spec.destination.encryption.keysSecretRef.name is backup-keys: there is no such Secret; create it with the key" in message
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "backup-keys"}, "stringData": {"2026-11": "a secret"}}
     stage.of("Secret").create(body=secret, namespace=stage.namespace)
-    stage.reconcile("Checkpoint", "sealed")
+    stage.settle("Checkpoint", "sealed")
     message = stage.found("Checkpoint", "sealed")["status"]["message"]
     assert "its entry 2026-11 is no base64; give 32 random bytes" in message
     assert "a secret" not in message
     stage.patch("Secret", "backup-keys", {"stringData": {"2026-11": base64.b64encode(b"k" * 32).decode()}})
-    stage.reconcile("Checkpoint", "sealed")
+    stage.settle("Checkpoint", "sealed")
     assert stage.condition("Checkpoint", "sealed") == ("False", "WaitingForTablespace")
 
     ended = {"phase": "Succeeded", "job": "sealed-checkpoint", "manifest": MANIFEST, "verified": "re-read", "encryptedWith": "2026-11"}
     stage.set_status("Checkpoint", "sealed", ended)
     stage.delete("Secret", "backup-keys")
     stage.delete("Checkpoint", "sealed")
+    stage.reconcile("Checkpoint", "sealed")
     stage.reconcile("Checkpoint", "sealed")
     assert "backup-keys" not in str(stage.found("Job", "sealed-removal")["spec"])
     assert stage.found("Checkpoint", "sealed")["status"]["encryptedWith"] == "2026-11"
