@@ -20,6 +20,7 @@ from places import all_files
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
 from pyspark.sql import SparkSession
+from secret_keys import MountedSecret
 from test_checkpoint_manifest import IDENTITY, manifest
 from test_wal_fold import COLUMNS, Log, Tables, folded, logs, timeline_of
 from test_wal_increment import folded_on, starting_point
@@ -37,12 +38,21 @@ from herdkeeper_jobs.checkpoint.base import BaseRows
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import CommittedManifest, Manifest, Position, commit_manifest, manifest_path, read_manifest
+from herdkeeper_jobs.checkpoint.manifest import (
+    ENCRYPTED_VERSION,
+    CommittedManifest,
+    Manifest,
+    Position,
+    commit_manifest,
+    manifest_path,
+    read_manifest,
+)
 from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.origin import Mode, Search, choose_origin
 from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, Order, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
+from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.restore import moment
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.moment import Latest, Moment, MomentSource, checkpoint_of_moment, parse_restored_moment
@@ -92,6 +102,7 @@ class Files:
     log: PlayedLog
     checkpoints: StoredPath
     archived_at: Path
+    key: Key | None = None
 
     def in_cluster(self, text: str, destination: StoredPath | None = None) -> Manifest:
         at = None if text == "latest" else parse_moment(text)
@@ -103,12 +114,12 @@ class Files:
     def archive(self, segment_bytes: int = 1, batch_entries: int = 2) -> None:
         catalog: Any = self.log.metadata
         log = open_log(catalog, "/db/herd", "demo")
-        place = Place(self.archived_at / log.identity.instance_id / log.identity.tablespace_uuid, log.identity, "archiver")
+        place = Place(self.archived_at / log.identity.instance_id / log.identity.tablespace_uuid, log.identity, "archiver", key=self.key)
         copy_log(log, place, ReadSettings(batch_entries=batch_entries), segment_bytes)
 
     def source(self, text: str, run_id: str = "restore-1") -> MomentSource:
         folder = self.checkpoints / "cluster-1" / "0ab"
-        return MomentSource(folder, self.archived_at, parse_restored_moment(text), run_id)
+        return MomentSource(folder, self.archived_at, parse_restored_moment(text), run_id, key=self.key)
 
     def made(self, text: str, run_id: str = "restore-1") -> StoredPath:
         return checkpoint_of_moment(lambda: self.spark, self.source(text, run_id))
@@ -156,6 +167,20 @@ def test_a_moment_of_the_archive_alone_has_what_the_log_says_and_is_named_as_a_c
     assert [transaction.transaction_id for transaction in found.open_transactions] == (
         [7] if Lsn(3, 2) <= found.lsn.lsn < Lsn(5, 1) else []
     )
+
+
+def test_what_is_made_of_an_encrypted_archive_is_encrypted_where_its_place_says_so_and_its_key_is_asked_for(
+    files: Files, keys: MountedSecret
+) -> None:
+    encrypted = replace(files, key=keys.add("2026-11"))
+    encrypted.archive()
+    made = encrypted.made("latest")
+    assert rows_of(made) == STATES["latest"]
+    document = json.loads(made.read_bytes())
+    assert (document["schemaVersion"], document["encryption"]["keyName"]) == (ENCRYPTED_VERSION, "2026-11")
+    keys.remove("2026-11")
+    with pytest.raises(RestoreRefused, match="is encrypted with the key '2026-11'"):
+        encrypted.made("3,1", "restore-2")
 
 
 def test_files_give_what_the_living_cluster_gave_also_from_a_checkpoint_in_an_archive_without_its_beginning(

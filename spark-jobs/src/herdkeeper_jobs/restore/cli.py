@@ -26,7 +26,7 @@ from herdkeeper.sql.errors import AuthenticationFailed, SqlError
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.checkpoint.removal import RUN_ID
 from herdkeeper_jobs.encryption.keys import FOLDERS as ENCRYPTION_KEYS
-from herdkeeper_jobs.encryption.keys import Key, writing_key
+from herdkeeper_jobs.encryption.keys import writing_key
 from herdkeeper_jobs.restore.errors import RestoreRefused, RestoreRetryable
 from herdkeeper_jobs.restore.moment import MomentSource, checkpoint_of_moment, parse_restored_moment
 from herdkeeper_jobs.restore.run import RestoreRequest, run_restore
@@ -98,8 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _attempt(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreSummary:
     try:
-        settings = spark_settings(parsed)
-        return _restore(_request(parsed, environment), writing_key(parsed.encrypt_with), settings)
+        return _restore(_request(parsed, environment), spark_settings(parsed))
     except (RestoreRefused, KeyUnusable, SparkConfigurationError, AuthenticationFailed) as error:
         return _failed(parsed, JobOutcome.CONFIGURATION_REFUSED, error)
     except (InvariantViolated, LogInconsistentError, MalformedDataError) as error:
@@ -110,7 +109,7 @@ def _attempt(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Rest
         return _failed(parsed, JobOutcome.RETRYABLE, error)
 
 
-def _restore(request: RestoreRequest, key: Key | None, settings: SparkSettings) -> RestoreSummary:
+def _restore(request: RestoreRequest, settings: SparkSettings) -> RestoreSummary:
     started: list[SparkSession] = []
 
     def start() -> SparkSession:
@@ -119,7 +118,7 @@ def _restore(request: RestoreRequest, key: Key | None, settings: SparkSettings) 
         return started[0]
 
     try:
-        path = checkpoint_of_moment(start, request.source, key) if isinstance(request.source, MomentSource) else request.source
+        path = checkpoint_of_moment(start, request.source) if isinstance(request.source, MomentSource) else request.source
         source = open_source(path)
         return run_restore(start(), source, request)
     finally:
@@ -155,7 +154,7 @@ def _moment(parsed: argparse.Namespace) -> MomentSource:
     for argument, path, writes in ((asked, place, True), ("--archive", archived_at, False)):
         if (unusable := why_unusable(path, writes=writes)) is not None:
             raise RestoreRefused(f"{argument} leads to {path}: {unusable}")
-    return MomentSource(folder, archived_at, at, parsed.run_id, named)
+    return MomentSource(folder, archived_at, at, parsed.run_id, named, writing_key(parsed.encrypt_with))
 
 
 def _stored(argument: str, text: str, variables: str = "") -> StoredPath:

@@ -64,7 +64,8 @@ class MomentSource:
     """Which moment of which tablespace, and where its files are.
 
     `folder` is its folder among the checkpoints, `<place>/<INSTANCEID>/<tablespace uuid>`, where the new one goes; `archived_at` the place
-    where its log is archived; `named` the manifest by which a user named it, None for one that was named by its folder.
+    where its log is archived; `named` the manifest by which a user named it, None for one that was named by its folder. `key` encrypts
+    what is made; None: it is written in the clear.
     """
 
     folder: StoredPath
@@ -72,6 +73,7 @@ class MomentSource:
     at: Moment
     run_id: str
     named: StoredPath | None = None
+    key: Key | None = None
 
     @property
     def asked(self) -> str:
@@ -97,9 +99,8 @@ def parse_restored_moment(text: str) -> Moment:
     return found
 
 
-def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource, key: Key | None = None) -> StoredPath:
-    """The manifest of the checkpoint of a moment, which is made where there is none. `start` gives the session, once there is work for it;
-    `key` encrypts what is made.
+def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource) -> StoredPath:
+    """The manifest of the checkpoint of a moment, which is made where there is none. `start` gives the session, once there is work for it.
 
     Raises:
         RestoreRefused: the files don't have that moment; names the field, its value and the moments that can be had.
@@ -113,7 +114,7 @@ def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource
     whole = archive_alone(*_archive(source))
     try:
         chosen = _chosen(whole, source)
-        path = chosen if not isinstance(chosen, Lsn) else _made(start, whole, source, (chosen, key))
+        path = chosen if not isinstance(chosen, Lsn) else _made(start, whole, source, chosen)
     except NothingToBeginWith as error:
         _refuse(whole, source, error.missing, error, f". No checkpoint at the place is a base ({error.no_base})")
     except (ArchiveBroken, CheckpointRefused) as error:
@@ -234,9 +235,8 @@ def _why_not_archived(whole: WholeLog, lsn: Lsn) -> str | None:
     return f"the archive has no such entry, neither in its segment from {around.first.lsn} to {around.last.lsn} nor behind it"
 
 
-def _made(start: Callable[[], SparkSession], whole: WholeLog, source: MomentSource, what: tuple[Lsn, Key | None]) -> StoredPath:
-    lsn, key = what
-    order = Order(source.folder.parent.parent, source.run_id, Mode.AUTO, time.monotonic(), key)
+def _made(start: Callable[[], SparkSession], whole: WholeLog, source: MomentSource, lsn: Lsn) -> StoredPath:
+    order = Order(source.folder.parent.parent, source.run_id, Mode.AUTO, time.monotonic(), source.key)
     if tablespace_folder(order.destination, whole.identity) != source.folder:
         raise InvariantViolated(f"{source.folder} has the files of {whole.identity.instance_id}/{whole.identity.tablespace_uuid}")
     return make_checkpoint(start, whole, Target(lsn, lsn), order).committed.path
