@@ -359,9 +359,9 @@ def test_a_run_that_is_killed_leaves_a_whole_checkpoint_or_none_and_its_retry_go
 ) -> None:
     with monkeypatch.context() as patch:
 
-        def killed(made: Manifest, folder: StoredPath) -> CommittedManifest:
+        def killed(made: Manifest, folder: StoredPath, key: Key | None) -> CommittedManifest:
             if step == "after the manifest":
-                commit_manifest(made, folder)
+                commit_manifest(made, folder, key)
             raise Killed
 
         patch.setattr(run, "commit_manifest", killed)
