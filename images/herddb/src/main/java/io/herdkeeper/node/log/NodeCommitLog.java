@@ -9,7 +9,6 @@ import herddb.log.LogEntryFactory;
 import herddb.log.LogEntryType;
 import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -85,7 +84,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         this.tableSpaceUuid = identity.tableSpaceUuid();
         this.manager = manager;
         this.list = list;
-        Supplier<List<Long>> ledgers = () -> list.getActualLedgersList(identity.tableSpaceUuid()).getActiveLedgers();
+        Supplier<List<Long>> ledgers = () -> list.asItIs(identity.tableSpaceUuid()).getActiveLedgers();
         this.reader = new FollowerReader(manager.getBookKeeper(), ledgers, gate);
         this.continuity = new LogContinuity(manager.getBookKeeper(), ledgers);
     }
@@ -132,8 +131,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      *
      * <p>HerdDB reads the list of ledgers again here. The old leader may have closed the ledger in which it was about to be
      * fenced, may have listed a new one, and acknowledges writes in it: nobody has fenced or replayed that ledger, and its
-     * rows would be lost. So the list must be the fenced one plus the ledger that was made now. If not, the boot fails;
-     * the activator repeats it, and then fences and replays the stranger too.
+     * rows would be lost. So the list must still be the fenced one. If not, the boot fails before anything is made; the activator
+     * repeats it, and then fences and replays the stranger too.
      *
      * @throws LogNotAvailableException when another leader has listed a ledger since {@link #recovery}
      */
@@ -142,17 +141,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         if (fencedLedgers == null) {
             throw new LogNotAvailableException("tablespace " + tableSpaceName + " can't be written before it is fenced");
         }
-        super.startWriting(expectedReplicaCount);
-        long ownLedger = getWriter().getLedgerId();
-        List<Long> expected = new ArrayList<>(fencedLedgers);
-        expected.add(ownLedger);
-        List<Long> listed = getActualLedgersList().getActiveLedgers();
-        if (!listed.equals(expected)) {
-            close();
-            throw new LogNotAvailableException("tablespace " + tableSpaceName + ": ledgers " + fencedLedgers
-                    + " were fenced, but the list is now " + listed + " with the own ledger " + ownLedger
-                    + ": an earlier leader has written meanwhile; this boot fails, and the next one replays that");
-        }
+        list.whileOnly(fencedLedgers, () -> super.startWriting(expectedReplicaCount));
         raiseTransactionIds();
         writing = true;
         manager.failures().over(tableSpaceUuid);
@@ -185,7 +174,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      * <p>The rule is that of HerdDB's own failover ({@link #isRecoveryAvailable}), which tells each answer to the console.
      */
     public boolean recoverableFrom(LogSequenceNumber checkpoint) {
-        LedgersInfo ledgers = list.getActualLedgersList(tableSpaceUuid);
+        LedgersInfo ledgers = list.asItIs(tableSpaceUuid);
         return ledgers.getActiveLedgers().isEmpty() || hasAllAfter(ledgers, checkpoint);
     }
 

@@ -1,5 +1,6 @@
 package io.herdkeeper.node.log;
 
+import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -25,11 +26,22 @@ class LeaderChangeTest {
             assertTrue(refusal.getMessage().contains("earlier leader"), refusal.getMessage());
 
             BookkeeperCommitLog repeated = bench.open("new");
-            assertTrue(LogBench.fenceAndReplay(repeated).contains("acknowledged"));
+            assertTrue(LogBench.boot(repeated).contains("acknowledged"));
             repeated.startWriting(1);
             LogBench.write(repeated, "after");
             assertThrows(LogNotAvailableException.class, () -> LogBench.write(oldLeader, "too late"));
             repeated.close();
+        }
+    }
+
+    @Test
+    void aRefusedBootLeavesNothingBehindWhichTheNextOneWouldStand() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            BookkeeperCommitLog oldLeader = LogBench.lead(bench.open("old"));
+            BookkeeperCommitLog newLeader = bench.open("new");
+            fenceWhileTheOldLeaderRolls(oldLeader, newLeader);
+            assertThrows(LogNotAvailableException.class, () -> newLeader.startWriting(1));
+            assertEquals(oldLeader.getActualLedgersList().getActiveLedgers(), bench.listed());
         }
     }
 

@@ -65,6 +65,19 @@ final class LogBench implements AutoCloseable {
         return rows;
     }
 
+    /** As a node boots that has no checkpoint: it reads without fencing first, and fences from where that ended. Gives all rows that it replayed. */
+    static List<String> boot(BookkeeperCommitLog log) {
+        List<String> rows = new ArrayList<>();
+        log.recovery(LogSequenceNumber.START_OF_TIME, (position, entry) -> collect(rows, entry), false);
+        rows.addAll(fenceAndReplay(log, log.getLastSequenceNumber()));
+        return rows;
+    }
+
+    /** The log's ledgers. */
+    List<Long> listed() {
+        return metadata.getActualLedgersList(uuid).getActiveLedgers();
+    }
+
     /** Makes a ledger's metadata something that nobody can read. */
     void spoilMetadata(long ledger) throws Exception {
         String path = BookKeeperForTests.LEDGERS_PATH + StringUtils.getHybridHierarchicalLedgerPath(ledger);
