@@ -114,6 +114,12 @@ def unknown(status: Object) -> list[tuple[str, str]]:
     return [(finding["kind"], finding["bookieId"]) for finding in status.get("findings", []) if finding["severity"] == "Unknown"]
 
 
+def id_of(stack: Stack, bookie: Object) -> str:
+    """Of a bookie's pod."""
+    bookies = stack.sql.get("bookkeepercluster", "bk")["status"]["bookies"]
+    return str(next(each["bookieId"] for each in bookies if f"bk-bookie-{each['number']}-0" == bookie["metadata"]["name"]))
+
+
 def require_truth(status: Object, before: Object) -> None:
     """Each copy is either whole, unknown or in truth missing, and counted once."""
     severities = {finding["severity"] for finding in status.get("findings", [])}
@@ -135,6 +141,8 @@ def test_a_bookie_that_is_killed_in_the_middle_of_a_deep_audit_lacks_nothing(sta
     assert "second look" in log_of(stack, "killed-meanwhile"), "the bookie was killed when all of it had been read"
     assert status["entries"] >= whole["entries"]
     require_truth(status, whole)
+    assert {bookie_id for _, bookie_id in unknown(status)} <= {id_of(stack, bookie)}, "the others went on serving"
+    assert status.get("replicasUnknown", 0) < status["entries"], "some of it had been read before"
     say("all of it was read again" if unknown(status) == [] else f"not back in time: {status['findings']}")
     stack.wait_until_ready()
 
@@ -152,9 +160,7 @@ def test_what_a_bookie_that_stays_away_has_is_unknown_and_not_missing(stack: Sta
         status = status_of(stack, "gone-meanwhile")
         assert stack.kubectl.get("pod", name) is None
     require_truth(status, before)
-    bookies = stack.sql.get("bookkeepercluster", "bk")["status"]["bookies"]
-    away = next(each["bookieId"] for each in bookies if f"bk-bookie-{each['number']}-0" == name)
-    assert unknown(status) == [("BookieUnreachable", away)]
+    assert unknown(status) == [("BookieUnreachable", id_of(stack, bookie))]
     assert 0 < status["replicasUnknown"] <= status["entries"]
     stack.wait_until_ready()
 

@@ -176,13 +176,15 @@ def test_an_archive_that_is_to_be_encrypted_waits_for_its_key_and_checkpoints_ge
     stage.patch(TABLESPACE, "flights", {"spec": {"log": LOG}})
     archives(stage)
     stage.settle(TABLESPACE, "flights")
-    plain = stage.found("Deployment", "flights-archive")["spec"]["template"]
+    assert stage.live("Deployment", "flights-archive") is not None
     encryption = {"keysSecretRef": {"name": "segment-keys"}, "currentKey": "2026-11"}
     stage.patch(TABLESPACE, "flights", {"spec": {"log": {"archive": {"destination": {"encryption": encryption}}}}})
     stage.settle(TABLESPACE, "flights")
     field = "spec.log.archive.destination.encryption.keysSecretRef.name is segment-keys"
     assert f"{field}: there is no such Secret; create it with the key 2026-11" in message(stage, TABLESPACE, "flights", CONDITION)
-    assert stage.found("Deployment", "flights-archive")["spec"]["template"] == plain, "the old one goes on meanwhile"
+    assert stage.condition(TABLESPACE, "flights", CONDITION) == ("False", "WaitingForSecret")
+    assert stage.live("Deployment", "flights-archive") is None, "the old one would go on in the clear"
+    assert pin(stage) == (7, 42), "and what is not archived meanwhile is kept"
     somewhere = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}}}
     stage.declare("Checkpoint", "moment", somewhere)
     stage.reconcile("Checkpoint", "moment")

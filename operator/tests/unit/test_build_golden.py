@@ -20,7 +20,7 @@ from herdkeeper.api import (
     Tablespace,
     ZooKeeperCluster,
 )
-from herdkeeper.api.job import Destination
+from herdkeeper.api.job import Destination, Encryption
 from herdkeeper.build.bookkeeper import BookieIdentity, Founded, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
 from herdkeeper.build.herddb import LogStore, build_herddb, build_herddb_secret
 from herdkeeper.build.log_archive import ArchivedLog, build_archiver
@@ -71,6 +71,11 @@ STORE = {
 SEALED = CLAIM | {"encryption": {"keysSecretRef": {"name": "backup-keys"}, "currentKey": "2026-11"}}
 SPARK = "herdkeeper/spark:0.1.0"
 ARCHIVED = Destination.model_validate({"persistentVolumeClaim": {"claimName": "archives"}})
+
+
+def encrypted_at(place: Destination, secret: str) -> Destination:
+    keys = Encryption.model_validate({"keysSecretRef": {"name": secret}, "currentKey": "2026-11"})
+    return place.model_copy(update={"encryption": keys})
 
 
 def read(kind: Any, **spec: Any) -> Any:
@@ -164,10 +169,10 @@ def built() -> dict[str, tuple[Any, ...]]:
             RestoreSource(
                 ZOOKEEPER,
                 "/demo/db/herd",
-                ON_VOLUME,
+                encrypted_at(ON_VOLUME, "backup-keys"),
                 "i/u/manifests/m.json",
                 "db-credentials",
-                archive=ArchiveSource("flights", ARCHIVED),
+                archive=ArchiveSource("flights", encrypted_at(ARCHIVED, "segment-keys")),
             ),
             SPARK,
         ),

@@ -176,3 +176,9 @@ def _certificate(
         .add_extension(extension, critical=False)
         .sign(signer, hashes.SHA256())
     )
+
+
+def test_a_store_without_an_endpoint_is_amazon_s_own_whatever_another_store_s_variables_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://another-store:9000")
+    opened = StoreSettings("an id", "a secret", region="eu-central-1").open("archives")
+    assert opened.config["endpoint"] == "https://s3.eu-central-1.amazonaws.com"

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from places import write
 from restore_situations import IDENTITY, PARENT, PARENT_ROWS, write_checkpoint
+from secret_keys import MountedSecret
 
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.sql.connection import Address
@@ -160,6 +161,37 @@ def test_a_moment_is_asked_for_by_a_checkpoint_or_a_folder_and_its_archive_may_b
         MomentSource(folder, tmp_path / "below", Latest.LATEST, "r", named),
         MomentSource(folder, elsewhere, Lsn(3, 9), "r", named),
     ]
+
+
+def test_what_is_made_of_a_moment_is_encrypted_with_the_key_that_is_named(
+    keys: MountedSecret, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = []
+
+    def restore(request: RestoreRequest, settings: object) -> None:
+        found.append(request.source)
+        raise RestoreRefused("far enough")
+
+    monkeypatch.setattr(cli, "_restore", restore)
+    monkeypatch.setenv("HERDDB_USERNAME", "admin")
+    monkeypatch.setenv("HERDDB_PASSWORD", "secret")
+    key = keys.add("2026-11")
+    folder = tmp_path / "below" / "i-1" / "ts-1"
+    folder.mkdir(parents=True)
+    named = {"--folder": str(folder), "--to": "latest"}
+    run({**named, "--encrypt-with": str(keys.folder / "2026-11")}, monkeypatch, tmp_path)
+    assert [source.key for source in found if isinstance(source, MomentSource)] == [key]
+    code, said = run({**named, "--encrypt-with": str(keys.folder / "2027-05")}, monkeypatch, tmp_path)
+    assert (code, len(found)) == (2, 1)
+    assert "has no key '2027-05'" in str(said["message"])
+
+
+def test_keys_and_archives_of_a_moment_are_not_taken_silently_where_none_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HERDDB_USERNAME", "admin")
+    monkeypatch.setenv("HERDDB_PASSWORD", "secret")
+    code, said = run({"--manifest": "m", "--archive": str(tmp_path)}, monkeypatch, tmp_path)
+    assert code == 2
+    assert "--archive and --encrypt-with belong to --to" in str(said["message"])
 
 
 @pytest.mark.parametrize("folds", [True, False], ids=["its checkpoint is made", "its checkpoint is there"])

@@ -92,7 +92,7 @@ def place_in_store(uri: str, endpoint: str | None) -> str:
 
 
 class Encryption(Model):
-    """Keys for what lies at a destination. They never leave the pods of the jobs, which mount the Secret."""
+    """Keys for what lies at a destination. Jobs and the archiver mount the Secret; the operator looks at it, and keeps none."""
 
     keys_secret_ref: SecretReference = Field(
         description="Secret whose entries are keys, each 32 random bytes as base64 (`openssl rand -base64 32`). What is there is read with "

@@ -17,7 +17,7 @@ def secrets_of(*destinations: Destination | None) -> tuple[str, ...]:
 
 
 def encrypts(destination: Destination) -> tuple[str, ...]:
-    """What tells herdkeeper_jobs.{checkpoint,archive}.cli which key new files get; nothing where they get none."""
+    """What tells herdkeeper_jobs.{checkpoint,archive,restore}.cli which key new files get; nothing where they get none."""
     return () if destination.encryption is None else ("--encrypt-with", _current_key(destination.encryption))
 
 

@@ -122,7 +122,7 @@ def _needed_by_tablespaces(checkpoint: Checkpoint, tablespaces: tuple[Tablespace
     same = [checkpoint, *(other for other in others if other.manifest == checkpoint.manifest)]
     there = (checkpoint, *others)
     if reading := [one for one in tablespaces if _makes_one_there(one, there) or any(_reads(one, other) for other in same)]:
-        message = f"{_listed(reading)} is being made from it: wait until it is Ready, or delete it"
+        message = f"{_listed(reading)} is being made from it, or of a moment at the same place: wait until it is Ready, or delete it"
         return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
     return None
 

@@ -151,9 +151,9 @@ def _archive(tablespace: Tablespace, seen: TablespaceObserved) -> ArchiveSource 
     archive = tablespace.spec.bootstrap.archive if tablespace.spec.bootstrap is not None else None
     if archive is None:
         return None
-    claim = archive.persistent_volume_claim
+    claim = archive.claim_name
     logs = ((other.metadata.name, other.spec.log.archive) for other in seen.others)
-    beside = sorted(name for name, log in logs if log is not None and log.destination.persistent_volume_claim == claim)
+    beside = sorted(name for name, log in logs if claim and log is not None and log.destination.claim_name == claim)
     return ArchiveSource(next(iter(beside), None), archive)
 
 

@@ -112,7 +112,9 @@ def _health(archive: LogArchive, seen: ArchiveObserved) -> Health:
         return _unopened(seen, _until(progress)) or Health(
             "False", Reason.ARCHIVE_STARTING, f"what the log has is being archived at {where.described}{pod}"
         )
-    if seen.now - progress.current_at_millis / 1000 > LATE_LOOKS * archive.every_seconds + LATE_SECONDS:
+    # Whoever archived so far may not have encrypted it as it is to be.
+    is_to_stop = where.encryption is not None and isinstance(seen.store, StoreUnusable)
+    if is_to_stop or seen.now - progress.current_at_millis / 1000 > LATE_LOOKS * archive.every_seconds + LATE_SECONDS:
         return _unopened(seen, _until(progress)) or Health("False", Reason.ARCHIVE_LAGS, f"{_until(progress)}{pod}")
     start = "" if archived_at(seen, where.place) is not None else "; the log has no confirmed entry yet"
     stuck = f"; nothing of it expires: {progress.expiry_trouble}" if progress.expiry_trouble else ""

@@ -96,6 +96,8 @@ def _told(path: StoredPath, is_encrypted: bool) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
+        if isinstance(error, MemoryError | pa.ArrowCancelled):
+            raise  # nothing is said of the file
         of_storage = isinstance(error, OSError) and (error.errno is not None or str(path) in str(error))
         if not is_encrypted or of_storage:
             raise

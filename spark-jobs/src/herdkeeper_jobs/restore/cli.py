@@ -129,6 +129,10 @@ def _restore(request: RestoreRequest, settings: SparkSettings) -> RestoreSummary
 def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreRequest:
     credentials = Credentials(_variable(environment, USERNAME), _variable(environment, PASSWORD))
     target = Target(_database(parsed), parsed.tablespace, credentials, environment.get(AUTHORITIES) or None)
+    if parsed.to is None and (parsed.archive or parsed.encrypt_with):
+        raise RestoreRefused(
+            "--archive and --encrypt-with belong to --to: a checkpoint is restored as it is; leave them out, or name a moment"
+        )
     if parsed.to is not None:
         return RestoreRequest(_moment(parsed), target, parsed.run_id)
     if parsed.manifest is None:

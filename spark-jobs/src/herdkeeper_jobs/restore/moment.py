@@ -33,7 +33,7 @@ from herdkeeper_jobs.archive.segment import (
 )
 from herdkeeper_jobs.archive.window import windows_of_files
 from herdkeeper_jobs.checkpoint.base import Base, candidates
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, NothingToBeginWith
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable, NothingToBeginWith
 from herdkeeper_jobs.checkpoint.manifest import Identity, manifest_path, read_outline, tablespace_folder
 from herdkeeper_jobs.checkpoint.moment import Time, parse_moment, stamp
 from herdkeeper_jobs.checkpoint.origin import Mode
@@ -115,6 +115,8 @@ def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource
     try:
         chosen = _chosen(whole, source)
         path = chosen if not isinstance(chosen, Lsn) else _made(start, whole, source, chosen)
+    except KeyUnusable:
+        raise  # no other moment would be of help
     except NothingToBeginWith as error:
         _refuse(whole, source, error.missing, error, f". No checkpoint at the place is a base ({error.no_base})")
     except (ArchiveBroken, CheckpointRefused) as error:

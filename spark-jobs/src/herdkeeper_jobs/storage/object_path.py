@@ -72,7 +72,8 @@ class StoreSettings:
                 "region": self.region,
                 # What every store understands, whatever names it has in DNS; Amazon's own takes both.
                 "virtual_hosted_style_request": False,
-                **({"endpoint": self.endpoint} if self.endpoint else {}),
+                # Said in any case: obstore would take that of the variables without a prefix, which are another store's.
+                "endpoint": self.endpoint or f"https://s3.{self.region}.amazonaws.com",
             },
             client_options={
                 "allow_http": self.endpoint is not None and self.endpoint.startswith("http://"),

@@ -108,5 +108,5 @@ def blocks_of(spark: SparkSession) -> Iterator[Blocks]:
     if not str(spark.conf.get("spark.master")).startswith("local["):
         yield Blocks()
         return
-    with tempfile.TemporaryDirectory(prefix="herdkeeper-blocks-") as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True, prefix="herdkeeper-blocks-") as folder:
         yield Blocks(Path(folder))
