@@ -41,7 +41,7 @@ def archive_steps(tablespace: Tablespace, seen: TablespaceObserved, spark_image:
 
 def _not_encrypting(destination: Destination, live: Json | None) -> tuple[Delete, ...]:
     """Takes an archiver away that writes in the clear, or with another key than the one that is asked for."""
-    if live is None:
+    if live is None or destination.encryption is None:
         return ()
     wanted, given = encrypts(destination), tuple(live["spec"]["template"]["spec"]["containers"][0]["args"])
     as_asked = any(given[begin : begin + len(wanted)] == wanted for begin in range(len(given)))
