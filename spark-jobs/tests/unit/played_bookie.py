@@ -54,6 +54,8 @@ class PlayedBookie:
     knows_batches: bool = True
     """Else it closes the connection at a BATCH_READ, as bookies older than 4.17 do."""
     most_in_batch: int = 7
+    heeds_most: bool = True
+    """Else a batch has `most_in_batch` entries, however few were asked for."""
     requests: list[tuple[int, int, int]] = field(default_factory=list)
     """(operation and flags, ledger, entry)."""
     master_keys: dict[int, bytes] = field(default_factory=dict)
@@ -102,7 +104,7 @@ class PlayedBookie:
     def _answer_batch(self, frame: bytes, header: int, first: tuple[int, int]) -> bytes:
         request_id, most, _ = struct.unpack_from(">qiq", frame, 20)
         code, body = ReadCode.OK, b""
-        for index in range(min(most, self.most_in_batch)):
+        for index in range(min(most, self.most_in_batch) if self.heeds_most else self.most_in_batch):
             code, data = self._read(first[0], first[1] + index)
             if code is not ReadCode.OK:
                 break

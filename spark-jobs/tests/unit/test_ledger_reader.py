@@ -139,6 +139,13 @@ def test_a_bookie_that_knows_no_batches_is_read_entry_by_entry_and_asked_for_a_b
     assert len(bookie.requests) == 601 + 7
 
 
+def test_a_bookie_that_gives_more_entries_than_were_asked_for_is_not_believed() -> None:
+    bookie = PlayedBookie(full(1, 10), heeds_most=False)
+    refusal = "answered 7 entries from 0 on of ledger 1, asked up to 3"
+    with served(bookie) as addresses, pytest.raises(BookieUnreachableError, match=refusal):
+        list(BookieConnection("b0", addresses["b0"], 2.0).read_run(1, 0, 3))
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.sets(st.integers(0, 40)), st.integers(0, 40), st.integers(1, 9))
 def test_a_run_gives_one_answer_per_entry_in_order_whatever_the_bookie_lacks(held: set[int], last: int, most_in_batch: int) -> None:

@@ -135,7 +135,7 @@ class BookieConnection:
                 yield from self.read_entries(ledger_id, range(next_id, last + 1))
                 return
             while asked:
-                response = self._receive_batch(ledger_id, next_id)
+                response = self._receive_batch(ledger_id, next_id, last)
                 following = response.entry_id + len(response.entries)
                 asked = bool(response.entries) and following <= last
                 if asked:
@@ -220,10 +220,12 @@ class BookieConnection:
         self._send(batch_read_request(batch, next(self._request_ids)))
         return True
 
-    def _receive_batch(self, ledger_id: int, first: int) -> BatchReadResponse:
+    def _receive_batch(self, ledger_id: int, first: int, last: int) -> BatchReadResponse:
         response = self._receive()
         if not isinstance(response, BatchReadResponse) or (response.ledger_id, response.entry_id) != (ledger_id, first):
             raise self._broken(f"answered {response!r:.200} to a batch read of ledger {ledger_id} from entry {first}")
+        if first + len(response.entries) - 1 > last:
+            raise self._broken(f"answered {len(response.entries)} entries from {first} on of ledger {ledger_id}, asked up to {last}")
         return response
 
     def _send(self, data: bytes) -> None:
