@@ -42,19 +42,26 @@ def see_restore(tablespace: Tablespace, seen: TablespaceObserved, world: World) 
     progress = _progress(seen) if runs else None
     bootstrap = tablespace.spec.bootstrap
     makes_one = bootstrap is not None and bootstrap.target is not None
-    unusable = observe_destination(_source(tablespace, checkpoint), "the checkpoint's ", world, namespace=key.namespace, writes=makes_one)
+    field, source = _source(tablespace, checkpoint)
+    unusable = observe_destination(source, field, world, namespace=key.namespace, writes=makes_one)
     if bootstrap is not None and unusable is None:
         unusable = observe_destination(bootstrap.archive, "spec.bootstrap.archive.", world, namespace=key.namespace, writes=False)
     work = observe_work(key.namespace, world) if makes_one and not runs else ()
     return replace(seen, objects=objects, checkpoint=checkpoint, progress=progress, store_unusable=unusable, work=work)
 
 
-def _source(tablespace: Tablespace, checkpoint: Checkpoint | None) -> Destination | None:
-    """Where the checkpoint lies: what is noted comes before what the references lead to."""
+def _source(tablespace: Tablespace, checkpoint: Checkpoint | None) -> tuple[str, Destination | None]:
+    """What the fields begin with that say where the checkpoint lies, and the place: what is noted comes before what references lead to."""
     bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
+    if bootstrap is not None and bootstrap.archive is not None and bootstrap.archive.folder is not None:
+        return "spec.bootstrap.archive.", bootstrap.archive
     files = bootstrap.files if bootstrap is not None else None
     named = (begun.source if begun is not None else None, files, checkpoint.spec.destination if checkpoint is not None else None)
-    return next((destination for destination in named if destination is not None), None)
+    place = next((destination for destination in named if destination is not None), None)
+    if files is not None:
+        return "spec.bootstrap.files.", place
+    reference = bootstrap.checkpoint if bootstrap is not None else None
+    return f"the Checkpoint {reference.name if reference is not None else ''}: spec.destination.", place
 
 
 def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
