@@ -376,6 +376,16 @@ class TablespaceStatus(Status):
     )
 
 
+def _one_place(field: str, absent: str) -> Rule:
+    """Refuses none and two places at the spec's `field`, unless `absent` holds."""
+    volume, store = f"{field}.persistentVolumeClaim", f"{field}.objectStore"
+    return Rule(
+        rule=f"{absent} || has(self.{volume}) != has(self.{store})",
+        message=f"spec.{field} names no place, or two: set one of spec.{volume} and spec.{store}",
+        field_path=f".{field.split('.', maxsplit=1)[0]}",
+    )
+
+
 def _unchanged_in_bootstrap(*fields: str) -> str:
     return " && ".join(
         f"has(self.bootstrap.{field}) == has(oldSelf.bootstrap.{field}) && "
@@ -443,20 +453,8 @@ class Tablespace(Resource):
             ),
             field_path=".bootstrap",
         ),
-        Rule(
-            rule="!has(self.bootstrap) || !has(self.bootstrap.archive) || "
-            "has(self.bootstrap.archive.persistentVolumeClaim) != has(self.bootstrap.archive.objectStore)",
-            message="spec.bootstrap.archive names no place, or two: set one of spec.bootstrap.archive.persistentVolumeClaim and "
-            "spec.bootstrap.archive.objectStore",
-            field_path=".bootstrap",
-        ),
-        Rule(
-            rule="!has(self.bootstrap) || !has(self.bootstrap.files) || "
-            "has(self.bootstrap.files.persistentVolumeClaim) != has(self.bootstrap.files.objectStore)",
-            message="spec.bootstrap.files names no place, or two: set one of spec.bootstrap.files.persistentVolumeClaim and "
-            "spec.bootstrap.files.objectStore",
-            field_path=".bootstrap",
-        ),
+        _one_place("bootstrap.archive", "!has(self.bootstrap) || !has(self.bootstrap.archive)"),
+        _one_place("bootstrap.files", "!has(self.bootstrap) || !has(self.bootstrap.files)"),
         Rule(
             rule=f"has(self.bootstrap) == has(oldSelf.bootstrap) && "
             f"(!has(self.bootstrap) || ({_unchanged_in_bootstrap('checkpoint', 'files')}))",
@@ -482,13 +480,7 @@ class Tablespace(Resource):
             )
             for field, mebibytes in (("resources.memory", 1024), ("executors.memory", 256))
         ),
-        Rule(
-            rule="!has(self.log.archive) || "
-            "has(self.log.archive.destination.persistentVolumeClaim) != has(self.log.archive.destination.objectStore)",
-            message="spec.log.archive.destination names no place, or two: set one of "
-            "spec.log.archive.destination.persistentVolumeClaim and spec.log.archive.destination.objectStore",
-            field_path=".log",
-        ),
+        _one_place("log.archive.destination", "!has(self.log.archive)"),
         Rule(
             rule="!has(self.log.archive) || quantity(self.log.archive.resources.memory).compareTo(quantity('512Mi')) >= 0",
             message="spec.log.archive.resources.memory is too small: the process does not run in less than 512Mi; raise it",

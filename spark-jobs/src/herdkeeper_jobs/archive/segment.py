@@ -28,7 +28,7 @@ from pydantic.alias_generators import to_camel
 from xxhash import xxh3_128_hexdigest
 
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import Encryption, Identity, Position, files_in
+from herdkeeper_jobs.checkpoint.manifest import Encryption, Identity, Position, files_in, lsn_of_name
 from herdkeeper_jobs.encryption.keys import Key, keyring
 from herdkeeper_jobs.encryption.parquet_folder import FileKey
 from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, names_from, new_file, read_files, sync_folder
@@ -206,8 +206,7 @@ def _all_paths(folder: StoredPath, since: Lsn | None = None) -> Iterator[StoredP
 def _start(path: StoredPath) -> Lsn:
     """Where the segment of a manifest begins, as the file's name says. Raises InvariantViolated for another name."""
     try:
-        ledger, entry = path.stem.split("-")
-        return Lsn(int(ledger), int(entry))
+        return lsn_of_name(path)
     except ValueError as error:
         raise InvariantViolated(f"{path} is no manifest of a segment: its name is no LSN") from error
 

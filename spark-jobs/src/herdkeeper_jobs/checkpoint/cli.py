@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from collections.abc import Sequence
 
@@ -24,6 +23,7 @@ from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUn
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
 from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.origin import Mode
+from herdkeeper_jobs.checkpoint.removal import RUN_ID
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.encryption.keys import FOLDERS, writing_key
@@ -34,7 +34,6 @@ from herdkeeper_jobs.termination_message import write_termination_message
 from herdkeeper_jobs.wal.timeline import LogInconsistentError
 
 _log = structlog.get_logger()
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _VIOLATIONS_IN_TASKS = (LogInconsistentError.__name__, MalformedDataError.__name__, InvariantViolated.__name__)
 
 
@@ -120,7 +119,7 @@ def _checkpoint(parsed: argparse.Namespace, request: CheckpointRequest, settings
 
 
 def _request(parsed: argparse.Namespace) -> CheckpointRequest:
-    if _RUN_ID.fullmatch(parsed.run_id) is None:
+    if RUN_ID.fullmatch(parsed.run_id) is None:
         raise CheckpointRefused(f"--run-id is {parsed.run_id!r}: it names a folder, take letters, digits, '.', '_' and '-'")
     destination = _usable("--destination", _path("--destination", parsed.destination), writes=True)
     archive = _usable("--archive", _path("--archive", parsed.archive, ARCHIVE_VARIABLES), writes=False) if parsed.archive else None

@@ -266,6 +266,12 @@ def manifest_path(folder: AnyPath, lsn: Lsn) -> AnyPath:
     return below(folder, "manifests", f"{lsn.ledger_id:020d}-{lsn.entry_id:020d}.json")
 
 
+def lsn_of_name(path: StoredPath) -> Lsn:
+    """The LSN by which a manifest is named, that of a checkpoint or of a segment of the archive. ValueError for another name."""
+    ledger, entry = path.stem.split("-")
+    return Lsn(int(ledger), int(entry))
+
+
 def report_path(folder: AnyPath) -> AnyPath:
     """The report for people on all checkpoints of a tablespace's folder."""
     return below(folder, "report.html")

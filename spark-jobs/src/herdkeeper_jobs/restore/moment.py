@@ -34,7 +34,7 @@ from herdkeeper_jobs.archive.segment import (
 from herdkeeper_jobs.archive.window import windows_of_files
 from herdkeeper_jobs.checkpoint.base import Base, candidates
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable, NothingToBeginWith
-from herdkeeper_jobs.checkpoint.manifest import Identity, manifest_path, read_outline, tablespace_folder
+from herdkeeper_jobs.checkpoint.manifest import Identity, lsn_of_name, manifest_path, read_outline, tablespace_folder
 from herdkeeper_jobs.checkpoint.moment import Time, parse_moment, stamp
 from herdkeeper_jobs.checkpoint.origin import Mode
 from herdkeeper_jobs.checkpoint.reading import manifests
@@ -168,7 +168,7 @@ def _lsn_of(whole: WholeLog, source: MomentSource) -> Lsn:
             return _lsn_of_time(whole, source, source.at)
         case Latest():
             newest = newest_segment(whole.folder, whole.identity)
-            ends = [_lsn_of_name(path) for path in _manifests(source)[-1:]] + ([] if newest is None else [newest.last.lsn])
+            ends = [lsn_of_name(path) for path in _manifests(source)[-1:]] + ([] if newest is None else [newest.last.lsn])
             return max(ends) if ends else _refuse(whole, source, "nothing is archived, and there is no checkpoint")
         case _:
             assert_never(source.at)
@@ -247,11 +247,6 @@ def _made(start: Callable[[], SparkSession], whole: WholeLog, source: MomentSour
 def _manifests(source: MomentSource) -> list[StoredPath]:
     folder = source.folder
     return list(manifests(folder.parent.parent, folder.parent.name, folder.name))
-
-
-def _lsn_of_name(path: StoredPath) -> Lsn:
-    ledger, entry = path.stem.split("-")
-    return Lsn(int(ledger), int(entry))
 
 
 def _note_path(source: MomentSource) -> StoredPath:
