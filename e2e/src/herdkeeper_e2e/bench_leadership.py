@@ -104,15 +104,9 @@ def delete_leader_of_zookeeper(stack: SqlStack, writer: WriterProcess) -> None:
     writer.acknowledges(ROWS)
 
 
-def lead_from_another_machine(stack: SqlStack) -> str | None:
-    """The machine that will be drained is neither the operator's, nor that of the writer beside it."""
-    if stack.node_of(stack.leader()) == stack.machine_of_operator():
-        stack.switch_over(stack.other())
-    return None
-
-
 def lead_from_a_machine_to_lose(stack: SqlStack) -> str | None:
-    """The machine that will be lost has one bookie at most, too; why there is none such."""
+    """The machine that will be drained or lost is neither the operator's nor the writer's, and has one bookie at most: of two a drain
+    evicts the second once the first serves again, which here can't be elsewhere. Why there is none such."""
     leader = stack.leader()
     chosen = who_shall_lead(
         Placement(
@@ -145,7 +139,7 @@ FAULTS: Mapping[str, Fault] = {
     "SIGKILL": Fault(kill),
     "pod deleted at once": Fault(delete_at_once),
     "SIGSTOP": Fault(hang),
-    "machine drained": Fault(drain_machine, lead_from_another_machine),
+    "machine drained": Fault(drain_machine, lead_from_a_machine_to_lose),
     "SQL nodes rolled": Fault(roll),
     "machine lost": Fault(lose_machine, lead_from_a_machine_to_lose),
     "ZooKeeper's leader deleted": Fault(delete_leader_of_zookeeper),

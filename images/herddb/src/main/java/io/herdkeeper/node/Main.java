@@ -9,6 +9,8 @@ import io.herdkeeper.node.leadership.Departure;
 import io.herdkeeper.node.leadership.DisplacedLeader;
 import io.herdkeeper.node.leadership.PlannerWarmer;
 import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.log.LedgerRehearsal;
+import io.herdkeeper.node.log.NodeCommitLogManager;
 import io.herdkeeper.node.release.LogRelease;
 import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
@@ -74,6 +76,7 @@ public final class Main {
         waker.start();
         status.contacts().start();
         new PlannerWarmer(server).start();
+        new LedgerRehearsal(NodeCommitLogManager.of(server.getManager()), server.getNodeId(), copies.dataFolder()).start();
         new LogRelease(server, Clock.systemUTC()).start(LogRelease.PERIOD);
         new DisplacedLeader(status, STOPPING, why -> {
             LOGGER.log(Level.SEVERE, "the process ends, and starts again: {0}", why);

@@ -26,25 +26,44 @@ public final class Repeated {
      * @param pause between the end of one time and the beginning of the next
      */
     public static void start(String name, Duration pause, Work work) {
-        Thread thread = new Thread(() -> run(name, pause, work), name);
+        begin(name, pause, work, false);
+    }
+
+    /**
+     * Begins at once, and ends with the first time that throws nothing.
+     *
+     * @param name  of the thread
+     * @param pause between the end of one time and the beginning of the next
+     */
+    public static void untilItSucceeds(String name, Duration pause, Work work) {
+        begin(name, pause, work, true);
+    }
+
+    private static void begin(String name, Duration pause, Work work, boolean once) {
+        Thread thread = new Thread(() -> run(name, pause, work, once), name);
         thread.setDaemon(true);
         thread.start();
     }
 
-    private static void run(String name, Duration pause, Work work) {
+    private static void run(String name, Duration pause, Work work, boolean once) {
         try {
-            while (true) {
-                try {
-                    work.once();
-                } catch (InterruptedException ended) {
-                    throw ended;
-                } catch (Exception error) {
-                    LOGGER.log(Level.INFO, "{0} failed, and is tried again: {1}", new Object[]{name, error.toString()});
-                }
+            while (!succeeds(name, work) || !once) {
                 Thread.sleep(pause.toMillis());
             }
         } catch (InterruptedException ended) {
             Thread.currentThread().interrupt();
+        }
+    }
+
+    private static boolean succeeds(String name, Work work) throws InterruptedException {
+        try {
+            work.once();
+            return true;
+        } catch (InterruptedException ended) {
+            throw ended;
+        } catch (Exception error) {
+            LOGGER.log(Level.INFO, "{0} failed, and is tried again: {1}", new Object[]{name, error.toString()});
+            return false;
         }
     }
 }

@@ -225,7 +225,8 @@ public final class LocalCopies {
         }
     }
 
-    private Path dataFolder() {
+    /** Where this node keeps its data, of which the copies are a part. */
+    public Path dataFolder() {
         return HerdInternals.dataFolder((FileDataStorageManager) server.getManager().getDataStorageManager());
     }
 }

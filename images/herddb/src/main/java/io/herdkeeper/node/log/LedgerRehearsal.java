@@ -1,0 +1,135 @@
+package io.herdkeeper.node.log;
+
+import io.herdkeeper.node.background.Repeated;
+import java.io.IOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import java.util.stream.Stream;
+import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
+import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.api.BKException;
+import org.apache.bookkeeper.client.api.DigestType;
+import org.apache.bookkeeper.client.api.LedgerEntries;
+import org.apache.bookkeeper.client.api.ReadHandle;
+import org.apache.bookkeeper.client.api.WriteHandle;
+import org.apache.bookkeeper.common.concurrent.FutureUtils;
+
+/**
+ * Does once, with a ledger that is nobody's, what the boot of a leader does with ledgers: one is made, written, fenced and read.
+ *
+ * <p>A follower only reads, and the first ledger that a process makes costs a quarter of a second and more, in which classes are loaded:
+ * time without an acknowledged write, when that process has just become the leader. The ledger is deleted at once. Its number is
+ * noted in a file meanwhile, so that what a killed process leaves behind goes when the node starts again.
+ */
+public final class LedgerRehearsal {
+
+    private static final Logger LOGGER = Logger.getLogger(LedgerRehearsal.class.getName());
+    private static final Duration PAUSE = Duration.ofSeconds(10);
+    private static final byte[] PASSWORD = "herdkeeper".getBytes(StandardCharsets.UTF_8);
+    private static final String NOTE = "rehearsal-ledger";
+    /** About what a leader writes in a second. */
+    private static final int ENTRIES = 200;
+    private static final int ENTRY_BYTES = 100;
+
+    private final NodeCommitLogManager logs;
+    private final String nodeId;
+    private final Path note;
+
+    /**
+     * A rehearsal that is still to come.
+     *
+     * @param logs   of the node, started; their client and quorums are used
+     * @param folder of the node, which outlives the process
+     */
+    public LedgerRehearsal(NodeCommitLogManager logs, String nodeId, Path folder) {
+        this.logs = logs;
+        this.nodeId = nodeId;
+        this.note = folder.resolve(NOTE);
+    }
+
+    /** Rehearses in the background, and again while it fails: a new cluster's bookies may come later than its SQL nodes. */
+    public void start() {
+        Repeated.untilItSucceeds("ledger-rehearsal", PAUSE, this::once);
+    }
+
+    /**
+     * Makes a ledger, writes to it, fences it, reads it, and deletes it.
+     *
+     * @throws BKException when the bookies or ZooKeeper can't do so now
+     * @throws IOException when the ledger's number can't be noted; it is deleted
+     */
+    void once() throws BKException, IOException, InterruptedException {
+        deleteWhatIsLeft();
+        long begun = System.nanoTime();
+        WriteHandle ledger = create();
+        try {
+            Files.writeString(note, Long.toString(ledger.getId()));
+            write(ledger);
+            fenceAndRead(ledger.getId());
+        } finally {
+            // It is closed already where it was fenced, and that is as good. Where this fails, the note stays for the next time.
+            ledger.close();
+            logs.getBookKeeper().deleteLedger(ledger.getId());
+        }
+        Files.delete(note);
+        LOGGER.log(Level.INFO, "rehearsed a leader''s boot with ledger {0} in {1} ms",
+                new Object[]{String.valueOf(ledger.getId()), String.valueOf((System.nanoTime() - begun) / 1_000_000)});
+    }
+
+    /** Only what has this node's name on it: the folder may have come from elsewhere, where the number was another ledger's. */
+    private void deleteWhatIsLeft() throws BKException, IOException, InterruptedException {
+        if (!Files.exists(note)) {
+            return;
+        }
+        try {
+            long ledger = Long.parseLong(Files.readString(note));
+            Map<String, byte[]> metadata =
+                    FutureUtils.result(logs.getBookKeeper().getLedgerManager().readLedgerMetadata(ledger), org.apache.bookkeeper.client.BKException.HANDLER)
+                            .getValue().getCustomMetadata();
+            if (describe().entrySet().stream().allMatch(own -> Arrays.equals(own.getValue(), metadata.get(own.getKey())))) {
+                logs.getBookKeeper().deleteLedger(ledger);
+                LOGGER.log(Level.INFO, "ledger {0}, which an earlier process rehearsed with, is deleted", String.valueOf(ledger));
+            }
+        } catch (BKNoSuchLedgerExistsOnMetadataServerException | NumberFormatException gone) {
+            LOGGER.log(Level.INFO, "nothing is left of an earlier rehearsal: {0}", gone.toString());
+        }
+    }
+
+    private WriteHandle create() throws BKException {
+        return FutureUtils.result(logs.getBookKeeper().newCreateLedgerOp()
+                .withEnsembleSize(logs.getEnsemble())
+                .withWriteQuorumSize(logs.getWriteQuorumSize())
+                .withAckQuorumSize(logs.getAckQuorumSize())
+                .withDigestType(DigestType.CRC32C)
+                .withPassword(PASSWORD)
+                .withCustomMetadata(describe())
+                .execute(), org.apache.bookkeeper.client.BKException.HANDLER);
+    }
+
+    /** What whoever finds the ledger reads of it. */
+    private Map<String, byte[]> describe() {
+        return Map.of("application", "herdkeeper".getBytes(StandardCharsets.UTF_8),
+                "component", "rehearsal".getBytes(StandardCharsets.UTF_8),
+                "node", nodeId.getBytes(StandardCharsets.UTF_8));
+    }
+
+    private static void write(WriteHandle ledger) throws BKException {
+        CompletableFuture<?>[] acknowledged = Stream.generate(() -> ledger.appendAsync(new byte[ENTRY_BYTES]))
+                .limit(ENTRIES).toArray(CompletableFuture[]::new);
+        FutureUtils.result(CompletableFuture.allOf(acknowledged), org.apache.bookkeeper.client.BKException.HANDLER);
+    }
+
+    private void fenceAndRead(long ledger) throws BKException, InterruptedException {
+        try (ReadHandle fenced = logs.getBookKeeper().openLedger(ledger, BookKeeper.DigestType.CRC32C, PASSWORD);
+                LedgerEntries entries = fenced.read(0, fenced.getLastAddConfirmed())) {
+            entries.forEach(entry -> entry.getEntryBytes());
+        }
+    }
+}
