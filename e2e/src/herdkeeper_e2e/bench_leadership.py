@@ -81,8 +81,8 @@ def lose_machine(stack: SqlStack, writer: WriterProcess) -> None:
 def drain_machine(stack: SqlStack, writer: WriterProcess) -> None:
     """`kubectl drain` of the leader's machine: its SQL node, bookie and ZooKeeper member are evicted, and come back afterwards."""
     machine = stack.node_of(stack.leader())
-    stack.kubectl.run("drain", machine, *DRAIN, timeout_seconds=320)
     try:
+        stack.kubectl.run("drain", machine, *DRAIN, timeout_seconds=320)
         writer.acknowledges(ROWS)
     finally:
         stack.kubectl.run("uncordon", machine)
@@ -191,11 +191,13 @@ class Plan:
     rounds: Iterator[int]
     settled_seconds: float
     """For how long a SQL node's process has run before each fault, at least."""
+    pause_seconds: float = 0.0
+    """Of the writer, after each row."""
 
 
 def measure(stack: SqlStack, tools: ToolsPod, plan: Plan) -> str | None:
     """Prints the figures. What contradicts the history is returned: an acknowledged row that is lost, or None."""
-    writer = WriterProcess(tools, f"bench_{int(time.time())}", "--patience-seconds", "0.5")
+    writer = WriterProcess(tools, f"bench_{int(time.time())}", "--patience-seconds", "0.5", "--pause-seconds", str(plan.pause_seconds))
     left_out: dict[str, str] = {}
     for number in plan.rounds:
         for fault in plan.faults:
@@ -226,11 +228,15 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=20, help="of each leader change")
     parser.add_argument("--minutes", type=float, help="no round begins later than this")
     parser.add_argument("--settled-seconds", type=float, default=30, help="for how long each SQL node's process has run before a fault")
+    parser.add_argument(
+        "--pause-seconds", type=float, default=0.0, help="of the writer after each row; without one it takes what the machines have to give"
+    )
     parser.add_argument("--fault", choices=tuple(FAULTS), action="append", help="only this one; may be repeated")
     arguments = parser.parse_args()
     stack, tools = prepare()
     rounds = rounds_within(arguments.rounds, arguments.minutes)
-    violation = measure(stack, tools, Plan(arguments.fault or tuple(FAULTS), rounds, arguments.settled_seconds))
+    faults = arguments.fault or tuple(FAULTS)
+    violation = measure(stack, tools, Plan(faults, rounds, arguments.settled_seconds, arguments.pause_seconds))
     if violation is not None:
         print(violation, file=sys.stderr)
     return 0 if violation is None else 1

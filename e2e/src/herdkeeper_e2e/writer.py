@@ -56,11 +56,14 @@ class Recorder:
 class Writer:
     """The writer's loop."""
 
-    def __init__(self, session: Session, table: str, recorder: Recorder, patience_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self, session: Session, table: str, recorder: Recorder, patience_seconds: float = PATIENCE_SECONDS, pause_seconds: float = 0.0
+    ) -> None:
         self._session = session
         self._patience = Patience(deadline_seconds=patience_seconds, call_seconds=patience_seconds)
         self._insert = f"INSERT INTO {quoted(table)} (`id`, `payload`) VALUES (?, ?)"
         self._recorder = recorder
+        self._pause_seconds = pause_seconds
         self._connection: Connection | None = None
 
     def run(self, orders: queue.Queue[str]) -> None:
@@ -69,6 +72,7 @@ class Writer:
         while obey(orders, self._recorder):
             if self._write(row):
                 row += 1
+                time.sleep(self._pause_seconds)  # after what was answered only: what failed is tried again at once
             self._recorder.report()
 
     def _write(self, row: int) -> bool:
@@ -119,6 +123,7 @@ def main() -> int:
     parser.add_argument("--table", required=True, help="created when absent: id long primary key, payload string")
     parser.add_argument("--history", type=Path, required=True, help="file for the events")
     parser.add_argument("--patience-seconds", type=float, default=PATIENCE_SECONDS, help="after which an answer is given up")
+    parser.add_argument("--pause-seconds", type=float, default=0.0, help="between an answer and the next row")
     arguments = parser.parse_args()
     orders: queue.Queue[str] = queue.Queue()
     threading.Thread(target=read_orders, args=(orders,), daemon=True).start()
@@ -128,7 +133,7 @@ def main() -> int:
                 connection.execute(
                     f"CREATE TABLE IF NOT EXISTS {quoted(arguments.table)} (`id` long, `payload` string, PRIMARY KEY (`id`))"
                 )
-            Writer(session, arguments.table, Recorder(file), arguments.patience_seconds).run(orders)
+            Writer(session, arguments.table, Recorder(file), arguments.patience_seconds, arguments.pause_seconds).run(orders)
     except (SqlError, SettingError) as error:
         print(f"writer failed: {error}", file=sys.stderr)
         return 1
