@@ -11,9 +11,13 @@ import java.util.Optional;
  * Which ledgers of a log may be dropped. Pure: whoever asks has read everything that counts.
  *
  * <p>Only the log's oldest ledgers, without a hole: the list ends where the first one must be kept. A ledger's age is that of its
- * end, which is when the next one was opened. And nothing that somebody still needs.
+ * end, which is when the next one was opened. And nothing that somebody still needs. And a few at a time: for each, writes wait until
+ * ZooKeeper has the next list.
  */
 public final class ReleaseRule {
+
+    /** For each look; more than come between two. */
+    static final int MOST_AT_ONCE = 8;
 
     private ReleaseRule() {
     }
@@ -34,7 +38,7 @@ public final class ReleaseRule {
     /**
      * What becomes of the ledgers that are old enough.
      *
-     * @param released    may be dropped, in this order
+     * @param released    may be dropped now, in this order; others may be later
      * @param kept        are old enough, and needed
      * @param keptSince   when the oldest of those ended, in ms since 1970; 0 when there is none
      * @param keptFor     who needs that one
@@ -60,7 +64,7 @@ public final class ReleaseRule {
             released++;
         }
         List<Long> kept = old.subList(released, old.size());
-        return new Decision(List.copyOf(old.subList(0, released)), List.copyOf(kept), kept.isEmpty() ? 0 : end(ledgers, released),
+        return new Decision(List.copyOf(old.subList(0, Math.min(released, MOST_AT_ONCE))), List.copyOf(kept), kept.isEmpty() ? 0 : end(ledgers, released),
                 kept.isEmpty() ? List.of() : holders(needs, kept.get(0)));
     }
 

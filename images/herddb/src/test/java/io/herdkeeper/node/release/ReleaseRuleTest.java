@@ -9,6 +9,7 @@ import io.herdkeeper.node.release.ReleaseRule.Need;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 
 /** Ledgers 1, 2, 3 and so on, opened at the given times; what ended before 100 is old enough. */
@@ -39,6 +40,14 @@ class ReleaseRuleTest {
         assertEquals(List.of(), released(ledgers, from("replica n1", 3), from("checkpoint", 1)));
         assertEquals(List.of(), released(ledgers, new Need("replica n1", Optional.of(LogSequenceNumber.START_OF_TIME))));
         assertEquals(List.of(1L, 2L, 3L, 4L), released(ledgers, from("replica n1", 5)));
+    }
+
+    @Test
+    void afterALongTimeTheOldestGoAFewAtATime() {
+        LedgersInfo ledgers = opened(LongStream.range(0, 3 * ReleaseRule.MOST_AT_ONCE).toArray());
+        Decision decision = ReleaseRule.decide(ledgers, BEFORE, List.of());
+        assertEquals(ledgers.getActiveLedgers().subList(0, ReleaseRule.MOST_AT_ONCE), decision.released());
+        assertEquals(List.of(), decision.kept(), "nobody needs the others: they go next time");
     }
 
     @Test
