@@ -17,6 +17,8 @@ from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _CALL_SECONDS = 30.0
+_SCAN_SECONDS = 6 * 3600
+"""Of a follower's tables; the job's own deadline is shorter, as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,12 @@ def log_position(address: str, tablespace: str) -> Lsn:
 
 
 def follower_digest(address: str, tablespace: str, lsn: Lsn, timeout_seconds: int) -> FollowerDigest | NotHeld:
-    """Has the follower at `host:port` held at the LSN and its tables digested. Raises CheckpointRetryable when it doesn't answer."""
+    """Has the follower at `host:port` held at the LSN, which it has to reach in time, and its tables digested, which takes as long as its
+    tables are large. Raises CheckpointRetryable when it doesn't answer."""
     name = urllib.parse.quote(tablespace.lower())
-    query = urllib.parse.urlencode({"ledger": lsn.ledger_id, "entry": lsn.entry_id, "timeoutSeconds": timeout_seconds})
-    status, body = _call(address, f"/tablespaces/{name}/digest?{query}", "POST", timeout_seconds + _CALL_SECONDS)
+    limits = {"timeoutSeconds": timeout_seconds, "scanSeconds": _SCAN_SECONDS}
+    query = urllib.parse.urlencode({"ledger": lsn.ledger_id, "entry": lsn.entry_id, **limits})
+    status, body = _call(address, f"/tablespaces/{name}/digest?{query}", "POST", timeout_seconds + _SCAN_SECONDS + _CALL_SECONDS)
     if not isinstance(body, dict):
         raise CheckpointRetryable(f"the node {address} answered {status} to a request for a digest, and no JSON object")
     if status == 200:

@@ -55,18 +55,19 @@ public final class FollowerDigest {
     /**
      * Waits until the follower has applied {@code target}, holds it there, scans, and lets it go on.
      *
-     * @param timeout for waiting and scanning together
+     * @param wait how long it may take until the follower is there
+     * @param scan how long the scan may take then, in which the follower does not go on
      * @throws NotAFollowerException  the node leads the tablespace, or stops or changed its role meanwhile
      * @throws AlreadyPassedException it has applied more than {@code target}
      * @throws AlreadyHeldException   another digest is running
      * @throws TimeoutException       it did not come there, or the scan did not end, in time
      */
-    public Result at(LogSequenceNumber target, Duration timeout) throws NotAFollowerException, AlreadyPassedException,
+    public Result at(LogSequenceNumber target, Duration wait, Duration scan) throws NotAFollowerException, AlreadyPassedException,
             AlreadyHeldException, TimeoutException, InterruptedException {
-        long deadline = System.nanoTime() + timeout.toNanos();
         checkFollows();
-        try (Hold hold = log.gate().holdAt(target, timeout)) {
+        try (Hold hold = log.gate().holdAt(target, wait)) {
             long start = System.nanoTime();
+            long deadline = start + scan.toNanos();
             int openTransactions = tableSpace.getOpenTransactions().size();
             Map<String, TableDigest> tables = new TreeMap<>();
             for (Table table : tableSpace.getAllCommittedTables()) {

@@ -16,13 +16,14 @@ import java.util.Map;
 import java.util.concurrent.TimeoutException;
 
 /**
- * {@code POST /tablespaces/<name>/digest?ledger=L&entry=E&timeoutSeconds=T}: rows and digest of each table of a follower,
- * exactly after entry (L, E).
+ * {@code POST /tablespaces/<name>/digest?ledger=L&entry=E&timeoutSeconds=T&scanSeconds=S}: rows and digest of each table of a
+ * follower, exactly after entry (L, E), which it has to reach within T; the scan then takes S at most.
  */
 final class DigestEndpoint extends CopyOrder {
 
     private static final long DEFAULT_TIMEOUT_SECONDS = 60;
-    private static final long LONGEST_TIMEOUT_SECONDS = 3600;
+    private static final long DEFAULT_SCAN_SECONDS = 3600;
+    private static final long LONGEST_SECONDS = 86_400;
 
     DigestEndpoint(NodeStatus node) {
         super("digest", node);
@@ -38,10 +39,10 @@ final class DigestEndpoint extends CopyOrder {
     Answer answer(Copy copy, Request request) throws BadRequestException, InterruptedException {
         LogSequenceNumber target = new LogSequenceNumber(
                 request.number("ledger", 0, Long.MAX_VALUE, null), request.number("entry", 0, Long.MAX_VALUE, null));
-        Duration timeout = Duration.ofSeconds(
-                request.number("timeoutSeconds", 1, LONGEST_TIMEOUT_SECONDS, DEFAULT_TIMEOUT_SECONDS));
+        Duration wait = Duration.ofSeconds(request.number("timeoutSeconds", 1, LONGEST_SECONDS, DEFAULT_TIMEOUT_SECONDS));
+        Duration scan = Duration.ofSeconds(request.number("scanSeconds", 1, LONGEST_SECONDS, DEFAULT_SCAN_SECONDS));
         try {
-            return Answer.json(200, json(copy, new FollowerDigest(copy.tablespace(), copy.log()).at(target, timeout)));
+            return Answer.json(200, json(copy, new FollowerDigest(copy.tablespace(), copy.log()).at(target, wait, scan)));
         } catch (NotAFollowerException | AlreadyPassedException | AlreadyHeldException error) {
             return refusal(409, error, copy.log());
         } catch (TimeoutException error) {

@@ -2,14 +2,17 @@ package io.herdkeeper.node.http;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import herddb.log.LogSequenceNumber;
+import io.herdkeeper.node.digest.FollowerDigest;
 import io.herdkeeper.node.digest.RowDigest;
 import io.herdkeeper.node.leadership.PlannerWarmer;
 import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
@@ -27,6 +30,7 @@ import java.time.Duration;
 import java.util.Iterator;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeoutException;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -193,6 +197,18 @@ class TwoNodesTest {
         assertEquals(504, late.statusCode(), late.body());
         Node.execute(leader.server(), 0, "CREATE TABLE app.later (k int primary key)");
         Await.until("the follower has the new table", LIMIT, () -> follower.tablespace("app").path("rows").has("later"));
+    }
+
+    @Test
+    void aScanHasItsOwnTimeAndTheFollowerGoesOnWhenThatIsOver() throws Exception {
+        Node.execute(leader.server(), 0, "CREATE TABLE app.scanned (k int primary key)");
+        Node.execute(leader.server(), 0, "INSERT INTO app.scanned(k) VALUES(1)");
+        LogSequenceNumber last = leader.manager("app").getLog().getLastSequenceNumber();
+        NodeCommitLog log = (NodeCommitLog) follower.manager("app").getLog();
+        FollowerDigest digest = new FollowerDigest(follower.manager("app"), log);
+        TimeoutException late = assertThrows(TimeoutException.class, () -> digest.at(last, LIMIT, Duration.ZERO));
+        assertTrue(late.getMessage().contains("scan of"), late.getMessage());
+        assertEquals(last, digest.at(last, Duration.ofSeconds(5), LIMIT).position());
     }
 
     @Test
