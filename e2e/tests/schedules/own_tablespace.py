@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from conftest import START, Stack, say
+from conftest import Stack, say
 
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
-from herdkeeper_e2e.conditions import not_ready_reason
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Kubectl, Object
+from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
@@ -57,7 +57,7 @@ class OwnTablespace:
             {"apiVersion": API, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec},
         ]
         kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
-        _wait_until_ready(kubectl, name)
+        wait_until_ready(kubectl, name, say)
         tools = ToolsPod(kubectl, f"{name}-tools", Database.of(kubectl, "db", "bk", name), image="herdkeeper/spark:0.1.0", claim=claim)
         tools.start()
         try:
@@ -79,7 +79,7 @@ class OwnTablespace:
 
     def wait_until_ready(self) -> None:
         """It is Ready, with both copies."""
-        _wait_until_ready(self.stack.kubectl, self.name)
+        wait_until_ready(self.stack.kubectl, self.name, say)
 
     def log_position(self) -> Object:
         """Where its log stands at its leader: everything that was acknowledged is at or before that."""
@@ -132,23 +132,24 @@ class OwnTablespace:
         """So many of a Checkpoint's executors run."""
         wait_for_executors(self.stack.kubectl, checkpoint, instances)
 
-    def rows_made_anew(self, checkpoint: str, table: str) -> list[int]:
-        """What a tablespace that is made from a Checkpoint has in a table. It goes again."""
-        kubectl, name = self.stack.kubectl, f"{checkpoint}-anew"
-        spec = {
-            "herdDBRef": {"name": "db"},
-            "replicas": 1,
-            "deletionPolicy": "Delete",
-            "bootstrap": {"checkpoint": {"name": checkpoint}, "job": SMALL},
-        }
-        kubectl.apply(json.dumps({"apiVersion": API, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec}))
-        _wait_until_ready(kubectl, name)
-        tools = ToolsPod(kubectl, f"{name}-tools", Database.of(kubectl, "db", "bk", name))
-        tools.start()
-        rows = rows_in(tools, table)
-        kubectl.run("delete", "pod", tools.name)
-        kubectl.run("delete", "tablespace", name, timeout_seconds=600)
+    def rows_made_anew(self, name: str, table: str, **bootstrap: object) -> list[int]:
+        """What a tablespace of this name that is made so has in a table. It goes again."""
+        kubectl = self.stack.kubectl
+        with made_anew(kubectl, name, **bootstrap):
+            tools = ToolsPod(kubectl, f"{name}-tools", Database.of(kubectl, "db", "bk", name))
+            tools.start()
+            rows = rows_in(tools, table)
+            kubectl.run("delete", "pod", tools.name)
         return rows
+
+
+@contextmanager
+def made_anew(kubectl: Kubectl, name: str, **bootstrap: object) -> Iterator[Object]:
+    """A tablespace that is made of something older (`spec.bootstrap`), once it is Ready; then it goes."""
+    spec = {"herdDBRef": {"name": "db"}, "replicas": 1, "deletionPolicy": "Delete", "bootstrap": {"job": SMALL, **bootstrap}}
+    kubectl.apply(json.dumps({"apiVersion": API, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec}))
+    yield wait_until_ready(kubectl, name, say)
+    kubectl.run("delete", "tablespace", name, timeout_seconds=600)
 
 
 def wait_for_executors(kubectl: Kubectl, checkpoint: str, instances: int) -> None:
@@ -169,12 +170,3 @@ def destination_of(name: str) -> Object:
 def _of(checkpoint: str, component: str) -> str:
     """The label selector of a Checkpoint's pods."""
     return f"app.kubernetes.io/name={component},herdkeeper.io/owner-name={checkpoint}"
-
-
-def _wait_until_ready(kubectl: Kubectl, tablespace: str) -> None:
-    def ask() -> bool | Pending:
-        found = kubectl.get("tablespace", tablespace)
-        reason = "it is not there" if found is None else not_ready_reason(found)
-        return True if reason is None else Pending(f"{tablespace}: {reason}")
-
-    wait_for(f"the tablespace {tablespace}", ask, START, say)

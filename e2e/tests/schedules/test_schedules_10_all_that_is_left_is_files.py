@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 import pytest
 from conftest import START, Stack, say
 
-from herdkeeper_e2e.conditions import condition, not_ready_reason
+from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.history import EventKind, parse_history
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
@@ -26,7 +27,6 @@ OWN = "herdkeeper.io/v1alpha1"
 PLACE = {"persistentVolumeClaim": {"claimName": CLAIM}}
 JOB = {"resources": {"cpu": "100m", "memory": "1536Mi"}}
 ARCHIVE = {"destination": PLACE, "everySeconds": 5, "resources": {"cpu": "50m", "memory": "512Mi"}}
-END = Limit(1500, 2)
 Contents = dict[str, list[str]]
 """Per table its rows, each as JSON, sorted."""
 
@@ -66,17 +66,6 @@ def apply(stack: Stack, *items: Object) -> None:
 def tablespace(name: str, **more: object) -> Object:
     spec = {"herdDBRef": {"name": "db"}, "replicas": 2, "deletionPolicy": "Delete", **more}
     return {"apiVersion": OWN, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec}
-
-
-def wait_until_ready(stack: Stack, name: str) -> Object:
-    def ask() -> Object | Pending:
-        item = found(stack, "tablespace", name)
-        ready = condition(item, "Ready")
-        assert ready is None or ready["reason"] not in ("RestoreFailed", "InvalidSpec"), ready
-        reason = not_ready_reason(item)
-        return Pending(f"tablespace {name}: {reason}") if reason else item
-
-    return wait_for(f"the tablespace {name}", ask, END, say)
 
 
 def tools_of(stack: Stack, name: str) -> ToolsPod:
@@ -139,7 +128,7 @@ def left(stack: Stack) -> Left:
     volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": CLAIM}, "spec": volume}
     apply(stack, claim, tablespace(NAME, log={"archive": ARCHIVE}))
-    wait_until_ready(stack, NAME)
+    wait_until_ready(stack.kubectl, NAME, say)
     tools = tools_of(stack, NAME)
 
     create = "CREATE TABLE `{}` (`id` long, `word` string, PRIMARY KEY (`id`))"
@@ -188,7 +177,7 @@ class Restored:
     def contents(self, name: str, bootstrap: Object) -> tuple[Contents, Object]:
         """What a tablespace has that is made so, and what its status tells of that."""
         self.declare(name, bootstrap)
-        restore = wait_until_ready(self._stack, name)["status"]["restore"]
+        restore = wait_until_ready(self._stack.kubectl, name, say)["status"]["restore"]
         say(f"{name}: {restore}")
         tools = tools_of(self._stack, name)
         there = contents(tools)

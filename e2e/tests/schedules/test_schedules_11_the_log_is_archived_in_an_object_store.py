@@ -1,5 +1,6 @@
-"""The log is archived into one object store, a Checkpoint of a moment of it goes into another one, and each is opened with its own Secret.
-What is missing or wrong is told by the condition, and nothing of the log is missing in the archive, though its pod is killed meanwhile."""
+"""The log is archived into one object store, a Checkpoint of a moment of the log goes into another one, and a tablespace is made of what is
+in the two stores alone; each is opened with its own Secret. What is missing or wrong is told by the condition, and nothing of the log is
+missing in the archive, though its pod is killed meanwhile."""
 
 from __future__ import annotations
 
@@ -9,9 +10,11 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from conftest import Stack, say
-from test_schedules_3_the_log_is_archived import LIMIT, archived_after, rows_of, tablespace
+from own_tablespace import SMALL, made_anew
+from test_schedules_3_the_log_is_archived import rows_of
 
 from herdkeeper_e2e.archive_check import DESTINATION
+from herdkeeper_e2e.archives import ARCHIVING, archived_after
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
@@ -24,7 +27,7 @@ TABLE, ROWS = "archived_in_a_store", 200
 ARCHIVES, BACKUPS = "archive-keys", "backup-keys"
 CHECKPOINT = "moment-in-another-store"
 FIELD = "spec.log.archive.destination.objectStore"
-SMALL = {"resources": {"cpu": "100m", "memory": "1536Mi"}}
+RESTORED = "of-two-stores"
 
 
 def place(store: ObjectStorePod, secret: str, uri: str = "s3://backups/flights") -> Object:
@@ -41,11 +44,11 @@ def not_archived(stack: Stack, reason: str, words: str) -> str:
     """What the condition says, once it is False for a reason and has these words."""
 
     def ask() -> str | Pending:
-        found = condition(tablespace(stack), "LogArchived")
+        found = condition(stack.sql.get("tablespace", "flights"), "LogArchived")
         is_told = found is not None and (found["status"], found["reason"]) == ("False", reason) and words in found["message"]
         return str(found["message"]) if found is not None and is_told else Pending(f"{found}")
 
-    return wait_for(f"LogArchived with {reason}", ask, LIMIT, say)
+    return wait_for(f"LogArchived with {reason}", ask, ARCHIVING, say)
 
 
 def create_keys(stack: Stack, secret: str) -> None:
@@ -89,7 +92,7 @@ def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one
         said = not_archived(stack, "WaitingForSecret", f"{FIELD}.credentialsSecretRef.name is {ARCHIVES}: there is no such Secret")
         say(said)
         create_keys(stack, ARCHIVES)
-        archived_after(stack, datetime.now(UTC))
+        archived_after(kubectl, "flights", datetime.now(UTC), say)
 
         writer = WriterProcess(stack.tools, TABLE)
         writer.acknowledges(ROWS)
@@ -101,7 +104,7 @@ def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one
         later = WriterProcess(stack.tools, f"{TABLE}_later")
         later.acknowledges(ROWS)
         later.stop()
-        found = archived_after(stack, datetime.now(UTC))["status"]
+        found = archived_after(kubectl, "flights", datetime.now(UTC), say)["status"]
         say(f"{found['archive']}; {found.get('recoveryWindow')}")
         assert found["archive"]["objectStore"]["endpoint"] == archives.address
         kept = archives.keys()
@@ -124,10 +127,17 @@ def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one
         made = backups.keys()
         assert {f"flights/{status['manifest']}", f"flights/{status['report']}"} < made
         assert not any("/log/" in key for key in made)
+
+        files, archive = {**destination, "manifest": status["manifest"]}, place(archives, ARCHIVES)
+        with made_anew(kubectl, RESTORED, files=files, archive=archive, target={"latest": True}) as restored:
+            say(f"{restored['status']['restore']}")
+            assert rows_of(stack, RESTORED, TABLE) == written
+            # the last entry is archived with the one behind it
+            assert rows_of(stack, RESTORED, f"{TABLE}_later") >= ROWS - 1, "the checkpoint has none of them: they are of the archive"
         kubectl.run("delete", "checkpoint", CHECKPOINT)
 
         archive_at(stack, place(archives, ARCHIVES, "s3://no-such-bucket/flights"))
         say(not_archived(stack, "ArchiveStands", "the object store has no bucket no-such-bucket; create it, or correct the endpoint"))
         archive_at(stack, place(archives, ARCHIVES))
-        archived_after(stack, datetime.now(UTC))
+        archived_after(kubectl, "flights", datetime.now(UTC), say)
         assert check(stack, archives)["wrong"] == [], "it went on where it had ended"

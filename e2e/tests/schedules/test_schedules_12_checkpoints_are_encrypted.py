@@ -13,9 +13,10 @@ import yaml
 from conftest import START, TABLES, Stack, say
 
 from herdkeeper_e2e.cluster import REPOSITORY
-from herdkeeper_e2e.conditions import condition, not_ready_reason
+from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import CHECKPOINTS, Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
@@ -120,14 +121,7 @@ def test_an_encrypted_checkpoint_is_restored_with_its_key_only_and_shows_nothing
     assert found == []
 
     kubectl.apply(json.dumps(restored))
-
-    def ready() -> Object | Pending:
-        item = kubectl.get("tablespace", made)
-        assert item is not None
-        reason = not_ready_reason(item)
-        return Pending(reason) if reason else item
-
-    restore = wait_for("the restore", ready, START, say)["status"]["restore"]
+    restore = wait_until_ready(kubectl, made, say)["status"]["restore"]
     assert (restore["rows"], restore["lsn"], restore["manifest"]) == (status["rows"], status["lsn"], status["manifest"])
     assert restore["encryption"]["keysSecretRef"]["name"] == SECRET
     reader = ToolsPod(kubectl, "from-encrypted-reader", Database.of(kubectl, "db", "bk", made))

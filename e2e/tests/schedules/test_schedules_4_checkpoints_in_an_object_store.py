@@ -6,13 +6,14 @@ from __future__ import annotations
 import json
 
 import yaml
-from conftest import START, TABLES, Stack, say
+from conftest import TABLES, Stack, say
 
 from herdkeeper_e2e.cluster import REPOSITORY
-from herdkeeper_e2e.conditions import condition, not_ready_reason
+from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.object_store_pod import ObjectStorePod
+from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
@@ -62,14 +63,7 @@ def test_a_checkpoint_in_an_object_store_is_restored_from_there_and_goes_with_it
         assert {CREATED_ONCE, f"flights/{status['manifest']}"} < store.keys()
 
         kubectl.apply(json.dumps(restored))
-
-        def ready() -> Object | Pending:
-            item = kubectl.get("tablespace", made)
-            assert item is not None
-            reason = not_ready_reason(item)
-            return Pending(reason) if reason else item
-
-        restore = wait_for("the restore", ready, START, say)["status"]["restore"]
+        restore = wait_until_ready(kubectl, made, say)["status"]["restore"]
         assert (restore["rows"], restore["lsn"], restore["manifest"]) == (status["rows"], status["lsn"], status["manifest"])
         assert restore["objectStore"]["endpoint"] == store.address
         reader = ToolsPod(kubectl, "from-store-reader", Database.of(kubectl, "db", "bk", made))

@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from conftest import START, Stack, say
+from conftest import Stack, say
 
 from herdkeeper_e2e.conditions import condition, not_ready_reason
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import CHECKPOINTS, Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
@@ -53,12 +54,7 @@ def declared() -> list[Object]:
 def tools(stack: Stack) -> Iterator[ToolsPod]:
     """Where SQL is spoken to the tablespace, and its volume of checkpoints is mounted."""
     stack.kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": declared()}))
-
-    def ready() -> bool | Pending:
-        reason = not_ready_reason(found(stack, "tablespace", TABLESPACE))
-        return True if reason is None else Pending(reason)
-
-    wait_for("the tablespace", ready, START, say)
+    wait_until_ready(stack.kubectl, TABLESPACE, say)
     pod = ToolsPod(stack.kubectl, "drill-tools", Database.of(stack.kubectl, "db", "bk", TABLESPACE), claim=CLAIM)
     pod.start()
     yield pod

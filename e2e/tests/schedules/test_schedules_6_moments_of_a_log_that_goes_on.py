@@ -81,7 +81,7 @@ def test_three_moments_of_a_log_that_goes_on_are_made_anew_as_the_writer_remembe
     say(f"{verdict.acknowledged} rows acknowledged, {verdict.unknown} answers lost")
     assert verdict.violation is None
     for moment in MOMENTS:
-        rows = own.rows_made_anew(moment, TABLE)
+        rows = own.rows_made_anew(f"{moment}-anew", TABLE, checkpoint={"name": moment})
         say(f"{moment}: {len(rows)} rows")
         assert {table["name"]: table["rows"] for table in statuses[moment]["tables"]}[TABLE] == len(rows)
         assert wrong_between(events, marks_of(moment), rows) is None, moment
