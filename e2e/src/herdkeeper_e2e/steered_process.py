@@ -41,7 +41,10 @@ class SteeredProcess:
 
     def acknowledges(self, more: int, limit: Limit = PATIENCE) -> None:
         """Waits until that many further writes were acknowledged."""
-        wanted = self.acknowledged + more
+        self.has_acknowledged(self.acknowledged + more, limit)
+
+    def has_acknowledged(self, wanted: int, limit: Limit = PATIENCE) -> None:
+        """Waits until that many writes were acknowledged in all."""
 
         def enough() -> bool | Pending:
             if self._process.poll() is not None:

@@ -1,11 +1,13 @@
 """A bookie is killed while a deep audit reads from it, and comes back; then another one goes, and stays away. The audit says what is true:
-what could be read again is whole, what could not is unknown, and nothing is called missing."""
+what could be read again is whole, what could not is unknown, and nothing is called missing. That it went in the middle is proven by times:
+after the audit had planned its work, and before the first look at all of it was over, which then lacked a part of just this bookie."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 
 import yaml
 from conftest import Stack, say
@@ -15,7 +17,8 @@ from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.connections import TABLES, is_connected
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.pod_process import kill_once
+from herdkeeper_e2e.pod_process import kill
+from herdkeeper_e2e.spans import Span, line_with, said_at, why_not_within
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 COPIES = 3
@@ -62,8 +65,9 @@ def driver_of(stack: Stack, audit: str) -> Object | None:
 
 
 def log_of(stack: Stack, audit: str) -> str:
+    """Each line with its time before it."""
     driver = driver_of(stack, audit)
-    return "" if driver is None else stack.kubectl.run("logs", driver["metadata"]["name"])
+    return "" if driver is None else stack.kubectl.run("logs", "--timestamps", driver["metadata"]["name"])
 
 
 def bookie_that_is_read(stack: Stack, audit: str) -> Object:
@@ -84,10 +88,34 @@ def bookie_that_is_read(stack: Stack, audit: str) -> Object:
     return wait_for("a bookie that is read", ask, Limit(300, 0.2), say)
 
 
-def kill(stack: Stack, bookie: Object) -> None:
-    """Its process is gone at once, without a word."""
-    say(f"{bookie['metadata']['name']} is killed")
-    stack.sql.on_machine(bookie["spec"]["nodeName"], kill_once(bookie, "java"))
+def killed(stack: Stack, bookie: Object) -> Span:
+    """When it was: its process is gone at once, without a word."""
+    name, began = bookie["metadata"]["name"], datetime.now(UTC)
+    stack.sql.on_machine(bookie["spec"]["nodeName"], kill(bookie, "java"))
+    return Span(f"the end of {name}", began, datetime.now(UTC))
+
+
+def taken_away(stack: Stack, bookie: Object) -> Span:
+    """When it was: its pod is gone, and no other one comes."""
+    name, began = bookie["metadata"]["name"], datetime.now(UTC)
+    stack.kubectl.run("scale", "statefulset", name.removesuffix("-0"), "--replicas=0")
+    stack.kubectl.run("delete", "pod", name, "--grace-period=0", "--force", "--ignore-not-found")
+    return Span(f"the end of {name}", began, datetime.now(UTC))
+
+
+def require_in_the_middle(stack: Stack, audit: str, bookie: Object, fault: Span) -> None:
+    """What was done to a bookie was done while an audit, which has ended now, was reading from it.
+
+    The audit's log tells when its first look began and was over, and of which bookies it then lacked something. Machines of the test
+    cluster are containers of this one, so all of these times are of one clock.
+    """
+    log = log_of(stack, audit).splitlines()
+    second = line_with(log, "second look")
+    look = Span(f"the first look of {audit}", said_at(line_with(log, "planned")), said_at(second))
+    say(f"{fault.what} from {fault.begin} to {fault.end}; {look.what} from {look.begin} to {look.end}")
+    wrong = why_not_within(fault, look)
+    assert wrong is None, wrong
+    assert id_of(stack, bookie) in second, f"all that it has had been read before: {second}"
 
 
 @contextmanager
@@ -136,9 +164,9 @@ def test_a_bookie_that_is_killed_in_the_middle_of_a_deep_audit_lacks_nothing(sta
 
     declare_audit(stack, "killed-meanwhile", ledger, rate_of(whole))
     bookie = bookie_that_is_read(stack, "killed-meanwhile")
-    kill(stack, bookie)
+    fault = killed(stack, bookie)
     status = status_of(stack, "killed-meanwhile")
-    assert "second look" in log_of(stack, "killed-meanwhile"), "the bookie was killed when all of it had been read"
+    require_in_the_middle(stack, "killed-meanwhile", bookie, fault)
     assert status["entries"] >= whole["entries"]
     require_truth(status, whole)
     assert {bookie_id for _, bookie_id in unknown(status)} <= {id_of(stack, bookie)}, "the others went on serving"
@@ -154,14 +182,13 @@ def test_what_a_bookie_that_stays_away_has_is_unknown_and_not_missing(stack: Sta
     with left_to_itself(stack):
         declare_audit(stack, "gone-meanwhile", ledger, rate_of(before))
         bookie = bookie_that_is_read(stack, "gone-meanwhile")
-        name = bookie["metadata"]["name"]
-        stack.kubectl.run("scale", "statefulset", name.removesuffix("-0"), "--replicas=0")
-        stack.kubectl.run("delete", "pod", name, "--grace-period=0", "--force", "--ignore-not-found")
+        fault = taken_away(stack, bookie)
         status = status_of(stack, "gone-meanwhile")
-        assert stack.kubectl.get("pod", name) is None
+        assert stack.kubectl.get("pod", bookie["metadata"]["name"]) is None
+        require_in_the_middle(stack, "gone-meanwhile", bookie, fault)
     require_truth(status, before)
     assert unknown(status) == [("BookieUnreachable", id_of(stack, bookie))]
-    assert 0 < status["replicasUnknown"] <= status["entries"]
+    assert 0 < status["replicasUnknown"] < status["entries"], "some of it had been read before, and some had not"
     stack.wait_until_ready()
 
     declare_audit(stack, "back-again", ledger)

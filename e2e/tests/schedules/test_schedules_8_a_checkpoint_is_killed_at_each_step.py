@@ -1,27 +1,36 @@
-"""The pod of a checkpoint's job is killed when its executors run, when it has written files, and right after its manifest. Each time the
-next pod completes what was declared, and all the while every checkpoint can be read. Of two runs for one position one wins."""
+"""The pod of a checkpoint's job is killed when its executors run, when it has written all files, and right after its manifest. Each time
+the next pod completes what was declared, and all the while every checkpoint can be read. Of two runs for one position one wins.
+
+No step is hunted for by its time: the job is held where it looks at a name among the manifests (`herdkeeper_e2e.hold`). At the name of its
+own manifest that is when it commits, with all files written; at another one it is when it makes the report, with its manifest written."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from conftest import Stack, say
 from own_tablespace import OwnTablespace, with_executors
 
+from herdkeeper_e2e.hold import Hold
 from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.pod_process import kill_once
+from herdkeeper_e2e.pod_process import kill
 from herdkeeper_e2e.steered_process import SteeredProcess
 from herdkeeper_e2e.tools_pod import CHECKPOINTS
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+from herdkeeper_jobs.checkpoint.manifest import Position, manifest_path
+from herdkeeper_jobs.wal.lsn import Lsn
 
 DRIVER = "herdkeeper_jobs[.]checkpoint[.]cli"
 FILES = f"import pathlib; [print(path.relative_to('{CHECKPOINTS}')) for path in pathlib.Path('{CHECKPOINTS}').rglob('*') if path.is_file()]"
 EXECUTORS = 1
 TWINS = ("one-twin", "other-twin")
 GOES = {"deletionPolicy": "Delete"}
+NO_CHECKPOINT = Lsn(0, 0)
+"""Before the tables are there: whoever reads all manifests comes to that name, and nobody makes it."""
 
 
 class CheckpointWatch(SteeredProcess):
@@ -62,17 +71,15 @@ def uid_of(own: OwnTablespace, checkpoint: str) -> str:
     return str(own.stack.sql.get("checkpoint", checkpoint)["metadata"]["uid"])
 
 
-def on_its_machine(own: OwnTablespace) -> str:
-    """Where the volume is on the machine of the pods that mount it."""
-    claim = own.destination["persistentVolumeClaim"]["claimName"]
-    volume = own.stack.sql.get("persistentvolume", own.stack.sql.get("persistentvolumeclaim", claim)["spec"]["volumeName"])["spec"]
-    return str((volume.get("local") or volume["hostPath"])["path"])
+def manifest_of(own: OwnTablespace, lsn: Lsn) -> str:
+    """Where the manifest of an LSN is, or would be, in the pod that mounts the volume. There is a checkpoint already."""
+    return str(manifest_path(Path(CHECKPOINTS, manifests(own)[0]).parent.parent, lsn))
 
 
-def kill(own: OwnTablespace, driver: Object, condition: str = "true") -> str:
-    """The driver is gone as soon as the condition holds; its uid, once its pod has failed."""
+def kill_driver(own: OwnTablespace, driver: Object) -> str:
+    """The driver is gone at once; its uid, once its pod has failed."""
     name, uid = driver["metadata"]["name"], str(driver["metadata"]["uid"])
-    own.stack.sql.on_machine(driver["spec"]["nodeName"], kill_once(driver, DRIVER, condition))
+    own.stack.sql.on_machine(driver["spec"]["nodeName"], kill(driver, DRIVER))
 
     def ask() -> bool | Pending:
         phase = own.stack.sql.get("pod", name)["status"]["phase"]
@@ -94,23 +101,28 @@ def test_a_run_that_is_killed_before_its_manifest_leaves_the_checkpoint_of_befor
     watch.acknowledges(1)
     assert len(manifests(own)) == 1
 
-    own.declare_checkpoint("new", job=with_executors(EXECUTORS), **GOES)
-    driver = own.driver_of("new")
-    own.wait_for_executors("new", EXECUTORS)
-    killed = kill(own, driver)
-    assert (len(manifests(own)), written_by(own, "new")) == (1, [])
+    position = own.log_position()
+    with Hold.at(own.tools, manifest_of(own, Position.model_validate(position).lsn)) as commit:
+        own.declare_checkpoint("new", target={"lsn": position}, job=with_executors(EXECUTORS), **GOES)
+        driver = own.driver_of("new")
+        own.wait_for_executors("new", EXECUTORS)
+        killed = kill_driver(own, driver)
+        before = commit.arrivals
+        assert len(manifests(own)) == 1
 
-    driver = own.driver_of("new", frozenset({killed}))
-    kill(own, driver, f"ls {on_its_machine(own)}/*/*/data/{uid_of(own, 'new')}/*/*.parquet >/dev/null 2>&1")
-    assert len(manifests(own)) == 1, "it was killed after its manifest"
-    left = written_by(own, "new")
-    assert left, "it was killed before it wrote"
+        driver = own.driver_of("new", frozenset({killed}))
+        commit.wait_for_arrival(before + 1)
+        commit.give_up_the_name()
+        kill_driver(own, driver)
+    assert len(manifests(own)) == 1
+    assert written_by(own, "new"), "it was killed before it wrote"
     watch.acknowledges(1)
 
     new = own.status_of("new")
-    assert (new["lsn"]["ledgerId"], new["lsn"]["entryId"]) > (old["lsn"]["ledgerId"], old["lsn"]["entryId"])
+    assert new["lsn"] == position
+    assert Position.model_validate(position).lsn > Position.model_validate(old["lsn"]).lsn
     assert {"before_the_old", "before_the_new"} <= {table["name"] for table in new["tables"]}
-    assert new["verified"].startswith("compared with follower")
+    assert "compared" in new["verified"]
     assert len(manifests(own)) == 2
     watch.acknowledges(1)
     found = watch.found()
@@ -122,9 +134,12 @@ def test_a_run_that_is_killed_right_after_its_manifest_is_found_done(own: OwnTab
     own.write_some_rows("before_the_last")
     before = manifests(own)
     watch = CheckpointWatch(own)
-    own.declare_checkpoint("last", target={"lsn": own.log_position()}, **GOES)
-    driver = own.driver_of("last")
-    kill(own, driver, f"grep -qs {uid_of(own, 'last')} {on_its_machine(own)}/*/*/manifests/[0-9]*.json")
+    with Hold.at(own.tools, manifest_of(own, NO_CHECKPOINT)) as report:
+        own.declare_checkpoint("last", target={"lsn": own.log_position()}, **GOES)
+        driver = own.driver_of("last")
+        report.wait_for_arrival(1)
+        report.give_up_the_name()
+        kill_driver(own, driver)
     (made,) = sorted(set(manifests(own)) - set(before))
     status = own.status_of("last")
     assert "existed already" in status["message"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -87,3 +88,9 @@ def test_a_checkpoint_that_was_there_before_and_is_not_any_more_is_wrong(tmp_pat
     manifest = checkpoint(tmp_path)
     manifest.unlink()
     assert look(tmp_path, frozenset({manifest})) == (NOTHING, [f"{manifest} is not there any more"])
+
+
+def test_a_name_where_readers_are_held_is_no_checkpoint_and_holds_nobody_here(tmp_path: Path) -> None:
+    manifest = checkpoint(tmp_path)
+    os.mkfifo(manifest.with_name("00000000000000000000-00000000000000000000.json"))
+    assert look(tmp_path, NOTHING) == (frozenset({manifest}), [])

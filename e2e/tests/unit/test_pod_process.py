@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
-import pytest
-
-from herdkeeper_e2e import pod_process
-from herdkeeper_e2e.pod_process import kill_once, processes_of
+from herdkeeper_e2e.pod_process import kill, processes_of
 
 POD = {"metadata": {"uid": "6a1b-77"}}
 LONG = "import signal; signal.pause()"
@@ -22,12 +18,6 @@ def test_a_process_of_another_pod_is_left_alone() -> None:
     assert found.stdout == ""
 
 
-def test_nothing_is_killed_before_the_condition_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_process, "TRIES", 3)
-    ended = subprocess.run(["sh", "-c", kill_once(POD, "no[ ]such[ ]program", f"ls {tmp_path}/*.parquet 2>/dev/null")], check=False)
-    assert ended.returncode == 1
-
-
 def test_a_program_that_has_ended_before_is_an_error() -> None:
-    ended = subprocess.run(["sh", "-c", kill_once(POD, "no[ ]such[ ]program")], capture_output=True, check=False)
+    ended = subprocess.run(["sh", "-c", kill(POD, "no[ ]such[ ]program")], capture_output=True, check=False)
     assert ended.returncode != 0

@@ -50,7 +50,8 @@ def second_look(
     first = _by_ledger(suspects)
     if not first:
         return SecondLook()
-    _log.info("second look", ledgers=len(first))
+    suspected = {holding.bookie_id for own in first.values() for holding in own if holding.state.is_suspect}
+    _log.info("second look", ledgers=len(first), bookies=sorted(suspected))
     now = read_again(catalog, {ledger_id: before[ledger_id] for ledger_id in first})
     there = {ledger_id: ledger for ledger_id, ledger in now.items() if ledger is not None}
     checks = [check for ledger_id, ledger in there.items() for check in _checks_again(ledger, first[ledger_id], request)]
