@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from herdkeeper_e2e.conditions import label, pod_problem
 from herdkeeper_e2e.kubectl import Kubectl, KubectlError, Object
 
-KINDS = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces,checkpoints,replicationaudits"
+KINDS = (
+    "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces,checkpoints,scheduledcheckpoints,"
+    "replicationaudits,scheduledreplicationaudits"
+)
 MOST_EVENTS = 15
 MOST_LOG_LINES = 25
 
