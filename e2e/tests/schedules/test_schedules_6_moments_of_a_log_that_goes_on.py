@@ -1,6 +1,6 @@
 """While a writer writes, three moments of its tablespace are made into checkpoints by executors as pods: a position of the log, a time, and
-now. The leader is killed meanwhile, and another one is asked to lead. A tablespace that is made from each has what the writer's own history
-says of that moment."""
+now. The leader is killed meanwhile, and another one is asked to lead, each while a job runs, by the times of its pod. A tablespace that is
+made from each has what the writer's own history says of that moment."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from own_tablespace import OwnTablespace, rows_in, with_executors
 
 from herdkeeper_e2e.history import judge, wrong_between
 from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.spans import Span, why_not_within
 from herdkeeper_e2e.writer_process import WriterProcess
 
 TABLE = "written"
@@ -46,6 +47,16 @@ def moments_of(own: OwnTablespace, writer: WriterProcess) -> tuple[Object, Objec
     return {"lsn": position}, {"timestamp": time.isoformat()}
 
 
+def require_meanwhile(stack: Stack, fault: str, at: datetime, driver: Object) -> None:
+    """A fault began while a pod of a Checkpoint's job ran, which has ended now."""
+    name = driver["metadata"]["name"]
+    (container,) = stack.sql.get("pod", name)["status"]["containerStatuses"]
+    job = Span(name, *(datetime.fromisoformat(container["state"]["terminated"][moment]) for moment in ("startedAt", "finishedAt")))
+    say(f"{fault} at {at}; {job.what} from {job.begin} to {job.end}")
+    wrong = why_not_within(Span(fault, at, at), job)
+    assert wrong is None, wrong
+
+
 def test_three_moments_of_a_log_that_goes_on_are_made_anew_as_the_writer_remembers_them(stack: Stack, own: OwnTablespace) -> None:
     writer = WriterProcess(own.tools, TABLE)
     writer.acknowledges(ROWS)
@@ -56,16 +67,20 @@ def test_three_moments_of_a_log_that_goes_on_are_made_anew_as_the_writer_remembe
     writer.marked(before)
     own.declare_checkpoint("now", job=with_executors(EXECUTORS))
     own.wait_for_executors("now", EXECUTORS)
-    stack.sql.delete(own.get()["status"]["leader"], "--grace-period=0", "--force")
+    driver, leader, killed_at = own.driver_of("now"), own.get()["status"]["leader"], datetime.now(UTC)
+    stack.sql.delete(leader, "--grace-period=0", "--force")
     statuses = {"now": own.status_of("now")}
+    require_meanwhile(stack, f"the end of {leader}", killed_at, driver)
     writer.marked(after)
     writer.acknowledges(ROWS)
 
     own.wait_until_ready()
     own.declare_checkpoint("position", target=position, job=with_executors(EXECUTORS))
     own.wait_for_executors("position", EXECUTORS)
+    driver, asked_at = own.driver_of("position"), datetime.now(UTC)
     own.switch_over()
     statuses["position"] = own.status_of("position")
+    require_meanwhile(stack, "the switchover", asked_at, driver)
     writer.acknowledges(ROWS)
 
     own.wait_until_ready()
