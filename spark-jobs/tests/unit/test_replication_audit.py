@@ -9,6 +9,7 @@ from typing import cast
 import pyarrow as pa
 import pytest
 from played_bookie import PlayedBookie, ledger, nowhere, packed, served
+from structlog.testing import capture_logs
 
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
@@ -135,10 +136,11 @@ def test_a_bookie_that_is_away_makes_its_copies_unknown_and_not_missing() -> Non
 def test_a_bookie_that_breaks_off_once_is_read_again_and_not_reported() -> None:
     bookies = [PlayedBookie(full((1, 60))) for _ in NAMES]
     bookies[1].closes_after = 6
-    with served(*bookies) as addresses:
+    with served(*bookies) as addresses, capture_logs() as log:
         result = audited(PlayedCatalog(addresses, versioned(ledger(1, 60, NAMES))))
     assert result.findings == ()
     assert result.summary.copies_verified == result.summary.copies_expected == 183
+    assert [line["bookies"] for line in log if line["event"] == "second look"] == [["b1"]], "what was asked twice is told nevertheless"
 
 
 def test_a_ledger_that_is_gone_by_the_second_look_is_no_finding_and_not_counted() -> None:
