@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+
+import pytest
 import yaml
 from control_plane import REPOSITORY
 from kubernetes.dynamic import DynamicClient
+from kubernetes.dynamic.exceptions import DynamicApiError
 from stage import ZOOKEEPER_ADDRESS, Json, Stage, nothing_written
 
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
@@ -111,25 +115,70 @@ def test_a_moment_is_made_of_an_archive_alone_and_the_status_tells_which_one_it_
         stage.reconcile("Tablespace", "as-it-was")
 
 
+@pytest.mark.parametrize(
+    ("shipped", "place"),
+    [("restore-from-files.yaml", "files"), ("restore-moment-from-files.yaml", "archive")],
+    ids=["a checkpoint's files", "an archive"],
+)
+def test_a_restore_that_was_given_no_keys_goes_on_once_the_tablespace_names_them(
+    shipped: str, place: str, dynamic: DynamicClient, namespace: str
+) -> None:
+    stage, spec = stack(dynamic, namespace), example(shipped)
+    stage.declare("Tablespace", "from-files", spec)
+    stage.reconcile("Tablespace", "from-files")
+    create(stage, NAME)
+    stage.settle("Tablespace", "from-files")
+    said = RestoreSummary("r", JobOutcome.CONFIGURATION_REFUSED, "it is encrypted, and this job was given no keys")
+    end(stage, stage.found("Job", JOB), said)
+    stage.settle("Tablespace", "from-files")
+    assert stage.condition("Tablespace", "from-files") == ("False", "RestoreFailed")
+
+    keyed = {place: {"encryption": {"keysSecretRef": {"name": "backup-keys"}}}}
+    stage.patch("Tablespace", "from-files", {"spec": {"bootstrap": keyed}})
+    path = "manifest" if place == "files" else "folder"
+    elsewhere = {path: spec["bootstrap"][place][path].replace("8ac986e3", "9ac986e3")}
+    for moved in (elsewhere, {"persistentVolumeClaim": {"claimName": "another"}}):
+        with pytest.raises(DynamicApiError, match="what the tablespace was made from; create a new Tablespace"):
+            stage.patch("Tablespace", "from-files", {"spec": {"bootstrap": {place: moved}}})
+    stage.delete("Job", JOB)
+    stage.delete("Pod", f"{JOB}-x")
+    stage.settle("Tablespace", "from-files")
+    assert stage.live("Job", JOB) is None
+    conditions = stage.found("Tablespace", "from-files")["status"]["conditions"]
+    told = next(condition["message"] for condition in conditions if condition["type"] == "Ready")
+    assert f"spec.bootstrap.{place}.encryption.keysSecretRef.name is backup-keys: there is no such Secret" in told
+
+    values = {"2026-11": base64.b64encode(b"k" * 32).decode()}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "backup-keys"}, "stringData": values}
+    stage.of("Secret").create(body=secret, namespace=namespace)
+    stage.settle("Tablespace", "from-files")
+    volumes = stage.found("Job", JOB)["spec"]["template"]["spec"]["volumes"]
+    assert [volume["secret"]["secretName"] for volume in volumes if "secret" in volume] == ["backup-keys"]
+
+
 def end(stage: Stage, job: Json, said: RestoreSummary) -> None:
-    """What Kubernetes tells of a Job whose pod ended well."""
+    """What Kubernetes tells of a Job whose pod ended with these words."""
     name = job["metadata"]["name"]
     labels = {**job["spec"]["template"]["metadata"]["labels"], "batch.kubernetes.io/job-name": name}
     container = {"name": "driver", "image": "spark:1"}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": f"{name}-x", "labels": labels}, "spec": {"containers": [container]}}
     stage.of("Pod").create(body=body, namespace=stage.namespace)
-    ended = {"terminated": {"exitCode": 0, "message": said.to_json()}}
+    succeeded = said.outcome is JobOutcome.SUCCEEDED
+    ended = {"terminated": {"exitCode": said.outcome.exit_code, "message": said.to_json()}}
     stage.set_status(
         "Pod",
         f"{name}-x",
         {
-            "phase": "Succeeded",
+            "phase": "Succeeded" if succeeded else "Failed",
             "containerStatuses": [{"name": "driver", "image": "spark:1", "imageID": "", "ready": False, "restartCount": 0, "state": ended}],
         },
     )
-    times = {"startTime": "2026-01-01T00:00:00Z", "completionTime": "2026-01-01T00:01:00Z"}
+    times = {"startTime": "2026-01-01T00:00:00Z", **({"completionTime": "2026-01-01T00:01:00Z"} if succeeded else {})}
+    kinds, reason = (
+        (("SuccessCriteriaMet", "Complete"), "CompletionsReached") if succeeded else (("FailureTarget", "Failed"), "PodFailurePolicy")
+    )
     conditions = [
-        {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:01:00Z", "reason": "CompletionsReached", "message": "done"}
-        for kind in ("SuccessCriteriaMet", "Complete")
+        {"type": kind, "status": "True", "lastTransitionTime": "2026-01-01T00:01:00Z", "reason": reason, "message": "done"}
+        for kind in kinds
     ]
-    stage.set_status("Job", name, {**times, "succeeded": 1, "conditions": conditions})
+    stage.set_status("Job", name, {**times, "succeeded" if succeeded else "failed": 1, "conditions": conditions})

@@ -9,7 +9,7 @@ import yaml
 from situations import EXAMPLES, objects, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api.checkpoint import Checkpoint
-from herdkeeper.api.job import Destination
+from herdkeeper.api.job import Destination, Encryption
 from herdkeeper.api.tablespace import Bootstrap, RestoreStatus, RestoreTarget, TablespaceLog
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork
@@ -41,6 +41,7 @@ SUCCEEDED = with_status(CHECKPOINT, phase="Succeeded", manifest=MANIFEST)
 BEGUN = with_status(DECLARED, uuid="a-uuid", restore=RestoreStatus(phase="Pending", claim_name="checkpoints", manifest=MANIFEST))
 RECORD = TablespaceRecord("a-uuid", "restored", NODES[0], NODES, 1, 10_000)
 JOB = "restored-restore"
+KEYS = Encryption.model_validate({"keysSecretRef": {"name": "backup-keys"}})
 ABSENT = TablespaceObserved(
     herddb=ready(quickstart("HerdDBCluster")),
     zookeeper_address="zk-0:2181",
@@ -167,6 +168,18 @@ def test_the_job_is_made_once_the_leader_leads_and_logs_in_by_the_database_s_sec
     assert container["volumeMounts"][0]["readOnly"] is True
     secrets = {entry["valueFrom"]["secretKeyRef"]["name"] for entry in container["env"] if "secretKeyRef" in entry["valueFrom"]}
     assert secrets == {"db-herddb-credentials"}
+
+
+def test_keys_that_are_named_after_a_restore_has_begun_are_those_that_its_next_job_reads_with():
+    noted = after(FROM_FILES, ABSENT)
+    keyed = FROM_FILES.spec.bootstrap.files.model_copy(update={"encryption": KEYS})
+    later = with_spec(
+        with_status(noted, uuid="a-uuid", restore=noted.restore),
+        bootstrap=noted.spec.bootstrap.model_copy(update={"files": keyed}),
+    )
+    pod, _ = job_of(later, MADE)
+    assert [volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume] == ["backup-keys"]
+    assert (noted.restore.encryption, after(later, MADE).restore.encryption) == (None, KEYS)
 
 
 @pytest.mark.parametrize("copies", [(), (copy("leader", settled=False),)], ids=["nothing is known of it", "it boots"])

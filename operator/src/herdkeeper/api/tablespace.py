@@ -114,14 +114,20 @@ class Bootstrap(Model):
     `checkpoint`, `files` and `archive.folder`."""
 
     checkpoint: Reference | None = Field(None, description="A Checkpoint of this namespace; waited for until it succeeded. Immutable.")
-    files: CheckpointFiles | None = Field(None, description="The checkpoint's files, when there is no such resource. Immutable.")
+    files: CheckpointFiles | None = Field(
+        None,
+        description="The checkpoint's files, when there is no such resource. Immutable, but for `encryption`, which counts for the next "
+        "Job.",
+    )
     target: RestoreTarget | None = Field(
         None,
         description="The moment, when it is not the checkpoint's own: its checkpoint is made first, beside the one that is named, from the "
         "newest usable one there that holds nothing later, and `archive` alone: nothing of the old cluster need be left. Immutable.",
     )
     archive: BootstrapArchive | None = Field(
-        None, description="With `target`: where the old tablespace's log is archived (its `spec.log.archive.destination`). Immutable."
+        None,
+        description="With `target`: where the old tablespace's log is archived (its `spec.log.archive.destination`). Immutable, but for "
+        "`encryption`, which counts for the next Job.",
     )
     job: SparkJob = Field(
         SparkJob(), description="How the Spark job runs. A change counts for the next Job, e.g. after one that failed was deleted."
@@ -394,6 +400,14 @@ def _unchanged_in_bootstrap(*fields: str) -> str:
     )
 
 
+def _same_place(place: str, path: str) -> str:
+    """A place of the bootstrap, and the path there at its field `path`, are as before. Its keys may come and change: they say how files are
+    read, and a restore that lacks one could else never go on."""
+    same = _unchanged_in_bootstrap(f"{place}.{path}", f"{place}.persistentVolumeClaim", f"{place}.objectStore")
+    there = f"has(self.bootstrap.{place})"
+    return f"{there} == has(oldSelf.bootstrap.{place}) && (!{there} || ({same}))"
+
+
 _SOURCES = "[has(self.bootstrap.checkpoint), has(self.bootstrap.files), has(self.bootstrap.archive) && has(self.bootstrap.archive.folder)]"
 _MOMENTS = "[has(self.bootstrap.target.lsn), has(self.bootstrap.target.timestamp), has(self.bootstrap.target.latest)]"
 _SHOWN_SOURCE = (
@@ -457,7 +471,7 @@ class Tablespace(Resource):
         _one_place("bootstrap.files", "!has(self.bootstrap) || !has(self.bootstrap.files)"),
         Rule(
             rule=f"has(self.bootstrap) == has(oldSelf.bootstrap) && "
-            f"(!has(self.bootstrap) || ({_unchanged_in_bootstrap('checkpoint', 'files')}))",
+            f"(!has(self.bootstrap) || ({_unchanged_in_bootstrap('checkpoint')} && {_same_place('files', 'manifest')}))",
             message="spec.bootstrap can't change: it says what the tablespace was made from; create a new Tablespace",
             message_expression=formatted(
                 "spec.bootstrap can't change from %s to %s: it says what the tablespace was made from; create a new Tablespace",
@@ -467,7 +481,8 @@ class Tablespace(Resource):
             field_path=".bootstrap",
         ),
         Rule(
-            rule=f"!has(self.bootstrap) || !has(oldSelf.bootstrap) || ({_unchanged_in_bootstrap('target', 'archive')})",
+            rule=f"!has(self.bootstrap) || !has(oldSelf.bootstrap) || "
+            f"({_unchanged_in_bootstrap('target')} && {_same_place('archive', 'folder')})",
             message="spec.bootstrap.target and spec.bootstrap.archive can't change: they say what the tablespace was made from; create a "
             "new Tablespace",
             field_path=".bootstrap",

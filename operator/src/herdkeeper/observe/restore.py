@@ -51,15 +51,14 @@ def see_restore(tablespace: Tablespace, seen: TablespaceObserved, world: World) 
 
 
 def _source(tablespace: Tablespace, checkpoint: Checkpoint | None) -> tuple[str, Destination | None]:
-    """What the fields begin with that say where the checkpoint lies, and the place: what is noted comes before what references lead to."""
+    """What the fields begin with that say where the checkpoint lies, and the place: what is noted comes before what a reference names."""
     bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
     if bootstrap is not None and bootstrap.archive is not None and bootstrap.archive.folder is not None:
         return "spec.bootstrap.archive.", bootstrap.archive
-    files = bootstrap.files if bootstrap is not None else None
-    named = (begun.source if begun is not None else None, files, checkpoint.spec.destination if checkpoint is not None else None)
+    if bootstrap is not None and bootstrap.files is not None:
+        return "spec.bootstrap.files.", bootstrap.files
+    named = (begun.source if begun is not None else None, checkpoint.spec.destination if checkpoint is not None else None)
     place = next((destination for destination in named if destination is not None), None)
-    if files is not None:
-        return "spec.bootstrap.files.", place
     reference = bootstrap.checkpoint if bootstrap is not None else None
     return f"the Checkpoint {reference.name if reference is not None else ''}: spec.destination.", place
 

@@ -72,12 +72,14 @@ def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles |
 
 
 def _known_files(bootstrap: Bootstrap, begun: RestoreStatus | None) -> RestoreFiles | None:
-    """The files that are declared, or noted; None where a Checkpoint has to be asked."""
+    """The files that are declared, with the keys that are named now, or noted; None where a Checkpoint has to be asked."""
     if bootstrap.archive is not None and bootstrap.archive.folder is not None:
         return RestoreFiles(bootstrap.archive, None, bootstrap.archive.folder)
+    if bootstrap.files is not None:
+        return RestoreFiles(bootstrap.files, bootstrap.files.manifest)
     if begun is not None and begun.source is not None and begun.manifest:
         return RestoreFiles(begun.source, begun.manifest)
-    return None if bootstrap.files is None else RestoreFiles(bootstrap.files, bootstrap.files.manifest)
+    return None
 
 
 def _not_usable(tablespace: Tablespace, checkpoint: Checkpoint, field: str) -> Wait | None:

@@ -101,8 +101,9 @@ class Keyring:
     def _why_missing(self, sealed_by: SealedBy) -> str:
         if not self.folders:
             return (
-                "this job was given no keys; name the Secret that has it in the destination's encryption.keysSecretRef "
-                f"(by hand: a folder with it in the variable {FOLDERS})"
+                "this job was given no keys; name the Secret that has it in the destination's encryption.keysSecretRef (of a Tablespace's "
+                "spec.bootstrap in that of files or archive, which may be added at any time; by hand: a folder with it in the variable "
+                f"{FOLDERS})"
             )
         secrets = " and ".join(folder.name for folder in self.folders)
         if any(key.name == sealed_by.key_name for key in self.keys):
