@@ -107,7 +107,7 @@ class Files:
     def in_cluster(self, text: str, destination: StoredPath | None = None) -> Manifest:
         at = None if text == "latest" else parse_moment(text)
         catalog: Any = self.log.metadata
-        request = CheckpointRequest("/db/herd", "demo", TargetRequest(at), destination or self.checkpoints, "of-the-cluster")
+        request = CheckpointRequest("/db/herd", "demo", TargetRequest(at), destination or self.checkpoints, "of-the-cluster", key=self.key)
         summary = run_checkpoint(lambda: self.spark, catalog, request)
         return read_manifest((destination or self.checkpoints) / summary.manifest)
 
@@ -304,6 +304,24 @@ def test_before_a_hole_all_can_be_had_and_behind_it_from_the_next_checkpoint_on(
 def read_identity(folder: Path) -> Any:
     found = moment.identity_of_archive(folder)
     assert found is not None
+def test_why_a_checkpoint_is_not_gone_on_from_to_a_time_is_said(files: Files, keys: MountedSecret) -> None:
+    """The older one ends where the archive does not begin yet, and the key of the newer one is not here."""
+    files.in_cluster("3,1")
+    encrypted = replace(files, key=keys.add("2026-11"))
+    encrypted.in_cluster("3,4")
+    files.archive(batch_entries=1)
+    keys.remove("2026-11")
+    folder = files.archived_at / "cluster-1" / "0ab"
+    for entry in range(4):
+        (folder / "log" / "segments" / f"{3:020d}-{entry:020d}.json").unlink()
+    newer = r"0*3-0*4: .*is encrypted with the key '2026-11' .*: the Secret backup-keys has no key; put that key back"
+    older = "0*3-0*1: what lies between it and the archive is not known"
+    with pytest.raises(
+        RestoreRefused, match=rf"the archive begins with 3,4, .*No checkpoint at the place is a base \({newer}.*; {older}\)"
+    ):
+        files.made("1970-01-01T00:00:09.000Z")
+
+
     return found
 
 
@@ -313,7 +331,11 @@ def test_a_time_for_which_an_entry_that_is_not_archived_may_be_later_is_refused(
     files.archive()
     folder = files.archived_at / "cluster-1" / "0ab"
     (folder / "log" / "segments" / f"{3:020d}-{0:020d}.json").unlink()
-    with pytest.raises(RestoreRefused, match="the archive begins with 3,2, and there is no checkpoint in which nothing is later"):
+    why = (
+        "the archive begins with 3,2, and there is no checkpoint in which nothing is later.*"
+        r"No checkpoint at the place is a base \(there is none of this tablespace up to the target\)"
+    )
+    with pytest.raises(RestoreRefused, match=why):
         files.made("1970-01-01T00:00:08.500Z")
     assert rows_of(files.made("1970-01-01T00:00:09.000Z")) == STATES["1970-01-01T00:00:09.000Z"]
 

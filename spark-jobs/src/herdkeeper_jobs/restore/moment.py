@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Never, assert_never
@@ -32,7 +32,7 @@ from herdkeeper_jobs.archive.segment import (
     segments_one_by_one,
 )
 from herdkeeper_jobs.archive.window import windows_of_files
-from herdkeeper_jobs.checkpoint.base import Base, candidates
+from herdkeeper_jobs.checkpoint.base import Base, BaseUnusable, candidates, described
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable, NothingToBeginWith
 from herdkeeper_jobs.checkpoint.manifest import Identity, lsn_of_name, manifest_path, read_outline, tablespace_folder
 from herdkeeper_jobs.checkpoint.moment import Time, parse_moment, stamp
@@ -118,7 +118,7 @@ def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource
     except KeyUnusable:
         raise  # no other moment would be of help
     except NothingToBeginWith as error:
-        _refuse(whole, source, error.missing, error, f". No checkpoint at the place is a base ({error.no_base})")
+        _refuse(whole, source, error.missing, error, error.no_base)
     except (ArchiveBroken, CheckpointRefused) as error:
         _refuse(whole, source, str(error), error)
     except CheckpointRetryable as error:
@@ -127,13 +127,14 @@ def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource
     return path
 
 
-def _refuse(whole: WholeLog, source: MomentSource, why: str, cause: Exception | None = None, more: str = "") -> Never:
-    """What there is comes before what may be long: a summary may be cut off."""
+def _refuse(whole: WholeLog, source: MomentSource, why: str, cause: Exception | None = None, no_base: str = "") -> Never:
+    """What there is comes before what may be long, why there is no base: a summary may be cut off."""
     windows = windows_of_files(whole, source.folder)
     there = "; ".join(str(window) for window in windows[-_MOST_WINDOWS:]) + ": take one of these"
     if not windows:
         there = "no moment can be had of these files but those of the checkpoints themselves (spec.bootstrap.files without a target)"
-    raise RestoreRefused(f"{source.asked}: {why}. From the archive, {there}{more}") from cause
+    looked_at = f". No checkpoint at the place is a base ({no_base})" if no_base else ""
+    raise RestoreRefused(f"{source.asked}: {why}. From the archive, {there}{looked_at}") from cause
 
 
 def _archive(source: MomentSource) -> tuple[StoredPath, Identity]:
@@ -183,13 +184,11 @@ def _lsn_of_time(whole: WholeLog, source: MomentSource, time_: Time) -> Lsn:
     oldest = oldest_segment(whole.folder, whole.identity)
     if oldest is None:
         _refuse(whole, source, "nothing of the log is archived")
-    bases = (found.start.at for found in candidates(source.folder, whole.identity, time_) if isinstance(found, Base))
-    base = next(bases, None)
-    if base is not None and base < (oldest.first.lsn if oldest.follows is None else oldest.follows.lsn):
-        base = None  # what lies between the two may be later
-    if base is None and not oldest.begins_log:
-        _refuse(whole, source, f"the archive begins with {oldest.first.lsn}, and there is no checkpoint in which nothing is later")
-    for segment in segments_one_by_one(whole.folder, whole.identity, base):
+    base = _base_that_meets(oldest, candidates(source.folder, whole.identity, time_))
+    if isinstance(base, str) and not oldest.begins_log:
+        why = f"the archive begins with {oldest.first.lsn}, and there is no checkpoint in which nothing is later"
+        _refuse(whole, source, why, no_base=base)
+    for segment in segments_one_by_one(whole.folder, whole.identity, base if isinstance(base, Lsn) else None):
         proven(segment, whole.folder)  # by its times the log is cut
         if segment.highest_timestamp_millis > time_.millis:
             return _before_first_later(whole, source, segment, time_)
@@ -200,6 +199,20 @@ def _lsn_of_time(whole: WholeLog, source: MomentSource, time_: Time) -> Lsn:
         f"nothing that is archived was written later, so what belongs to that time may be missing: the archive ends with {end.last.lsn}, "
         f"stamped {stamp(end.highest_timestamp_millis)}; take an earlier time, or latest",
     )
+
+
+def _base_that_meets(oldest: SegmentManifest, found: Iterable[Base | BaseUnusable]) -> Lsn | str:
+    """Where the newest base is, unless it ends before an archive begins: what lies between the two may be later. Else why there is none."""
+    begin = oldest.first.lsn if oldest.follows is None else oldest.follows.lsn
+    reasons: list[BaseUnusable] = []
+    for candidate in found:
+        if isinstance(candidate, Base):
+            if candidate.start.at >= begin:
+                return candidate.start.at
+            reasons.append(BaseUnusable(f"{candidate.path.stem}: what lies between it and the archive is not known"))
+            break  # the others end earlier
+        reasons.append(candidate)
+    return described(reasons)
 
 
 def _before_first_later(whole: WholeLog, source: MomentSource, segment: SegmentManifest, time_: Time) -> Lsn:
