@@ -20,6 +20,7 @@ from test_log_archive import IDENTITY, Archive, Entries, Killed
 from herdkeeper.domain.names import ARCHIVE_VARIABLES
 from herdkeeper.formats.herddb_log_archive import ArchiveProgress, decode_archive_progress, encode_expiry_order
 from herdkeeper_jobs.archive import segment as archived_segment
+from herdkeeper_jobs.archive.alone import identity_of_archive
 from herdkeeper_jobs.archive.expiry import due, sweep, take_away
 from herdkeeper_jobs.archive.segment import manifest_path, newest_segment, oldest_segment, segments
 from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
@@ -305,15 +306,33 @@ def test_names_are_listed_in_order_from_one_on_that_needs_not_be_there(archive: 
     assert list(names_from(archive.folder, "a")) == [], "what lies deeper is not in the folder"
 
 
-def test_a_look_lists_no_segments_but_the_newest_once_one_was_known(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
-    listed: list[str] = []
+@pytest.fixture
+def listed(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names that the store is asked for from now on, one to a page."""
+    names: list[str] = []
     real = obstore.list
 
     def noted(store: Any, prefix: Any, *, offset: str | None = None) -> Iterator[Any]:
         for chunk in real(store, prefix, offset=offset, chunk_size=1):
-            listed.extend(item["path"].split("/")[-1] for item in chunk)
+            names.extend(item["path"].split("/")[-1] for item in chunk)
             yield chunk
 
+    monkeypatch.setattr(obstore, "list", noted)
+    return names
+
+
+def test_whose_archive_it_is_and_where_it_begins_is_told_by_its_first_page(archive: Archive, listed: list[str]) -> None:
+    first, *others = segments(archive.folder, IDENTITY)
+    assert others
+    for look in (lambda: identity_of_archive(archive.folder) == first.identity, lambda: oldest_segment(archive.folder, IDENTITY) == first):
+        listed.clear()
+        assert look()
+        assert listed == [manifest_path(archive.folder, first.first.lsn).name]
+
+
+def test_a_look_lists_no_segments_but_the_newest_once_one_was_known(
+    archive: Archive, listed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def write_more() -> None:
         listed.clear()
         archive.write(7, 3, closed=True)
@@ -322,7 +341,6 @@ def test_a_look_lists_no_segments_but_the_newest_once_one_was_known(archive: Arc
         assert archive.archived()[-1][0] == Lsn(7, 2)
         listed.clear()
 
-    monkeypatch.setattr(obstore, "list", noted)
     archiver(archive, monkeypatch, write_more, look_again)
     names = [path.name for path in archive.folder.glob("log/segments/*")]
     assert set(listed) == {names[0], names[-1]}

@@ -9,10 +9,10 @@ from typing import Never
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
 from herdkeeper_jobs.archive.parts import WholeLog
-from herdkeeper_jobs.archive.segment import newest_segment, read_segment_manifest
+from herdkeeper_jobs.archive.segment import newest_segment, oldest_manifest, read_segment_manifest
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated, LogDropped, LogTruncatedError
 from herdkeeper_jobs.checkpoint.manifest import Identity
-from herdkeeper_jobs.storage.stored_path import StoredPath, found_below
+from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
@@ -62,7 +62,7 @@ def identity_of_archive(folder: StoredPath) -> Identity | None:
 
     Raises InvariantViolated for one that lies in the folder of another tablespace.
     """
-    first = next(iter(found_below(folder / "log" / "segments", "[0-9]*.json")), None)
+    first = oldest_manifest(folder)
     if first is None:
         return None
     identity = read_segment_manifest(first).identity

@@ -18,7 +18,6 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from itertools import islice
 from pathlib import PurePosixPath
 
 import pyarrow as pa
@@ -163,8 +162,13 @@ def newest_segment(folder: StoredPath, identity: Identity, known: Lsn | None = N
 
 def oldest_segment(folder: StoredPath, identity: Identity) -> SegmentManifest | None:
     """The one that the archive begins with; None while there is none. Raises as `segments`."""
-    found = _chain(list(islice(_all_paths(folder), 1)), folder, identity)
-    return found[0] if found else None
+    first = oldest_manifest(folder)
+    return None if first is None else _chain((first,), folder, identity)[0]
+
+
+def oldest_manifest(folder: StoredPath) -> StoredPath | None:
+    """The manifest of the segment that an archive begins with, by its name alone; None while there is none. Raises OSError."""
+    return next(_all_paths(folder), None)
 
 
 def ends(folder: StoredPath, identity: Identity) -> tuple[SegmentManifest, SegmentManifest] | None:
