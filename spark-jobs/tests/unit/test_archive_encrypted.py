@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,15 @@ from played_log import PlayedLog
 from secret_keys import MountedSecret
 from test_log_archive import IDENTITY, Archive
 
+from herdkeeper_jobs.archive import cli
 from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.expiry import take_away
 from herdkeeper_jobs.archive.segment import Place, oldest_segment, segments
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
-from herdkeeper_jobs.encryption.keys import Key
+from herdkeeper_jobs.encryption.keys import FOLDERS, Key
 from herdkeeper_jobs.storage.stored_path import StoredPath, found_below
+from herdkeeper_jobs.termination_message import VARIABLE
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
@@ -96,3 +99,23 @@ def test_segments_are_taken_away_though_their_key_is_lost(archive: Archive, keys
     take_away(archive.folder, chain[:2])
     assert oldest_segment(archive.folder, IDENTITY) == chain[2]
     assert len(data_files(archive)) == len(chain) - 2
+
+
+def test_the_archiver_encrypts_with_no_key_that_it_could_not_read_with(
+    archive: Archive, keys: MountedSecret, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys.add("2026-11")
+    archive.log.metadata.instance_id = "c"
+    archive.write(3, 5, closed=True)
+    monkeypatch.setattr(cli, "open_catalog", lambda zookeeper, root: nullcontext(archive.log.metadata))
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "said"))
+    where = {"--zookeeper": "z:1", "--ledgers-root": "/l", "--herd-root": "/db/herd", "--tablespace": "demo", "--run-id": "r"}
+    named = {"--destination": str(archive.folder.parent.parent), "--encrypt-with": str(keys.folder / "2026-11")}
+    arguments = [part for pair in (where | named).items() for part in pair]
+    with monkeypatch.context() as patched:
+        patched.delenv(FOLDERS)
+        assert cli.main(arguments) == 2
+    assert "list its folder in the variable ENCRYPTION_KEYS, too, to read what is written" in (tmp_path / "said").read_text()
+    assert data_files(archive) == []
+    assert cli.main(arguments) == 0
+    assert len(data_files(archive)) == 1

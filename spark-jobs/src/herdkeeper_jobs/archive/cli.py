@@ -17,7 +17,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import structlog
 
@@ -35,7 +34,7 @@ from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import tablespace_folder
 from herdkeeper_jobs.checkpoint.moment import stamp
 from herdkeeper_jobs.checkpoint.removal import RUN_ID
-from herdkeeper_jobs.encryption.keys import FOLDERS, key_at
+from herdkeeper_jobs.encryption.keys import FOLDERS, writing_key
 from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -123,7 +122,7 @@ def _archive(parsed: argparse.Namespace, catalog: LedgerCatalog, known: _Known) 
         if (unusable := why_unusable(destination, writes=not known.usable)) is not None:
             raise CheckpointRefused(f"spec.log.archive.destination (--destination) is {parsed.destination!r}: {unusable}")
         # Looked up each time: a mounted Secret may get another key.
-        place = replace(place, key=key_at(Path(parsed.encrypt_with)) if parsed.encrypt_with else None)
+        place = replace(place, key=writing_key(parsed.encrypt_with))
         copied = copy_log(log, place, ReadSettings(bytes_per_second_per_bookie=parsed.bytes_per_second_per_bookie))
         if parsed.place:
             tell(catalog.client, place, _expire(catalog, place, _progress(before, copied, held_at(place, copied.end), began)))
