@@ -13,15 +13,14 @@ import pytest
 from places import all_files
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
+from played_table import FIRST, SECOND, TABLE, THIRD, stored
 from pyspark.sql import SparkSession
 from secret_keys import MountedSecret
 
 from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper.domain.names import ARCHIVE_VARIABLES
 from herdkeeper.formats.herddb_log_archive import ExpiryOrder
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
-from herdkeeper.formats.herddb_record import encode_row
-from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
+from herdkeeper.formats.herddb_table import encode_table
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.expiry import due, take_away
@@ -39,28 +38,6 @@ from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path
 from herdkeeper_jobs.wal.lsn import Lsn
-
-TABLE = TableDefinition("demo", "t", "u1", (Column("k", ColumnType.LONG, 0, nullable=False), Column("v", ColumnType.STRING, 1)), ("k",))
-CREATE = LogEntry(1_000, LogEntryType.CREATE_TABLE, 0, "t", b"", encode_table(TABLE))
-
-
-def put(millis: int, key: int, value: str, transaction: int = 0) -> LogEntry:
-    return LogEntry(millis, LogEntryType.INSERT, transaction, "t", *encode_row(TABLE, {"k": key, "v": value}))
-
-
-def mark(millis: int, kind: LogEntryType, transaction: int = -1) -> LogEntry:
-    return LogEntry(millis, kind, transaction, "t" if kind is LogEntryType.TRUNCATE else "")
-
-
-FIRST = [CREATE, put(2_000, 1, "a"), mark(2_100, LogEntryType.BEGIN, 7), put(2_200, 2, "late", 7), put(9_000, 3, "c")]
-SECOND = [
-    mark(4_000, LogEntryType.NOOP),  # the next leader's clock is five seconds behind
-    mark(4_100, LogEntryType.COMMIT, 7),
-    put(8_500, 1, "b"),
-    mark(8_600, LogEntryType.TRUNCATE, 0),
-    put(9_500, 9, "after the mistake"),
-    mark(9_900, LogEntryType.NOOP),  # not confirmed yet
-]
 
 
 @dataclass(frozen=True)
@@ -108,7 +85,7 @@ def job(spark: SparkSession, tmp_path: Path) -> Iterator[Job]:
     with served(*bookies) as addresses:
         log = PlayedLog(bookies, addresses, tmp_path)
         log.write(3, FIRST, closed=True)
-        log.write(5, SECOND, closed=False)
+        log.write(5, [*SECOND, *THIRD], closed=False)  # the last entry is not confirmed yet
         folder = tmp_path / "archived-beside-its-checkpoints"
         folder.mkdir()
         yield Job(spark, log, folder)
@@ -116,7 +93,7 @@ def job(spark: SparkSession, tmp_path: Path) -> Iterator[Job]:
 
 def follower_has(monkeypatch: pytest.MonkeyPatch, rows: dict[int, str]) -> None:
     """A follower that can be held where it is asked for, and has these rows of `t`."""
-    digest = digest_of_rows([encode_row(TABLE, {"k": key, "v": value}) for key, value in rows.items()])
+    digest = digest_of_rows([stored(key, value) for key, value in rows.items()])
     held: dict[str, RowDigest] = {"t": digest}
     monkeypatch.setattr(target, "follower_digest", lambda address, tablespace, lsn, timeout: FollowerDigest(lsn, held, address))
 

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from places import all_files
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
+from played_table import FIRST, SECOND, THIRD
 from pyspark.sql import SparkSession
 from secret_keys import MountedSecret
 from test_checkpoint_manifest import IDENTITY, manifest
@@ -27,7 +28,7 @@ from test_wal_increment import folded_on, starting_point
 
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType, decode_log_entry, encode_log_entry
 from herdkeeper.formats.herddb_record import encode_row
-from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
+from herdkeeper.formats.herddb_table import TableDefinition
 from herdkeeper.formats.row_digest import digest_of_rows
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.parts import WholeLog, read_archived
@@ -59,25 +60,6 @@ from herdkeeper_jobs.restore.moment import Moment, MomentSource, checkpoint_of_m
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
 
-TABLE = TableDefinition("demo", "t", "u1", (Column("k", ColumnType.LONG, 0, nullable=False), Column("v", ColumnType.STRING, 1)), ("k",))
-CREATE = LogEntry(1_000, LogEntryType.CREATE_TABLE, 0, "t", b"", encode_table(TABLE))
-
-
-def put(millis: int, key: int, value: str, transaction: int = 0) -> LogEntry:
-    return LogEntry(millis, LogEntryType.INSERT, transaction, "t", *encode_row(TABLE, {"k": key, "v": value}))
-
-
-def mark(millis: int, kind: LogEntryType, transaction: int = -1) -> LogEntry:
-    return LogEntry(millis, kind, transaction, "t" if kind is LogEntryType.TRUNCATE else "")
-
-
-FIRST = [CREATE, put(2_000, 1, "a"), mark(2_100, LogEntryType.BEGIN, 7), put(2_200, 2, "late", 7), put(9_000, 3, "c")]
-SECOND = [
-    mark(4_000, LogEntryType.NOOP),  # the next leader's clock is five seconds behind
-    mark(4_100, LogEntryType.COMMIT, 7),
-    put(8_500, 1, "b"),
-]
-THIRD = [mark(8_600, LogEntryType.TRUNCATE, 0), put(9_500, 9, "after the mistake"), mark(9_900, LogEntryType.NOOP)]
 STATES: dict[str, dict[int, str]] = {
     "3,1": {1: "a"},
     "3,4": {1: "a", 3: "c"},  # transaction 7 spans it
@@ -304,24 +286,6 @@ def test_before_a_hole_all_can_be_had_and_behind_it_from_the_next_checkpoint_on(
 def read_identity(folder: Path) -> Any:
     found = moment.identity_of_archive(folder)
     assert found is not None
-def test_why_a_checkpoint_is_not_gone_on_from_to_a_time_is_said(files: Files, keys: MountedSecret) -> None:
-    """The older one ends where the archive does not begin yet, and the key of the newer one is not here."""
-    files.in_cluster("3,1")
-    encrypted = replace(files, key=keys.add("2026-11"))
-    encrypted.in_cluster("3,4")
-    files.archive(batch_entries=1)
-    keys.remove("2026-11")
-    folder = files.archived_at / "cluster-1" / "0ab"
-    for entry in range(4):
-        (folder / "log" / "segments" / f"{3:020d}-{entry:020d}.json").unlink()
-    newer = r"0*3-0*4: .*is encrypted with the key '2026-11' .*: the Secret backup-keys has no key; put that key back"
-    older = "0*3-0*1: what lies between it and the archive is not known"
-    with pytest.raises(
-        RestoreRefused, match=rf"the archive begins with 3,4, .*No checkpoint at the place is a base \({newer}.*; {older}\)"
-    ):
-        files.made("1970-01-01T00:00:09.000Z")
-
-
     return found
 
 
@@ -338,6 +302,24 @@ def test_a_time_for_which_an_entry_that_is_not_archived_may_be_later_is_refused(
     with pytest.raises(RestoreRefused, match=why):
         files.made("1970-01-01T00:00:08.500Z")
     assert rows_of(files.made("1970-01-01T00:00:09.000Z")) == STATES["1970-01-01T00:00:09.000Z"]
+
+
+def test_why_a_checkpoint_is_not_gone_on_from_to_a_time_is_said(files: Files, keys: MountedSecret) -> None:
+    """The older one ends where the archive does not begin yet, and the key of the newer one is not here."""
+    files.in_cluster("3,1")
+    encrypted = replace(files, key=keys.add("2026-11"))
+    encrypted.in_cluster("3,4")
+    files.archive(batch_entries=1)
+    keys.remove("2026-11")
+    folder = files.archived_at / "cluster-1" / "0ab"
+    for entry in range(4):
+        (folder / "log" / "segments" / f"{3:020d}-{entry:020d}.json").unlink()
+    newer = r"0*3-0*4: .*is encrypted with the key '2026-11' .*: the Secret backup-keys has no key; put that key back"
+    older = "0*3-0*1: what lies between it and the archive is not known"
+    with pytest.raises(
+        RestoreRefused, match=rf"the archive begins with 3,4, .*No checkpoint at the place is a base \({newer}.*; {older}\)"
+    ):
+        files.made("1970-01-01T00:00:09.000Z")
 
 
 def test_a_checkpoint_whose_open_transaction_began_before_the_archive_is_no_base(files: Files) -> None:
