@@ -11,7 +11,6 @@ import datetime
 from dataclasses import dataclass, replace
 
 from herdkeeper.api import Tablespace
-from herdkeeper.api.schedule import Timing
 from herdkeeper.domain import names
 from herdkeeper.domain.conditions import PROGRESSING, condition, is_ready_resource, is_settled_resource, why_not_ready
 from herdkeeper.domain.full_check import (
@@ -61,6 +60,10 @@ CheckDecision = Start | Begun | Held | Missed | NotDue
 
 def decide_check(tablespace: Tablespace, seen: TablespaceObserved) -> CheckDecision:
     """What becomes of the newest time of `spec.fullCheck` that is not dealt with. Those that were missed before it are left out."""
+    return _decide(tablespace, seen, _why_refused(tablespace, seen))
+
+
+def _decide(tablespace: Tablespace, seen: TablespaceObserved, refused: str | TablespaceRecord) -> CheckDecision:
     timing = tablespace.spec.full_check
     due = pending_time(timing, _done_until(tablespace, seen.now), seen.now) if timing is not None else None
     if timing is None or due is None:
@@ -69,12 +72,7 @@ def decide_check(tablespace: Tablespace, seen: TablespaceObserved) -> CheckDecis
         return Begun(due)
     if not _can_have_followers(tablespace, seen):
         return Missed(due, NO_FOLLOWER)
-    return _decide_alone(tablespace, seen, timing, due)
-
-
-def _decide_alone(tablespace: Tablespace, seen: TablespaceObserved, timing: Timing, due: datetime.datetime) -> CheckDecision:
-    """For a time that no check was begun for."""
-    in_the_way, refused = _in_the_way(tablespace, seen, due), _why_refused(tablespace, seen)
+    in_the_way = _in_the_way(tablespace, seen, due)
     decision = decide_time(timing, due, in_the_way, seen.now)
     if in_the_way is not None or not isinstance(refused, str):
         return decision
@@ -84,14 +82,15 @@ def _decide_alone(tablespace: Tablespace, seen: TablespaceObserved, timing: Timi
 def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: str | None) -> Plan:
     """The order to the leader, the answer to who asked, and when to look again while a check is not over, or waits. `changes`: how the
     tablespace's record is being changed in this moment, None when it is not."""
-    decision = decide_check(tablespace, seen)
+    refused = _why_refused(tablespace, seen)
+    decision = _decide(tablespace, seen, refused)
     soon = _soon(tablespace, seen, decision)
     asked, due = names.FULL_CHECK_ANNOTATION in tablespace.metadata.annotations, isinstance(decision, Start)
     if not (asked or due):
         return Plan(look_again_seconds=soon)
     if asked and (begun := _untold(tablespace, seen)) is not None:
         return Plan((_answer(tablespace, f"done: {begun.node} checks all tables since {begun.started_at}"),), look_again_seconds=soon)
-    allowed = f"it is being changed: {changes}" if changes is not None else _why_refused(tablespace, seen)
+    allowed = f"it is being changed: {changes}" if changes is not None else refused
     if isinstance(allowed, str):
         refusal = (_answer(tablespace, f"refused: {allowed}"),) if asked else ()
         return Plan(refusal, look_again_seconds=HELD_SECONDS if due and soon is None else soon)
