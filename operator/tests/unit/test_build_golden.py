@@ -31,6 +31,7 @@ from herdkeeper.build.spark_job import (
     AuditSource,
     CheckpointSource,
     DrillSource,
+    Login,
     RestoreSource,
     build_audit,
     build_checkpoint,
@@ -154,14 +155,18 @@ def built() -> dict[str, tuple[Any, ...]]:
         "checkpoint-in-object-store": (*build_checkpoint(stored, source, SPARK), build_removal(stored, "i/u/manifests/m.json", SPARK)),
         "checkpoint-with-keys": (*build_checkpoint(sealed, source, SPARK), build_removal(sealed, "i/u/manifests/m.json", SPARK)),
         "restore-with-keys": build_restore(
-            restored, RestoreSource(ZOOKEEPER, "/demo/db/herd", sealed.spec.destination, "i/u/manifests/m.json", "db-credentials"), SPARK
+            restored,
+            RestoreSource(ZOOKEEPER, "/demo/db/herd", sealed.spec.destination, "i/u/manifests/m.json", Login("db-credentials")),
+            SPARK,
         ),
         "restore-from-object-store": build_restore(
-            restored, RestoreSource(ZOOKEEPER, "/demo/db/herd", stored.spec.destination, "i/u/manifests/m.json", "db-credentials"), SPARK
+            restored,
+            RestoreSource(ZOOKEEPER, "/demo/db/herd", stored.spec.destination, "i/u/manifests/m.json", Login("db-credentials")),
+            SPARK,
         ),
         "restore": build_restore(
             restored,
-            RestoreSource(ZOOKEEPER, "/demo/db/herd", ON_VOLUME, "i/u/manifests/m.json", "db-credentials"),
+            RestoreSource(ZOOKEEPER, "/demo/db/herd", ON_VOLUME, "i/u/manifests/m.json", Login("db-credentials")),
             "herdkeeper/spark:0.1.0",
         ),
         "restore-to-a-moment": build_restore(
@@ -171,19 +176,19 @@ def built() -> dict[str, tuple[Any, ...]]:
                 "/demo/db/herd",
                 encrypted_at(ON_VOLUME, "backup-keys"),
                 "i/u/manifests/m.json",
-                "db-credentials",
+                Login("db-credentials"),
                 archive=ArchiveSource("flights", encrypted_at(ARCHIVED, "segment-keys")),
             ),
             SPARK,
         ),
         "restore-to-a-moment-of-an-archive-alone": build_restore(
             of_its_archive,
-            RestoreSource(ZOOKEEPER, "/demo/db/herd", ON_VOLUME, "i/u", "db-credentials", archive=ArchiveSource(None, ON_VOLUME)),
+            RestoreSource(ZOOKEEPER, "/demo/db/herd", ON_VOLUME, "i/u", Login("db-credentials"), archive=ArchiveSource(None, ON_VOLUME)),
             SPARK,
         ),
         "restore-encrypted": build_restore(
             restored,
-            RestoreSource(ZOOKEEPER, "/demo/db/herd", ON_VOLUME, "i/u/manifests/m.json", "db-credentials", "quick-tls"),
+            RestoreSource(ZOOKEEPER, "/demo/db/herd", ON_VOLUME, "i/u/manifests/m.json", Login("db-credentials", "quick-tls")),
             "herdkeeper/spark:0.1.0",
         ),
         "restore-drill": (

@@ -12,7 +12,7 @@ from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
 from herdkeeper.api.job import Destination
 from herdkeeper.build import pod
 from herdkeeper.build.log_archive import ArchivedLog, build_archiver
-from herdkeeper.build.spark_job import AuditSource, RestoreSource, build_audit, build_removal, build_restore
+from herdkeeper.build.spark_job import AuditSource, Login, RestoreSource, build_audit, build_removal, build_restore
 
 META = {"name": "quick", "namespace": "demo", "uid": "11111111-2222-3333-4444-555555555555"}
 ZOOKEEPER = "quick-zookeeper-0.quick-zookeeper-members.demo.svc:2181"
@@ -42,7 +42,7 @@ def of_removal(pods: Any) -> Template:
 
 def of_restore(pods: Any) -> Template:
     spec = {"herdDBRef": {"name": "db"}, "bootstrap": {"checkpoint": {"name": "full"}, "job": {"pods": pods}}}
-    source = RestoreSource(ZOOKEEPER, "/demo/db/herd", Destination.model_validate(CLAIM), "a/b/manifests/1-2.json", "db-credentials")
+    source = RestoreSource(ZOOKEEPER, "/demo/db/herd", Destination.model_validate(CLAIM), "a/b/manifests/1-2.json", Login("db-credentials"))
     return dict(build_restore(Tablespace.model_validate({"metadata": META, "spec": spec}), source, IMAGE)[-1]["spec"]["template"])
 
 

@@ -68,17 +68,23 @@ class AuditSource:
 
 
 @dataclass(frozen=True)
+class Login:
+    """The Secrets with the database's user and password, and with the certificates that verify its nodes, None when they speak no TLS."""
+
+    secret: str
+    tls_secret: str | None = None
+
+
+@dataclass(frozen=True)
 class RestoreSource:
     """What a Tablespace's bootstrap resolves to. `path` is that of a manifest at the place `files`, or with `archive` perhaps of a
-    tablespace's folder there; `secret` has the database's user and password, `tls_secret` the certificates that verify its nodes, None when
-    they speak no TLS. `archive` is where the old log is archived, of which a moment is made."""
+    tablespace's folder there. `archive` is where the old log is archived, of which a moment is made."""
 
     zookeeper_address: str
     herd_root: str
     files: Destination
     path: str
-    secret: str
-    tls_secret: str | None = None
+    login: Login
     archive: ArchiveSource | None = None
 
 
@@ -94,23 +100,34 @@ class DrillSource:
 
 
 @dataclass(frozen=True)
+class _Files:
+    """What a job reads and writes: at `claim` or in `store`, both None where that is nothing. `reads_only`: it writes nothing to its claim;
+    `archive`: where the log that it reads is archived; `keys`: the Secrets with keys of its files."""
+
+    claim: str | None
+    store: ObjectStore | None = None
+    reads_only: bool = False
+    archive: ArchiveSource | None = None
+    keys: tuple[str, ...] = ()
+
+    @staticmethod
+    def at(place: Destination, archive: ArchiveSource | None = None, *, reads_only: bool = False) -> _Files:
+        """Those at a place, and at an archive, which are opened with the keys of both."""
+        keys = encryption_keys.secrets_of(place, archive.destination if archive else None)
+        return _Files(place.claim_name, place.object_store, reads_only, archive, keys)
+
+
+@dataclass(frozen=True)
 class _Run:
-    """A job as all kinds describe it. Its results are at `claim` or in `store`, None where it has none. `secret` and `tls_secret`, where
-    the job logs in to the database; `reads_only`: it writes nothing to its claim; `archive`: where the log that it reads is archived,
-    if that is another place; `keys`: the Secrets with keys of its files; `called`: the Job's name, where its owner has several."""
+    """A job as all kinds describe it. `login`, where it logs in to the database; `called`: the Job's name, where its owner has several."""
 
     owner: Checkpoint | ReplicationAudit | ScheduledCheckpoint | Tablespace
     component: str
     default_image: str
     command: tuple[str, ...]
-    claim: str | None
     spec: SparkJob
-    secret: str | None = None
-    tls_secret: str | None = None
-    reads_only: bool = False
-    archive: ArchiveSource | None = None
-    store: ObjectStore | None = None
-    keys: tuple[str, ...] = ()
+    files: _Files
+    login: Login | None = None
     called: str | None = None
 
     @property
@@ -151,11 +168,8 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
             names.CHECKPOINT_COMPONENT,
             default_image,
             (*command, *archived),
-            spec.destination.claim_name,
             spec.job,
-            archive=source.archive,
-            store=spec.destination.object_store,
-            keys=encryption_keys.secrets_of(spec.destination, source.archive.destination if source.archive else None),
+            _Files.at(spec.destination, source.archive),
         )
     )
 
@@ -195,8 +209,8 @@ def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: s
     )
     spec = checkpoint.spec.job.model_copy(update={"resources": REMOVAL_RESOURCES, "executors": Executors()})
     destination = checkpoint.spec.destination
-    run = _Run(checkpoint, names.REMOVAL_COMPONENT, default_image, command, destination.claim_name, spec, store=destination.object_store)
-    return _job(run, ())
+    files = _Files(destination.claim_name, destination.object_store)  # no rows are read: no key is needed
+    return _job(_Run(checkpoint, names.REMOVAL_COMPONENT, default_image, command, spec, files), ())
 
 
 def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str) -> tuple[Json, ...]:
@@ -215,7 +229,7 @@ def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str
         *(("--output", DESTINATION) if spec.destination else ()),
     )
     claim = spec.destination.persistent_volume_claim.claim_name if spec.destination else None
-    return _objects(_Run(audit, names.AUDIT_COMPONENT, default_image, command, claim, spec.job))
+    return _objects(_Run(audit, names.AUDIT_COMPONENT, default_image, command, spec.job, _Files(claim)))
 
 
 def _placement_arguments(source: AuditSource) -> tuple[str, ...]:
@@ -249,21 +263,8 @@ def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: 
         *("--tablespace", tablespace.sql_name),
         *_restored_arguments(bootstrap, source),
     )
-    run = _Run(
-        tablespace,
-        names.RESTORE_COMPONENT,
-        default_image,
-        command,
-        source.files.claim_name,
-        bootstrap.job,
-        secret=source.secret,
-        tls_secret=source.tls_secret,
-        reads_only=bootstrap.target is None,
-        archive=source.archive,
-        store=source.files.object_store,
-        keys=encryption_keys.secrets_of(source.files, source.archive.destination if source.archive else None),
-    )
-    return _objects(run)
+    files = _Files.at(source.files, source.archive, reads_only=bootstrap.target is None)
+    return _objects(_Run(tablespace, names.RESTORE_COMPONENT, default_image, command, bootstrap.job, files, source.login))
 
 
 def _restored_arguments(bootstrap: Bootstrap, source: RestoreSource) -> tuple[str, ...]:
@@ -291,11 +292,8 @@ def build_drill(schedule: ScheduledCheckpoint, source: DrillSource, default_imag
         names.DRILL_COMPONENT,
         default_image,
         command,
-        source.files.claim_name,
         SparkJob.model_validate(drill.job.model_dump()),
-        reads_only=True,
-        store=source.files.object_store,
-        keys=encryption_keys.secrets_of(source.files),
+        _Files.at(source.files, reads_only=True),
         called=source.job,
     )
     job = _job(run, _spark_arguments(run))
@@ -329,32 +327,33 @@ def _spark_arguments(run: _Run) -> tuple[str, ...]:
         *("--executor-cpu-request", executors.cpu),
         *("--executor-memory", f"{bytes_of(executors.memory) // MIB}m"),
         *("--executor-image", run.image),
-        *(("--executor-volume", ",".join(f"{claim}:{path}" for claim, path in _claims(run))) if _claims(run) else ()),
+        *(("--executor-volume", ",".join(f"{claim}:{path}" for claim, path in _claims(run.files))) if _claims(run.files) else ()),
         *("--image-pull-policy", "IfNotPresent"),
         *("--executor-pod", json.dumps(_executor_pod(run), sort_keys=True)),
     )
 
 
-def _claims(run: _Run) -> tuple[tuple[str, str], ...]:
+def _claims(files: _Files) -> tuple[tuple[str, str], ...]:
     """Each claim with the path where it is mounted."""
-    archive = run.archive.destination.claim_name if run.archive is not None else None
-    return tuple((claim, path) for claim, path in ((run.claim, DESTINATION), (archive if archive != run.claim else None, ARCHIVE)) if claim)
+    archive = files.archive.destination.claim_name if files.archive is not None else None
+    other = archive if archive != files.claim else None
+    return tuple((claim, path) for claim, path in ((files.claim, DESTINATION), (other, ARCHIVE)) if claim)
 
 
-def _volumes(run: _Run) -> tuple[list[Json], list[Json]]:
+def _volumes(files: _Files) -> tuple[list[Json], list[Json]]:
     """The volumes of a job's pod, and where they are mounted."""
     called = {DESTINATION: "destination", ARCHIVE: "archive"}
-    read = {DESTINATION: run.reads_only, ARCHIVE: True}
-    volumes = [{"name": called[path], "persistentVolumeClaim": {"claimName": claim}} for claim, path in _claims(run)]
-    mounts = [{"name": called[path], "mountPath": path, **({"readOnly": True} if read[path] else {})} for _, path in _claims(run)]
-    return [*volumes, *encryption_keys.volumes(run.keys)], [*mounts, *encryption_keys.mounts(run.keys)]
+    read = {DESTINATION: files.reads_only, ARCHIVE: True}
+    volumes = [{"name": called[path], "persistentVolumeClaim": {"claimName": claim}} for claim, path in _claims(files)]
+    mounts = [{"name": called[path], "mountPath": path, **({"readOnly": True} if read[path] else {})} for _, path in _claims(files)]
+    return [*volumes, *encryption_keys.volumes(files.keys)], [*mounts, *encryption_keys.mounts(files.keys)]
 
 
-def _beside_the_archiver(run: _Run) -> Json:
+def _beside_the_archiver(archive: ArchiveSource | None) -> Json:
     """A volume that can be mounted by one node only is mounted where the archiver runs."""
-    if run.archive is None or run.archive.tablespace is None or run.archive.destination.claim_name is None:
+    if archive is None or archive.tablespace is None or archive.destination.claim_name is None:
         return {}
-    selector = {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, run.archive.tablespace)}
+    selector = {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, archive.tablespace)}
     term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
     return {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}}}
 
@@ -362,7 +361,7 @@ def _beside_the_archiver(run: _Run) -> Json:
 def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
     # The run keeps its id over the Job's retries, so that a retry of a finished run finds its result.
     run_id = run.owner.metadata.uid or run.owner.metadata.name
-    volumes, mounts = _volumes(run)
+    volumes, mounts = _volumes(run.files)
     container = {
         "name": "driver",
         "image": run.image,
@@ -372,8 +371,8 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
             pod.field("POD_NAME", "metadata.name"),
             pod.field("POD_NAMESPACE", "metadata.namespace"),
             *([{"name": "SERVICE_ACCOUNT", "value": run.name}] if run.spec.executors.instances else []),
-            *(_login(run.secret, run.tls_secret) if run.secret else ()),
-            *_access_to_files(run),
+            *(_login(run.login) if run.login is not None else ()),
+            *_access_to_files(run.files),
         ],
         "resources": pod.compute(run.spec.resources),
         "terminationMessagePath": "/dev/termination-log",
@@ -383,7 +382,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
     spec: Json = {
         **pod.pod_spec(container, volumes, 30),
         **pod.admitted(run.spec.pods),
-        **_beside_the_archiver(run),
+        **_beside_the_archiver(run.files.archive),
         "restartPolicy": "Never",
     }
     if run.spec.executors.instances:
@@ -421,8 +420,8 @@ def _executor_pod(run: _Run) -> Json:
     container = {
         "name": "executor",
         "securityContext": pod.CONTAINER_SECURITY,
-        **({"env": opens} if (opens := list(_access_to_files(run))) else {}),
-        **({"volumeMounts": encryption_keys.mounts(run.keys)} if run.keys else {}),
+        **({"env": opens} if (opens := list(_access_to_files(run.files))) else {}),
+        **({"volumeMounts": encryption_keys.mounts(run.files.keys)} if run.files.keys else {}),
     }
     return {
         "apiVersion": "v1",
@@ -433,32 +432,32 @@ def _executor_pod(run: _Run) -> Json:
             "enableServiceLinks": False,
             "securityContext": pod.POD_SECURITY,
             "containers": [container],
-            **({"volumes": encryption_keys.volumes(run.keys)} if run.keys else {}),
+            **({"volumes": encryption_keys.volumes(run.files.keys)} if run.files.keys else {}),
             **pod.admitted(run.spec.pods),
         },
     }
 
 
-def _login(secret: str, tls_secret: str | None) -> tuple[Json, ...]:
+def _login(login: Login) -> tuple[Json, ...]:
     """What herdkeeper_jobs.restore.cli reads."""
     return (
-        pod.secret("HERDDB_USERNAME", secret, names.USERNAME_KEY),
-        pod.secret("HERDDB_PASSWORD", secret, names.PASSWORD_KEY),
-        *((pod.secret("HERDDB_AUTHORITIES", tls_secret, names.AUTHORITIES_KEY),) if tls_secret else ()),
+        pod.secret("HERDDB_USERNAME", login.secret, names.USERNAME_KEY),
+        pod.secret("HERDDB_PASSWORD", login.secret, names.PASSWORD_KEY),
+        *((pod.secret("HERDDB_AUTHORITIES", login.tls_secret, names.AUTHORITIES_KEY),) if login.tls_secret else ()),
     )
 
 
-def _access_to_files(run: _Run) -> tuple[Json, ...]:
+def _access_to_files(files: _Files) -> tuple[Json, ...]:
     """The variables with which files are read and written, in the driver and in executors."""
-    return (*_opens_stores(run), *encryption_keys.variables(run.keys))
+    return (*_opens_stores(files), *encryption_keys.variables(files.keys))
 
 
-def _opens_stores(run: _Run) -> tuple[Json, ...]:
+def _opens_stores(files: _Files) -> tuple[Json, ...]:
     """The variables for the destination's store, and those for the archive's: each has its own, so that they may be different stores."""
-    archive = run.archive.destination.object_store if run.archive is not None else None
+    archive = files.archive.destination.object_store if files.archive is not None else None
     return (
-        *(store_access(run.store) if run.store else ()),
-        *(store_access(archive, names.ARCHIVE_VARIABLES) if archive is not None and archive != run.store else ()),
+        *(store_access(files.store) if files.store else ()),
+        *(store_access(archive, names.ARCHIVE_VARIABLES) if archive is not None and archive != files.store else ()),
     )
 
 

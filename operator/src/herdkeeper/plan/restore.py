@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import Bootstrap, RestoreStatus
-from herdkeeper.build.spark_job import ArchiveSource, RestoreSource, build_restore
+from herdkeeper.build.spark_job import ArchiveSource, Login, RestoreSource, build_restore
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
@@ -141,8 +141,7 @@ def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: 
         names.herd_root(database),
         files.destination,
         files.path,
-        secret,
-        tls.secret_name if tls else None,
+        Login(secret, tls.secret_name if tls else None),
         _archive(tablespace, seen),
     )
     return Plan(settle(build_restore(tablespace, source, spark_image), seen.objects), look_again_seconds=PROGRESS_SECONDS)
