@@ -21,15 +21,20 @@ class Executors(Model):
     memory: Quantity = Field("512Mi", description="Java heap of each executor; Python and overhead come on top (40 %, 384Mi at least).")
 
 
-class SparkJob(Model):
-    """How a job runs."""
+class DriverJob(Model):
+    """How a job runs whose driver does all of its work."""
 
     image: Image | None = Field(None, description="Image of the job; the operator's setting when absent.")
-    resources: Compute = Field(Compute(cpu="500m", memory="2Gi"), description="CPU and memory of the driver.")
-    local_threads: int = Field(2, ge=1, le=64, description="Tasks at once in the driver when there are no executors.")
-    executors: Executors = Field(Executors(), description="Executors as pods.")
-    pods: PodTraits = Field(PodTraits(), description="Where its pods run, those of executors, too, and what else they carry.")
-    deadline_seconds: int = Field(3600, ge=60, description="Seconds after which the job is stopped and failed.")
+    resources: Compute = Field(Compute(cpu="500m", memory="2Gi"), description="CPU and memory of the Spark driver.")
+    local_threads: int = Field(2, ge=1, le=64, description="Tasks at once where the driver does them itself.")
+    pods: PodTraits = Field(PodTraits(), description="Where its pods run, and what else they carry.")
+    deadline_seconds: int = Field(3600, ge=60, description="Seconds after which the job is stopped and has failed.")
+
+
+class SparkJob(DriverJob):
+    """How a job runs."""
+
+    executors: Executors = Field(Executors(), description="Executors as pods, for which `pods` is, too.")
 
 
 class ClaimDestination(Model):

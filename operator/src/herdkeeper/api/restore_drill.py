@@ -7,8 +7,9 @@ from typing import Literal
 from pydantic import Field
 
 from herdkeeper.api.checkpoint import Lsn
-from herdkeeper.api.pods import PodTraits, pods_rules
-from herdkeeper.api.resource import Compute, Image, Model, Quantity, Rule, least_memory
+from herdkeeper.api.job import DriverJob
+from herdkeeper.api.pods import pods_rules
+from herdkeeper.api.resource import Compute, Model, Quantity, Rule, least_memory
 from herdkeeper.api.schedule import Times, five_fields
 
 
@@ -31,21 +32,14 @@ class DrillServer(Model):
     storage: DrillStorage = Field(DrillStorage(), description="Its data.")
 
 
-class DrillJob(Model):
-    """How the restore of a drill runs: in one pod, since nobody outside of it reaches the server."""
-
-    image: Image | None = Field(None, description="Image of the job; the operator's setting when absent.")
-    resources: Compute = Field(Compute(cpu="500m", memory="2Gi"), description="CPU and memory of the Spark driver.")
-    local_threads: int = Field(2, ge=1, le=64, description="Tasks at once.")
-    pods: PodTraits = Field(PodTraits(), description="Where its pod runs, and what else it carries.")
-    deadline_seconds: int = Field(3600, ge=60, description="Seconds after which the drill is stopped and has failed.")
-
-
 class Drill(Times):
     """Restores that are tried, in a database of their own that is thrown away."""
 
     server: DrillServer = Field(DrillServer(), description="The database that is restored into.")
-    job: DrillJob = Field(DrillJob(), description="How the Spark job runs that restores and compares.")
+    job: DriverJob = Field(
+        DriverJob(),
+        description="How the Spark job runs that restores and compares: in one pod, outside of which nobody reaches the server.",
+    )
 
 
 class DrillStatus(Model):
