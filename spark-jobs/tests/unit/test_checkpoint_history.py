@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
+from threading import Barrier
 from typing import Any
 
+import object_store_server
 import pytest
 from test_checkpoint_manifest import IDENTITY, manifest, table
 
@@ -35,13 +37,14 @@ from herdkeeper_jobs.checkpoint.manifest import (
     Manifest,
     ManifestBase,
     ManifestFile,
+    Outline,
     Position,
     commit_manifest,
     manifest_path,
     read_manifest,
     tablespace_folder,
 )
-from herdkeeper_jobs.storage.stored_path import replace_file
+from herdkeeper_jobs.storage.stored_path import StoredPath, replace_file
 from herdkeeper_jobs.wal.lsn import Lsn
 
 BEGIN = datetime(2026, 5, 4, 3, 0, tzinfo=UTC)
@@ -329,6 +332,21 @@ def test_what_lies_in_the_folder_is_read_and_only_the_newest_of_many(tmp_path: P
     history = checkpoint_history(IDENTITY, listing, None)
     assert history.older == 2
     assert "These are the newest 4 of 6; older ones are not shown." in render_history(history, at(31))
+
+
+def test_of_an_object_store_several_manifests_are_asked_for_at_a_time_and_told_in_log_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tablespace_folder(object_store_server.new_bucket() / "checkpoints", IDENTITY)
+    for ledger in (3, 5, 7):
+        made = manifest(f"run-{ledger}").model_copy(update={"lsn": Position(ledger_id=ledger, entry_id=7)})
+        commit_manifest(made, folder)
+    real, together = history_files.read_outline, Barrier(3)
+
+    def read(path: StoredPath) -> Outline:
+        together.wait(30)  # broken, which fails the test, where one is read after the other
+        return real(path)
+
+    monkeypatch.setattr(history_files, "read_outline", read)
+    assert [each.name for each in read_listing(folder, IDENTITY, 10).read] == [named(Lsn(ledger, 7)) for ledger in (3, 5, 7)]
 
 
 def test_a_manifest_of_an_earlier_version_tells_no_duration_and_is_read(tmp_path: Path) -> None:

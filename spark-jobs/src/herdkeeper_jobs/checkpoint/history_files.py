@@ -16,7 +16,7 @@ from herdkeeper_jobs.checkpoint.history import MOST_CHECKPOINTS, Listing, Record
 from herdkeeper_jobs.checkpoint.history_report import render_history
 from herdkeeper_jobs.checkpoint.manifest import Identity, Outline, manifest_path, read_outline, report_path
 from herdkeeper_jobs.checkpoint.reading import manifests
-from herdkeeper_jobs.storage.stored_path import StoredPath, names_below, replace_file
+from herdkeeper_jobs.storage.stored_path import StoredPath, asked_of_each, names_below, replace_file
 
 _log = structlog.get_logger()
 
@@ -47,8 +47,8 @@ def read_listing(folder: StoredPath, identity: Identity, most: int) -> Listing:
     can't be listed."""
     paths = manifests(folder.parent.parent, folder.parent.name, folder.name)
     there = _data_files(folder)
-    read = tuple(found for path in paths[-most:] if (found := _read(path, identity, there)) is not None)
-    return Listing(tuple(path.name for path in paths), read)
+    read = asked_of_each(paths[-most:], lambda path: _read(path, identity, there))
+    return Listing(tuple(path.name for path in paths), tuple(found for found in read if found is not None))
 
 
 def _data_files(folder: StoredPath) -> frozenset[str]:

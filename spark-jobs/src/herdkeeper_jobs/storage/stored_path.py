@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Protocol, TypeVar, assert_never, cast
@@ -23,6 +23,7 @@ StoredPath = Path | ObjectPath
 """A file or a folder of a volume, an object or a prefix of an object store."""
 AnyPath = TypeVar("AnyPath", bound=Path | ObjectPath)
 """One of the two: what is made of it lies at the same place."""
+Answer = TypeVar("Answer")
 _READ_AT_ONCE = 1 << 23
 _ASKED_AT_ONCE = 16
 _PROBE = ".herdkeeper-creates-once"
@@ -82,10 +83,15 @@ def names_below(folder: StoredPath) -> Iterator[str]:
 
 def read_files(paths: Sequence[StoredPath]) -> list[bytes]:
     """The bytes of files, in the order of their paths. Of an object store several are asked for at a time. Raises OSError."""
+    return asked_of_each(paths, lambda path: path.read_bytes())
+
+
+def asked_of_each(paths: Sequence[StoredPath], ask: Callable[[StoredPath], Answer]) -> list[Answer]:
+    """The answers, in the order of paths at one place. In an object store several are asked at a time. Raises what `ask` does."""
     if len(paths) < 2 or isinstance(paths[0], Path):
-        return [path.read_bytes() for path in paths]
+        return [ask(path) for path in paths]
     with ThreadPoolExecutor(_ASKED_AT_ONCE) as asking:
-        return list(asking.map(lambda path: path.read_bytes(), paths))
+        return list(asking.map(ask, paths))
 
 
 def why_unusable(destination: StoredPath, *, writes: bool) -> str | None:
