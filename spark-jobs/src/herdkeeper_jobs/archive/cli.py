@@ -33,8 +33,15 @@ from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetry
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import tablespace_folder
 from herdkeeper_jobs.checkpoint.moment import stamp
-from herdkeeper_jobs.checkpoint.removal import RUN_ID
-from herdkeeper_jobs.encryption.keys import FOLDERS, writing_key
+from herdkeeper_jobs.checkpoint.removal import why_no_run_id
+from herdkeeper_jobs.encryption.keys import writing_key
+from herdkeeper_jobs.shared_arguments import (
+    add_cluster_arguments,
+    add_destination_argument,
+    add_encryption_argument,
+    add_reading_rate_argument,
+    add_tablespace_arguments,
+)
 from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -170,8 +177,8 @@ def _require_valid(parsed: argparse.Namespace) -> None:
         stored_path(parsed.destination)
     except ValueError as error:
         raise CheckpointRefused(f"--destination is {error}") from error
-    if RUN_ID.fullmatch(parsed.run_id) is None:
-        raise CheckpointRefused(f"--run-id is {parsed.run_id!r}: it names a folder, take letters, digits, '.', '_' and '-'")
+    if (why := why_no_run_id(parsed.run_id)) is not None:
+        raise CheckpointRefused(why)
     if parsed.bytes_per_second_per_bookie <= 0:
         raise CheckpointRefused(
             f"--bytes-per-second-per-bookie is {parsed.bytes_per_second_per_bookie:g}: give more than 0, or leave it out for no limit"
@@ -191,16 +198,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="herdkeeper_jobs.archive.cli", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--zookeeper", required=True, help="ZooKeeper's members, host:port separated by commas")
-    parser.add_argument("--ledgers-root", required=True, help="BookKeeper's root in ZooKeeper, for example /ns/bk/ledgers")
-    parser.add_argument("--herd-root", required=True, help="HerdDB's root in ZooKeeper, for example /ns/db/herd")
-    parser.add_argument("--tablespace", required=True, help="name of the tablespace")
-    parser.add_argument(
-        "--destination",
-        required=True,
-        help="folder for archives and checkpoints; or s3://bucket/prefix, opened with the variables AWS_ACCESS_KEY_ID, "
-        "AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION, and OBJECT_STORE_AUTHORITIES (certificates, PEM)",
-    )
+    add_cluster_arguments(parser)
+    add_tablespace_arguments(parser)
+    add_destination_argument(parser, "folder for archives and checkpoints")
     parser.add_argument(
         "--place",
         "--claim",
@@ -209,22 +209,10 @@ def _parser() -> argparse.ArgumentParser:
         help="what the operator calls the destination, the name of its volume claim or the address of its store: with it, the operator is "
         "told what is archived there",
     )
-    parser.add_argument(
-        "--encrypt-with",
-        default="",
-        metavar="PATH",
-        help="encrypts what is written: a key's file, or a folder with one key. What is read may be encrypted in any case: the variable "
-        f"{FOLDERS} lists folders with keys, separated by `:`",
-    )
+    add_encryption_argument(parser)
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
     parser.add_argument("--every", type=float, metavar="SECONDS", help="go on, with so many seconds between two looks at the log")
-    parser.add_argument(
-        "--bytes-per-second-per-bookie",
-        type=float,
-        default=float("inf"),
-        metavar="N",
-        help="upper limit of what is read from a bookie (default: none)",
-    )
+    add_reading_rate_argument(parser)
     return parser
 
 

@@ -37,6 +37,7 @@ from herdkeeper_jobs.audit.schema import HOLDINGS, HOLDINGS_ARROW, fields_of, ho
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import RepairResult, repair
+from herdkeeper_jobs.shared_arguments import add_cluster_arguments, add_reading_rate_argument, add_timeout_argument
 from herdkeeper_jobs.spark_session import (
     SparkConfigurationError,
     SparkSettings,
@@ -203,8 +204,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         "herdkeeper-audit", description="Verifies every copy of every confirmed entry of a BookKeeper cluster."
     )
-    parser.add_argument("--zookeeper", required=True, metavar="HOSTS", help="h1:2181,h2:2181")
-    parser.add_argument("--ledgers-root", required=True, metavar="PATH", help="root of the cluster in ZooKeeper: /namespace/name/ledgers")
+    add_cluster_arguments(parser)
     parser.add_argument("--run-id", required=True, metavar="ID", help="name of this run, in the summary and in the findings")
     parser.add_argument(
         "--depth",
@@ -219,10 +219,8 @@ def _parser() -> argparse.ArgumentParser:
         "--min-racks", type=int, default=2, metavar="N", help="racks that the copies of each entry shall be in (default: %(default)s)"
     )
     parser.add_argument("--ledgers", default="", metavar="IDS", help="ids and ranges, like 1,2,5-9 (default: all)")
-    parser.add_argument(
-        "--bytes-per-second-per-bookie", type=float, metavar="N", help="upper limit of what is read from a bookie (default: none)"
-    )
-    parser.add_argument("--timeout-seconds", type=float, default=15.0, help="for a bookie to connect and to answer (default: %(default)s)")
+    add_reading_rate_argument(parser)
+    add_timeout_argument(parser)
     parser.add_argument(
         "--repair",
         choices=(_REPORT, _DRY_RUN, _REPAIR),
@@ -245,7 +243,7 @@ def _validated(parsed: argparse.Namespace) -> AuditArguments:
     if not parsed.ledgers_root.startswith("/"):
         raise ArgumentError(f"--ledgers-root: {parsed.ledgers_root!r} is no absolute path; begin it with a slash")
     rate = parsed.bytes_per_second_per_bookie
-    if rate is not None and rate <= 0:
+    if rate <= 0:
         raise ArgumentError(f"--bytes-per-second-per-bookie: {rate} is not above 0; leave the argument out for no limit")
     if parsed.timeout_seconds <= 0:
         raise ArgumentError(f"--timeout-seconds: {parsed.timeout_seconds} is not above 0")
@@ -259,7 +257,7 @@ def _validated(parsed: argparse.Namespace) -> AuditArguments:
             seed=parsed.run_id,
             racks=parse_racks(parsed.racks, parsed.min_racks),
         ),
-        bytes_per_second_per_bookie=float("inf") if rate is None else rate,
+        bytes_per_second_per_bookie=rate,
         timeout_seconds=parsed.timeout_seconds,
         repair=parsed.repair,
         output=parsed.output,

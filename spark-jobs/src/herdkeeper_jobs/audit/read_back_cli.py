@@ -17,6 +17,7 @@ from herdkeeper.domain.job_summary import JobOutcome
 from herdkeeper_jobs.audit.plan import AuditBudget
 from herdkeeper_jobs.audit.read_back import read_back
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
+from herdkeeper_jobs.shared_arguments import add_cluster_arguments, add_timeout_argument
 from herdkeeper_jobs.termination_message import write_termination_message
 
 
@@ -42,12 +43,11 @@ def _run(parsed: argparse.Namespace) -> tuple[JobOutcome, str]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("herdkeeper-read-back", description="Reads from its new bookies what a draining bookie held.")
-    parser.add_argument("--zookeeper", required=True, metavar="HOSTS", help="h1:2181,h2:2181")
-    parser.add_argument("--ledgers-root", required=True, metavar="PATH", help="root of the cluster in ZooKeeper: /namespace/name/ledgers")
+    add_cluster_arguments(parser)
     parser.add_argument("--bookie", required=True, metavar="ID", help="id of the bookie that leaves")
     parser.add_argument("--record", required=True, type=Path, metavar="FILE", help="what it held, as the operator wrote it down")
     parser.add_argument("--threads", type=int, default=4, metavar="N", help="bookies that are read from at once (default: %(default)s)")
-    parser.add_argument("--timeout-seconds", type=float, default=15.0, help="for a bookie to connect and to answer (default: %(default)s)")
+    add_timeout_argument(parser)
     return parser
 
 

@@ -23,10 +23,17 @@ from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUn
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
 from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.origin import Mode
-from herdkeeper_jobs.checkpoint.removal import RUN_ID
+from herdkeeper_jobs.checkpoint.removal import why_no_run_id
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
-from herdkeeper_jobs.encryption.keys import FOLDERS, writing_key
+from herdkeeper_jobs.encryption.keys import writing_key
+from herdkeeper_jobs.shared_arguments import (
+    add_archive_argument,
+    add_cluster_arguments,
+    add_destination_argument,
+    add_encryption_argument,
+    add_tablespace_arguments,
+)
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
 from herdkeeper_jobs.task_error import essence, outcome_of_tasks
@@ -49,10 +56,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="herdkeeper-checkpoint", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--zookeeper", required=True, help="ZooKeeper's members, host:port separated by commas")
-    parser.add_argument("--ledgers-root", required=True, help="BookKeeper's root in ZooKeeper, for example /ns/bk/ledgers")
-    parser.add_argument("--herd-root", required=True, help="HerdDB's root in ZooKeeper, for example /ns/db/herd")
-    parser.add_argument("--tablespace", required=True, help="name of the tablespace")
+    add_cluster_arguments(parser)
+    add_tablespace_arguments(parser)
     parser.add_argument("--to", default="now", help="now, LEDGER,ENTRY, or a time (RFC 3339) with its offset (default: %(default)s)")
     parser.add_argument(
         "--mode",
@@ -61,25 +66,9 @@ def _parser() -> argparse.ArgumentParser:
         help="Full: from the whole log. Incremental: from the newest usable checkpoint at the destination and the log behind it. "
         "Auto: Full while the log begins with its first ledger (default: %(default)s)",
     )
-    parser.add_argument(
-        "--destination",
-        required=True,
-        help="folder for checkpoints, which executors as pods must all mount; or s3://bucket/prefix, opened with the variables "
-        "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, AWS_REGION, and OBJECT_STORE_AUTHORITIES (certificates, PEM)",
-    )
-    parser.add_argument(
-        "--archive",
-        default="",
-        help="folder where the log is archived, or s3://bucket/prefix, if it is not the destination; such a store is opened with the same "
-        f"variables, but {ARCHIVE_VARIABLES} before their names",
-    )
-    parser.add_argument(
-        "--encrypt-with",
-        default="",
-        metavar="PATH",
-        help="encrypts what is written: a key's file, or a folder with one key. What is read may be encrypted in any case: the variable "
-        f"{FOLDERS} lists folders with keys, separated by `:`",
-    )
+    add_destination_argument(parser, "folder for checkpoints, which executors as pods must all mount")
+    add_archive_argument(parser)
+    add_encryption_argument(parser)
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
     parser.add_argument(
         "--verify-against", default="", metavar="HOST:PORT", help="HTTP port of a follower, to compare digests at the LSN with"
@@ -119,8 +108,8 @@ def _checkpoint(parsed: argparse.Namespace, request: CheckpointRequest, settings
 
 
 def _request(parsed: argparse.Namespace) -> CheckpointRequest:
-    if RUN_ID.fullmatch(parsed.run_id) is None:
-        raise CheckpointRefused(f"--run-id is {parsed.run_id!r}: it names a folder, take letters, digits, '.', '_' and '-'")
+    if (why := why_no_run_id(parsed.run_id)) is not None:
+        raise CheckpointRefused(why)
     destination = _usable("--destination", _path("--destination", parsed.destination), writes=True)
     archive = _usable("--archive", _path("--archive", parsed.archive, ARCHIVE_VARIABLES), writes=False) if parsed.archive else None
     try:

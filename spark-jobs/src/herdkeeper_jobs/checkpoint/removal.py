@@ -23,7 +23,7 @@ from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, remove_
 
 MANIFEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*/manifests/[0-9]{20}-[0-9]{20}\.json")
 """A manifest's path below the destination: INSTANCEID, tablespace uuid, `manifests`, LSN."""
-RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 """A run's id, which names a folder."""
 
 
@@ -38,6 +38,13 @@ class Removed:
     kept: int
 
 
+def why_no_run_id(text: str) -> str | None:
+    """Why a run can't be called so (--run-id); None when it can."""
+    if _RUN_ID.fullmatch(text) is not None:
+        return None
+    return f"--run-id is {text!r}: it names a folder, take letters, digits, '.', '_' and '-'"
+
+
 def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None) -> Removed:
     """Removes the checkpoint that a run made or found, and what its attempts left behind. What is missing already is no fault.
 
@@ -50,8 +57,8 @@ def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None
         CheckpointRefused: the run's id or the manifest's path is none.
         InvariantViolated: a manifest can't be read, or leads out of its folder. Nothing was removed then.
     """
-    if RUN_ID.fullmatch(run_id) is None:
-        raise CheckpointRefused(f"--run-id is {run_id!r}: it names a folder, take letters, digits, '.', '_' and '-'")
+    if (why := why_no_run_id(run_id)) is not None:
+        raise CheckpointRefused(why)
     if manifest is None:
         leftovers = [_sweep(folder, {run_id}, _named(folder)) for folder in _folders_of(destination, run_id)]
         return Removed(False, *(sum(column) for column in zip(*leftovers, strict=True))) if leftovers else Removed(False, 0, 0, 0)
@@ -92,7 +99,7 @@ def _own_manifest(current: StoredPath, path: StoredPath) -> Outline:
         raise InvariantViolated(f"{current} says that it belongs to {identity.instance_id}/{identity.tablespace_uuid}")
     if manifest_path(folder, manifest.lsn.lsn) != path:
         raise InvariantViolated(f"{current} says that it is of {manifest.lsn.lsn}")
-    if RUN_ID.fullmatch(manifest.run_id) is None:
+    if _RUN_ID.fullmatch(manifest.run_id) is None:
         raise InvariantViolated(f"{current} names the run {manifest.run_id!r}, which is no folder's name")
     return manifest
 

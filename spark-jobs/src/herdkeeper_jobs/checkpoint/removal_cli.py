@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from herdkeeper.domain.job_summary import JobOutcome
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.checkpoint.removal import Removed, remove_checkpoint
+from herdkeeper_jobs.shared_arguments import add_destination_argument
 from herdkeeper_jobs.storage.stored_path import stored_path, why_unusable
 from herdkeeper_jobs.termination_message import write_termination_message
 
@@ -53,7 +54,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="herdkeeper_jobs.checkpoint.removal_cli", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--destination", required=True, help="folder with checkpoints, or s3://bucket/prefix")
+    add_destination_argument(parser, "folder with checkpoints")
     parser.add_argument("--run-id", required=True, help="run whose checkpoint goes")
     parser.add_argument(
         "--manifest", default="", metavar="PATH", help="below the destination; without it only what the run left without a manifest goes"

@@ -24,14 +24,14 @@ from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.sql.connection import Address, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed, SqlError
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
-from herdkeeper_jobs.checkpoint.removal import RUN_ID
-from herdkeeper_jobs.encryption.keys import FOLDERS as ENCRYPTION_KEYS
+from herdkeeper_jobs.checkpoint.removal import why_no_run_id
 from herdkeeper_jobs.encryption.keys import writing_key
 from herdkeeper_jobs.restore.errors import RestoreRefused, RestoreRetryable
 from herdkeeper_jobs.restore.moment import MomentSource, checkpoint_of_moment, parse_restored_moment
 from herdkeeper_jobs.restore.run import RestoreRequest, run_restore
 from herdkeeper_jobs.restore.session import Cluster, Target
 from herdkeeper_jobs.restore.source import open_source
+from herdkeeper_jobs.shared_arguments import add_archive_argument, add_encryption_argument
 from herdkeeper_jobs.spark_session import (
     SparkConfigurationError,
     SparkSettings,
@@ -69,8 +69,7 @@ def _parser() -> argparse.ArgumentParser:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--manifest",
-        help="file of the checkpoint's manifest; with executors as pods all must mount it; or s3://bucket/key. For an encrypted one the "
-        f"variable {ENCRYPTION_KEYS} lists folders with keys, separated by `:`",
+        help="file of the checkpoint's manifest; with executors as pods all must mount it; or s3://bucket/key",
     )
     which.add_argument(
         "--folder", help="with --to, where there is no checkpoint: the tablespace's folder with the archive, <INSTANCEID>/<tablespace uuid>"
@@ -80,17 +79,8 @@ def _parser() -> argparse.ArgumentParser:
         help="the moment to restore: latest, LEDGER,ENTRY, or a time (RFC 3339) with its offset. --manifest then names the tablespace, of "
         "which the newest usable checkpoint up to the moment is gone on from",
     )
-    parser.add_argument(
-        "--archive",
-        help="with --to: folder where the log is archived, if not beside the checkpoints; or s3://bucket/prefix, opened with the same "
-        f"variables, but {ARCHIVE_VARIABLES} before their names",
-    )
-    parser.add_argument(
-        "--encrypt-with",
-        default="",
-        metavar="PATH",
-        help="with --to: encrypts the checkpoint that is made; a key's file, or a folder with one key",
-    )
+    add_archive_argument(parser, "with --to: ")
+    add_encryption_argument(parser, "with --to: ")
     parser.add_argument("--run-id", required=True, help="name of this run, for the summary")
     add_spark_arguments(parser)
     return parser
@@ -148,12 +138,12 @@ def _moment(parsed: argparse.Namespace) -> MomentSource:
         at = parse_restored_moment(parsed.to)
     except ValueError as error:
         raise RestoreRefused(f"spec.bootstrap.target (--to): {error}") from error
-    if RUN_ID.fullmatch(parsed.run_id) is None:
-        raise RestoreRefused(f"--run-id is {parsed.run_id!r}: it names a folder, take letters, digits, '.', '_' and '-'")
+    if (why := why_no_run_id(parsed.run_id)) is not None:
+        raise RestoreRefused(why)
     named = None if parsed.manifest is None else _stored("--manifest", parsed.manifest)
     folder = _stored("--folder", parsed.folder) if named is None else named.parent.parent
     place = folder.parent.parent
-    archived_at = place if parsed.archive is None else _stored("--archive", parsed.archive, ARCHIVE_VARIABLES)
+    archived_at = place if not parsed.archive else _stored("--archive", parsed.archive, ARCHIVE_VARIABLES)
     asked = "--folder" if named is None else "--manifest"
     for argument, path, writes in ((asked, place, True), ("--archive", archived_at, False)):
         if (unusable := why_unusable(path, writes=writes)) is not None:

@@ -1,0 +1,69 @@
+"""The arguments that several programs have, each said once: its name, what it means, and its default. Spark's are in `spark_session`."""
+
+from __future__ import annotations
+
+import argparse
+
+from herdkeeper.domain.names import ARCHIVE_VARIABLES
+from herdkeeper_jobs.encryption.keys import FOLDERS
+
+
+def add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
+    """--zookeeper and --ledgers-root: which BookKeeper cluster."""
+    parser.add_argument("--zookeeper", required=True, metavar="HOSTS", help="ZooKeeper's members, host:port separated by commas")
+    parser.add_argument(
+        "--ledgers-root", required=True, metavar="PATH", help="BookKeeper's root in ZooKeeper, for example /namespace/name/ledgers"
+    )
+
+
+def add_tablespace_arguments(parser: argparse.ArgumentParser) -> None:
+    """--herd-root and --tablespace: whose log."""
+    parser.add_argument("--herd-root", required=True, metavar="PATH", help="HerdDB's root in ZooKeeper, for example /namespace/name/herd")
+    parser.add_argument("--tablespace", required=True, help="name of the tablespace")
+
+
+def add_destination_argument(parser: argparse.ArgumentParser, folder: str) -> None:
+    """--destination; `folder` says what a folder there is for."""
+    parser.add_argument(
+        "--destination",
+        required=True,
+        help=f"{folder}; or s3://bucket/prefix, opened with the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, "
+        "AWS_REGION, and OBJECT_STORE_AUTHORITIES (certificates, PEM)",
+    )
+
+
+def add_archive_argument(parser: argparse.ArgumentParser, when: str = "") -> None:
+    """--archive, empty for the place of the checkpoints; `when` says what it belongs to."""
+    parser.add_argument(
+        "--archive",
+        default="",
+        help=f"{when}folder where the log is archived, or s3://bucket/prefix, if that is not where the checkpoints are; such a store is "
+        f"opened with the same variables as theirs, but {ARCHIVE_VARIABLES} before their names",
+    )
+
+
+def add_encryption_argument(parser: argparse.ArgumentParser, when: str = "") -> None:
+    """--encrypt-with, for `encryption.keys.writing_key`; `when` says what it belongs to."""
+    parser.add_argument(
+        "--encrypt-with",
+        default="",
+        metavar="PATH",
+        help=f"{when}encrypts what is written: a key's file, or a folder with one key. What is read may be encrypted in any case: the "
+        f"variable {FOLDERS} lists folders with keys, separated by `:`",
+    )
+
+
+def add_reading_rate_argument(parser: argparse.ArgumentParser) -> None:
+    """--bytes-per-second-per-bookie, a float; infinity for no limit."""
+    parser.add_argument(
+        "--bytes-per-second-per-bookie",
+        type=float,
+        default=float("inf"),
+        metavar="N",
+        help="upper limit of what is read from a bookie (default: none)",
+    )
+
+
+def add_timeout_argument(parser: argparse.ArgumentParser) -> None:
+    """--timeout-seconds, a float."""
+    parser.add_argument("--timeout-seconds", type=float, default=15.0, help="for a bookie to connect and to answer (default: %(default)s)")
