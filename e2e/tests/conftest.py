@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,12 @@ class Stack:
 def say(message: str) -> None:
     """A line of progress; shown as it comes."""
     print(message, file=sys.stderr, flush=True)
+
+
+def goes_in_the_end(request: pytest.FixtureRequest, kubectl: Kubectl, *named: str) -> None:
+    """Has what is named be deleted when the fixture ends that asks for it, last first. Said before it is made: so it goes, too, when the
+    fixture can't be begun, and then not before that is reported, with what explains it."""
+    request.addfinalizer(partial(kubectl.run, "delete", *named, "--ignore-not-found", timeout_seconds=600))
 
 
 def begin_anew(kubectl: Kubectl) -> None:

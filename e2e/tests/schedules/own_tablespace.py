@@ -4,11 +4,10 @@ end."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-from conftest import Stack, say
+import pytest
+from conftest import Stack, goes_in_the_end, say
 
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper_e2e.jobs import wait_until_succeeded
@@ -46,9 +45,8 @@ class OwnTablespace:
     tools: ToolsPod
 
     @staticmethod
-    @contextmanager
-    def made(stack: Stack, name: str, log: Object | None = None) -> Iterator[OwnTablespace]:
-        """For as long as the block lasts. `log` is `spec.log`. Its pod has the image of the jobs, and the volume."""
+    def made(request: pytest.FixtureRequest, stack: Stack, name: str, log: Object | None = None) -> OwnTablespace:
+        """For as long as the fixture lasts that asks for it. `log` is `spec.log`. Its pod has the image of the jobs, and the volume."""
         kubectl, claim = stack.kubectl, f"{name}-files"
         volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
         spec = {"herdDBRef": {"name": "db"}, "replicas": 2, "deletionPolicy": "Delete", **({"log": log} if log else {})}
@@ -56,17 +54,16 @@ class OwnTablespace:
             {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": claim}, "spec": volume},
             {"apiVersion": API, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec},
         ]
+        pod = f"{name}-tools"
+        goes_in_the_end(request, kubectl, "persistentvolumeclaim", claim, "--wait=false")
+        goes_in_the_end(request, kubectl, "tablespace", name)
+        goes_in_the_end(request, kubectl, "checkpoints", "-l", f"scenario={name}")
+        goes_in_the_end(request, kubectl, "pod", pod)
         kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
         wait_until_ready(kubectl, name, say)
-        tools = ToolsPod(kubectl, f"{name}-tools", Database.of(kubectl, "db", "bk", name), image="herdkeeper/spark:0.1.0", claim=claim)
+        tools = ToolsPod(kubectl, pod, Database.of(kubectl, "db", "bk", name), image="herdkeeper/spark:0.1.0", claim=claim)
         tools.start()
-        try:
-            yield OwnTablespace(stack, name, tools)
-        finally:
-            kubectl.run("delete", "pod", tools.name)
-            kubectl.run("delete", "checkpoints", "-l", f"scenario={name}", timeout_seconds=600)
-            kubectl.run("delete", "tablespace", name, timeout_seconds=600)
-            kubectl.run("delete", "persistentvolumeclaim", claim, "--wait=false")
+        return OwnTablespace(stack, name, tools)
 
     @property
     def destination(self) -> Object:

@@ -4,12 +4,11 @@ three moments of it are made anew: each has what was recorded at that moment, an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import pytest
-from conftest import START, Stack, say
+from conftest import START, Stack, goes_in_the_end, say
 
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.history import EventKind, parse_history
@@ -68,8 +67,13 @@ def tablespace(name: str, **more: object) -> Object:
     return {"apiVersion": OWN, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec}
 
 
+def tools_name(tablespace: str) -> str:
+    """Of the pod from which SQL is spoken to a tablespace."""
+    return f"tools-{tablespace}"
+
+
 def tools_of(stack: Stack, name: str) -> ToolsPod:
-    tools = ToolsPod(stack.kubectl, f"tools-{name}", Database.of(stack.kubectl, "db", "bk", name))
+    tools = ToolsPod(stack.kubectl, tools_name(name), Database.of(stack.kubectl, "db", "bk", name))
     tools.start()
     return tools
 
@@ -123,8 +127,12 @@ def write(tools: ToolsPod, table: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def left(stack: Stack) -> Left:
+def left(request: pytest.FixtureRequest, stack: Stack) -> Left:
     """What is left, once everything else is gone."""
+    goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
+    made = (("tablespace", NAME), ("checkpoint", CHECKPOINT), ("pod", tools_name(NAME)))
+    for kind, name in made:
+        goes_in_the_end(request, stack.kubectl, kind, name)
     volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
     claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": CLAIM}, "spec": volume}
     apply(stack, claim, tablespace(NAME, log={"archive": ARCHIVE}))
@@ -157,21 +165,20 @@ def left(stack: Stack) -> Left:
     at_the_end = contents(tools)
     say(f"{archived_after(stack, datetime.now(UTC))}")
 
-    stack.kubectl.run("delete", "pod", tools.name)
-    stack.kubectl.run("delete", "checkpoint", CHECKPOINT)
-    stack.kubectl.run("delete", "tablespace", NAME, timeout_seconds=600)
+    for kind, name in reversed(made):
+        stack.kubectl.run("delete", kind, name, timeout_seconds=600)
     return Left(base["manifest"], by_lsn, at_lsn, moment, at_moment, fewest, most, at_the_end)
 
 
 class Restored:
     """Makes tablespaces of what is left, which go after the test."""
 
-    def __init__(self, stack: Stack) -> None:
-        self._stack = stack
-        self.names: list[str] = []
+    def __init__(self, request: pytest.FixtureRequest, stack: Stack) -> None:
+        self._request, self._stack = request, stack
 
     def declare(self, name: str, bootstrap: Object) -> None:
-        self.names.append(name)
+        for kind, made in (("tablespace", name), ("pod", tools_name(name))):
+            goes_in_the_end(self._request, self._stack.kubectl, kind, made)
         apply(self._stack, tablespace(name, bootstrap={**bootstrap, "job": JOB}))
 
     def contents(self, name: str, bootstrap: Object) -> tuple[Contents, Object]:
@@ -180,17 +187,12 @@ class Restored:
         restore = wait_until_ready(self._stack.kubectl, name, say)["status"]["restore"]
         say(f"{name}: {restore}")
         tools = tools_of(self._stack, name)
-        there = contents(tools)
-        self._stack.kubectl.run("delete", "pod", tools.name)
-        return there, restore
+        return contents(tools), restore
 
 
 @pytest.fixture
-def restored(stack: Stack) -> Iterator[Restored]:
-    made = Restored(stack)
-    yield made
-    for name in made.names:
-        stack.kubectl.run("delete", "tablespace", name, "--ignore-not-found", timeout_seconds=600)
+def restored(request: pytest.FixtureRequest, stack: Stack) -> Restored:
+    return Restored(request, stack)
 
 
 def test_an_lsn_from_before_the_checkpoint_is_restored_from_the_archive_alone(left: Left, restored: Restored) -> None:

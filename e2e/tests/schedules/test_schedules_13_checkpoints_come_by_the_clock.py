@@ -4,7 +4,6 @@ beside them. Each checkpoint has what the writer remembers of that time, and the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -34,9 +33,8 @@ print(json.dumps(open_manifest(pathlib.Path(sys.argv[1])).load(sys.argv[2]).colu
 
 
 @pytest.fixture(scope="module")
-def own(stack: Stack) -> Iterator[OwnTablespace]:
-    with OwnTablespace.made(stack, NAME, LOG) as made:
-        yield made
+def own(request: pytest.FixtureRequest, stack: Stack) -> OwnTablespace:
+    return OwnTablespace.made(request, stack, NAME, LOG)
 
 
 def declare_schedules(own: OwnTablespace) -> None:

@@ -4,11 +4,10 @@ a moment of the archive. Nothing of a drill is left, and the live tablespace has
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from conftest import Stack, say
+from conftest import Stack, goes_in_the_end, say
 
 from herdkeeper_e2e.conditions import condition, not_ready_reason
 from herdkeeper_e2e.jobs import wait_until_succeeded
@@ -18,7 +17,7 @@ from herdkeeper_e2e.tools_pod import CHECKPOINTS, Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
-NAME, TABLESPACE, CLAIM, TABLE = "drilled-yearly", "drilled", "drills", "written"
+NAME, TABLESPACE, CLAIM, TABLE, TOOLS = "drilled-yearly", "drilled", "drills", "written", "drill-tools"
 ROWS = 200
 END = Limit(1500, 2)
 DESTINATION = {"persistentVolumeClaim": {"claimName": CLAIM}}
@@ -51,14 +50,16 @@ def declared() -> list[Object]:
 
 
 @pytest.fixture(scope="module")
-def tools(stack: Stack) -> Iterator[ToolsPod]:
+def tools(request: pytest.FixtureRequest, stack: Stack) -> ToolsPod:
     """Where SQL is spoken to the tablespace, and its volume of checkpoints is mounted."""
+    goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
+    for kind, name in (("tablespace", TABLESPACE), ("scheduledcheckpoint", NAME), ("pod", TOOLS)):
+        goes_in_the_end(request, stack.kubectl, kind, name)
     stack.kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": declared()}))
     wait_until_ready(stack.kubectl, TABLESPACE, say)
-    pod = ToolsPod(stack.kubectl, "drill-tools", Database.of(stack.kubectl, "db", "bk", TABLESPACE), claim=CLAIM)
+    pod = ToolsPod(stack.kubectl, TOOLS, Database.of(stack.kubectl, "db", "bk", TABLESPACE), claim=CLAIM)
     pod.start()
-    yield pod
-    stack.kubectl.run("delete", "pod", pod.name)
+    return pod
 
 
 def found(stack: Stack, kind: str, name: str) -> Object:

@@ -4,7 +4,6 @@ made from each has what the writer's own history says of that moment."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
@@ -23,9 +22,8 @@ MOMENTS = ("position", "time", "now")
 
 
 @pytest.fixture(scope="module")
-def own(stack: Stack) -> Iterator[OwnTablespace]:
-    with OwnTablespace.made(stack, "moments") as made:
-        yield made
+def own(request: pytest.FixtureRequest, stack: Stack) -> OwnTablespace:
+    return OwnTablespace.made(request, stack, "moments")
 
 
 def marks_of(moment: str) -> tuple[str, str]:

@@ -7,7 +7,6 @@ own manifest that is when it commits, with all files written; at another one it 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,9 +46,8 @@ class CheckpointWatch(SteeredProcess):
 
 
 @pytest.fixture(scope="module")
-def own(stack: Stack) -> Iterator[OwnTablespace]:
-    with OwnTablespace.made(stack, "killed") as made:
-        yield made
+def own(request: pytest.FixtureRequest, stack: Stack) -> OwnTablespace:
+    return OwnTablespace.made(request, stack, "killed")
 
 
 def files(own: OwnTablespace) -> list[str]:

@@ -5,7 +5,6 @@ Who makes them is told of nothing else: neither the tablespace nor its log is as
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -31,9 +30,8 @@ MARKS = ("before the moment", "after the moment")
 
 
 @pytest.fixture(scope="module")
-def own(stack: Stack) -> Iterator[OwnTablespace]:
-    with OwnTablespace.made(stack, NAME, LOG) as made:
-        yield made
+def own(request: pytest.FixtureRequest, stack: Stack) -> OwnTablespace:
+    return OwnTablespace.made(request, stack, NAME, LOG)
 
 
 def pair(lsn: Object) -> tuple[int, int]:
