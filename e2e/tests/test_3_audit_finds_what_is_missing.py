@@ -1,4 +1,5 @@
-"""The audit finds nothing on a healthy cluster, and exactly what was taken away from a bookie's disk; told to repair it, it does."""
+"""The audit finds nothing on a healthy cluster, and exactly what was taken away from a bookie's disk, or damaged there; told to repair it,
+it does. Two of these faults BookKeeper's own workers leave as they are: an entry that is missing inside a fragment, and a damaged one."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
-FIRST, LAST = 20, 24
+FAULTS = ((0, 0, False), (20, 24, False), (50, 50, True))
+"""First and last entry, and whether they are damaged instead of missing."""
+COPIES = sum(last - first + 1 for first, last, _ in FAULTS)
 
 
 def audited(stack: Stack, name: str, executors: int = 0, repair: str = "Report") -> Object:
@@ -31,36 +34,42 @@ def audited(stack: Stack, name: str, executors: int = 0, repair: str = "Report")
     return status
 
 
-def test_a_healthy_cluster_has_no_findings_dropped_entries_are_named_exactly_and_repaired(stack: Stack) -> None:
+def test_a_healthy_cluster_has_no_findings_and_each_fault_on_a_disk_is_named_exactly_and_repaired(stack: Stack) -> None:
     healthy = audited(stack, "healthy", executors=2)
     assert healthy.get("findings", []) == []
     assert healthy["findingsTotal"] == 0
-    assert healthy["entries"] > LAST
+    assert healthy["entries"] > max(last for _, last, _ in FAULTS)
     # write quorum 3: each entry is on three bookies
     assert healthy["replicas"] == 3 * healthy["entries"]
 
-    loss = dropped(stack)
+    losses = inflicted(stack)
     stack.wait_until_ready()
     damaged = audited(stack, "damaged")
     assert damaged["findings"] == [
         {
-            "kind": "Missing",
+            "kind": "CorruptDigest" if loss.damaged else "Missing",
             "severity": "Pending",  # the ledger is still being written
             "ledgerId": loss.ledger,
-            "firstEntry": FIRST,
-            "lastEntry": LAST,
+            "firstEntry": loss.first,
+            "lastEntry": loss.last,
             "bookieId": bookie_id(stack, loss.number),
         }
+        for loss in losses
     ]
-    assert damaged["findingsTotal"] == 1
+    assert damaged["findingsTotal"] == len(losses)
 
     # an open ledger is left alone; a new leader closes it
     still_open = audited(stack, "too-early", repair="Repair")
-    assert [finding["repair"] for finding in still_open["findings"]] == ["Refused"]
+    assert [finding["repair"] for finding in still_open["findings"]] == ["Refused"] * len(losses)
     close_first_ledger(stack)
     repaired = audited(stack, "repaired", repair="Repair")
-    assert [(finding["severity"], finding["repair"]) for finding in repaired["findings"]] == [("UnderReplicated", "Repaired")]
-    assert (repaired["replicasRepaired"], repaired["findingsNotRepaired"]) == (LAST - FIRST + 1, 0)
+    assert [(finding["severity"], finding["repair"]) for finding in repaired["findings"]] == [("UnderReplicated", "Repaired")] * len(losses)
+    assert (repaired["replicasRepaired"], repaired["findingsNotRepaired"]) == (COPIES, 0)
+    # what is missing is written, what is damaged is left behind: no writing in its place would last
+    done = {finding["kind"]: finding["repairDetail"] for finding in repaired["findings"]}
+    assert done["Missing"].endswith("entries were written, 0 were whole already")
+    assert " entries of the ledger on " in done["CorruptDigest"]
+    assert " were copied to " in done["CorruptDigest"]
     assert audited(stack, "whole-again")["findingsTotal"] == 0
 
 
@@ -89,16 +98,16 @@ def executors_of(stack: Stack, name: str, wanted: int) -> bool | Pending:
     return True if len(running) >= wanted else Pending(f"{len(running)} of {wanted} executors run")
 
 
-def dropped(stack: Stack) -> Loss:
-    """Entries of the log's first ledger, on the first bookie that holds it."""
+def inflicted(stack: Stack) -> list[Loss]:
+    """The faults, on entries of the log's first ledger, on the first bookie that holds it."""
     cluster = stack.kubectl.get("bookkeepercluster", "bk")
     assert cluster is not None
     found = first_ledger(stack)
     number = next(bookie["number"] for bookie in cluster["status"]["bookies"] if bookie["bookieId"] == found["bookies"][0])
-    loss = Loss("bk", number, found["ledger"], FIRST, LAST)
-    say(f"taking entries {FIRST}..{LAST} of ledger {loss.ledger} away from {found['bookies'][0]}")
-    drop_entries(stack.kubectl, loss)
-    return loss
+    losses = [Loss("bk", number, found["ledger"], *fault) for fault in FAULTS]
+    say(f"on {found['bookies'][0]}: {losses}")
+    drop_entries(stack.kubectl, *losses)
+    return losses
 
 
 def bookie_id(stack: Stack, number: int) -> str:

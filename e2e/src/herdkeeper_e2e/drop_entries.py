@@ -1,4 +1,4 @@
-"""Takes entries of a ledger away from a bookie's disk: the fault that a replication audit must find (e2e/faults/README.md).
+"""Takes entries of a ledger away from a bookie's disk, or damages them: faults that a replication audit must find (e2e/faults/README.md).
 
 The operator is told to pause, the bookie is stopped by its StatefulSet, and a pod with its two claims runs the tool in its place.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,27 +24,36 @@ PATIENCE = Limit(300)
 
 @dataclass(frozen=True)
 class Loss:
-    """Entries `first`..`last` of a ledger, on the bookie of this number of a BookKeeperCluster."""
+    """Entries `first`..`last` of a ledger, on the bookie of this number of a BookKeeperCluster. They go, or are damaged."""
 
     cluster: str
     number: int
     ledger: int
     first: int
     last: int
+    damaged: bool = False
 
     @property
     def bookie(self) -> str:
         """Its StatefulSet."""
         return f"{self.cluster}-bookie-{self.number}"
 
+    @property
+    def command(self) -> str:
+        """What makes it, in a shell beside the bookie's volumes."""
+        arguments = f"/ledgers/ledgers /journal/journal {self.ledger} {self.first} {self.last}"
+        return f"java -cp '/opt/bookkeeper/lib/*:/faults' DropEntries {arguments}{' damage' if self.damaged else ''}"
 
-def drop_entries(kubectl: Kubectl, loss: Loss) -> None:
-    """Makes the loss; the bookie serves again afterwards, without these entries. WaitError or KubectlError otherwise."""
+
+def drop_entries(kubectl: Kubectl, loss: Loss, *more: Loss) -> None:
+    """Makes the losses, all of one bookie, which serves again afterwards. WaitError or KubectlError otherwise; ValueError for several."""
+    if {each.bookie for each in more} - {loss.bookie}:
+        raise ValueError(f"losses of {loss.bookie} and of others: make those of each bookie for themselves")
     _ship_tool(kubectl)
     kubectl.run("annotate", "--overwrite", "bookkeepercluster", loss.cluster, f"{PAUSED}=true")
     kubectl.run("scale", "statefulset", loss.bookie, "--replicas=0")
     wait_for(f"the end of {loss.bookie}-0", lambda: _gone(kubectl, f"{loss.bookie}-0"), PATIENCE)
-    kubectl.apply(json.dumps(_pod(loss)))
+    kubectl.apply(json.dumps(_pod((loss, *more))))
     wait_for("the end of drop-entries", lambda: _succeeded(kubectl), PATIENCE)
     kubectl.run("delete", "pod", CONFIG_MAP)
     # the operator brings the bookie back: its StatefulSet is not as intended
@@ -86,13 +95,13 @@ def _succeeded(kubectl: Kubectl) -> bool | Pending:
     return True if phase == "Succeeded" else Pending(f"its pod is {phase}")
 
 
-def _pod(loss: Loss) -> Object:
-    arguments = ["/ledgers/ledgers", "/journal/journal", str(loss.ledger), str(loss.first), str(loss.last)]
-    claims = [{"name": name, "persistentVolumeClaim": {"claimName": f"{loss.bookie}-{name}"}} for name in ("journal", "ledgers")]
+def _pod(losses: Sequence[Loss]) -> Object:
+    bookie = losses[0].bookie
+    claims = [{"name": name, "persistentVolumeClaim": {"claimName": f"{bookie}-{name}"}} for name in ("journal", "ledgers")]
     container = {
         "name": "tool",
         "image": IMAGE,
-        "command": ["java", "-cp", "/opt/bookkeeper/lib/*:/faults", "DropEntries", *arguments],
+        "command": ["sh", "-ec", "\n".join(loss.command for loss in losses)],
         "volumeMounts": [{"name": name, "mountPath": f"/{name}"} for name in ("journal", "ledgers", "faults", "tmp")],
     }
     volumes: list[Object] = [*claims, {"name": "faults", "configMap": {"name": CONFIG_MAP}}, {"name": "tmp", "emptyDir": {}}]
