@@ -53,6 +53,8 @@ image() {
   case $name in
     operator | spark) inputs=("$folder" "$here/stage-python.sh" "$here/spark-jars.sh" "$repo/pyproject.toml" "$repo/requirements.lock" "$repo/operator/src" "$repo/spark-jobs/src") ;;
   esac
+  # a repair moves copies with BookKeeper's own client
+  [ "$name" != spark ] || inputs+=("$repo/images/bookkeeper" "$here/stage-jars.sh")
   base=$(sed -n 's/^FROM \([^ ]*\).*/\1/p' "$folder/Dockerfile" | tail -1)
   case $base in herdkeeper/*:local) base=${base#herdkeeper/}; layer "${base%:local}"; below=herdkeeper/$base ;; *) "$here/base.sh"; below=$base ;; esac
   key=$(content_key "${inputs[@]}")-$(docker image inspect -f '{{.Id}}' "$below" | cut -c8-19)${options:+-${options[*]}}
@@ -65,6 +67,10 @@ image() {
       staged "$(content_key "$here/stage-python.sh" "$here/spark-jars.sh" "$repo/pyproject.toml" "$repo/requirements.lock")" "$stage/dependencies" /src/e2e/images/stage-python.sh dependencies "$name"
       staged "$(content_key "$here/stage-python.sh" "$repo/pyproject.toml" "$repo/operator/src" "$repo/spark-jobs/src")" "$cache/stage/project" /src/e2e/images/stage-python.sh project
       link "$stage/dependencies/site" "$context/site"
+      if [ "$name" = spark ]; then
+        staged "$(content_key "$repo/images/bookkeeper" "$here/stage-jars.sh")" "$cache/stage/bookkeeper" /src/e2e/images/stage-jars.sh bookkeeper
+        link "$cache/stage/bookkeeper/lib" "$context/bookkeeper"
+      fi
       # an own, small layer for what changes often, where the Dockerfile has one
       if grep -qE '^COPY .*\bapp/? ' "$folder/Dockerfile"; then link "$cache/stage/project/app" "$context/app"; else cp -r "$cache/stage/project/app/." "$context/site/"; fi ;;
     *)

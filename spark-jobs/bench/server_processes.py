@@ -59,19 +59,40 @@ class Servers:
         self._wait("zookeeper", lambda: _listens(port))
         return self.zookeeper
 
-    def start_bookies(self, count: int) -> list[str]:
-        """Bookies with DbLedgerStorage and their cluster at LEDGERS_ROOT; returns their ids, once all are registered."""
+    def start_bookies(self, count: int, settings: Mapping[str, object] | None = None) -> list[str]:
+        """Bookies with DbLedgerStorage and their cluster at LEDGERS_ROOT; returns their ids, once all are registered. `settings` are lines
+        of their configuration, which win over those here."""
         names = [f"bookie-{number}" for number in range(count)]
-        files = [self._bookie_file(name) for name in names]
+        files = [self._bookie_file(name, settings or {}) for name in names]
         shell = ("org.apache.bookkeeper.bookie.BookieShell", "-conf", str(files[0]), "initnewcluster")
         self._start("initnewcluster", ["-Xmx128m"], "bookkeeper", shell).wait(_START_SECONDS)
-        for name, file in zip(names, files, strict=True):
-            options = ["-Xmx384m", "-XX:MaxDirectMemorySize=512m", "-Dio.netty.tryReflectionSetAccessible=true"]
-            self._start(name, options, "bookkeeper", ("org.apache.bookkeeper.server.Main", "--conf", str(file)))
+        for name in names:
+            self._start_bookie(name)
         with self.client() as client:
             for name in names:
-                self._wait(name, lambda name=name: client.exists(f"{LEDGERS_ROOT}/available/{name}") is not None)
+                self._wait_for_bookie(client, name)
         return names
+
+    def restart_bookie(self, name: str, meanwhile: Callable[[Path], None] | None = None) -> None:
+        """Ends a bookie as its StatefulSet does (SIGTERM), does what is to be done `meanwhile` with its folder, and starts it again."""
+        process = self.processes[name]
+        process.terminate()
+        process.wait(_START_SECONDS)
+        with self.client() as client:
+            # The registration of a bookie that ended in order goes with it; it must not be taken for the next one's.
+            self._wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is None, may_have_ended=True)
+            if meanwhile is not None:
+                meanwhile(self.folder / name)
+            self._start_bookie(name)
+            self._wait_for_bookie(client, name)
+
+    def _start_bookie(self, name: str) -> None:
+        options = ["-Xmx384m", "-XX:MaxDirectMemorySize=512m", "-Dio.netty.tryReflectionSetAccessible=true"]
+        file = self.folder / name / "bk_server.conf"
+        self._start(name, options, "bookkeeper", ("org.apache.bookkeeper.server.Main", "--conf", str(file)))
+
+    def _wait_for_bookie(self, client: KazooClient, name: str) -> None:
+        self._wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is not None)
 
     def start_sql_node(self) -> Address:
         """A SQL node that leads the tablespace `herd`, whose log has as many copies as there are bookies, three at most."""
@@ -125,7 +146,7 @@ class Servers:
             process.kill()
             process.wait()
 
-    def _bookie_file(self, name: str) -> Path:
+    def _bookie_file(self, name: str, more: Mapping[str, object]) -> Path:
         folder = self._folder(name)
         settings: Mapping[str, object] = {
             "metadataServiceUri": f"zk+hierarchical://{self.zookeeper}{LEDGERS_ROOT}",
@@ -146,6 +167,7 @@ class Servers:
             "httpServerEnabled": "false",
             "minUsableSizeForEntryLogCreation": 1,
             "minUsableSizeForIndexFileCreation": 1,
+            **more,
         }
         file = folder / "bk_server.conf"
         file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
@@ -161,16 +183,17 @@ class Servers:
         log4j.write_text(_LOG4J)
         settings = ("-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Dlog4j2.configurationFile={log4j}")
         java = ["java", *options, *settings, "-cp", f"{jars_of(jars)}/*"]
-        with (self.folder / f"{name}.log").open("wb") as output:
+        with (self.folder / f"{name}.log").open("ab") as output:
             process = subprocess.Popen([*java, *command], stdout=output, stderr=subprocess.STDOUT, cwd=self.folder)
         self.processes[name] = process
         return process
 
-    def _wait(self, name: str, ready: Callable[[], bool]) -> None:
+    def _wait(self, name: str, ready: Callable[[], bool], may_have_ended: bool = False) -> None:
         """SystemExit with the end of the server's output when it has ended, or does not get ready."""
         deadline = time.monotonic() + _START_SECONDS
         while not ready():
-            if self.processes[name].poll() is not None or time.monotonic() > deadline:
+            ended = self.processes[name].poll() is not None and not may_have_ended
+            if ended or time.monotonic() > deadline:
                 words = (self.folder / f"{name}.log").read_text(errors="replace")[-3000:]
                 raise SystemExit(f"{name} did not start; its last words:\n{words}")
             time.sleep(0.2)

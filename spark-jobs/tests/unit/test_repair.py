@@ -1,130 +1,39 @@
-"""Repair against played bookies and a played ZooKeeper: what is written, under which lock, and what is refused."""
+"""Repair of missing entries against played bookies and a played ZooKeeper: what is written, under which lock, and what is refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from types import SimpleNamespace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import cast
 
-import pyarrow as pa
 import pytest
-from kazoo.exceptions import ConnectionLoss, NodeExistsError
-from played_bookie import CRC32C, PlayedBookie, ledger, packed, served
+from played_bookie import CRC32C, PlayedBookie, served
+from played_repair import (
+    KEY,
+    LOCK,
+    NAMES,
+    SETTINGS,
+    PlayedCatalog,
+    audited,
+    bookies_with,
+    catalog_of,
+    findings_in,
+    missing,
+    of_herddb,
+    repaired,
+    writes,
+)
 
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import Entry, master_key
+from herdkeeper.formats.bookkeeper_entry import Entry
 from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
 from herdkeeper_jobs.audit import cli
-from herdkeeper_jobs.audit.check import check_copies
-from herdkeeper_jobs.audit.job import AuditResult, audit
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
 from herdkeeper_jobs.audit.request import AuditRequest
-from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, VersionedMetadata
-from herdkeeper_jobs.repair.rewrite import RepairSettings
-from herdkeeper_jobs.repair.run import RepairResult, repair
 from herdkeeper_jobs.spark_session import SparkSettings
 
-NAMES = ("b0", "b1", "b2")
-LOCK = "/l/underreplication/locks/urL0000000001"
-KEY = master_key(b"herddb")
-SETTINGS = RepairSettings("herdkeeper-audit run-1", timeout_seconds=2.0, visible_seconds=2.0, poll_seconds=0.01)
 RECOVERY_ADD = 1 << 16 | 2
-
-
-@dataclass
-class PlayedLocks:
-    """ZooKeeper's locks, as the client of one session sees them."""
-
-    owners: dict[str, int] = field(default_factory=dict)
-    """Per path, the session that holds it."""
-    data: dict[str, bytes] = field(default_factory=dict)
-    listeners: list[Callable[[str], None]] = field(default_factory=list)
-    silent: bool = False
-    client_id: tuple[int, bytes] = (7, b"")
-
-    def create(self, path: str, data: bytes, ephemeral: bool, makepath: bool) -> None:
-        if path in self.owners:
-            raise NodeExistsError
-        assert ephemeral
-        self.owners[path], self.data[path] = self.client_id[0], data
-
-    def exists(self, path: str) -> SimpleNamespace | None:
-        if self.silent:
-            raise ConnectionLoss
-        return SimpleNamespace(ephemeralOwner=self.owners[path]) if path in self.owners else None
-
-    def delete(self, path: str) -> None:
-        del self.owners[path]
-
-    def add_listener(self, listener: Callable[[str], None]) -> None:
-        self.listeners.append(listener)
-
-    def remove_listener(self, listener: Callable[[str], None]) -> None:
-        self.listeners.remove(listener)
-
-
-@dataclass
-class PlayedCatalog:
-    """One ledger; `versions` are what further reads of it give, the last one for ever."""
-
-    addresses: dict[str, BookieAddress]
-    versions: list[VersionedMetadata | None]
-    client: PlayedLocks = field(default_factory=PlayedLocks)
-    root: str = "/l"
-    instance_id: str = "instance-1"
-
-    def bookie_addresses(self) -> dict[str, BookieAddress]:
-        return self.addresses
-
-    def ledger_ids(self) -> list[int]:
-        return [1]
-
-    def read_many(self, ledger_ids: Sequence[int]) -> Iterator[VersionedMetadata]:
-        return (version for version in self.versions[:1] if version is not None)
-
-    def read_ledger_metadata(self, ledger_id: int) -> VersionedMetadata | None:
-        return self.versions.pop(0) if len(self.versions) > 1 else self.versions[0]
-
-
-def of_herddb(last: int | None, bookies: tuple[str, ...] = NAMES, quorums: tuple[int, int] = (3, 2)) -> LedgerMetadata:
-    return replace(ledger(1, last, bookies, quorums), password=b"herddb")
-
-
-def bookies_with(last: int) -> list[PlayedBookie]:
-    """Three bookies that hold all of ledger 1, which is closed and so fenced, under its master key."""
-    entries = {(1, entry_id): packed(1, entry_id) for entry_id in range(last + 1)}
-    return [PlayedBookie(dict(entries), master_keys={1: KEY}, fenced={1}) for _ in NAMES]
-
-
-def catalog_of(addresses: dict[str, BookieAddress], *versions: LedgerMetadata) -> PlayedCatalog:
-    return PlayedCatalog(addresses, [VersionedMetadata(metadata, 3 + index) for index, metadata in enumerate(versions)])
-
-
-def findings_in(catalog: PlayedCatalog) -> tuple[Finding, ...]:
-    return audited(catalog).findings
-
-
-def audited(catalog: PlayedCatalog) -> AuditResult:
-    def run(tasks: Sequence[AuditTask]) -> pa.Table:
-        return pa.Table.from_batches([holdings_to_batch(check_copies(task)) for task in tasks], HOLDINGS_ARROW)
-
-    return audit(cast("LedgerCatalog", catalog), AuditRequest(), AuditBudget(2, timeout_seconds=2.0), run)
-
-
-def repaired(catalog: PlayedCatalog, findings: Sequence[Finding], settings: RepairSettings = SETTINGS) -> RepairResult:
-    return repair(cast("LedgerCatalog", catalog), findings, settings)
-
-
-def missing(first: int, last: int, bookie_id: str = "b1") -> Finding:
-    return Finding(FindingKind.MISSING, Severity.UNDER_REPLICATED, 1, first, last, bookie_id, 0, 3, 2)
-
-
-def writes(bookies: Sequence[PlayedBookie]) -> list[tuple[int, int, int]]:
-    return [request for bookie in bookies for request in bookie.requests if request[0] >> 16 == 1]
 
 
 def lose_a_middle_entry(bookie: PlayedBookie) -> None:
@@ -135,10 +44,6 @@ def lose_the_first_entry(bookie: PlayedBookie) -> None:
     del bookie.entries[1, 0]
 
 
-def damage(bookie: PlayedBookie) -> None:
-    bookie.entries[1, 5] = bookie.entries[1, 5][:-1] + b"?"
-
-
 def lose_everything(bookie: PlayedBookie) -> None:
     bookie.entries.clear()
     bookie.master_keys.clear()
@@ -146,7 +51,7 @@ def lose_everything(bookie: PlayedBookie) -> None:
 
 @pytest.mark.parametrize("storage_shows_after", [0, 5], ids=["DbLedgerStorage", "SortedLedgerStorage"])
 @pytest.mark.parametrize("quorums", [(3, 2), (2, 2)], ids=["E=Wq", "striped"])
-@pytest.mark.parametrize("fault", [lose_a_middle_entry, lose_the_first_entry, damage, lose_everything])
+@pytest.mark.parametrize("fault", [lose_a_middle_entry, lose_the_first_entry, lose_everything])
 def test_each_fault_is_repaired_in_place_and_the_next_audit_finds_nothing(
     fault: Callable[[PlayedBookie], None], quorums: tuple[int, int], storage_shows_after: int
 ) -> None:

@@ -42,8 +42,9 @@ class ReplicationAuditSpec(Model):
     repair: RepairMode = Field(
         "Report",
         description="Report: findings are told. DryRun: and what Repair would do about each, as the replicas are now; nothing is written. "
-        "Repair: missing and damaged entries of closed ledgers are written again from a replica "
-        "whose digest was verified, under BookKeeper's replication lock, and read back.",
+        "Repair: missing entries of closed ledgers are written again from a replica whose digest was verified, under BookKeeper's "
+        "replication lock, and read back. Damaged ones are left behind: BookKeeper's client copies all that their bookie has of the ledger "
+        "to another bookie, which there must be.",
     )
     destination: VolumeDestination | None = Field(
         None,
@@ -73,7 +74,9 @@ class FindingStatus(Model):
     last_entry: int | None = Field(None, description="Last entry.")
     bookie_id: str | None = Field(None, description="Bookie; absent where a ledger's metadata or placement is meant.")
     repair: str | None = Field(None, description="What became of it: Repaired, Refused or Failed; after a dry run WouldRepair or Refused.")
-    repair_detail: str | None = Field(None, description="How many entries were, or would be, written; or why it was refused, or failed.")
+    repair_detail: str | None = Field(
+        None, description="How many entries were, or would be, written or copied; or why it was refused, or failed."
+    )
 
 
 class ReplicationAuditStatus(JobStatus):
@@ -89,9 +92,12 @@ class ReplicationAuditStatus(JobStatus):
     report: str | None = Field(None, description="Path of the report for people (HTML) at the destination.")
     findings_by_severity: SeverityCounts | None = Field(None, description="Findings in all, by severity.")
     findings: tuple[FindingStatus, ...] = Field((), description="The first findings.")
-    replicas_repaired: int | None = Field(None, description="Replicas of entries that were written again and read back.")
+    replicas_repaired: int | None = Field(
+        None, description="Replicas of entries that are whole again: written, or copied to another bookie, and read back."
+    )
     replicas_repairable: int | None = Field(
-        None, description="After a dry run: replicas of entries that Repair would write, from a replica that was verified just now."
+        None,
+        description="After a dry run: replicas that Repair would write, or have copied elsewhere, from one that was verified just now.",
     )
     findings_not_repaired: int | None = Field(
         None, description="Findings about entries that Repair left, or after a dry run would leave, as they are."

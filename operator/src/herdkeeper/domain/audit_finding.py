@@ -46,13 +46,13 @@ class RepairOutcome(StrEnum):
     """What became of a finding that an audit was told to repair."""
 
     REPAIRED = "Repaired"
-    """Every entry was written from a verified replica and read back."""
+    """Every entry was written from a verified replica, or left behind with all that its bookie had of the ledger, and read back."""
     WOULD_REPAIR = "WouldRepair"
     """A dry run: every entry has a verified replica to write from."""
     REFUSED = "Refused"
     """Nothing was written for at least one entry, since that would be wrong or there is nothing good to write; the detail says which."""
     FAILED = "Failed"
-    """Something was written and could not be read back, or the lock was lost."""
+    """Something was written or moved and could not be read back, BookKeeper's client failed, or the lock was lost."""
 
 
 @dataclass(frozen=True, slots=True)

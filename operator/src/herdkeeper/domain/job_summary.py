@@ -191,7 +191,7 @@ class AuditSummary:
     not_repaired: int = 0
     """Findings that were to be repaired and are not; after a dry run those that a repair would leave."""
     copies_repairable: int = 0
-    """After a dry run: copies that a repair would write."""
+    """After a dry run: copies that a repair would write, or have copied to another bookie."""
     report: str = ""
     """Path of the report for people below the destination."""
     findings: tuple[Finding, ...] = ()

@@ -35,6 +35,7 @@ from herdkeeper_jobs.audit.publish import publish
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
 from herdkeeper_jobs.audit.schema import HOLDINGS, HOLDINGS_ARROW, fields_of, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
+from herdkeeper_jobs.repair.bookkeeper_client import BookKeeperClient
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import RepairResult, repair
 from herdkeeper_jobs.shared_arguments import add_cluster_arguments, add_reading_rate_argument, add_timeout_argument
@@ -70,6 +71,8 @@ class AuditArguments:
     repair: str
     output: Path | None
     spark: SparkSettings
+    bookkeeper_library: Path = Path("/opt/bookkeeper/lib")
+    """The jars of BookKeeper's client, where they are."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -142,6 +145,7 @@ def repaired(catalog: LedgerCatalog, result: AuditResult, arguments: AuditArgume
         dry_run=arguments.repair == _DRY_RUN,
         timeout_seconds=arguments.timeout_seconds,
         bytes_per_second_per_bookie=arguments.bytes_per_second_per_bookie,
+        mover=_bookkeeper_client(arguments) if arguments.bookkeeper_library.is_dir() else None,
     )
     done = repair(catalog, result.findings, settings)
     summary = replace(
@@ -153,6 +157,18 @@ def repaired(catalog: LedgerCatalog, result: AuditResult, arguments: AuditArgume
         findings=done.findings,
     )
     return replace(result, summary=summary, findings=done.findings)
+
+
+def _bookkeeper_client(arguments: AuditArguments) -> BookKeeperClient:
+    racks = arguments.request.racks
+    return BookKeeperClient(
+        library=arguments.bookkeeper_library,
+        zookeeper=arguments.zookeeper,
+        ledgers_root=arguments.ledgers_root.rstrip("/"),
+        rack_of={} if racks is None else racks.rack_of,
+        min_racks=1 if racks is None else racks.wanted,
+        bytes_per_second=arguments.bytes_per_second_per_bookie,
+    )
 
 
 def _repair_sentence(done: RepairResult, dry_run: bool) -> str:
@@ -233,6 +249,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="add the run to the tables audit_runs, audit_findings and audit_bookies in this directory, and write its report beside them",
     )
+    parser.add_argument(
+        "--bookkeeper-library",
+        type=Path,
+        default=Path("/opt/bookkeeper/lib"),
+        metavar="DIR",
+        help="jars of BookKeeper's client, which a repair needs for damaged entries (default: %(default)s)",
+    )
     add_spark_arguments(parser)
     return parser
 
@@ -262,6 +285,7 @@ def _validated(parsed: argparse.Namespace) -> AuditArguments:
         repair=parsed.repair,
         output=parsed.output,
         spark=spark_settings(parsed),
+        bookkeeper_library=parsed.bookkeeper_library,
     )
 
 

@@ -95,6 +95,10 @@ class LedgerCatalog:
                     addresses[name] = decode_bookie_address(name, answer[0])
         return addresses
 
+    def writable_bookies(self) -> frozenset[str]:
+        """The ids of the registered bookies that take entries."""
+        return frozenset(name for name in self._children(["/available"])[0] if name != "readonly")
+
     def _children(self, paths: list[str]) -> list[list[str]]:
         answers = self._ask(self.client.get_children_async, [self.root + path for path in paths])
         return [sorted(answer or []) for answer in answers]

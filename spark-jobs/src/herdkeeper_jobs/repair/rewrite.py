@@ -1,4 +1,4 @@
-"""Entries of one bookie, written again from its neighbours: verified source, write, read back.
+"""Entries that one bookie lacks, written again from its neighbours: verified source, write, read back.
 
 A source is a replica whose digest was verified and that no other verified replica contradicts. What is written is exactly what it gave.
 Afterwards the bookie is asked for the entry again until it gives it undamaged: SortedLedgerStorage answers an add at once, but goes on
@@ -19,6 +19,7 @@ from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, Entry, Entr
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
+from herdkeeper_jobs.repair.bookkeeper_client import FragmentMover
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,8 @@ class RepairSettings:
     visible_seconds: float = 90.0
     """How long a bookie may take to give what it was given: more than a flush of SortedLedgerStorage (10 s by default)."""
     poll_seconds: float = 1.0
+    mover: FragmentMover | None = None
+    """Takes copies to another bookie; None where this program has no BookKeeper client."""
 
 
 @dataclass(frozen=True, slots=True)

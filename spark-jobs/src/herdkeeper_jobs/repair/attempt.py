@@ -1,0 +1,79 @@
+"""What the repair of one ledger goes by, and what became of its findings."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from herdkeeper.domain.audit_finding import Finding, RepairOutcome
+from herdkeeper.domain.replication import EntryRange, striping
+from herdkeeper.formats.bookkeeper_entry import master_key
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, VersionedMetadata
+from herdkeeper_jobs.bookkeeper.reader import digest_of
+from herdkeeper_jobs.repair.lock import LockLostError, ReplicationLock
+from herdkeeper_jobs.repair.refusal import ensemble_of, position_of
+from herdkeeper_jobs.repair.rewrite import Bookies, Replicas
+
+_ENTRIES_PER_BATCH = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A finding with its outcome."""
+
+    finding: Finding
+    copies: int = 0
+    """Copies that are whole again; in a dry run, that would be."""
+
+
+def ended(finding: Finding, outcome: RepairOutcome, detail: str, copies: int = 0) -> Done:
+    """The finding with what became of it, in words."""
+    return Done(replace(finding, repair=outcome, repair_detail=detail), copies)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """What the repair of a ledger goes by. `lock` is None in a dry run, which writes nothing."""
+
+    catalog: LedgerCatalog
+    metadata: VersionedMetadata
+    lock: ReplicationLock | None
+    bookies: Bookies
+
+    @property
+    def written(self) -> str:
+        """What is said of entries that are not whole and have a good replica."""
+        return "would be written" if self.lock is None else "were written"
+
+    def require_unchanged(self) -> None:
+        """Raises LockLostError when the lock, or the metadata that was read under it, may not hold any more."""
+        if self.lock is None:
+            return
+        self.lock.require_held()
+        now = metadata_of(self.catalog, self.metadata.metadata.ledger_id)
+        if now is None or now.znode_version != self.metadata.znode_version:
+            raise LockLostError("the ledger's metadata changed while it was locked")
+
+
+def metadata_of(catalog: LedgerCatalog, ledger_id: int) -> VersionedMetadata | None:
+    """The newest; None when the ledger is gone, or its metadata can't be decoded."""
+    read = catalog.read_ledger_metadata(ledger_id)
+    return read if isinstance(read, VersionedMetadata) else None
+
+
+def replicas_of(finding: Finding, metadata: LedgerMetadata) -> Replicas:
+    """Where the entries of a finding are. For findings that `why_not` has nothing against."""
+    return Replicas(
+        metadata.ledger_id, ensemble_of(finding, metadata), striping(metadata), digest_of(metadata), master_key(metadata.password)
+    )
+
+
+def batches(finding: Finding, metadata: LedgerMetadata) -> Iterator[tuple[int, ...]]:
+    """The entries of a finding that its bookie should hold. For findings that `why_not` has nothing against."""
+    assert finding.first_entry_id is not None
+    assert finding.last_entry_id is not None
+    entries = striping(metadata).entries_at(position_of(finding, metadata), EntryRange(finding.first_entry_id, finding.last_entry_id))
+    while batch := tuple(itertools.islice(entries, _ENTRIES_PER_BATCH)):
+        yield batch

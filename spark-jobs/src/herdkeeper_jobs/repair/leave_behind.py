@@ -1,0 +1,122 @@
+"""What a bookie holds damaged is left behind: all of the ledger's copies there go to another bookie, under the lock of its
+replication.
+
+relocation.py says why nothing less lasts. Before anything moves, each damaged entry must have a good replica, since BookKeeper's client
+would copy all or nothing. Afterwards every copy is read from where it is then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from herdkeeper.domain.audit_finding import Finding, RepairOutcome
+from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper_jobs.audit.check import check_copies
+from herdkeeper_jobs.audit.holding import CopyState
+from herdkeeper_jobs.audit.plan import AuditBudget, HoldingCheck, plan_tasks
+from herdkeeper_jobs.bookkeeper.connection import BookieUnreachableError
+from herdkeeper_jobs.repair.attempt import Attempt, Done, batches, ended, metadata_of, replicas_of
+from herdkeeper_jobs.repair.bookkeeper_client import NotMovedError
+from herdkeeper_jobs.repair.lock import LockLostError
+from herdkeeper_jobs.repair.refusal import why_not
+from herdkeeper_jobs.repair.relocation import Relocation, moved, relocation
+from herdkeeper_jobs.repair.rewrite import NoGoodReplicaError, good_source, is_whole
+
+
+def leave_behind(attempt: Attempt, findings: Sequence[Finding]) -> list[Done]:
+    """What became of all findings about damaged entries of the ledger, in their order."""
+    refused = [why_not(finding, attempt.metadata.metadata) for finding in findings]
+    rest = [finding for finding, why in zip(findings, refused, strict=True) if why is None]
+    outcomes = iter(_leave_behind(attempt, rest) if rest else ())
+    return [
+        next(outcomes) if why is None else ended(finding, RepairOutcome.REFUSED, why)
+        for finding, why in zip(findings, refused, strict=True)
+    ]
+
+
+def _leave_behind(attempt: Attempt, findings: Sequence[Finding]) -> list[Done]:
+    try:
+        counts = [_with_good_replicas(attempt, finding) for finding in findings]
+        planned = _planned(attempt, findings)
+        if isinstance(planned, str):
+            return [ended(finding, RepairOutcome.REFUSED, planned) for finding in findings]
+        what = f"{planned.copies} entries of the ledger on {' and '.join(planned.bookie_ids)}"
+        if attempt.lock is None:
+            outcome, detail = RepairOutcome.WOULD_REPAIR, f"{what} would be copied elsewhere"
+        else:
+            outcome, detail = RepairOutcome.REPAIRED, f"{what} were copied to {_move(attempt, planned)}"
+    except NoGoodReplicaError as error:
+        return [ended(finding, RepairOutcome.REFUSED, str(error)) for finding in findings]
+    except (LockLostError, NotMovedError) as error:
+        return [ended(finding, RepairOutcome.FAILED, str(error)) for finding in findings]
+    return [ended(finding, outcome, f"{count} damaged entries: {detail}", count) for finding, count in zip(findings, counts, strict=True)]
+
+
+def _planned(attempt: Attempt, findings: Sequence[Finding]) -> Relocation | str:
+    """What is to be moved, or why it can't be."""
+    bookie_ids = {finding.bookie_id for finding in findings if finding.bookie_id is not None}
+    planned = relocation(attempt.metadata.metadata, bookie_ids, attempt.catalog.writable_bookies())
+    if isinstance(planned, str):
+        return planned
+    if attempt.bookies.settings.mover is None:
+        return "what a bookie holds damaged can't be mended there, and this program has no BookKeeper client to copy it elsewhere"
+    # BookKeeper chooses among them, so each must do.
+    return next((why for why in (_why_not_to(attempt, planned, target) for target in planned.targets) if why is not None), planned)
+
+
+def _why_not_to(attempt: Attempt, planned: Relocation, target: str) -> str | None:
+    """A bookie that has copies of the ledger which no metadata names may have been left behind itself, with a damaged record."""
+    try:
+        code = attempt.bookies.connection(target).read_last_entry(planned.metadata.ledger_id).code
+    except BookieUnreachableError as error:
+        attempt.bookies.drop(target)
+        return f"the copies might go to a bookie that does not answer: {error}"
+    if code is ReadCode.NO_LEDGER:
+        return None
+    return (
+        f"the copies might go to {target}, which has old ones of this ledger and answered {code.name}: it deletes what no metadata names"
+        " within a day; repair it then, or add a bookie"
+    )
+
+
+def _with_good_replicas(attempt: Attempt, finding: Finding) -> int:
+    """How many entries the finding has. Raises NoGoodReplicaError for one that no other bookie has, or that one contradicts.
+
+    What the bookie gives now is asked for its payload only. That it gives an entry whole proves nothing: asked for the entry alone it may
+    give a record that was written later, and asked for its neighbour first the damaged one.
+    """
+    assert finding.bookie_id is not None
+    metadata = attempt.metadata.metadata
+    replicas = replicas_of(finding, metadata)
+    count = 0
+    for batch in batches(finding, metadata):
+        for entry_id in batch:
+            is_whole(attempt.bookies, replicas, finding.bookie_id, good_source(attempt.bookies, replicas, finding.bookie_id, entry_id))
+        count += len(batch)
+    return count
+
+
+def _move(attempt: Attempt, planned: Relocation) -> str:
+    """The bookies that have the copies now. Raises NotMovedError, LockLostError."""
+    assert attempt.lock is not None
+    assert attempt.bookies.settings.mover is not None
+    attempt.require_unchanged()
+    attempt.bookies.settings.mover.move(planned, attempt.bookies.addresses, attempt.lock.require_session)
+    attempt.lock.require_held()
+    after = metadata_of(attempt.catalog, planned.metadata.ledger_id)
+    checks = moved(planned, None if after is None else after.metadata)
+    if isinstance(checks, str):
+        raise NotMovedError(f"BookKeeper's client said that it moved the copies, but {checks}")
+    _read_back(attempt, checks)
+    return " and ".join(sorted({check.bookie_id for check in checks}))
+
+
+def _read_back(attempt: Attempt, checks: Sequence[HoldingCheck]) -> None:
+    """Raises NotMovedError, naming the first copy that is not whole."""
+    settings = attempt.bookies.settings
+    budget = AuditBudget(1, settings.bytes_per_second_per_bookie, settings.timeout_seconds)
+    for task in plan_tasks(checks, attempt.bookies.addresses, budget):
+        for holding in check_copies(task):
+            if holding.state is not CopyState.VERIFIED:
+                where = f"entries {holding.first}-{holding.last} on {holding.bookie_id}"
+                raise NotMovedError(f"the copies were moved, but {where} are {holding.state.value} ({holding.detail})")

@@ -1,0 +1,94 @@
+"""Which copies have to leave a bookie that holds one entry of a ledger damaged, whether they can, and whether they did. Pure.
+
+A damaged entry can't be mended where it is: DbLedgerStorage (BookKeeper 4.18.0) keeps the old record in its entry log beside the new one
+and goes back to it in three ways. Its read cache is asked before its index, and keeps what it read before the entry was written again. A
+read of an entry up to 100 records in front of the old one puts that into the cache again (SingleDirectoryDbLedgerStorage,
+fillReadAheadCache). And when the entry log is compacted, each of its records is copied and its place written to the index, without a look
+at whether the index still points to it (EntryLogCompactor): against that nothing helps that a client could write. So the ledger's copies
+on that bookie are left behind: BookKeeper's own client copies them to another bookie and names that one in the metadata. The bookie
+itself deletes what no metadata names (ScanAndCompareGarbageCollector, a day later by default).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from herdkeeper.domain.bookie_share import Place
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper_jobs.audit.plan import AuditedLedger, HoldingCheck, holding_checks
+
+_LOT_BYTES, _MOST_IN_LOT = 8 * 1024 * 1024, 100
+
+
+@dataclass(frozen=True, slots=True)
+class Relocation:
+    """All copies of a closed ledger that some bookies hold, to be copied to others. `targets` are those that may be chosen."""
+
+    metadata: LedgerMetadata
+    bookie_ids: tuple[str, ...]
+    places: tuple[Place, ...]
+    copies: int
+    targets: tuple[str, ...]
+
+    @property
+    def entries_in_lot(self) -> int:
+        """How many entries may be held in memory at once. Each lot is waited for, so few of them cost time."""
+        entries, length = (self.metadata.last_entry_id or 0) + 1, self.metadata.length or 0
+        return max(1, min(_MOST_IN_LOT, _LOT_BYTES * entries // max(1, length)))
+
+
+def relocation(metadata: LedgerMetadata, bookie_ids: Collection[str], writable: Collection[str]) -> Relocation | str:
+    """What is to be copied, or why it can't. `writable` are the bookies that take entries now. Whether the ledger may be touched at all is
+    for `why_not` to say.
+
+    All bookies that hold something of the ledger damaged go at once: one after the other, the second one's copies might be given to the
+    first one, which has its damaged record still.
+    """
+    places = tuple(
+        Place(segment.first_entry_id, position)
+        for segment in metadata.segments
+        for position, name in enumerate(segment.bookies)
+        if name in bookie_ids
+    )
+    targets: set[str] = set()
+    for segment in metadata.segments:
+        leaving, free = set(bookie_ids) & set(segment.bookies), set(writable) - set(segment.bookies)
+        if len(free) < len(leaving):
+            return (
+                f"what a bookie holds damaged can't be mended there, and too few writable bookies can take it: {len(leaving)} of the"
+                f" bookies that hold entries from {segment.first_entry_id} on have some damaged, and {len(free)} others are writable;"
+                " add bookies"
+            )
+        targets |= free if leaving else set()
+    copies = sum(check.copies for check in _checks(metadata, places))
+    return Relocation(metadata, tuple(sorted(bookie_ids)), places, copies, tuple(sorted(targets)))
+
+
+def moved(planned: Relocation, after: LedgerMetadata | None) -> tuple[HoldingCheck, ...] | str:
+    """The copies to be read back, once BookKeeper's client said that it is done; or what is wrong with the metadata that it left."""
+    before = planned.metadata
+    if after is None:
+        return "the ledger is gone"
+    if (after.state, after.last_entry_id, after.length) != (before.state, before.last_entry_id, before.length):
+        return "the ledger's end changed while its copies were moved"
+    if left := {name for segment in after.segments for name in segment.bookies} & set(planned.bookie_ids):
+        return f"the metadata still names {' and '.join(sorted(left))}"
+    if _without(planned.places, before) != _without(planned.places, after):
+        return "the metadata names other bookies or segments than before, of those that were to stay"
+    return _checks(after, planned.places)
+
+
+def _without(places: tuple[Place, ...], metadata: LedgerMetadata) -> list[tuple[int, list[str]]]:
+    """Each segment's first entry and its bookies in all other places."""
+    return [
+        (segment.first_entry_id, [name for at, name in enumerate(segment.bookies) if Place(segment.first_entry_id, at) not in places])
+        for segment in metadata.segments
+    ]
+
+
+def _checks(metadata: LedgerMetadata, places: tuple[Place, ...]) -> tuple[HoldingCheck, ...]:
+    last = -1 if metadata.last_entry_id is None else metadata.last_entry_id
+    firsts = [segment.first_entry_id for segment in metadata.segments]
+    every = holding_checks(AuditedLedger(metadata, 0, last))
+    return tuple(check for check in every if Place(firsts[check.segment], check.position) in places)

@@ -1,0 +1,199 @@
+"""A damaged entry on a real bookie with DbLedgerStorage: that writing it again does not last, and that the repair does.
+
+What only real bookies can tell: what their caches, their index, a restart and a compaction make of a record that was damaged in an entry
+log.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from kazoo.client import KazooClient
+from server_processes import LEDGERS_ROOT, Servers, jars_of, servers
+from synthetic_ledgers import PASSWORD, SyntheticLedger, write_entries, write_metadata
+
+from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome
+from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, entry_digest, master_key
+from herdkeeper.formats.bookkeeper_layout import LedgerLayout, ledger_path
+from herdkeeper.formats.bookkeeper_metadata import DigestType
+from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper_jobs.audit.check import check_copies
+from herdkeeper_jobs.audit.job import audit
+from herdkeeper_jobs.audit.plan import AuditBudget
+from herdkeeper_jobs.audit.request import AuditRequest
+from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_to_batch
+from herdkeeper_jobs.bookkeeper.connection import BookieConnection
+from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, open_catalog
+from herdkeeper_jobs.repair.bookkeeper_client import BookKeeperClient
+from herdkeeper_jobs.repair.rewrite import RepairSettings
+from herdkeeper_jobs.repair.run import repair
+
+TOOL = Path(__file__).parents[3] / "e2e/faults/DropEntries.java"
+DIGEST = entry_digest(DigestType.CRC32C, PASSWORD)
+HURT, SPARE = "bookie-0", "bookie-3"
+OTHERS, LEDGER, ENTRIES, DAMAGED = 1, 2, 300, 150
+"""A ledger that shares the entry log, and the one with the damaged entry."""
+READ_AHEAD = 100
+"""dbStorage_readAheadCacheBatchSize as it comes."""
+PATIENCE_SECONDS = 90
+HASTY = {
+    "flushInterval": 1000,
+    "gcWaitTime": 1000,
+    "minorCompactionThreshold": 0.5,
+    "minorCompactionInterval": 2,
+    "majorCompactionThreshold": 0.95,
+    "majorCompactionInterval": 4,
+    "gcOverreplicatedLedgerWaitTime": 5000,
+}
+"""What takes hours and days else takes seconds."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Bookies of which one holds an entry damaged, in an entry log that nothing is added to any more."""
+
+    servers: Servers
+    client: KazooClient
+
+    def read(self, *entry_ids: int, bookie: str = HURT) -> list[str]:
+        """What the bookie gives, asked one by one in this order: whole, damaged, or the code of its answer."""
+        found = []
+        with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
+            address = catalog.bookie_addresses()[bookie]
+        with BookieConnection(bookie, address, 15.0) as connection:
+            for entry_id in entry_ids:
+                answer = next(connection.read_entries(LEDGER, [entry_id]))
+                try:
+                    found.append(answer.code.name if answer.code is not ReadCode.OK else "whole")
+                    if answer.code is ReadCode.OK:
+                        DIGEST.verify_as(LEDGER, entry_id, answer.data)
+                except DigestMismatchError:
+                    found[-1] = "damaged"
+        return found
+
+    def write_in_place(self, *entry_ids: int) -> None:
+        """As recovery would, with another bookie's bytes."""
+        with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
+            addresses = catalog.bookie_addresses()
+        with (
+            BookieConnection("bookie-1", addresses["bookie-1"], 15.0) as source,
+            BookieConnection(HURT, addresses[HURT], 15.0) as target,
+        ):
+            for entry_id in entry_ids:
+                data = next(source.read_entries(LEDGER, [entry_id])).data
+                assert target.recovery_add((LEDGER, entry_id), master_key(PASSWORD), data) is ReadCode.OK
+
+    def restart(self, *bookies: str) -> None:
+        for bookie in bookies or (HURT,):
+            self.servers.restart_bookie(bookie)
+
+    def compact_the_old_log(self) -> None:
+        """The other ledger goes, so that half of the entry log is of no use."""
+        old = self.servers.folder / HURT / "ledgers/current/0.log"
+        assert old.exists()
+        self.client.delete(LEDGERS_ROOT + ledger_path(LedgerLayout.HIERARCHICAL, OTHERS))
+        wait_until("the bookie has compacted its first entry log", lambda: not old.exists())
+
+    def found(self) -> tuple[Finding, ...]:
+        """What a deep audit finds."""
+
+        def run(tasks: object) -> pa.Table:
+            return pa.Table.from_batches([holdings_to_batch(check_copies(task)) for task in tasks], HOLDINGS_ARROW)  # type: ignore[attr-defined]
+
+        with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
+            return audit(catalog, AuditRequest(), AuditBudget(2), run).findings
+
+    def repaired(self, found: tuple[Finding, ...]) -> tuple[Finding, ...]:
+        """What became of the findings."""
+        racks = dict.fromkeys(self.servers.processes, "-/here")
+        mover = BookKeeperClient(jars_of("bookkeeper"), self.servers.zookeeper, LEDGERS_ROOT, racks)
+        with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
+            return repair(catalog, found, RepairSettings("a test", mover=mover)).findings
+
+    def ensemble(self) -> tuple[str, ...]:
+        with open_catalog(self.servers.zookeeper, LEDGERS_ROOT) as catalog:
+            read = catalog.read_ledger_metadata(LEDGER)
+        assert isinstance(read, VersionedMetadata)
+        return read.metadata.segments[0].bookies
+
+
+def wait_until(what: str, true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not true():
+        assert time.monotonic() < deadline, f"{PATIENCE_SECONDS} s are over, and it is not so that {what}"
+        time.sleep(0.5)
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    def damage(folder: Path) -> None:
+        where = (str(folder / "ledgers"), str(folder / "journal"))
+        command = ["java", "-cp", f"{jars_of('bookkeeper')}/*", str(TOOL), *where, str(LEDGER), str(DAMAGED), str(DAMAGED), "damage"]
+        subprocess.run(command, check=True)
+
+    with servers() as running:
+        running.start_zookeeper()
+        names = running.start_bookies(4, HASTY)
+        with running.client() as client:
+            ledgers = [SyntheticLedger(OTHERS, tuple(names[:3]), 1000, 200), SyntheticLedger(LEDGER, tuple(names[:3]), ENTRIES, 200)]
+            write_metadata(client, LEDGERS_ROOT, ledgers)
+            with open_catalog(running.zookeeper, LEDGERS_ROOT) as catalog:
+                write_entries(ledgers, catalog.bookie_addresses())
+            running.restart_bookie(HURT, damage)
+            yield Stage(running, client)
+
+
+def test_what_is_written_in_the_place_of_a_damaged_entry_does_not_last(stage: Stage) -> None:
+    """Three ways back to the old record. The day that this fails, a damaged entry may be mended where it is."""
+    before = DAMAGED - 1
+    assert stage.read(DAMAGED) == ["damaged"]
+    stage.write_in_place(DAMAGED)
+    # 1. whoever reads at once finds it whole, and until the write cache is flushed; the read cache has the old record still
+    assert stage.read(DAMAGED) == ["whole"]
+    wait_until("the entry is damaged again once it was flushed", lambda: stage.read(DAMAGED) == ["damaged"])
+    # 2. after a restart the index tells of the new record, but reading ahead from a neighbour finds the old one
+    stage.restart()
+    assert stage.read(DAMAGED) == ["whole"]
+    stage.restart()
+    assert stage.read(before, DAMAGED) == ["whole", "damaged"]
+    # from as far as it reads ahead, and no farther
+    stage.restart()
+    assert stage.read(DAMAGED - READ_AHEAD, DAMAGED) == ["whole", "damaged"]
+    stage.restart()
+    assert stage.read(DAMAGED - READ_AHEAD - 1, DAMAGED) == ["whole", "whole"]
+    # 3. with all in front of it written again as well, no reading finds it any more...
+    stage.write_in_place(*range(DAMAGED + 1))
+    stage.restart()
+    assert set(stage.read(*range(ENTRIES))) == {"whole"}
+    # ...until the entry log is compacted, which takes the old records for those that count
+    stage.compact_the_old_log()
+    stage.restart()
+    assert stage.read(DAMAGED) == ["damaged"]
+
+
+def test_a_repaired_entry_is_whole_after_a_flush_after_restarts_and_after_a_compaction(stage: Stage) -> None:
+    found = stage.found()
+    assert [(each.kind, each.bookie_id, each.first_entry_id, each.last_entry_id) for each in found] == [
+        (FindingKind.CORRUPT_DIGEST, HURT, DAMAGED, DAMAGED)
+    ]
+    (finding,) = stage.repaired(found)
+    assert (finding.repair, finding.repair_detail) == (
+        RepairOutcome.REPAIRED,
+        f"1 damaged entries: {ENTRIES} entries of the ledger on {HURT} were copied to {SPARE}",
+    )
+    assert stage.ensemble() == (SPARE, "bookie-1", "bookie-2")
+    assert stage.found() == ()
+    stage.restart(HURT, SPARE)
+    assert stage.found() == ()
+    stage.compact_the_old_log()
+    stage.restart(HURT, SPARE)
+    assert stage.found() == ()
+    assert set(stage.read(*range(ENTRIES), bookie=SPARE)) == {"whole"}
+    # what was left behind is the bookie's own to delete
+    wait_until("the bookie has deleted what no metadata names", lambda: stage.read(DAMAGED) == ["NO_LEDGER"])
