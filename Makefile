@@ -39,7 +39,8 @@ unit-java: ## the node program's tests
 	@e2e/images/test-java.sh
 
 integration: ## the operator against a real kube-apiserver and etcd, a repair against real bookies
-	@$(run) pytest operator/tests/integration spark-jobs/tests/integration -n auto --maxprocesses 4 --dist worksteal
+	@$(run) pytest operator/tests/integration -n auto --maxprocesses 4 --dist worksteal
+	@$(run) pytest spark-jobs/tests/integration
 
 e2e: ## the scenarios, on the test cluster
 	@$(run) pytest e2e/tests/test_*.py -x -s --durations=10

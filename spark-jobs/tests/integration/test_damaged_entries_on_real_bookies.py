@@ -34,6 +34,8 @@ from herdkeeper_jobs.repair.bookkeeper_client import BookKeeperClient
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import repair
 
+# The jars of the images are made within the first test's time, where nobody has made them yet.
+pytestmark = [pytest.mark.integration, pytest.mark.timeout(1200)]
 TOOL = Path(__file__).parents[3] / "e2e/faults/DropEntries.java"
 DIGEST = entry_digest(DigestType.CRC32C, PASSWORD)
 HURT, SPARE = "bookie-0", "bookie-3"

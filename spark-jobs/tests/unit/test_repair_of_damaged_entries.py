@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -326,7 +327,7 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def stands_in(java: Path, does: str) -> None:
-    conf = 'while [ "$1" != -conf ]; do shift; done; shift; cp "$1" "$here/conf"; cp "$(dirname "$1")/racks" "$here/racks" 2>/dev/null'
+    conf = 'while [ "$1" != -conf ]; do shift; done; shift; cp "$1" "$here/conf"; cp "$(dirname "$1")"/rack* "$here" 2>/dev/null'
     java.write_text(f'#!/bin/sh\nhere="$(dirname "$0")"\necho "$@" >"$here/called"\nenv >"$here/env"\n{conf}\n{does}\n')
     java.chmod(0o755)
 
@@ -348,7 +349,11 @@ def test_bookkeepers_client_is_called_for_one_ledger_and_one_bookie_and_never_fe
     assert "metadataServiceUri=zk+null://z1:1;z2:1/l" in lines
     assert "rereplicationEntryBatchSize=100" in lines
     assert "minNumRacksPerWriteQuorum=2" in lines
-    assert (java.parent / "racks").read_text() == "127.0.0.1 /-:west\n127.0.0.2 /eu:east\n"
+    script = java.parent / "rack.sh"
+    asked = [
+        subprocess.run([script, *names], capture_output=True, text=True, check=False) for names in (("127.0.0.2", "127.0.0.1"), ("::7",))
+    ]
+    assert [(each.returncode, each.stdout) for each in asked] == [(0, "/eu:east\n/-:west\n"), (1, "")]
 
 
 def test_its_last_words_are_told_when_it_fails_or_is_not_there(java: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ def _why_not_to(attempt: Attempt, planned: Relocation, target: str) -> str | Non
         return None
     return (
         f"the copies might go to {target}, which has old ones of this ledger and answered {code.name}: it deletes what no metadata names"
-        " within a day; repair it then, or add a bookie"
+        " within a day; repair it then"
     )
 
 
