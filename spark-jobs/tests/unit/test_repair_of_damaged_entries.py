@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
-from played_bookie import CRC32C, PlayedBookie, nowhere, served
+from played_bookie import CRC32C, PlayedBookie, nowhere, packed, served
 from played_repair import (
     LOCK,
     NAMES,
@@ -275,11 +275,23 @@ def test_copies_do_not_go_where_old_ones_of_the_ledger_still_are_nor_to_who_does
         client = client_of(catalog, bookies)
         (finding,) = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, mover=client)).findings
         assert finding.repair is RepairOutcome.REFUSED
-        assert "the copies might go to b3, which has old ones of this ledger and answered OK" in finding.repair_detail
+        assert "the copies might go to b3, which has old ones and answered OK to a read of entry 5" in finding.repair_detail
         catalog.addresses["b3"] = nowhere()
         (finding,) = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, mover=client)).findings
         assert "the copies might go to a bookie that does not answer: bookie b3: cannot connect" in finding.repair_detail
     assert client.moved == []
+
+
+def test_a_bookie_that_holds_other_segments_of_the_ledger_takes_the_copies() -> None:
+    bookies = with_a_spare(20)
+    damage(bookies[1], 5)
+    bookies[3].entries |= {(1, number): packed(1, number) for number in range(10, 21)}
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_segments(NAMES, ("b0", "b3", "b2")))
+        client = client_of(catalog, bookies)
+        (finding,) = repaired(catalog, [damaged(5, 5)], replace(SETTINGS, mover=client)).findings
+        assert findings_in(catalog) == ()
+    assert (finding.repair, client.moved[0].copies) == (RepairOutcome.REPAIRED, 10)
 
 
 def test_what_moved_must_have_the_same_end_and_the_same_segments() -> None:

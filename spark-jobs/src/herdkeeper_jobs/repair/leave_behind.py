@@ -65,18 +65,24 @@ def _planned(attempt: Attempt, findings: Sequence[Finding]) -> Relocation | str:
 
 
 def _why_not_to(attempt: Attempt, planned: Relocation, target: str) -> str | None:
-    """A bookie that has copies of the ledger which no metadata names may have been left behind itself, with a damaged record."""
+    """A bookie that has some of the copies already, though no metadata says so, may have been left behind itself, with a damaged record.
+    One that holds other segments of the ledger lacks these."""
+    ledger_id = planned.metadata.ledger_id
     try:
-        code = attempt.bookies.connection(target).read_last_entry(planned.metadata.ledger_id).code
+        connection = attempt.bookies.connection(target)
+        if connection.read_last_entry(ledger_id).code is ReadCode.NO_LEDGER:
+            return None
+        for check in planned.for_target(target):
+            for answer in connection.read_entries(ledger_id, check.striping.entries_at(check.position, check.entries)):
+                if not answer.code.means_absent:
+                    return (
+                        f"the copies might go to {target}, which has old ones and answered {answer.code.name} to a read of entry"
+                        f" {answer.entry_id}: it deletes what no metadata names within a day; repair it then"
+                    )
     except BookieUnreachableError as error:
         attempt.bookies.drop(target)
         return f"the copies might go to a bookie that does not answer: {error}"
-    if code is ReadCode.NO_LEDGER:
-        return None
-    return (
-        f"the copies might go to {target}, which has old ones of this ledger and answered {code.name}: it deletes what no metadata names"
-        " within a day; repair it then"
-    )
+    return None
 
 
 def _with_good_replicas(attempt: Attempt, finding: Finding) -> int:

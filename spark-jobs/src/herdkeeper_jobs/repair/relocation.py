@@ -23,13 +23,24 @@ _LOT_BYTES, _MOST_IN_LOT = 8 * 1024 * 1024, 100
 
 @dataclass(frozen=True, slots=True)
 class Relocation:
-    """All copies of a closed ledger that some bookies hold, to be copied to others. `targets` are those that may be chosen."""
+    """All copies of a closed ledger that some bookies hold, to be copied to others. `places` may be of segments without entries, `checks`
+    are where copies are."""
 
     metadata: LedgerMetadata
     bookie_ids: tuple[str, ...]
     places: tuple[Place, ...]
-    copies: int
+    checks: tuple[HoldingCheck, ...]
     targets: tuple[str, ...]
+    """The bookies of which one may be chosen for some of the copies."""
+
+    @property
+    def copies(self) -> int:
+        """How many there are."""
+        return sum(check.copies for check in self.checks)
+
+    def for_target(self, target: str) -> tuple[HoldingCheck, ...]:
+        """The copies that may come to this bookie."""
+        return tuple(check for check in self.checks if target not in self.metadata.segments[check.segment].bookies)
 
     @property
     def entries_in_lot(self) -> int:
@@ -61,8 +72,7 @@ def relocation(metadata: LedgerMetadata, bookie_ids: Collection[str], writable: 
                 " add bookies"
             )
         targets |= free if leaving else set()
-    copies = sum(check.copies for check in _checks(metadata, places))
-    return Relocation(metadata, tuple(sorted(bookie_ids)), places, copies, tuple(sorted(targets)))
+    return Relocation(metadata, tuple(sorted(bookie_ids)), places, _checks(metadata, places), tuple(sorted(targets)))
 
 
 def moved(planned: Relocation, after: LedgerMetadata | None) -> tuple[HoldingCheck, ...] | str:
