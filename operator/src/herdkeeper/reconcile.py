@@ -61,7 +61,7 @@ from herdkeeper.plan.tablespace import plan_tablespace
 from herdkeeper.plan.zookeeper import plan_zookeeper
 from herdkeeper.settings import Settings
 from herdkeeper.status.bookkeeper import summarize_bookkeeper
-from herdkeeper.status.document import planned, refused_status, status_document
+from herdkeeper.status.document import Failed, planned, refused_status, status_document
 from herdkeeper.status.full_check import newly_failed, newly_missed
 from herdkeeper.status.herddb import summarize_herddb
 from herdkeeper.status.job import summarize_audit, summarize_checkpoint
@@ -115,7 +115,8 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Result:
-    """`look_again_seconds` is None when only an event or the resync shall bring the key back."""
+    """`look_again_seconds` is None when only an event or the resync shall bring the key back; after a failure, when only its back-off
+    shall."""
 
     outcome: Outcome
     look_again_seconds: float | None = None
@@ -232,7 +233,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
     if deleting and failed is None and any(isinstance(action, SetFinalizer) for action in plan.actions):
         return _gone(_key(resource))
     _write_status(resource, status_document(resource, summary, plan, failed, _now()), hands)
-    return Result(Outcome.OK if failed is None else Outcome.FAILED, _look_again(plan))
+    return _result(plan, Outcome.OK, failed)
 
 
 def _reconcile_unreadable(stub: Resource, refusals: tuple[Refusal, ...], hands: Hands) -> Result:
@@ -295,7 +296,7 @@ def _refuse(resource: Resource, refusals: tuple[Refusal, ...], hands: Hands, pla
     """Nothing is changed while a resource says what it must not say, except by a plan of what does not follow from it."""
     failed = execute(resource, plan, hands)
     _write_status(resource, refused_status(resource, refusals, plan, failed, _now()), hands)
-    return Result(Outcome.REFUSED if failed is None else Outcome.FAILED, _look_again(plan))
+    return _result(plan, Outcome.REFUSED, failed)
 
 
 def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> None:
@@ -351,6 +352,10 @@ def _entry(status: dict[str, Any], kind: str) -> dict[str, Any] | None:
 def _comparable(status: dict[str, Any]) -> dict[str, Any]:
     """Without empty lists: whether one is stored as empty or not at all means the same."""
     return {name: value for name, value in status.items() if value not in ([], (), None)}
+
+
+def _result(plan: Plan, outcome: Outcome, failed: Failed | None) -> Result:
+    return Result(Outcome.FAILED, plan.look_anyway_seconds) if failed is not None else Result(outcome, _look_again(plan))
 
 
 def _look_again(plan: Plan) -> float | None:

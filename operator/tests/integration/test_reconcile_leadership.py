@@ -16,7 +16,7 @@ from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tables
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.signs_of_life import SignsOfLife
 from herdkeeper.plan.action import ForgetNode
-from herdkeeper.reconcile import Outcome
+from herdkeeper.reconcile import Outcome, Result
 
 
 def followed(stage: Stage) -> str:
@@ -213,7 +213,7 @@ def test_who_changes_the_record_first_wins_and_the_request_stays(stage: Stage) -
         return found
 
     stage.ensemble.read_changed = read_then_changed  # type: ignore[method-assign]
-    assert stage.reconcile(HERDDB, "db", hands).outcome is Outcome.FAILED
+    assert stage.reconcile(HERDDB, "db", hands) == Result(Outcome.FAILED, 1.0)
     assert leader(stage) == NODES[0]
     assert stage.found(TABLESPACE, "flights")["metadata"]["annotations"][names.SWITCHOVER_ANNOTATION] == NODES[1]
 

@@ -72,6 +72,18 @@ def test_a_leader_that_does_not_lead_yet_is_looked_at_soon():
     assert (plan.actions, plan.look_again_seconds) == ((), 1.0)
 
 
+def test_a_leader_that_has_fallen_silent_is_looked_at_when_it_counts_as_hung_though_other_actions_fail():
+    seen = replace(CALM, nodes={**CALM.nodes, PODS[0]: Unknown("silence")}, silent_seconds={PODS[0]: 4.5}, root_parent=False)
+    plan = plan_herddb(CLUSTER, seen)
+    assert [type(action).__name__ for action in plan.actions] == ["EnsureZnode"]
+    assert (plan.look_again_seconds, plan.look_anyway_seconds) == (0.5, 0.5)
+
+
+def test_actions_for_leaders_that_lead_are_tried_again_later_each_time():
+    assert plan_herddb(CLUSTER, replace(CALM, root_parent=False)).look_anyway_seconds is None
+    assert plan_herddb(CLUSTER, replace(CALM, root_parent=False, records=Unknown("silence"))).look_anyway_seconds == 1.0
+
+
 def test_a_tablespace_without_a_resource_is_failed_over_too():
     assert plan_herddb(CLUSTER, replace(LOST, tablespaces=())).actions[0] == MOVED
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -68,3 +69,35 @@ def test_a_failure_ends_no_worker_and_comes_again(queue, monkeypatch):
     assert workers.trouble() is None
     assert workers.stop()
     assert tries == [KEY] * 3
+
+
+def delays(monkeypatch, result, seconds=0.0):
+    """When the key comes back after each of three reconciles with this result, each of which takes so many seconds."""
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    queue: KeyQueue[Key] = KeyQueue(now=lambda: clock[0])
+
+    def reconcile(*_):
+        clock[0] += seconds
+        return result
+
+    monkeypatch.setattr(module, "reconcile", reconcile)
+    workers, found = Workers(Settings(), None, queue), []
+    for _ in range(3):
+        workers._reconcile(KEY, None)
+        found.append(round(queue._due.pop(KEY) - clock[0], 6))
+    return found
+
+
+def test_what_is_looked_at_soon_is_looked_at_though_an_action_failed_and_is_tried_later_each_time(monkeypatch):
+    assert delays(monkeypatch, Result(Outcome.FAILED)) == [1.0, 2.0, 4.0]
+    assert delays(monkeypatch, Result(Outcome.FAILED, 1.5)) == [1.0, 1.5, 1.5]
+
+
+def test_back_off_is_kept_where_it_is_the_sooner_one(monkeypatch):
+    assert delays(monkeypatch, Result(Outcome.FAILED, 3.0)) == [1.0, 2.0, 3.0]
+
+
+def test_the_time_that_a_reconcile_took_is_no_part_of_the_next_delay_but_half_of_it_stays(monkeypatch):
+    assert delays(monkeypatch, Result(Outcome.OK, 1.5), seconds=0.25) == [1.25] * 3
+    assert delays(monkeypatch, Result(Outcome.OK, 1.5), seconds=9.0) == [0.75] * 3

@@ -68,6 +68,7 @@ class Workers:
             RECONCILE_SECONDS.labels(key.kind).observe(time.monotonic() - self._begun.pop(name))
 
     def _reconcile(self, key: Key, steps: Steps) -> None:
+        begun = time.monotonic()
         try:
             result = reconcile(key, steps, self.hands)
         except Exception as error:  # the worker must outlive whatever one resource brings up
@@ -78,13 +79,21 @@ class Workers:
         RECONCILES.labels(key.kind, result.outcome.value).inc()
         if result.outcome is Outcome.FAILED:
             delay = self.queue.failed(key)
+            if result.look_again_seconds is not None:
+                delay = min(delay, self._delay(result, begun))
+                self.queue.add(key, delay)
             logger.info("action to be tried again", again_in_seconds=delay)
             return
         self.queue.done(key)
         if result.outcome is not Outcome.GONE:
-            self.queue.add(key, self._delay(result))
+            self.queue.add(key, self._delay(result, begun))
 
-    def _delay(self, result: Result) -> float:
-        """Until the next look: what was asked for, at the latest the resync, which is spread so that not all come at once."""
+    def _delay(self, result: Result, begun: float) -> float:
+        """Until the next look: what was asked for, at the latest the resync, which is spread so that not all come at once.
+
+        It was asked for by what was true when the last one began: how long that took is taken off, half of it at most, so that one which
+        takes longer than it waits leaves the others room.
+        """
         resync = self.settings.resync_seconds * random.uniform(0.8, 1.2)  # noqa: S311 - not for secrets
-        return resync if result.look_again_seconds is None else min(resync, result.look_again_seconds)
+        asked = result.look_again_seconds
+        return resync if asked is None else min(resync, max(asked / 2, asked - (time.monotonic() - begun)))

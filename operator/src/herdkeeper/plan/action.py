@@ -393,6 +393,8 @@ def soonest(*seconds: float | None) -> float | None:
 @dataclass(frozen=True)
 class Plan:
     """Actions in order, then perhaps a reason to wait. `look_again_seconds`: when to look again though no event tells of a change.
+    `look_anyway_seconds` is the same for what has nothing to do with the actions: it is kept though one of them fails, and comes back later
+    each time.
 
     `later` and `blockers` are words for a plan that is shown instead of executed: what follows where a procedure has several steps, and
     what it would wait for.
@@ -405,6 +407,7 @@ class Plan:
     later: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
     needs_ledgers: bool = False
+    look_anyway_seconds: float | None = None
 
     @staticmethod
     def waiting(reason: Reason, message: str, look_again_seconds: float = 5.0) -> Plan:

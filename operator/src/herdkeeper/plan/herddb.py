@@ -20,7 +20,8 @@ from herdkeeper.plan.action import Action, AddToSecret, Create, Delete, EnsureZn
 from herdkeeper.plan.default_tablespace import plan_default_tablespace
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.leader_services import leader_services
-from herdkeeper.plan.leaders import SOON_SECONDS, Terms, plan_leaders
+from herdkeeper.plan.leaders import Terms, plan_leaders
+from herdkeeper.plan.next_look import SOON_SECONDS
 from herdkeeper.plan.restart import Relieve, next_restart
 from herdkeeper.plan.rolling import Gate, roll
 from herdkeeper.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
@@ -39,12 +40,16 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     # Nothing else comes between a leader that is lost and the next one.
     if leaders.actions:
         return shrink.told(leaders)
-    return shrink.told(_at_the_latest(leaders.look_again_seconds, _plan_objects(cluster, seen, log, leaders, shrink)))
+    return shrink.told(_at_the_latest(leaders, _plan_objects(cluster, seen, log, leaders, shrink)))
 
 
-def _at_the_latest(seconds: float | None, plan: Plan) -> Plan:
-    """A leader that can't be replaced yet is looked at again soon, whatever else is waited for meanwhile."""
-    return replace(plan, look_again_seconds=soonest(seconds, plan.look_again_seconds))
+def _at_the_latest(leaders: Plan, plan: Plan) -> Plan:
+    """A leader that can't be replaced yet is looked at again soon, whatever else is waited for meanwhile, or fails."""
+    return replace(
+        plan,
+        look_again_seconds=soonest(leaders.look_again_seconds, plan.look_again_seconds),
+        look_anyway_seconds=soonest(leaders.look_anyway_seconds, plan.look_anyway_seconds),
+    )
 
 
 def plan_refused_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:

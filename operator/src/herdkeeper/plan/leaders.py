@@ -21,11 +21,20 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import present_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
-from herdkeeper.plan.action import Action, AnswerRequest, ChangeTablespaceRecord, CheckpointFollower, Plan, Request, WakeNodes
+from herdkeeper.plan.action import (
+    Action,
+    AnswerRequest,
+    ChangeTablespaceRecord,
+    CheckpointFollower,
+    Plan,
+    Request,
+    Wait,
+    WakeNodes,
+    soonest,
+)
 from herdkeeper.plan.leader_services import declaring, leader_services
 from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide
-
-SOON_SECONDS = 1.0
+from herdkeeper.plan.next_look import SOON_SECONDS, next_look
 
 
 @dataclass(frozen=True)
@@ -44,28 +53,31 @@ def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, te
     """The moves that are due, the Services that follow them, the answers to requests, and why a leader that should be left is not."""
     if isinstance(seen.records, Unknown):
         # No event tells that ZooKeeper answers again, and the leader may be on the machine that took a member of it along.
-        return Plan(look_again_seconds=SOON_SECONDS)
+        return Plan(look_again_seconds=SOON_SECONDS, look_anyway_seconds=SOON_SECONDS)
     moves: list[Action] = []
     answers: list[Action] = []
     led: list[TablespaceRecord] = []
     blocked: list[str] = []
-    settled = True
+    again: list[float | None] = []
     for name, found in sorted(seen.records.items()):
         asking = None if terms.only_lost else resource_of(seen, name)
-        decision = decide(_situation(cluster, seen, found, asking, terms))
+        situation = _situation(cluster, seen, found, asking, terms)
+        decision = decide(situation)
+        again.append(next_look(situation, decision))
         moves += _actions(cluster, found, decision, log)
         answers += _answer(asking, decision)
         led.append(replace(found.record, leader=decision.to) if isinstance(decision, Move) else found.record)
-        settled = settled and not (isinstance(decision, Keep) and not decision.settled)
         if isinstance(decision, Blocked):
             blocked.append(f"{name}: {decision.why}")
     # A Service that has yet to be made is no part of a move, and must not hold one up, e.g. by a quota.
     services = (apply for apply in leader_services(seen, led) if not apply.new)
     actions = (*moves, *services, *answers)
-    if blocked:
-        waiting = Plan.waiting(Reason.NO_LEADER, ". ".join(blocked), SOON_SECONDS)
-        return replace(waiting, actions=actions)
-    return Plan(actions, look_again_seconds=SOON_SECONDS if actions or not settled else None)
+    return Plan(
+        actions,
+        Wait(Reason.NO_LEADER, ". ".join(blocked)) if blocked else None,
+        look_again_seconds=soonest(*again, SOON_SECONDS if actions else None),
+        look_anyway_seconds=soonest(*again),
+    )
 
 
 def resource_of(seen: HerdDBObserved, name: str) -> Tablespace | None:
