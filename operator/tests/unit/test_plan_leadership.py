@@ -72,7 +72,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         Keep(f"{A} is booting: whether it lives is for HerdDB's own failover to find out", settled=False),
     ),
     # the leader lives, and can't write its log
-    ("its log has failed", situation(a=FAILED), Move(B, f"{A} can't lead any more (it has failed: not enough bookies)")),
+    ("its log has failed", situation(a=FAILED), Move(B, f"{A} can't lead any more (it has failed: not enough bookies)", leader_lost=True)),
     (
         "its log has failed soon after it got the leadership",
         situation(a=FAILED, changed_at=1971.0),
@@ -96,7 +96,11 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         situation(a=replace(FAILED, leaving="its pod is being deleted"), changed_at=1999.0),
         LEFT,
     ),
-    ("its bookies acknowledge nothing", situation(a=waiting(WELL[A], 7.0)), Move(B, f"{A} can't lead any more ({UNACKNOWLEDGED})")),
+    (
+        "its bookies acknowledge nothing",
+        situation(a=waiting(WELL[A], 7.0)),
+        Move(B, f"{A} can't lead any more ({UNACKNOWLEDGED})", leader_lost=True),
+    ),
     ("they have not for a moment", situation(a=waiting(WELL[A], 6.9)), Keep(f"{A} leads, and its bookies let it wait", settled=False)),
     (
         "a longer wait is allowed",
@@ -115,7 +119,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "they acknowledge nothing of what a follower leads either",
         situation(a=waiting(WELL[A], 7.0), b=waiting(WELL[B], 2.0, "other")),
-        Move(C, f"{A} can't lead any more ({UNACKNOWLEDGED})"),
+        Move(C, f"{A} can't lead any more ({UNACKNOWLEDGED})", leader_lost=True),
     ),
     (
         "they answer nobody",
@@ -127,12 +131,12 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "a follower waits for its bookies, and the leader is gone: another one takes over",
         situation(a=DEAD, b=waiting(follower(checkpoint=(7, 850)), 2.0, "other")),
-        Move(C, GONE),
+        Move(C, GONE, leader_lost=True),
     ),
     (
         "the only follower waits for its bookies, and the leader is gone",
         situation(a=DEAD, b=waiting(WELL[B], 9.0, "other"), c=DEAD),
-        Move(B, GONE),
+        Move(B, GONE, leader_lost=True),
     ),
     (
         "the only follower waits for its bookies, and the leader leaves",
@@ -158,7 +162,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "ZooKeeper answers others",
         situation(a=CUT_OFF, b=SERVED),
-        Move(B, f"{A} can't lead any more (ZooKeeper answers others, and not it)"),
+        Move(B, f"{A} can't lead any more (ZooKeeper answers others, and not it)", leader_lost=True),
     ),
     ("it may still find another member", situation(a=cut_off(6.9), b=SERVED), UNANSWERED),
     ("a longer time is allowed", situation(a=CUT_OFF, b=SERVED, hung_seconds=8.0), UNANSWERED),
@@ -178,7 +182,11 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         Blocked(f"{A} can't lead any more (ZooKeeper answers others, and not it), but it was changed 3 s ago: looked at again after 5 s"),
     ),
     # the leader gives no sign of life: it hangs, or it is only this or that which does not hear it
-    ("neither the operator nor ZooKeeper hears of it", situation(a=HUNG, b=BEATING), Move(B, f"{A} can't lead any more ({UNHEARD})")),
+    (
+        "neither the operator nor ZooKeeper hears of it",
+        situation(a=HUNG, b=BEATING),
+        Move(B, f"{A} can't lead any more ({UNHEARD})", leader_lost=True),
+    ),
     ("it has been silent for too short a time", situation(a=replace(HUNG, silent_seconds=4.9), b=BEATING), DOUBTED),
     ("a longer silence is allowed", situation(a=HUNG, b=BEATING, hung_seconds=6.0), DOUBTED),
     ("the operator never heard it", situation(a=replace(HUNG, silent_seconds=None), b=BEATING), DOUBTED),
@@ -193,7 +201,11 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     # rows that the log does not have, as a Checkpoint found out
     ("a follower differs: nothing is to be moved", situation(b=DIFFERING), Keep(f"{A} leads")),
-    ("a follower differs: another one takes over", situation(a=DEAD, b=DIFFERING), Move(C, f"{A} can't lead any more (its pod is gone)")),
+    (
+        "a follower differs: another one takes over",
+        situation(a=DEAD, b=DIFFERING),
+        Move(C, f"{A} can't lead any more (its pod is gone)", leader_lost=True),
+    ),
     (
         "a follower differs and no other is there",
         situation(a=DEAD, b=DIFFERING, c=DEAD),
@@ -224,33 +236,41 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         Keep(f"{A} leads on, though it {OTHER_ROWS}: 2 bookies of 3"),
     ),
     # the leader is gone
-    ("its pod is gone", situation(a=DEAD), Move(B, f"{A} can't lead any more (its pod is gone)")),
-    ("nobody listens", situation(a=Node(copy=NotListening("refused"))), Move(B, f"{A} can't lead any more (its process does not listen)")),
-    ("it has started anew and must boot", situation(a=BOOTING), Move(B, f"{A} can't lead any more (its process has started anew)")),
+    ("its pod is gone", situation(a=DEAD), Move(B, f"{A} can't lead any more (its pod is gone)", leader_lost=True)),
+    (
+        "nobody listens",
+        situation(a=Node(copy=NotListening("refused"))),
+        Move(B, f"{A} can't lead any more (its process does not listen)", leader_lost=True),
+    ),
+    (
+        "it has started anew and must boot",
+        situation(a=BOOTING),
+        Move(B, f"{A} can't lead any more (its process has started anew)", leader_lost=True),
+    ),
     (
         "it is no node of the cluster any more",
         replace(CALM, nodes={B: WELL[B], C: WELL[C]}),
-        Move(B, f"{A} can't lead any more (it is no node of this cluster)"),
+        Move(B, f"{A} can't lead any more (it is no node of this cluster)", leader_lost=True),
     ),
     (
         "another follower has less to replay",
         situation(a=DEAD, c=follower(checkpoint=(7, 801))),
-        Move(C, f"{A} can't lead any more (its pod is gone)"),
+        Move(C, f"{A} can't lead any more (its pod is gone)", leader_lost=True),
     ),
     (
         "what is applied in memory only does not count before what is on the disk",
         situation(a=DEAD, b=follower(lsn=(7, 900), checkpoint=(6, 9))),
-        Move(C, f"{A} can't lead any more (its pod is gone)"),
+        Move(C, f"{A} can't lead any more (its pod is gone)", leader_lost=True),
     ),
     (
         "a follower's checkpoints are equal and one applied more",
         situation(a=DEAD, c=follower(lsn=(7, 891))),
-        Move(C, f"{A} can't lead any more (its pod is gone)"),
+        Move(C, f"{A} can't lead any more (its pod is gone)", leader_lost=True),
     ),
     (
         "the first follower failed a check",
         situation(a=DEAD, b=follower(failed_checks=("t",))),
-        Move(C, f"{A} can't lead any more (its pod is gone)"),
+        Move(C, f"{A} can't lead any more (its pod is gone)", leader_lost=True),
     ),
     (
         "nobody could write",
@@ -262,7 +282,11 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         situation(a=DEAD, changed_at=1997.0),
         Blocked(f"{A} can't lead any more (its pod is gone), but it was changed 3 s ago: looked at again after 5 s"),
     ),
-    ("ZooKeeper's clock is ahead", situation(a=DEAD, changed_at=2030.0), Move(B, f"{A} can't lead any more (its pod is gone)")),
+    (
+        "ZooKeeper's clock is ahead",
+        situation(a=DEAD, changed_at=2030.0),
+        Move(B, f"{A} can't lead any more (its pod is gone)", leader_lost=True),
+    ),
     (
         "no follower can",
         situation(a=DEAD, b=Node(copy=Unknown("silence")), c=follower(recoverable=False)),
@@ -292,11 +316,15 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         replace(CALM, record=replace(RECORD, replicas=(A,)), nodes={A: DEAD}),
         Blocked(f"{A} can't lead any more (its pod is gone), and no other replica can: there is none"),
     ),
-    ("it is gone, and nobody knows whether another one could write", situation(a=DEAD, no_writing=NOT_KNOWN), Move(B, GONE)),
+    (
+        "it is gone, and nobody knows whether another one could write",
+        situation(a=DEAD, no_writing=NOT_KNOWN),
+        Move(B, GONE, leader_lost=True),
+    ),
     (
         "it hangs, and nobody knows whether another one could write",
         situation(a=HUNG, b=BEATING, no_writing=NOT_KNOWN),
-        Move(B, f"{A} can't lead any more ({UNHEARD})"),
+        Move(B, f"{A} can't lead any more ({UNHEARD})", leader_lost=True),
     ),
     (
         "its log has failed, and nobody knows whether another one could write",
@@ -388,7 +416,11 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         situation(a=Node(copy=Unknown("silence")), requested=B),
         Refused(f"there is nobody to take over from: {A} does not answer (silence)"),
     ),
-    ("a failover comes before a request", situation(a=DEAD, requested=C), Move(B, f"{A} can't lead any more (its pod is gone)")),
+    (
+        "a failover comes before a request",
+        situation(a=DEAD, requested=C),
+        Move(B, f"{A} can't lead any more (its pod is gone)", leader_lost=True),
+    ),
     # a leader is preferred
     ("the preferred one leads", replace(CALM, preferred=A), Keep(f"{A} leads")),
     ("the preferred one is healthy", replace(CALM, preferred=C), Move(C, f"{C} is preferred and healthy")),

@@ -1,4 +1,7 @@
-"""Does the actions of a plan, in order, and tells of each by an event and a log line. Stops at the first that fails."""
+"""Does the actions of a plan, in order, and tells of each by an event and a log line. Stops at the first that fails.
+
+Only moves of leaderships go on: each is another tablespace's, and none has to wait because somebody else was quicker with another one.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
+from herdkeeper.domain.reason import Reason
 from herdkeeper.execute import metadata, sql_node, tablespace
 from herdkeeper.execute.bookie import BookieAdmin
 from herdkeeper.execute.kubernetes import KubernetesWriter, RefusedError
@@ -76,8 +80,11 @@ class Hands:
 
 
 def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
-    """Do all actions; what failed, or None."""
+    """Do all actions; what failed first, or None."""
+    failed: Failed | None = None
     for action in plan.actions:
+        if failed is not None and not _is_of_a_move(action):
+            continue
         reason, message = described(action)
         if not hands.may_act():
             return Failed("this process lost the Lease")
@@ -86,11 +93,26 @@ def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
         except (RefusedError, EnsembleError, SqlError, MalformedDataError, OSError) as error:
             logger.warning("action failed", action=message, error=str(error))
             hands.writer.event(resource, "ActionFailed", f"{message}: {error}", "Warning")
-            return Failed(f"{message}: {error}")
+            failed = failed or Failed(f"{message}: {error}")
+            if not _is_of_a_move(action):
+                return failed
+            continue
         logger.info("done", action=message, reason=reason.value)
         if not isinstance(action, WakeNodes) and not _is_taken_back(resource, action):
             hands.writer.event(resource, reason.value, message, "Warning" if reason.needs_person else "Normal")
-    return None
+    return failed
+
+
+def _is_of_a_move(action: Action) -> bool:
+    """Whether an action is part of the move of a leadership. What follows such moves, a Service or an answer, is not: it says that all of
+    them were done."""
+    match action:
+        case ChangeTablespaceRecord(reason=reason):
+            return reason is Reason.LEADER_MOVED
+        case CheckpointFollower() | WakeNodes():
+            return True
+        case _:
+            return False
 
 
 def _is_taken_back(resource: Resource, action: Action) -> bool:

@@ -13,27 +13,17 @@ from herdkeeper.api.tablespace import Failover
 from herdkeeper.build.log_store import LogStore
 from herdkeeper.domain import names
 from herdkeeper.domain.left_alone import left_alone_by
-from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.herddb import HerdDBObserved
 from herdkeeper.domain.observed.objects import running_since, why_gone, why_leaving
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import present_nodes
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, tablespace_path
-from herdkeeper.plan.action import (
-    Action,
-    AnswerRequest,
-    ChangeTablespaceRecord,
-    CheckpointFollower,
-    Plan,
-    Request,
-    Wait,
-    WakeNodes,
-    soonest,
-)
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.plan.action import Action, AnswerRequest, Plan, Request, Wait, soonest
 from herdkeeper.plan.leader_services import declaring, leader_services
 from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide
+from herdkeeper.plan.moves import DueMove, move_actions
 from herdkeeper.plan.next_look import SOON_SECONDS, next_look
 
 
@@ -54,7 +44,7 @@ def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, te
     if isinstance(seen.records, Unknown):
         # No event tells that ZooKeeper answers again, and the leader may be on the machine that took a member of it along.
         return Plan(look_again_seconds=SOON_SECONDS, look_anyway_seconds=SOON_SECONDS)
-    moves: list[Action] = []
+    moves: list[DueMove] = []
     answers: list[Action] = []
     led: list[TablespaceRecord] = []
     blocked: list[str] = []
@@ -64,14 +54,14 @@ def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, te
         situation = _situation(cluster, seen, found, asking, terms)
         decision = decide(situation)
         again.append(next_look(situation, decision))
-        moves += _actions(cluster, found, decision, log)
+        moves += [(found, decision)] if isinstance(decision, Move) else []
         answers += _answer(asking, decision)
         led.append(replace(found.record, leader=decision.to) if isinstance(decision, Move) else found.record)
         if isinstance(decision, Blocked):
             blocked.append(f"{name}: {decision.why}")
     # A Service that has yet to be made is no part of a move, and must not hold one up, e.g. by a quota.
     services = (apply for apply in leader_services(seen, led) if not apply.new)
-    actions = (*moves, *services, *answers)
+    actions = (*move_actions(cluster, log, moves), *services, *answers)
     return Plan(
         actions,
         Wait(Reason.NO_LEADER, ". ".join(blocked)) if blocked else None,
@@ -128,19 +118,6 @@ def _situation(
         hung_seconds=failover.hung_leader_seconds,
         relieve=tablespace is not None,
     )
-
-
-def _actions(cluster: HerdDBCluster, found: VersionedRecord, decision: Decision, log: LogStore) -> tuple[Action, ...]:
-    if not isinstance(decision, Move):
-        return ()
-    record, database = found.record, cluster.metadata.name
-    root = names.herd_root(ObjectKey(cluster.metadata.namespace, database))
-    moved = replace(record, leader=decision.to)
-    path = tablespace_path(root, record.name)
-    why = f"led by {decision.to}, since {decision.why}"
-    change = ChangeTablespaceRecord(log.zookeeper_address, path, moved, found.version, why, Reason.LEADER_MOVED)
-    first = (CheckpointFollower(database, decision.to, record.name),) if decision.checkpoint_first else ()
-    return (*first, change, WakeNodes(database, (decision.to,)))
 
 
 def _answer(tablespace: Tablespace | None, decision: Decision) -> tuple[Action, ...]:

@@ -85,11 +85,12 @@ class Keep:
 
 @dataclass(frozen=True)
 class Move:
-    """`to` shall lead. `checkpoint_first`: the leader still serves, and `to` has much to replay."""
+    """`to` shall lead. `checkpoint_first`: the leader still serves, and `to` has much to replay. `leader_lost`: nobody writes before."""
 
     to: str
     why: str
     checkpoint_first: bool = False
+    leader_lost: bool = False
 
 
 @dataclass(frozen=True)
@@ -246,7 +247,9 @@ def _fail_over(seen: Situation, why: str, *, storage: bool = False) -> Decision:
         return Blocked(f"{lost}, but it was changed {seen.now - seen.changed_at:.0f} s ago: {cause}looked at again after {pause:.0f} s")
     why_not = _why_not_freely if storage else _why_not
     best = _best(seen, why_not)
-    return Move(best, lost) if best is not None else Blocked(f"{lost}, and no other replica can: {_why_none(seen, why_not)}")
+    if best is None:
+        return Blocked(f"{lost}, and no other replica can: {_why_none(seen, why_not)}")
+    return Move(best, lost, leader_lost=True)
 
 
 def _surely(no_writing: str | Unknown | None) -> str | None:

@@ -1,0 +1,94 @@
+"""Moves of leaderships are each another tablespace's: one that fails stops no other, and only what says that all were done."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field, replace
+
+from test_plan_herddb import CLUSTER, LOG, PODS
+from test_plan_leaders import RECORD
+
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.execute import sql_node
+from herdkeeper.execute.action import Hands, execute
+from herdkeeper.observe.ensembles import ChangedMeanwhileError
+from herdkeeper.observe.world import World
+from herdkeeper.plan.action import Apply, ChangeTablespaceRecord, EnsureZnode, Plan, WakeNodes
+
+
+@dataclass
+class Ensemble:
+    """Compare-and-set fails at these paths. `done` is what did not."""
+
+    lost: frozenset[str]
+    done: list[str] = field(default_factory=list)
+
+    def at(self, _address: str) -> Ensemble:
+        return self
+
+    def compare_and_set(self, path: str, _data: bytes, _version: int) -> None:
+        if path in self.lost:
+            raise ChangedMeanwhileError(f"{path} changed since it was read")
+        self.done.append(path)
+
+    def ensure(self, path: str) -> None:
+        self.done.append(path)
+
+
+@dataclass
+class Writer:
+    """What is applied and told."""
+
+    applied: list[str] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+
+    def apply(self, action: Apply) -> None:
+        self.applied.append(action.manifest["kind"])
+
+    def event(self, _resource: object, reason: str, message: str, _kind: str) -> None:
+        self.events.append(f"{reason}: {message}")
+
+
+def move(name: str, reason: Reason = Reason.LEADER_MOVED) -> ChangeTablespaceRecord:
+    record = replace(RECORD, name=name, leader=PODS[1])
+    return ChangeTablespaceRecord(LOG.zookeeper_address, f"/{name}", record, 4, "led by another one", reason)
+
+
+SERVICE = Apply({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "flights-leader"}}, False, Reason.LEADER_MOVED)
+
+
+def done_of(*actions, lost=("/b",)):
+    """What of the actions was done, where others have changed these records before: in ZooKeeper, in Kubernetes, and what failed."""
+    ensemble, writer = Ensemble(frozenset(lost)), Writer()
+    failed = execute(CLUSTER, Plan(actions), Hands(writer, World(None, ensemble, None), None, lambda: True, None))
+    return ensemble.done, writer.applied, failed
+
+
+def test_a_move_that_somebody_else_was_quicker_with_stops_no_other_one():
+    done, _, failed = done_of(move("a"), move("b"), move("c"))
+    assert done == ["/a", "/c"]
+    assert failed is not None
+    assert "/b changed since it was read" in failed.message
+
+
+def test_what_says_that_all_moves_were_done_is_left_out_when_one_was_not():
+    assert done_of(move("a"), move("b"), SERVICE)[1] == []
+    assert done_of(move("a"), move("c"), SERVICE)[1] == ["Service"]
+
+
+def test_any_other_action_that_fails_stops_all_that_follow():
+    assert done_of(move("b", Reason.REPLICAS_CHANGED), move("a"))[0] == []
+    assert done_of(EnsureZnode("zk:2181", "/root"), move("b", Reason.REPLICAS_CHANGED), move("a"))[0] == ["/root"]
+
+
+def test_nodes_are_woken_at_the_same_time_so_that_a_silent_one_keeps_none_asleep(monkeypatch):
+    both = threading.Barrier(2, timeout=20)
+
+    def order(*_, **__):
+        both.wait()
+        return Unknown("silence")
+
+    monkeypatch.setattr(sql_node, "order", order)
+    sql_node.wake_nodes("demo", WakeNodes("db", tuple(PODS)), None, None)
+    assert not both.broken

@@ -1,0 +1,59 @@
+"""Leaders that are lost are replaced first, all of them before anything is waited for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from test_plan_herddb import CLUSTER, PODS
+from test_plan_leaders import CALM, LEADER, LOST, PREFERRING, RECORD, with_deletion
+
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.plan.action import ChangeTablespaceRecord, CheckpointFollower, WakeNodes
+from herdkeeper.plan.herddb import plan_herddb
+
+FOLLOWER = replace(LEADER, role="follower")
+STALE = replace(FOLLOWER, checkpoint=(6, 0))
+
+
+def holding(seen, leaders, followers=FOLLOWER):
+    """The same with these tablespaces, each led by the node of this number, on both nodes, and no resource that declares any."""
+    records = {name: VersionedRecord(replace(RECORD, name=name, leader=PODS[number]), 4, 1000.0) for name, number in leaders.items()}
+    copies = {
+        pod: tuple(replace(LEADER if PODS[number] == pod else followers, name=name) for name, number in leaders.items()) for pod in PODS
+    }
+    nodes = {pod: copies[pod] if isinstance(view, tuple) else view for pod, view in seen.nodes.items()}
+    return replace(seen, records=records, nodes=nodes, tablespaces=())
+
+
+def told(actions):
+    """Each action in a word or two."""
+    for action in actions:
+        match action:
+            case ChangeTablespaceRecord():
+                yield f"{action.record.name} to {PODS.index(action.record.leader)}"
+            case CheckpointFollower():
+                yield f"checkpoint of {action.tablespace}"
+            case WakeNodes():
+                yield f"wake {[PODS.index(node) for node in action.nodes]}"
+            case _:
+                yield type(action).__name__
+
+
+def test_all_lost_leaders_are_replaced_before_a_node_is_woken():
+    seen = holding(LOST, {"flights": 0, "herd": 0, "weather": 0})
+    assert list(told(plan_herddb(CLUSTER, seen).actions)) == ["flights to 1", "herd to 1", "weather to 1", "wake [1]"]
+
+
+def test_a_lost_leader_comes_before_the_checkpoint_for_another_that_is_preferred():
+    seen = holding(CALM, {"flights": 0, "weather": 0}, STALE)
+    failed = tuple(replace(copy, role="failed") if copy.name == "weather" else copy for copy in seen.nodes[PODS[0]])
+    seen = replace(seen, nodes={**seen.nodes, PODS[0]: failed}, tablespaces=(PREFERRING,))
+    done = list(told(plan_herddb(CLUSTER, seen).actions))
+    assert done == ["weather to 1", "wake [1]", "checkpoint of flights", "flights to 1", "wake [1]", "Apply"]
+
+
+def test_of_leaders_that_serve_those_that_need_no_checkpoint_go_first():
+    seen = with_deletion(holding(CALM, {"a": 0, "b": 0}, STALE), PODS[0])
+    fresh = tuple(replace(copy, checkpoint=copy.lsn) if copy.name == "b" else copy for copy in seen.nodes[PODS[1]])
+    seen = replace(seen, nodes={**seen.nodes, PODS[1]: fresh})
+    assert list(told(plan_herddb(CLUSTER, seen).actions)) == ["b to 1", "wake [1]", "checkpoint of a", "a to 1", "wake [1]"]
