@@ -56,7 +56,16 @@ def waiting(node: Node, seconds: float, tablespace: str = "flights") -> Node:
     return replace(node, report=SelfReport(zookeeper_steady=100.0, unacknowledged={tablespace: seconds}))
 
 
+def ahead(leader: Node) -> Node:
+    """The same leader, whose log went on to FAR."""
+    return replace(leader, copy=replace(LEADER, lsn=FAR))
+
+
 CUT_OFF = cut_off(7.0)
+FAR = (7, 20_000)
+STOPPED, UNSETTLED = follower(role="stopped", ready=False), follower(ready=False)
+RELIEVED_WHY = f"{A} shall not lead any more (its node is restarted)"
+CANT_TELL = "how far behind it is can't be told"
 TABLE: list[tuple[str, Situation, Decision]] = [
     # the leader serves
     ("all is well", CALM, Keep(f"{A} leads")),
@@ -70,6 +79,11 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         "the leader has just got the leadership and boots",
         situation(a=BOOTING, changed_at=1999.0),
         Keep(f"{A} is booting: whether it lives is for HerdDB's own failover to find out", settled=False),
+    ),
+    (
+        "the leader's copy has stopped",
+        situation(a=Node(copy=replace(LEADER, role="stopped", ready=False))),
+        Keep(f"{A} is stopped: whether it lives is for HerdDB's own failover to find out", settled=False),
     ),
     # the leader lives, and can't write its log
     ("its log has failed", situation(a=FAILED), Move(B, f"{A} can't lead any more (it has failed: not enough bookies)", leader_lost=True)),
@@ -296,6 +310,16 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         ),
     ),
     (
+        "the followers have stopped, or are not settled",
+        situation(a=DEAD, b=STOPPED, c=UNSETTLED),
+        Blocked(f"{GONE}, and no other replica can: {B}: it is stopped; {C}: it is not settled"),
+    ),
+    (
+        "how far a follower is behind does not matter, nor whether it tells",
+        situation(a=DEAD, b=follower(lsn=None), c=DEAD),
+        Move(B, GONE, leader_lost=True),
+    ),
+    (
         "the followers do not tell, boot, leave or hold another generation",
         replace(situation(a=DEAD, b=follower(recoverable=None), c=follower(role="booting")), record=replace(RECORD, replicas=(A, B, C))),
         Blocked(
@@ -386,7 +410,52 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         situation(a=LEAVING, b=replace(WELL[B], relieved="it leaves")),
         Move(C, LEFT.why),
     ),
+    (
+        "it is to be relieved, and the follower with the newest checkpoint lags: another one takes over",
+        situation(a=ahead(RELIEVED), b=follower(checkpoint=(7, 880)), c=follower(lsn=(7, 19_990), checkpoint=(7, 800))),
+        Move(C, RELIEVED_WHY, checkpoint_first=True),
+    ),
+    (
+        "it is to be relieved, and all others lag",
+        situation(a=ahead(RELIEVED), c=follower(lsn=(6, 900))),
+        Blocked(
+            f"{RELIEVED_WHY}, and no other replica can: {B}: it is 19110 entries behind; {C}: it is at (6, 900) and the leader at {FAR}"
+        ),
+    ),
+    (
+        "it is to be relieved, and can't be asked how far the others are behind",
+        situation(a=replace(RELIEVED, copy=Unknown("silence"))),
+        Blocked(f"{RELIEVED_WHY}, and no other replica can: {B}: {CANT_TELL}; {C}: {CANT_TELL}"),
+    ),
+    (
+        "it is to be relieved, and the others wait for their bookies",
+        situation(a=RELIEVED, b=waiting(WELL[B], 2.0, "other"), c=DEAD),
+        Blocked(f"{RELIEVED_WHY}, and no other replica can: {B}: its bookies don't answer it; {C}: its pod is gone"),
+    ),
+    (
+        "it is to be relieved, and its log has failed",
+        situation(a=replace(FAILED, relieved="its node is restarted")),
+        Move(B, f"{A} can't lead any more (it has failed: not enough bookies)", leader_lost=True),
+    ),
+    ("its pod is being deleted, and all others lag", situation(a=ahead(LEAVING)), LEFT),
+    (
+        "its pod is being deleted, and it can't be asked how far the others are behind",
+        situation(a=replace(LEAVING, copy=Unknown("silence"))),
+        LEFT,
+    ),
     # a person asks
+    (
+        "one is asked for, and the leader does not tell how far it is",
+        situation(a=Node(copy=replace(LEADER, lsn=None)), requested=B),
+        Refused(f"{B} can't lead now: {CANT_TELL}"),
+    ),
+    (
+        "one is asked for that does not tell how far it is",
+        situation(b=follower(lsn=None), requested=B),
+        Refused(f"{B} can't lead now: {CANT_TELL}"),
+    ),
+    ("one is asked for that has stopped", situation(b=STOPPED, requested=B), Refused(f"{B} can't lead now: it is stopped")),
+    ("one is asked for that is not settled", situation(b=UNSETTLED, requested=B), Refused(f"{B} can't lead now: it is not settled")),
     ("a follower is asked for", replace(CALM, requested=C), Move(C, f"{C} was asked for")),
     ("the leader is asked for", replace(CALM, requested=A), Keep(f"{A} leads already")),
     ("a stranger is asked for", replace(CALM, requested="d"), Refused(f"d holds no replica; replicas are on {A}, {B}, {C}")),
@@ -422,6 +491,17 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         Move(B, f"{A} can't lead any more (its pod is gone)", leader_lost=True),
     ),
     # a leader is preferred
+    (
+        "how far the preferred one is behind can't be told",
+        situation(c=follower(lsn=None), preferred=C),
+        Keep(f"{A} leads; the preferred {C} can't: {CANT_TELL}"),
+    ),
+    ("the preferred one has stopped", situation(c=STOPPED, preferred=C), Keep(f"{A} leads; the preferred {C} can't: it is stopped")),
+    (
+        "the preferred one is not settled",
+        situation(c=UNSETTLED, preferred=C),
+        Keep(f"{A} leads; the preferred {C} can't: it is not settled"),
+    ),
     ("the preferred one leads", replace(CALM, preferred=A), Keep(f"{A} leads")),
     ("the preferred one is healthy", replace(CALM, preferred=C), Move(C, f"{C} is preferred and healthy")),
     ("the preferred one is not", situation(c=DEAD, preferred=C), Keep(f"{A} leads; the preferred {C} can't: its pod is gone")),

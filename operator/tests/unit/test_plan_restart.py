@@ -76,6 +76,13 @@ def test_a_node_that_does_not_serve_is_restarted_at_once():
     assert plan_herddb(CLUSTER, rolled(OLD, OLD, unready=(PODS[0],))).actions == (DELETED[0],)
 
 
+def following(leader_lsn=LEADER.lsn, **fields: object):
+    """The first node is due and leads; the second one follows, and says these things of its copy."""
+    leader = replace(LEADER, lsn=leader_lsn)
+    follower = replace(LEADER, role="follower", **fields)  # type: ignore[arg-type] - fields of NodeTablespace
+    return replace(rolled(OLD, NEW), nodes={PODS[0]: (leader,), PODS[1]: (follower,)})
+
+
 @pytest.mark.parametrize(
     ("situation", "seen", "why"),
     [
@@ -85,6 +92,32 @@ def test_a_node_that_does_not_serve_is_restarted_at_once():
             replace(rolled(OLD, NEW), nodes={PODS[0]: (LEADER,), PODS[1]: (replace(LEADER, role="follower", ready=False),)}),
             f"{PODS[1]} has not settled its copy of flights",
         ),
+        (
+            "the other one is far behind",
+            following(lsn=(7, 9), leader_lsn=(7, 10_010)),
+            f"{PODS[1]} follows flights, and it is 10001 entries behind",
+        ),
+        (
+            "the other one is ledgers behind",
+            following(lsn=(6, 9), leader_lsn=(7, 10_001)),
+            f"{PODS[1]} follows flights, and it is at (6, 9) and the leader at (7, 10001)",
+        ),
+        (
+            "nobody tells how far behind the other one is",
+            following(lsn=None),
+            f"{PODS[1]} follows flights, and how far behind it is can't be told",
+        ),
+        (
+            "the other one failed a check",
+            following(failed_checks=("prices",)),
+            f"{PODS[1]} follows flights, and its rows of prices differ from the leader's",
+        ),
+        (
+            "the other one differs from the log",
+            following(differs="had other rows than the log"),
+            f"{PODS[1]} follows flights, and it had other rows than the log",
+        ),
+        ("the other one has a copy of an earlier tablespace of that name", following(uuid="older"), f"{PODS[1]} has not settled its copy"),
         ("the other one is silent", replace(rolled(OLD, NEW), nodes={PODS[0]: (LEADER,), PODS[1]: Unknown("silence")}), "silence"),
         ("ZooKeeper is silent", replace(rolled(OLD, NEW), records=Unknown("no quorum")), "no quorum"),
     ],
@@ -94,6 +127,15 @@ def test_no_node_that_serves_is_restarted_while(situation, seen, why):
     assert plan.actions == (), situation
     assert plan.wait is not None
     assert why in plan.wait.message
+
+
+@pytest.mark.parametrize("seen", [following(lsn=(7, 9), leader_lsn=(7, 10_009)), following(lsn=(6, 9), leader_lsn=(7, 10_000))])
+def test_a_node_is_restarted_though_the_others_are_a_little_behind(seen):
+    assert any(isinstance(action, ChangeTablespaceRecord) for action in plan_herddb(CLUSTER, seen).actions)
+
+
+def test_a_node_whose_own_rows_failed_a_check_is_not_restarted_since_it_would_forget_that():
+    assert plan_herddb(CLUSTER, replace(following(failed_checks=("prices",)), objects=rolled(NEW, OLD).objects)).actions == ()
 
 
 @pytest.mark.parametrize(

@@ -117,12 +117,12 @@ def decide(seen: Situation) -> Decision:
     if gone is not None:
         return _fail_over(seen, gone)
     if leader.leaving is not None:
-        return _leave(seen, leader.leaving, _surely(seen.no_writing))
-    if leader.relieved is not None:
-        return _leave(seen, leader.relieved, _perhaps(seen.no_writing))
+        return _leave(seen, leader.leaving)
     failing = _why_not_writing(leader, seen)
     if failing is not None:
         return _fail_over(seen, failing, storage=True)
+    if leader.relieved is not None:
+        return _relieve(seen, leader.relieved)
     if seen.requested is not None:
         return _switch_over(seen, seen.requested)
     return _stay(seen, leader)
@@ -138,6 +138,13 @@ def cannot_lead(node: Node, record: TablespaceRecord) -> str | None:
     if copy is None or copy.uuid != record.uuid:
         return "it does not hold the tablespace"
     return _why_not_promotable(copy)
+
+
+def why_not_passed(copy: NodeTablespace) -> str | None:
+    """Why a copy's rows are not to be relied on; None when it passed all that was checked."""
+    if copy.failed_checks:
+        return f"its rows of {', '.join(copy.failed_checks)} differ from the leader's"
+    return f"it {copy.differs}" if copy.differs is not None else None
 
 
 def behind(leader: NodeTablespace | Unknown | None, follower: NodeTablespace | Unknown | None) -> str | None:
@@ -156,17 +163,15 @@ def _stay(seen: Situation, leader: Node) -> Decision:
     if trouble := _why_not_leading(leader, seen.record):
         return Keep(f"{seen.record.leader} {trouble}: whether it lives is for HerdDB's own failover to find out", settled=False)
     if seen.relieve and isinstance(leader.copy, NodeTablespace) and leader.copy.differs is not None:
-        return _relieve(seen, f"it {leader.copy.differs}")
+        return _leave_if_possible(seen, f"it {leader.copy.differs}")
     return _fail_back(seen)
 
 
 def _why_not_promotable(copy: NodeTablespace) -> str | None:
     if copy.role != "follower" or not copy.ready:
         return f"it is {copy.role}" if copy.role != "follower" else "it is not settled"
-    if copy.failed_checks:
-        return f"its rows of {', '.join(copy.failed_checks)} differ from the leader's"
-    if copy.differs is not None:
-        return f"it {copy.differs}"
+    if not_passed := why_not_passed(copy):
+        return not_passed
     if copy.recoverable is None:
         return "it does not tell whether its disk and the log suffice"
     return None if copy.recoverable else "the log no longer has what its disk lacks"
@@ -262,9 +267,10 @@ def _perhaps(no_writing: str | Unknown | None) -> str | None:
     return no_writing.why if isinstance(no_writing, Unknown) else no_writing
 
 
-def _leave(seen: Situation, why: str, no_writing: str | None) -> Decision:
+def _leave(seen: Situation, why: str) -> Decision:
+    """A leader that is about to end: any replica that can lead is better than nobody, however far behind it is."""
     leaves = f"{seen.record.leader} shall not lead any more ({why})"
-    if no_writing is not None:
+    if (no_writing := _surely(seen.no_writing)) is not None:
         return Blocked(f"{leaves}, but it stays: {no_writing}")
     best = _best(seen)
     if best is None:
@@ -273,16 +279,29 @@ def _leave(seen: Situation, why: str, no_writing: str | None) -> Decision:
 
 
 def _relieve(seen: Situation, why: str) -> Decision:
+    """A leader that serves and shall not any more: nobody stands still while it waits for one that has caught up."""
+    leaves = f"{seen.record.leader} shall not lead any more ({why})"
+    if (no_writing := _perhaps(seen.no_writing)) is not None:
+        return Blocked(f"{leaves}, but it stays: {no_writing}")
+    best = _best(_near(seen), _why_not_freely)
+    if best is None:
+        return Blocked(f"{leaves}, and no other replica can: {_why_none(seen, _why_not_freely)}")
+    return Move(best, leaves, _much_to_replay(seen.nodes[best]))
+
+
+def _leave_if_possible(seen: Situation, why: str) -> Decision:
     """A leader that serves, with rows that the log does not have: left as soon as somebody can take over. Nobody has to be asked twice:
     what changes that is told by an event."""
-    near = replace(seen, record=replace(seen.record, replicas=tuple(n for n in seen.record.replicas if not _lags(seen, n))))
-    best = _best(near, _why_not_freely)
-    no_writing = _perhaps(seen.no_writing)
-    if best is None or no_writing is not None:
-        return Keep(
-            f"{seen.record.leader} leads on, though {why}: {no_writing or f'no other replica can ({_why_none(seen, _why_not_freely)})'}"
-        )
-    return Move(best, f"{seen.record.leader} shall not lead any more ({why})", _much_to_replay(seen.nodes[best]))
+    decision = _relieve(seen, why)
+    if not isinstance(decision, Blocked):
+        return decision
+    cause = _perhaps(seen.no_writing) or f"no other replica can ({_why_none(seen, _why_not_freely)})"
+    return Keep(f"{seen.record.leader} leads on, though {why}: {cause}")
+
+
+def _near(seen: Situation) -> Situation:
+    """The same without the replicas that are too far behind a leader that serves."""
+    return replace(seen, record=replace(seen.record, replicas=tuple(name for name in seen.record.replicas if not _lags(seen, name))))
 
 
 def _switch_over(seen: Situation, target: str) -> Decision:

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from herdkeeper.domain.observed.herddb import HerdDBObserved
+from herdkeeper.domain.observed.herddb import HerdDBObserved, NodeTablespace
 from herdkeeper.domain.observed.objects import Json, is_ready
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.action import Delete, Wait
 from herdkeeper.plan.default_tablespace import DEFAULT_TABLESPACE
+from herdkeeper.plan.leadership import behind, why_not_passed
 from herdkeeper.plan.rolling import Gate
 
 REVISION_LABEL = "controller-revision-hash"
@@ -52,20 +54,36 @@ def _stale(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str]) -> dict
 
 
 def _unsettled(seen: HerdDBObserved, pods: Sequence[str]) -> str | None:
-    """Why a node that goes away now could be missed; None when every copy of every tablespace is settled."""
+    """Why a node that goes away now could be missed; None when every copy of every tablespace is as good as its leader's."""
     unready = [pod for pod in pods if not seen.objects.pod_ready(pod)]
     if unready:
         return f"{' and '.join(unready)} is not Ready"
     if isinstance(seen.records, Unknown):
         return seen.records.why
-    for name, found in sorted(seen.records.items()):
-        for node in found.record.replicas:
-            view = seen.nodes.get(node, Unknown(f"{node} was not asked"))
-            if isinstance(view, Unknown):
-                return view.why
-            if not any(copy.name == found.record.name and copy.ready for copy in view):
-                return f"{node} has not settled its copy of {name}"
-    return None
+    records = [found.record for _, found in sorted(seen.records.items())]
+    reasons = (_why_not_as_good(seen, record, node) for record in records for node in record.replicas)
+    return next((why for why in reasons if why is not None), None)
+
+
+def _why_not_as_good(seen: HerdDBObserved, record: TablespaceRecord, node: str) -> str | None:
+    """Why the copy on a node can't take over soon, or could not be told from one that may not; None when it leads, or follows closely with
+    rows that passed. HerdDB forgets a check that failed when its process ends: so that node is not restarted either."""
+    copy = _copy(seen, record, node)
+    if isinstance(copy, Unknown):
+        return copy.why
+    if copy is None or not copy.ready:
+        return f"{node} has not settled its copy of {record.name}"
+    if node == record.leader:
+        return None
+    weak = why_not_passed(copy) or behind(_copy(seen, record, record.leader), copy)
+    return f"{node} follows {record.name}, and {weak}" if weak is not None else None
+
+
+def _copy(seen: HerdDBObserved, record: TablespaceRecord, node: str) -> NodeTablespace | Unknown | None:
+    view = seen.nodes.get(node, Unknown(f"{node} was not asked"))
+    return (
+        view if isinstance(view, Unknown) else next((each for each in view if (each.name, each.uuid) == (record.name, record.uuid)), None)
+    )
 
 
 def _led(seen: HerdDBObserved, node: str) -> list[str]:
