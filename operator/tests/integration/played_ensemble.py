@@ -44,6 +44,10 @@ class PlayedEnsemble:
         self._answer()
         return tuple(self.znodes[path][0] if path in self.znodes else None for path in paths)
 
+    def changed_many(self, paths: Sequence[str]) -> tuple[float | None, ...]:
+        self._answer()
+        return tuple(self.changed_by_path.get(path, self.changed_at) if path in self.znodes else None for path in paths)
+
     def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
         self._answer()
         after = dict(self.znodes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import time
 
 import pytest
 from kubernetes.dynamic import DynamicClient
@@ -12,6 +13,7 @@ from stage import MERGE_PATCH, ZOOKEEPER_ADDRESS, Stage, nothing_written
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.self_report import SelfReport
 from herdkeeper.execute.metadata import forget_node
+from herdkeeper.formats.herddb_node import node_path
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, heartbeat_path, tablespace_path
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.signs_of_life import SignsOfLife
@@ -91,6 +93,34 @@ def test_a_leader_that_tells_that_its_bookies_or_zookeeper_do_not_answer_it_is_r
         stage.ensemble.changed_by_path[path] = beat
     stage.reconcile(HERDDB, "db")
     assert leader(stage) == NODES[0]
+
+
+@pytest.mark.parametrize("skew", [-3600.0, 3600.0])
+def test_a_leader_is_not_replaced_twice_within_seconds_by_zookeeper_s_clock_whatever_the_operator_s_says(stage: Stage, skew: float) -> None:
+    changed_at = time.time() + skew
+    stage.ensemble.changed_at = changed_at
+    beats = [heartbeat_path(named(stage).herd_root, "a-uuid", node) for node in NODES]
+    for path in beats:
+        stage.ensemble.put(path, b"")
+    stage.delete("Pod", NODES[0])
+    stage.ensemble.changed_by_path[beats[1]] = changed_at + 4.0
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[0]
+    stage.ensemble.changed_by_path[beats[1]] = changed_at + 5.0
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[1]
+
+
+def test_a_leader_whose_process_registered_after_it_got_the_leadership_is_replaced_while_it_boots(stage: Stage) -> None:
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("booting", "follower"))
+    registration = node_path(named(stage).herd_root, NODES[0])
+    stage.ensemble.put(registration, b"")
+    stage.ensemble.changed_by_path = {record_path(stage): 1000.0, registration: 999.0}
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[0]
+    stage.ensemble.changed_by_path[registration] = 1001.0
+    stage.reconcile(HERDDB, "db")
+    assert leader(stage) == NODES[1]
 
 
 def test_the_leadership_of_a_deleted_pod_is_moved_by_one_reconcile(stage: Stage) -> None:

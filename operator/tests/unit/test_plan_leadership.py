@@ -63,6 +63,7 @@ def ahead(leader: Node) -> Node:
 
 CUT_OFF = cut_off(7.0)
 FAR = (7, 20_000)
+STILL_BOOTING = Keep(f"{A} is booting: whether it lives is for HerdDB's own failover to find out", settled=False)
 STOPPED, UNSETTLED = follower(role="stopped", ready=False), follower(ready=False)
 RELIEVED_WHY = f"{A} shall not lead any more (its node is restarted)"
 CANT_TELL = "how far behind it is can't be told"
@@ -297,10 +298,17 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         Blocked(f"{A} can't lead any more (its pod is gone), but it was changed 3 s ago: looked at again after 5 s"),
     ),
     (
-        "ZooKeeper's clock is ahead",
-        situation(a=DEAD, changed_at=2030.0),
-        Move(B, f"{A} can't lead any more (its pod is gone)", leader_lost=True),
+        "the operator's clock alone is known, and ZooKeeper's is a little ahead",
+        situation(a=DEAD, changed_at=2004.0),
+        Blocked(f"{GONE}, but it was changed 0 s ago: looked at again after 5 s"),
     ),
+    (
+        "the operator's clock alone is known, and ZooKeeper's is so far ahead that it tells nothing",
+        situation(a=DEAD, changed_at=2030.0),
+        Move(B, GONE, leader_lost=True),
+    ),
+    ("it boots, and nobody tells since when its process runs", situation(a=replace(BOOTING, running_since=None)), STILL_BOOTING),
+    ("it boots, and its process is older than its leadership", situation(a=replace(BOOTING, running_since=999.0)), STILL_BOOTING),
     (
         "no follower can",
         situation(a=DEAD, b=Node(copy=Unknown("silence")), c=follower(recoverable=False)),

@@ -71,6 +71,9 @@ class Ensemble(Protocol):
     def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
         """The data of many znodes in the order of their paths, None where there is none."""
 
+    def changed_many(self, paths: Sequence[str]) -> tuple[float | None, ...]:
+        """When each of many znodes was changed last (see Znode), in the order of their paths, None where there is none."""
+
     def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
         """Create persistent znodes in one transaction: all of them or none."""
 
@@ -139,16 +142,25 @@ class KazooEnsemble:
         return self._ask(path, get)
 
     def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
-        """See Ensemble. The requests in flight are bounded: a flood of reads expires the session (apache/bookkeeper#2802)."""
+        """See Ensemble."""
+        return tuple(None if znode is None else znode.data for znode in self._read_many(paths))
 
-        def answer(request: Any) -> bytes | None:
+    def changed_many(self, paths: Sequence[str]) -> tuple[float | None, ...]:
+        """See Ensemble."""
+        return tuple(None if znode is None else znode.changed_at for znode in self._read_many(paths))
+
+    def _read_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
+        """The requests in flight are bounded: a flood of reads expires the session (apache/bookkeeper#2802)."""
+
+        def answer(request: Any) -> Znode | None:
             try:
-                return bytes(self._answer(request)[0])
+                data, stat = self._answer(request)
             except NoNodeError:
                 return None
+            return Znode(bytes(data), int(stat.version), stat.mtime / 1000)
 
-        def get() -> tuple[bytes | None, ...]:
-            found: list[bytes | None] = []
+        def get() -> tuple[Znode | None, ...]:
+            found: list[Znode | None] = []
             waiting: deque[Any] = deque()
             if paths:
                 self._answer(self._client.sync_async(paths[0]))

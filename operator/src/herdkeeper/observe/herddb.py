@@ -25,6 +25,7 @@ from herdkeeper.domain.observed.herddb import (
 from herdkeeper.domain.observed.objects import Objects, why_gone
 from herdkeeper.domain.observed.self_report import SelfReport
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.observed.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
 from herdkeeper.domain.sql_nodes import names_of, present_nodes
@@ -39,6 +40,7 @@ from herdkeeper.observe.nodes import nodes_of_doubted
 from herdkeeper.observe.stack import ensemble_disturbed, servers_disturbed
 from herdkeeper.observe.tls import read_tls
 from herdkeeper.observe.world import World
+from herdkeeper.observe.zookeeper_clock import read_times
 
 MOST_READERS = 8
 SILENT_SECONDS = 2.0
@@ -78,6 +80,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         silent_seconds=silent_seconds,
         reports=reports,
         heartbeats=_heartbeats(world, log, records, doubted, named.herd_root),
+        zookeeper=_times(world, log, records, named.herd_root),
         machines=nodes_of_doubted(objects, present_nodes(cluster, objects), world),
         tls=read_tls(cluster, world),
     )
@@ -192,6 +195,15 @@ def _heartbeats(
     except EnsembleError:
         return {}
     return {name: {node: znode.changed_at for node, znode in nodes.items() if znode is not None} for name, nodes in found.items()}
+
+
+def _times(world: World, log: LogStore | None, records: Mapping[str, VersionedRecord] | Unknown, root: str) -> ZooKeeperTimes:
+    if log is None or isinstance(records, Unknown):
+        return NOT_TOLD
+    try:
+        return read_times(world.ensembles.at(log.zookeeper_address), root, records)
+    except EnsembleError:
+        return NOT_TOLD
 
 
 def read_node(world: World, url: str) -> NodeView | Unknown:

@@ -14,7 +14,7 @@ from herdkeeper.build.log_store import LogStore
 from herdkeeper.domain import names
 from herdkeeper.domain.left_alone import left_alone_by
 from herdkeeper.domain.observed.herddb import HerdDBObserved
-from herdkeeper.domain.observed.objects import running_since, why_gone, why_leaving
+from herdkeeper.domain.observed.objects import why_gone, why_leaving
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import present_nodes
@@ -91,7 +91,7 @@ def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRec
             leaving=why_leaving(pod),
             relieved=leaves,
             copy=copy,
-            running_since=running_since(pod),
+            running_since=seen.zookeeper.registered.get(name),
             silent_seconds=seen.silent_seconds.get(name),
             heartbeat=heartbeat,
             report=seen.reports.get(name),
@@ -112,7 +112,7 @@ def _situation(
         nodes=nodes_of(cluster, seen, found.record, terms.leave),
         no_writing=terms.no_writing,
         changed_at=found.changed_at,
-        now=seen.now,
+        now=seen.now if seen.zookeeper.now is None else seen.zookeeper.now,
         requested=tablespace.metadata.annotations.get(names.SWITCHOVER_ANNOTATION) if tablespace is not None else None,
         preferred=spec.preferred_leader if spec is not None and spec.failback == "WhenHealthy" else None,
         hung_seconds=failover.hung_leader_seconds,

@@ -39,7 +39,8 @@ class Node:
     """What is known of one replica's node. `gone`: why its process has ended, `leaving`: why it is about to, `relieved`: why it
     shall lead nothing though it goes on; None when not so.
 
-    `copy` is what it says of the tablespace, None when it does not hold it. `running_since` is in seconds since 1970.
+    `copy` is what it says of the tablespace, None when it does not hold it. `running_since` is when its process started, by ZooKeeper's
+    clock.
     `silent_seconds` is for how long the operator has not heard of its process, None when it never has. `heartbeat` is when it last told
     ZooKeeper that it lives, by ZooKeeper's clock; None when that was not looked at. `report` is what it says of its own connections, None
     when it is silent or says nothing of them.
@@ -58,7 +59,8 @@ class Node:
 @dataclass(frozen=True)
 class Situation:
     """One tablespace. `no_writing`: why no new leader could write now, None when one could; Unknown keeps a leader that can go on, and
-    none that ends or has ended: with it nobody would write either. `changed_at` and `now` are in seconds since 1970.
+    none that ends or has ended: with it nobody would write either. `changed_at` and `now` are in seconds since 1970, both by ZooKeeper's
+    clock; where that is not known, `now` is by the operator's.
 
     `requested` is the node that a person wants to lead now, `preferred` the one that shall lead when it is healthy. `hung_seconds` is how
     long a leader may give no sign of life. `relieve`: whether a leader is left that serves other rows than the log says.
@@ -247,9 +249,10 @@ def _fail_over(seen: Situation, why: str, *, storage: bool = False) -> Decision:
     if no_writing is not None:
         return Blocked(f"{lost}, and nobody else could: {no_writing}")
     pause = STORAGE_PAUSE_SECONDS if storage else PAUSE_SECONDS
-    if seen.changed_at is not None and 0 <= seen.now - seen.changed_at < pause:
+    # a change that seems to be still to come is one of just now, by a clock that is a little ahead
+    if seen.changed_at is not None and abs(age := seen.now - seen.changed_at) < pause:
         cause = "the storage may be the cause, " if storage else ""
-        return Blocked(f"{lost}, but it was changed {seen.now - seen.changed_at:.0f} s ago: {cause}looked at again after {pause:.0f} s")
+        return Blocked(f"{lost}, but it was changed {max(age, 0.0):.0f} s ago: {cause}looked at again after {pause:.0f} s")
     why_not = _why_not_freely if storage else _why_not
     best = _best(seen, why_not)
     if best is None:

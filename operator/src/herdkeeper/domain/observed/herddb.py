@@ -14,6 +14,7 @@ from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.observed.self_report import SelfReport
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
+from herdkeeper.domain.observed.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 
@@ -120,7 +121,7 @@ class HerdDBObserved:
     member of the ensemble, is being disturbed, None when none is.
     `silent_seconds` tells of each node that was ever heard for how long it has said nothing, `reports` what those that are not silent say
     of their own connections. `heartbeats` are those of all replicas, in seconds since 1970 by ZooKeeper's clock, by tablespace and node;
-    only of tablespaces whose leader is silent, or says that ZooKeeper is.
+    only of tablespaces whose leader is silent, or says that ZooKeeper is. `zookeeper` is the time by the same clock.
     `machines` are the Kubernetes nodes of SQL nodes that are not Ready. `tls` is what the Secret of `spec.tls` is good for, None when none
     is named.
     """
@@ -143,6 +144,7 @@ class HerdDBObserved:
     silent_seconds: Mapping[str, float] = field(default_factory=dict)
     reports: Mapping[str, SelfReport] = field(default_factory=dict)
     heartbeats: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    zookeeper: ZooKeeperTimes = NOT_TOLD
     machines: Nodes = field(default_factory=dict)
     tls: TlsUsable | TlsUnusable | None = None
 

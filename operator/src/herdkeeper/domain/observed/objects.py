@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -124,14 +123,6 @@ def why_gone(pod: Json | None) -> str | None:
 def why_leaving(pod: Json | None) -> str | None:
     """Why a pod that may still serve is about to stop; None when it is not."""
     return "its pod is being deleted" if pod is not None and pod["metadata"].get("deletionTimestamp") else None
-
-
-def running_since(pod: Json | None) -> float | None:
-    """When a pod's container was started, in seconds since 1970; None when Kubernetes does not say."""
-    for container in (pod or {}).get("status", {}).get("containerStatuses") or []:
-        if started := container.get("state", {}).get("running", {}).get("startedAt"):
-            return datetime.datetime.fromisoformat(started).timestamp()
-    return None
 
 
 def pod_trouble(pod: Json | None) -> str:
