@@ -121,16 +121,26 @@ def read_token(cluster: HerdDBCluster, world: World) -> str | Unknown:
 
 def read_nodes(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, NodeView | Unknown]:
     """What each Ready node says of its tablespaces (images/herddb, GET /tablespaces), by pod name."""
-    return _read_all(names_of(cluster), [node for node in present_nodes(cluster, objects) if objects.pod_ready(node)], world)
+    ready = [node for node in present_nodes(cluster, objects) if objects.pod_ready(node)]
+    return _read_all({node: host_of(names_of(cluster), objects, node) for node in ready}, world)
 
 
-def _read_all(named: HerdDBNames, nodes: Sequence[str], world: World) -> dict[str, NodeView | Unknown]:
+def host_of(named: HerdDBNames, objects: Objects, node: str) -> str:
+    """Where a node is found: at its pod's IP address, by its name only before that is known. After a restart DNS may still give the address
+    that the pod had before."""
+    address = ((objects.get("Pod", node) or {}).get("status") or {}).get("podIP")
+    if not address:
+        return named.host_of(node)
+    return f"[{address}]" if ":" in address else str(address)
+
+
+def _read_all(hosts: Mapping[str, str], world: World) -> dict[str, NodeView | Unknown]:
     """All at the same time: one that is silent does not keep the others waiting."""
-    if not nodes:
+    if not hosts:
         return {}
-    urls = [f"http://{named.host_of(node)}:{names.HERDDB_HTTP_PORT}/tablespaces" for node in nodes]
+    urls = [f"http://{host}:{names.HERDDB_HTTP_PORT}/tablespaces" for host in hosts.values()]
     with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(urls))) as readers:
-        return dict(zip(nodes, readers.map(lambda url: read_node(world, url), urls), strict=True))
+        return dict(zip(hosts, readers.map(lambda url: read_node(world, url), urls), strict=True))
 
 
 def _read_running_nodes(
@@ -138,8 +148,8 @@ def _read_running_nodes(
 ) -> dict[str, NodeView | Unknown]:
     """The same of each node whose process has not ended as far as Kubernetes knows: a leader that is about to stop still serves."""
     running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
-    asked = [node for node in running if node not in doubted]
-    return {**_read_all(names_of(cluster), asked, world), **doubted}
+    asked = {node: host_of(names_of(cluster), objects, node) for node in running if node not in doubted}
+    return {**_read_all(asked, world), **doubted}
 
 
 def _judged(nodes: dict[str, NodeView | Unknown], tablespaces: Sequence[Tablespace]) -> dict[str, NodeView | Unknown]:
