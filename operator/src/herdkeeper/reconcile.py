@@ -86,22 +86,35 @@ NOTHING = Plan()
 
 @dataclass(frozen=True)
 class Key:
-    """A resource: its kind, namespace and name."""
+    """A resource: its kind, namespace and name. `only_leaders`: of a HerdDBCluster nothing but its lost leaders is looked at."""
 
     kind: str
     namespace: str
     name: str
+    only_leaders: bool = False
 
     def __str__(self) -> str:
-        return f"{self.kind}/{self.namespace}/{self.name}"
+        return f"{self.kind}/{self.namespace}/{self.name}{'/leaders' if self.only_leaders else ''}"
+
+    @property
+    def whole(self) -> Key:
+        """The key of all that there is to do for the resource."""
+        return replace(self, only_leaders=False)
 
 
-def disturbs_with(key: Key) -> Hashable:
-    """What is equal for resources of one stack, of which only one may be disturbed at a time: each then sees what the others did. So do
-    the Checkpoints of a namespace: none begins to write where another one has just begun to remove."""
+def touched_by(key: Key) -> frozenset[Hashable]:
+    """What a reconcile touches. Resources of one stack, of which only one may be disturbed at a time, have something in common: each then
+    sees what the others did. So have the Checkpoints of a namespace: none begins to write where another one has just begun to remove."""
     if key.kind == Checkpoint.KIND:
-        return (key.kind, key.namespace)
-    return key.namespace if key.kind in (ZooKeeperCluster.KIND, BookKeeperCluster.KIND, HerdDBCluster.KIND) else key
+        return frozenset({(key.kind, key.namespace)})
+    disturbs = key.kind in (ZooKeeperCluster.KIND, BookKeeperCluster.KIND, HerdDBCluster.KIND) and not key.only_leaders
+    return frozenset({key.whole, key.namespace} if disturbs else {key.whole})
+
+
+def leaders_of(key: Key) -> Key | None:
+    """What of a key needs not wait until nothing else of its stack is looked at: a scan of all ledgers, or members of ZooKeeper that don't
+    answer, take seconds in which a lost leader would stay lost. A move disturbs nothing, and is a compare-and-set."""
+    return replace(key, only_leaders=True) if key.kind == HerdDBCluster.KIND and not key.only_leaders else None
 
 
 class Outcome(Enum):
@@ -204,6 +217,10 @@ def reconcile(key: Key, steps: Steps, hands: Hands) -> Result:
     match found:
         case None:
             return _gone(key)
+        case Resource() if key.only_leaders:
+            return _reconcile_leaders(found, steps, hands)
+        case Unreadable() if key.only_leaders:
+            return Result(Outcome.REFUSED)
         case Unreadable(document, error):
             return _reconcile_unreadable(_stub(key, document), validation.unreadable_refusals(error), hands)
         case Resource():
@@ -234,6 +251,15 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
         return _gone(_key(resource))
     _write_status(resource, status_document(resource, summary, plan, failed, _now()), hands)
     return _result(plan, Outcome.OK, failed)
+
+
+def _reconcile_leaders(resource: Resource, steps: Steps, hands: Hands) -> Result:
+    """What goes on even for a refused one: lost leaders are replaced. All else, the status too, is left to the resource's whole key."""
+    if resource.metadata.deletion_timestamp is not None:
+        return Result(Outcome.OK)
+    plan = _plan_refused(resource, steps.observe(resource, hands.world), steps)
+    failed = execute(resource, plan, hands)
+    return Result(Outcome.OK if failed is None else Outcome.FAILED, plan.look_anyway_seconds)
 
 
 def _reconcile_unreadable(stub: Resource, refusals: tuple[Refusal, ...], hands: Hands) -> Result:

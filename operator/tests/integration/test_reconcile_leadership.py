@@ -8,7 +8,7 @@ import time
 import pytest
 from kubernetes.dynamic import DynamicClient
 from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, serving_database
-from stage import MERGE_PATCH, ZOOKEEPER_ADDRESS, Stage, nothing_written
+from stage import MERGE_PATCH, STEPS, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.domain import names
 from herdkeeper.domain.observed.self_report import SelfReport
@@ -18,7 +18,7 @@ from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tables
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.signs_of_life import SignsOfLife
 from herdkeeper.plan.action import ForgetNode
-from herdkeeper.reconcile import Outcome, Result
+from herdkeeper.reconcile import Key, Outcome, Result, reconcile
 
 
 def followed(stage: Stage) -> str:
@@ -148,6 +148,30 @@ def test_a_leader_is_replaced_though_its_database_is_refused_unless_somebody_wan
     assert stage.found("StatefulSet", "db-herddb")["spec"]["replicas"] == 2
     assert names.SWITCHOVER_ANNOTATION in stage.found(TABLESPACE, "flights")["metadata"]["annotations"]
     assert stage.condition(HERDDB, "db") == ("False", "InvalidSpec")
+
+
+def test_lost_leaders_are_replaced_without_the_rest_of_their_database(stage: Stage) -> None:
+    key = Key(HERDDB, stage.namespace, "db", only_leaders=True)
+    with nothing_written(stage):
+        assert reconcile(key, STEPS[HERDDB], stage.hands()) == Result(Outcome.OK)
+    ask(stage, NODES[1])
+    stage.delete("Service", "db-herddb")
+    before = stage.found(HERDDB, "db")["status"]
+    assert reconcile(key, STEPS[HERDDB], stage.hands()) == Result(Outcome.OK)
+    assert leader(stage) == NODES[0]
+
+    stage.nodes.herddb_is_gone(named(stage), 0)
+    assert reconcile(key, STEPS[HERDDB], stage.hands()) == Result(Outcome.OK, 1.0)
+    assert (leader(stage), followed(stage), woken(stage)) == (NODES[1], NODES[1], [NODES[1]])
+    assert (stage.live("Service", "db-herddb"), stage.found(HERDDB, "db")["status"]) == (None, before)
+
+
+@pytest.mark.parametrize("mark", [names.PAUSED_ANNOTATION, names.PLAN_ANNOTATION])
+def test_leaders_of_a_database_that_is_left_alone_stay_however_they_are_looked_at(stage: Stage, mark: str) -> None:
+    stage.patch(HERDDB, "db", {"metadata": {"annotations": {mark: "true"}}})
+    stage.nodes.herddb_is_gone(named(stage), 0)
+    assert reconcile(Key(HERDDB, stage.namespace, "db", only_leaders=True), STEPS[HERDDB], stage.hands()) == Result(Outcome.OK)
+    assert leader(stage) == NODES[0]
 
 
 def test_a_leader_is_left_while_its_pod_still_stops(stage: Stage) -> None:

@@ -6,7 +6,7 @@ import threading
 
 from herdkeeper.handlers.queue import DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
 from herdkeeper.handlers.references import References
-from herdkeeper.reconcile import Key, disturbs_with
+from herdkeeper.reconcile import Key, leaders_of, touched_by
 
 
 class Clock:
@@ -100,7 +100,7 @@ def test_a_resource_s_dependents_and_what_it_refers_to_are_looked_at_with_it():
 
 
 def test_the_clusters_of_one_stack_are_reconciled_one_after_the_other_and_others_beside_them():
-    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), together=disturbs_with)
+    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), touches=touched_by)
     bookies, database = Key("BookKeeperCluster", "demo", "bk"), Key("HerdDBCluster", "demo", "db")
     beside = {Key("HerdDBCluster", "elsewhere", "db"), Key("Tablespace", "demo", "flights"), Key("Tablespace", "demo", "weather")}
     for key in (bookies, database, *beside):
@@ -114,3 +114,50 @@ def test_the_clusters_of_one_stack_are_reconciled_one_after_the_other_and_others
     queue.failed(database)
     queue.add(bookies, 0)
     assert queue.take() == bookies
+
+
+BOOKIES, DATABASE = Key("BookKeeperCluster", "demo", "bk"), Key("HerdDBCluster", "demo", "db")
+LEADERS = leaders_of(DATABASE)
+
+
+def busy_stack() -> KeyQueue[Key]:
+    """A queue in which the bookies are worked on, and their database waits."""
+    queue: KeyQueue[Key] = KeyQueue(Clock(), touches=touched_by, meanwhile=leaders_of)
+    queue.add(BOOKIES, 0)
+    assert queue.take() == BOOKIES
+    queue.add(DATABASE, 0)
+    return queue
+
+
+def test_a_database_that_waits_for_its_stack_has_its_leaders_looked_at_meanwhile_once_each_time_it_is_asked_for():
+    queue = busy_stack()
+    assert queue.take() == LEADERS
+    queue.add(DATABASE, 0)
+    assert queue._next()[0] is None
+    queue.done(LEADERS)
+    assert queue.take() == LEADERS
+    queue.done(LEADERS)
+    assert queue._next()[0] is None
+    queue.done(BOOKIES)
+    assert queue.take() == DATABASE
+
+
+def test_leaders_are_not_looked_at_beside_the_whole_of_their_database():
+    queue = busy_stack()
+    queue.done(BOOKIES)
+    assert queue.take() == DATABASE
+    queue.add(LEADERS, 0)
+    queue.add(DATABASE, 0)
+    assert queue._next()[0] is None
+    queue.done(DATABASE)
+    assert queue.take() == LEADERS
+    assert queue._next()[0] is None
+    queue.done(LEADERS)
+    assert queue.take() == DATABASE
+
+
+def test_nothing_of_other_kinds_is_done_while_their_stack_is_busy():
+    queue = busy_stack()
+    assert queue.take() == LEADERS
+    queue.add(Key("ZooKeeperCluster", "demo", "zk"), 0)
+    assert queue._next()[0] is None

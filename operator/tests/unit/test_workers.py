@@ -10,7 +10,7 @@ import pytest
 from herdkeeper.handlers import workers as module
 from herdkeeper.handlers.queue import KeyQueue
 from herdkeeper.handlers.workers import Workers
-from herdkeeper.reconcile import Key, Outcome, Result
+from herdkeeper.reconcile import Key, Outcome, Result, leaders_of, touched_by
 from herdkeeper.settings import Settings
 
 KEY, OTHER = Key("ZooKeeperCluster", "demo", "zk"), Key("ZooKeeperCluster", "demo", "other")
@@ -69,6 +69,53 @@ def test_a_failure_ends_no_worker_and_comes_again(queue, monkeypatch):
     assert workers.trouble() is None
     assert workers.stop()
     assert tries == [KEY] * 3
+
+
+DATABASE = Key("HerdDBCluster", "demo", "db")
+
+
+def test_a_lost_leader_does_not_wait_for_what_else_is_looked_at_in_its_stack(monkeypatch):
+    queue: KeyQueue[Key] = KeyQueue(touches=touched_by, meanwhile=leaders_of)
+    scanning, scanned, looked = threading.Event(), threading.Event(), threading.Event()
+    done = []
+
+    def reconcile(key, *_):
+        if key.kind == "BookKeeperCluster":
+            scanning.set()
+            assert scanned.wait(20)
+        done.append(key)
+        if key.kind == "HerdDBCluster":
+            looked.set()
+        return Result(Outcome.OK, 30.0)
+
+    workers = working(queue, monkeypatch, reconcile)
+    queue.add(Key("BookKeeperCluster", "demo", "bk"), 0)
+    assert scanning.wait(20)
+    queue.add(DATABASE, 0)
+    assert looked.wait(20)
+    assert done == [leaders_of(DATABASE)]
+    looked.clear()
+    scanned.set()
+    assert looked.wait(20)
+    assert workers.stop()
+    assert done[1:] == [Key("BookKeeperCluster", "demo", "bk"), DATABASE]
+
+
+@pytest.mark.parametrize(
+    ("situation", "waits", "result", "again"),
+    [
+        ("its stack is still busy, and a leader is waited for", True, Result(Outcome.OK, 3.0), True),
+        ("its stack is still busy, and all leaders lead", True, Result(Outcome.OK), False),
+        ("its whole database has been looked at since", False, Result(Outcome.OK, 3.0), False),
+    ],
+)
+def test_leaders_are_looked_at_again_by_themselves_only_while_their_database_waits(monkeypatch, situation, waits, result, again):
+    queue: KeyQueue[Key] = KeyQueue(touches=touched_by, meanwhile=leaders_of)
+    monkeypatch.setattr(module, "reconcile", lambda *_: result)
+    if waits:
+        queue.add(DATABASE, 0)
+    Workers(Settings(), None, queue)._reconcile(leaders_of(DATABASE), None)
+    assert (leaders_of(DATABASE) in queue) is again, situation
 
 
 def delays(monkeypatch, result, seconds=0.0):

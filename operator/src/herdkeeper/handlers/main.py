@@ -31,7 +31,7 @@ from herdkeeper.observe.ensembles import Ensembles
 from herdkeeper.observe.http import HttpJsonReader
 from herdkeeper.observe.kubernetes import KubernetesReader
 from herdkeeper.observe.world import World
-from herdkeeper.reconcile import Key, disturbs_with
+from herdkeeper.reconcile import Key, leaders_of, touched_by
 from herdkeeper.settings import Settings
 
 logger = structlog.get_logger()
@@ -48,7 +48,7 @@ def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
         signal.signal(number, lambda *_: lease.give_up())
     world = World(KubernetesReader(dynamic), ensembles, HttpJsonReader())
-    queue: KeyQueue[Key] = KeyQueue(together=disturbs_with)
+    queue: KeyQueue[Key] = KeyQueue(touches=touched_by, meanwhile=leaders_of)
     workers = Workers(settings, Hands(KubernetesWriter(dynamic), world, HttpBookieAdmin(), lease.held, HttpNodeOrders()), queue)
     health = HealthServer(settings.http_port, workers.trouble)
     health.start()

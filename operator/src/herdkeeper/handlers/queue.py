@@ -21,14 +21,20 @@ LONGEST_RETRY_SECONDS = 60.0
 @dataclass
 class KeyQueue(Generic[KeyType]):
     """A queue of keys. A key that is added again before its time keeps the earlier time; one that is being worked on waits until that
-    ended, and so does one that is `together` with it: of keys with an equal answer only one is worked on at a time."""
+    ended, and so does one that touches what it `touches`: of keys with something in common only one is worked on at a time.
+
+    `meanwhile` is the part of a key that needs not wait for that: a key of its own, which touches less; None where there is none. It is
+    given once each time that the key is asked for while it waits for others.
+    """
 
     now: Callable[[], float] = time.monotonic
-    together: Callable[[KeyType], Hashable] = lambda key: key
+    touches: Callable[[KeyType], frozenset[Hashable]] = lambda key: frozenset({key})
+    meanwhile: Callable[[KeyType], KeyType | None] = lambda _: None
     _due: dict[KeyType, float] = field(default_factory=dict)
     _heap: list[tuple[float, int, KeyType]] = field(default_factory=list)
     _working: set[Hashable] = field(default_factory=set)
     _failures: dict[KeyType, int] = field(default_factory=dict)
+    _parted: set[KeyType] = field(default_factory=set)
     _closed: bool = False
 
     def __post_init__(self) -> None:
@@ -44,11 +50,18 @@ class KeyQueue(Generic[KeyType]):
         with self._condition:
             return key in self._due
 
+    def is_late(self, key: KeyType) -> bool:
+        """Whether a key's time has come, and it waits for others, or for a worker."""
+        with self._condition:
+            return key in self._due and self._due[key] <= self.now()
+
     def add(self, key: KeyType, delay_seconds: float = DEBOUNCE_SECONDS) -> None:
         """Have a key reconciled after the delay, or earlier when that was asked for before."""
         with self._condition:
             moment = self.now() + delay_seconds
+            self._parted.discard(key)
             if key in self._due and self._due[key] <= moment:
+                self._condition.notify()
                 return
             self._due[key] = moment
             heapq.heappush(self._heap, (moment, next(self._order), key))
@@ -60,7 +73,7 @@ class KeyQueue(Generic[KeyType]):
             while not self._closed:
                 key, wait_seconds = self._next()
                 if key is not None:
-                    self._working.add(self.together(key))
+                    self._working |= self.touches(key)
                     return key
                 self._condition.wait(wait_seconds)
             return None
@@ -68,14 +81,14 @@ class KeyQueue(Generic[KeyType]):
     def done(self, key: KeyType) -> None:
         """A worker ended with a key."""
         with self._condition:
-            self._working.discard(self.together(key))
+            self._working -= self.touches(key)
             self._failures.pop(key, None)
             self._condition.notify_all()
 
     def failed(self, key: KeyType) -> float:
         """A worker could not end with a key: it comes again after a delay that doubles each time. Returns the delay in seconds."""
         with self._condition:
-            self._working.discard(self.together(key))
+            self._working -= self.touches(key)
             count = self._failures.get(key, 0)
             self._failures[key] = count + 1
             self._condition.notify_all()
@@ -103,8 +116,10 @@ class KeyQueue(Generic[KeyType]):
                 break
             else:
                 heapq.heappop(self._heap)
-                if self.together(key) in self._working:
+                if not self._free(key):
                     busy.append((moment, order, key))
+                    if (found := self._part(key)) is not None:
+                        break
                     continue
                 del self._due[key]
                 found = key
@@ -112,3 +127,15 @@ class KeyQueue(Generic[KeyType]):
         for entry in busy:
             heapq.heappush(self._heap, entry)
         return found, wait_seconds
+
+    def _free(self, key: KeyType) -> bool:
+        return self._working.isdisjoint(self.touches(key))
+
+    def _part(self, key: KeyType) -> KeyType | None:
+        """What of a key that waits for others can be worked on now."""
+        part = self.meanwhile(key)
+        if part is None or key in self._parted or not self._free(part):
+            return None
+        self._parted.add(key)
+        self._due.pop(part, None)
+        return part

@@ -85,6 +85,8 @@ class Workers:
             logger.info("action to be tried again", again_in_seconds=delay)
             return
         self.queue.done(key)
+        if key.only_leaders and (result.look_again_seconds is None or not self.queue.is_late(key.whole)):
+            return  # the whole key comes by itself, and does this with the rest
         if result.outcome is not Outcome.GONE:
             self.queue.add(key, self._delay(result, begun))
 

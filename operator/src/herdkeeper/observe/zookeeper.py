@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any
 
 from herdkeeper.api import BookKeeperCluster, ZooKeeperCluster
@@ -20,23 +22,19 @@ from herdkeeper.observe.nodes import nodes_of_doubted
 from herdkeeper.observe.stack import users_disturbed
 from herdkeeper.observe.world import World
 
+HEAD_START_SECONDS = 0.5
+"""A leader that serves answers within; of one that does not, nobody is behind."""
 CLAIMS = (("v1", "PersistentVolumeClaim"),)
 
 
 def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObserved:
-    """Its objects, what each Ready member says of itself (admin server, `/commands/srvr`, ZooKeeper 3.9), and the committed membership.
-
-    The leader is asked first, so that no other member seems to be behind for what happened while they were asked.
-    """
+    """Its objects, what each Ready member says of itself (admin server, `/commands/srvr`, ZooKeeper 3.9), and the committed membership."""
     key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
     named = ZooKeeperNames(key)
     objects = _objects(cluster, world)
     ready = [number for number in range(names.ZOOKEEPER_MOST_MEMBERS) if objects.pod_ready(named.pod(number))]
     known_leader = cluster.status.leader if cluster.status is not None else None
-    stats = {
-        number: _server_stats(world, f"http://{named.host(number)}:{names.ZOOKEEPER_ADMIN_PORT}/commands/srvr")
-        for number in sorted(ready, key=lambda number: named.pod(number) != known_leader)
-    }
+    stats = _ask_members(world, named, ready, known_leader)
     address = _address(cluster, objects)
     secret = world.kubernetes.secret(ObjectKey(key.namespace, named.reconfig_secret)) or {}
     return ZooKeeperObserved(
@@ -59,6 +57,25 @@ def _objects(cluster: ZooKeeperCluster, world: World) -> Objects:
     made = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
     claims = world.kubernetes.labelled(key.namespace, names.selector(names.ZOOKEEPER_COMPONENT, key.name), CLAIMS)
     return Objects({**claims.items, **made.items})
+
+
+def _ask_members(world: World, named: ZooKeeperNames, ready: Sequence[int], leader: str | None) -> dict[int, tuple[str, int] | Unknown]:
+    """All at the same time: those that are on a machine that is gone are waited for once, and the clusters on this ensemble wait meanwhile.
+
+    The leader alone is asked a moment before, so that no other member seems to be behind for what happened while they were asked.
+    """
+    if not ready:
+        return {}
+    with ThreadPoolExecutor(max_workers=len(ready)) as askers:
+
+        def ask(number: int) -> Future[tuple[str, int] | Unknown]:
+            return askers.submit(_server_stats, world, f"http://{named.host(number)}:{names.ZOOKEEPER_ADMIN_PORT}/commands/srvr")
+
+        first = [number for number in ready if named.pod(number) == leader]
+        asked = {number: ask(number) for number in first}
+        wait(asked.values(), HEAD_START_SECONDS)
+        asked |= {number: ask(number) for number in ready if number not in asked}
+        return {number: answer.result() for number, answer in asked.items()}
 
 
 def _server_stats(world: World, url: str) -> tuple[str, int] | Unknown:

@@ -1,0 +1,55 @@
+"""Members of ZooKeeper are asked at the same time: machines that are gone are waited for once, while a whole stack waits for that."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.observe import zookeeper as module
+from herdkeeper.observe.world import World
+from herdkeeper.observe.zookeeper import _ask_members
+
+NAMED = ZooKeeperNames(ObjectKey("demo", "zk"))
+
+
+@dataclass
+class Members:
+    """Those of these numbers answer only once all of them are asked; the others answer at once."""
+
+    silent: tuple[int, ...]
+    asked: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._all = threading.Barrier(len(self.silent), timeout=20) if self.silent else None
+
+    def get(self, url: str) -> object:
+        number = next(number for number in range(9) if f"//{NAMED.host(number)}:" in url)
+        self.asked.append(number)
+        if self._all is not None and number in self.silent:
+            self._all.wait()
+            return Unknown(f"{number} did not answer")
+        return {"server_stats": {"server_state": "leader" if number == 1 else "follower", "last_processed_zxid": 7 + number}}
+
+
+def test_members_that_do_not_answer_are_waited_for_at_the_same_time():
+    members = Members(silent=(0, 2))
+    found = _ask_members(World(None, None, members), NAMED, [0, 1, 2], NAMED.pod(1))
+    assert found == {0: Unknown("0 did not answer"), 1: ("leader", 8), 2: Unknown("2 did not answer")}
+
+
+def test_the_leader_has_answered_before_the_others_are_asked():
+    members = Members(silent=())
+    _ask_members(World(None, None, members), NAMED, [0, 1, 2], NAMED.pod(1))
+    assert members.asked[0] == 1
+
+
+def test_a_leader_that_does_not_answer_keeps_nobody_waiting_for_long(monkeypatch):
+    monkeypatch.setattr(module, "HEAD_START_SECONDS", 0.01)
+    members = Members(silent=(0, 1, 2))
+    assert set(_ask_members(World(None, None, members), NAMED, [0, 1, 2], NAMED.pod(1))) == {0, 1, 2}
+
+
+def test_nobody_is_asked_where_nobody_serves():
+    assert _ask_members(World(None, None, Members(silent=())), NAMED, [], None) == {}
