@@ -22,7 +22,7 @@ from real_members import MOST, OperatorDied, RealMembers
 from stage import CLAIM, Stage
 
 from herdkeeper.formats.zookeeper_membership import CONFIG_PATH, decode_membership
-from herdkeeper.observe.ensembles import EnsembleError, Ensembles
+from herdkeeper.observe.ensembles import Ensemble, EnsembleError, Ensembles
 
 KIND, SERVERS = "ZooKeeperCluster", "zk-zookeeper"
 PATIENCE_SECONDS = 300
@@ -239,12 +239,24 @@ def test_the_operator_reads_on_within_seconds_whichever_member_stands_still(memb
         for number in range(3):
             until(members, "all members serve", lambda: all(members.serves(each) for each in range(3)))
             before = ensembles.at(address).read(CONFIG_PATH)
+            tells_of_many_what_it_tells_of_each(ensembles.at(address))
             with standing_still(members, number):
                 began = time.monotonic()
                 assert read_again(ensembles, address) == before
                 assert time.monotonic() - began < STILL_SECONDS, f"member {number}"
     finally:
         ensembles.stop()
+
+
+def tells_of_many_what_it_tells_of_each(ensemble: Ensemble) -> None:
+    """Two hundred znodes, every other one of which is there: more than are asked for at the same time."""
+    paths = [f"/told/{number}" for number in range(200)]
+    for path in paths[::2]:
+        ensemble.ensure(path)
+    each = [ensemble.read_changed(path) for path in paths]
+    assert [znode is not None for znode in each] == [True, False] * 100
+    assert ensemble.changed_many(paths) == tuple(None if znode is None else znode.changed_at for znode in each)
+    assert ensemble.read_many(paths) == tuple(None if znode is None else znode.data for znode in each)
 
 
 def read_again(ensembles: Ensembles, address: str) -> tuple[bytes, int] | None:

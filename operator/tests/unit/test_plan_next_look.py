@@ -16,6 +16,10 @@ def silent(seconds: float, **more: object) -> Situation:
     return situation(a=replace(HUNG, silent_seconds=seconds), b=BEATING, **more)
 
 
+def heard_by_zookeeper(seconds: float) -> Situation:
+    return situation(a=replace(HUNG, silent_seconds=seconds, heartbeat=1998.0), b=BEATING)
+
+
 ONE_SILENT = Node(copy=Unknown("silence"), silent_seconds=0.4)
 TABLE: list[tuple[str, Situation, type, float | None]] = [
     ("all is well", CALM, Keep, None),
@@ -25,7 +29,9 @@ TABLE: list[tuple[str, Situation, type, float | None]] = [
     ("it is taken for hung in a moment", silent(4.9), Keep, 0.1),
     ("it is taken for hung now", silent(4.999), Keep, 0.05),
     ("it is allowed a longer silence", silent(5.0, hung_seconds=6.0), Keep, 1.0),
-    ("it has been silent long enough, and ZooKeeper hears it", situation(a=replace(HUNG, heartbeat=1998.0), b=BEATING), Keep, 1.0),
+    ("it has been silent long enough, and ZooKeeper is about to confirm it", heard_by_zookeeper(5.0), Keep, 0.5),
+    ("the same after a second", heard_by_zookeeper(6.0), Keep, 0.5),
+    ("it has been silent for long, and ZooKeeper hears it", heard_by_zookeeper(7.1), Keep, 1.0),
     ("it does not answer, and its stream does", situation(a=ONE_SILENT), Keep, 1.0),
     ("ZooKeeper will not have answered it for too long", situation(a=cut_off(5.5)), Keep, 1.5),
     ("ZooKeeper has almost not answered it for too long", situation(a=cut_off(6.9)), Keep, 0.25),

@@ -24,6 +24,9 @@ SOON_SECONDS = 1.0
 LEAST_SECONDS = 0.05
 TOLD_SECONDS = 0.25
 """What a node tells of itself gets older between two of its lines, a second apart: to look more often would find the same."""
+OFTEN_SECONDS, CONFIRMED_SECONDS = 0.5, 2.0
+"""How often, and for how long, it is looked whether ZooKeeper confirms a silence that has lasted long enough: heartbeats come once a
+second, and those of a busy node later than that."""
 
 
 def next_look(seen: Situation, decision: Decision) -> float | None:
@@ -42,7 +45,8 @@ def _measured(seen: Situation) -> Iterator[float]:
     """The seconds until a silence, and a pause, is over."""
     leader = seen.nodes.get(seen.record.leader)
     if leader is not None and leader.silent_seconds is not None and isinstance(leader.copy, Unknown):
-        yield seen.hung_seconds - leader.silent_seconds
+        left = seen.hung_seconds - leader.silent_seconds
+        yield left if left > 0 or left < -CONFIRMED_SECONDS else OFTEN_SECONDS
     if seen.changed_at is not None:
         yield from (pause - (seen.now - seen.changed_at) for pause in (PAUSE_SECONDS, STORAGE_PAUSE_SECONDS))
 
