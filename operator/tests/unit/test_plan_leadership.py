@@ -41,7 +41,7 @@ DIFFERING = follower(differs=OTHER_ROWS)
 WRONG = Node(copy=replace(LEADER, differs=OTHER_ROWS))
 DOUBTED = Keep(f"{A} does not answer (silence): whether it lives is for HerdDB's own failover to find out", settled=False)
 FAILED = Node(copy=replace(LEADER, role="failed", ready=False, last_error="not enough bookies"))
-LEFT = Move(B, f"{A} shall not lead any more (its pod is being deleted)")
+LEFT = Move(B, f"{A} shall not lead any more (its pod is being deleted)", in_turn=True)
 GONE = f"{A} can't lead any more (its pod is gone)"
 UNACKNOWLEDGED = "its bookies acknowledge nothing any more"
 UNANSWERED = Keep(f"{A} does not answer (no ZooKeeper): whether it lives is for HerdDB's own failover to find out", settled=False)
@@ -109,7 +109,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "its log has failed, and it is about to end",
         situation(a=replace(FAILED, leaving="its pod is being deleted"), changed_at=1999.0),
-        LEFT,
+        replace(LEFT, in_turn=False),
     ),
     (
         "its bookies acknowledge nothing",
@@ -379,17 +379,25 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         Keep(f"{A} leads; the preferred {C} can't: {NOT_KNOWN.why}"),
     ),
     # the leader is about to stop
-    ("its pod is being deleted", situation(a=LEAVING), Move(B, f"{A} shall not lead any more (its pod is being deleted)")),
+    ("its pod is being deleted", situation(a=LEAVING), LEFT),
+    ("it was changed a moment ago, but still serves", situation(a=LEAVING, changed_at=1999.0), LEFT),
     (
-        "it was changed a moment ago, but still serves",
-        situation(a=LEAVING, changed_at=1999.0),
-        Move(B, f"{A} shall not lead any more (its pod is being deleted)"),
+        "it boots, and its pod is being deleted: nobody serves meanwhile",
+        situation(a=replace(BOOTING, leaving="its pod is being deleted"), changed_at=1999.0),
+        replace(LEFT, in_turn=False),
     ),
     (
-        "the next one has much to replay",
-        situation(a=LEAVING, b=follower(checkpoint=(6, 5)), c=DEAD),
-        Move(B, f"{A} shall not lead any more (its pod is being deleted)", checkpoint_first=True),
+        "it does not answer, and its pod is being deleted",
+        situation(a=Node(copy=Unknown("silence"), leaving="its pod is being deleted")),
+        replace(LEFT, in_turn=False),
     ),
+    (
+        "its bookies acknowledge nothing, and its pod is being deleted",
+        situation(a=waiting(LEAVING, 7.0)),
+        replace(LEFT, in_turn=False),
+    ),
+    ("its pod is being deleted, and a person waits for another one", situation(a=LEAVING, requested=C), replace(LEFT, in_turn=False)),
+    ("the next one has much to replay", situation(a=LEAVING, b=follower(checkpoint=(6, 5)), c=DEAD), replace(LEFT, checkpoint_first=True)),
     (
         "nobody can take over",
         situation(a=LEAVING, b=DEAD, c=DEAD),
@@ -406,7 +414,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "it is to be relieved",
         situation(a=RELIEVED),
-        Move(B, f"{A} shall not lead any more (its node is restarted)"),
+        Move(B, f"{A} shall not lead any more (its node is restarted)", in_turn=True),
     ),
     (
         "it is to be relieved, and nobody knows whether another one could write",
@@ -416,12 +424,12 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "a follower is to be relieved: another one takes over",
         situation(a=LEAVING, b=replace(WELL[B], relieved="it leaves")),
-        Move(C, LEFT.why),
+        replace(LEFT, to=C),
     ),
     (
         "it is to be relieved, and the follower with the newest checkpoint lags: another one takes over",
         situation(a=ahead(RELIEVED), b=follower(checkpoint=(7, 880)), c=follower(lsn=(7, 19_990), checkpoint=(7, 800))),
-        Move(C, RELIEVED_WHY, checkpoint_first=True),
+        Move(C, RELIEVED_WHY, checkpoint_first=True, in_turn=True),
     ),
     (
         "it is to be relieved, and all others lag",
@@ -449,7 +457,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     (
         "its pod is being deleted, and it can't be asked how far the others are behind",
         situation(a=replace(LEAVING, copy=Unknown("silence"))),
-        LEFT,
+        replace(LEFT, in_turn=False),
     ),
     # a person asks
     (
@@ -511,7 +519,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         Keep(f"{A} leads; the preferred {C} can't: it is not settled"),
     ),
     ("the preferred one leads", replace(CALM, preferred=A), Keep(f"{A} leads")),
-    ("the preferred one is healthy", replace(CALM, preferred=C), Move(C, f"{C} is preferred and healthy")),
+    ("the preferred one is healthy", replace(CALM, preferred=C), Move(C, f"{C} is preferred and healthy", in_turn=True)),
     ("the preferred one is not", situation(c=DEAD, preferred=C), Keep(f"{A} leads; the preferred {C} can't: its pod is gone")),
     ("the preferred one is a stranger", replace(CALM, preferred="d"), Keep(f"{A} leads; the preferred d holds no replica")),
     (

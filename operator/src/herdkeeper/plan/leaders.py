@@ -5,7 +5,7 @@ Only the cluster's own key moves leaders; a Tablespace asks, by its annotation o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from herdkeeper.api import HerdDBCluster, Tablespace
@@ -14,17 +14,21 @@ from herdkeeper.build.log_store import LogStore
 from herdkeeper.domain import names
 from herdkeeper.domain.left_alone import left_alone_by
 from herdkeeper.domain.observed.herddb import HerdDBObserved
-from herdkeeper.domain.observed.objects import why_gone, why_leaving
+from herdkeeper.domain.observed.objects import stopping, why_gone, why_leaving
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.sql_nodes import present_nodes
+from herdkeeper.domain.sql_nodes import names_of, present_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.action import Action, AnswerRequest, Plan, Request, Wait, soonest
+from herdkeeper.plan.hand_over import Arrival, Deadline, HandOver, serves_seconds, turn_of, why_not_yet
 from herdkeeper.plan.leader_services import declaring, leader_services
-from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide
-from herdkeeper.plan.moves import DueMove, move_actions
+from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide, why_not_leading
+from herdkeeper.plan.moves import move_actions
 from herdkeeper.plan.next_look import SOON_SECONDS, next_look
+
+TURN_SECONDS = 0.5
+"""How often it is looked whether the next tablespace's turn has come: about as long as a boot takes, on processors that the boot needs."""
 
 
 @dataclass(frozen=True)
@@ -39,35 +43,90 @@ class Terms:
     only_lost: bool = False
 
 
+@dataclass(frozen=True)
+class Case:
+    """A tablespace as it was seen, and what was decided for it. `asking` is the resource whose request it answers; None when there is
+    none."""
+
+    found: VersionedRecord
+    situation: Situation
+    asking: Tablespace | None
+    decision: Decision
+
+
 def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, terms: Terms) -> Plan:
     """The moves that are due, the Services that follow them, the answers to requests, and why a leader that should be left is not."""
     if isinstance(seen.records, Unknown):
         # No event tells that ZooKeeper answers again, and the leader may be on the machine that took a member of it along.
         return Plan(look_again_seconds=SOON_SECONDS, look_anyway_seconds=SOON_SECONDS)
-    moves: list[DueMove] = []
-    answers: list[Action] = []
-    led: list[TablespaceRecord] = []
-    blocked: list[str] = []
-    again: list[float | None] = []
-    for name, found in sorted(seen.records.items()):
-        asking = None if terms.only_lost else resource_of(seen, name)
-        situation = _situation(cluster, seen, found, asking, terms)
-        decision = decide(situation)
-        again.append(next_look(situation, decision))
-        moves += [(found, decision)] if isinstance(decision, Move) else []
-        answers += _answer(asking, decision)
-        led.append(replace(found.record, leader=decision.to) if isinstance(decision, Move) else found.record)
-        if isinstance(decision, Blocked):
-            blocked.append(f"{name}: {decision.why}")
+    records = [found for _, found in sorted(seen.records.items(), key=lambda pair: turn_of(pair[0]))]
+    cases, later = _in_turn(cluster, seen, [_case(cluster, seen, found, terms) for found in records])
+    due = [(case.found, case.decision) for case in cases if isinstance(case.decision, Move)]
+    answers = [action for case in cases for action in _answer(case.asking, case.decision)]
+    led = [replace(case.found.record, leader=_leader_after(case)) for case in cases]
+    blocked = [f"{case.found.record.name}: {case.decision.why}" for case in cases if isinstance(case.decision, Blocked)]
     # A Service that has yet to be made is no part of a move, and must not hold one up, e.g. by a quota.
     services = (apply for apply in leader_services(seen, led) if not apply.new)
-    actions = (*move_actions(cluster, log, moves), *services, *answers)
+    actions = (*move_actions(cluster, log, due), *services, *answers)
+    again = soonest(*(next_look(case.situation, case.decision) for case in cases), TURN_SECONDS if later else None)
     return Plan(
         actions,
         Wait(Reason.NO_LEADER, ". ".join(blocked)) if blocked else None,
-        look_again_seconds=soonest(*again, SOON_SECONDS if actions else None),
-        look_anyway_seconds=soonest(*again),
+        look_again_seconds=soonest(again, SOON_SECONDS if actions else None),
+        look_anyway_seconds=again,
+        later=later,
     )
+
+
+def _case(cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, terms: Terms) -> Case:
+    asking = None if terms.only_lost else resource_of(seen, found.record.name)
+    situation = _situation(cluster, seen, found, asking, terms)
+    return Case(found, situation, asking, decide(situation))
+
+
+def _leader_after(case: Case) -> str:
+    return case.decision.to if isinstance(case.decision, Move) else case.found.record.leader
+
+
+def _in_turn(cluster: HerdDBCluster, seen: HerdDBObserved, wanted: Sequence[Case]) -> tuple[list[Case], tuple[str, ...]]:
+    """What is done of it now: a leader that serves stays until its tablespace's turn comes. Besides, in words, what is left for later."""
+    leaving = {case.found.record.name: each for case in wanted if (each := _hand_over(cluster, seen, case)) is not None}
+    waiting = why_not_yet(list(leaving.values()), [arrival for case in wanted for arrival in _arrival(case)])
+    later = tuple(f"Moving the leadership of {name} to {leaving[name].to} later, since {why}" for name, why in waiting.items())
+    return [_now(case, leaving.get(case.found.record.name), waiting) for case in wanted], later
+
+
+def _now(case: Case, hand_over: HandOver | None, waiting: Mapping[str, str]) -> Case:
+    record, decision = case.found.record, case.decision
+    if hand_over is None or not isinstance(decision, Move):
+        return case
+    if record.name in waiting:
+        return replace(case, decision=Keep(f"{record.leader} leads meanwhile: {waiting[record.name]}", settled=False))
+    in_time = not hand_over.deadline.turns_are_over
+    return replace(case, decision=replace(decision, checkpoint_first=decision.checkpoint_first and in_time))
+
+
+def _hand_over(cluster: HerdDBCluster, seen: HerdDBObserved, case: Case) -> HandOver | None:
+    record, decision = case.found.record, case.decision
+    if not isinstance(decision, Move) or not decision.in_turn:
+        return None
+    ending = stopping(seen.objects.get("Pod", record.leader))
+    if ending is None:
+        return HandOver(record.name, decision.to)
+    serves_until = min(ending.asked_at + serves_seconds(cluster), ending.killed_at)
+    return HandOver(record.name, decision.to, Deadline(seen.now - ending.asked_at, serves_until - seen.now))
+
+
+def _arrival(case: Case) -> tuple[Arrival, ...]:
+    """A tablespace that its leader boots, or will."""
+    record, situation = case.found.record, case.situation
+    match case.decision:
+        case Move(to, in_turn=False):
+            return (Arrival(record.name, to, 0.0),)
+        case Keep() if situation.changed_at is not None and why_not_leading(situation.nodes[record.leader], record) is not None:
+            return (Arrival(record.name, record.leader, situation.now - situation.changed_at),)
+        case _:
+            return ()
 
 
 def resource_of(seen: HerdDBObserved, name: str) -> Tablespace | None:
@@ -104,7 +163,6 @@ def _situation(
 ) -> Situation:
     """`tablespace` is the resource whose wishes count; None when nobody's do."""
     declared = declaring(seen, found.record.name)
-    spec = tablespace.spec if tablespace is not None else None
     # how patient to be is no change: it holds for one that is left alone, too
     failover = declared.spec.failover if declared is not None else Failover()
     return Situation(
@@ -114,10 +172,18 @@ def _situation(
         changed_at=found.changed_at,
         now=seen.now if seen.zookeeper.now is None else seen.zookeeper.now,
         requested=tablespace.metadata.annotations.get(names.SWITCHOVER_ANNOTATION) if tablespace is not None else None,
-        preferred=spec.preferred_leader if spec is not None and spec.failback == "WhenHealthy" else None,
+        preferred=_preferred(cluster, seen, tablespace) if tablespace is not None else None,
         hung_seconds=failover.hung_leader_seconds,
         relieve=tablespace is not None,
     )
+
+
+def _preferred(cluster: HerdDBCluster, seen: HerdDBObserved, tablespace: Tablespace) -> str | None:
+    """The node that gets its leadership back. One that is yet to be restarted gets none before: it would have to be relieved again."""
+    preferred = tablespace.spec.preferred_leader if tablespace.spec.failback == "WhenHealthy" else None
+    revision = seen.objects.revision(names_of(cluster).stateful_set)
+    restarts = preferred is not None and revision is not None and seen.objects.outdated(preferred, revision)
+    return None if restarts else preferred
 
 
 def _answer(tablespace: Tablespace | None, decision: Decision) -> tuple[Action, ...]:

@@ -87,12 +87,14 @@ class Keep:
 
 @dataclass(frozen=True)
 class Move:
-    """`to` shall lead. `checkpoint_first`: the leader still serves, and `to` has much to replay. `leader_lost`: nobody writes before."""
+    """`to` shall lead. `checkpoint_first`: the leader still serves, and `to` has much to replay. `leader_lost`: nobody writes before.
+    `in_turn`: the leader serves until it is left, and nobody asked for `to`, so others may go first (plan/hand_over.py)."""
 
     to: str
     why: str
     checkpoint_first: bool = False
     leader_lost: bool = False
+    in_turn: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,16 @@ def why_not_passed(copy: NodeTablespace) -> str | None:
     return f"it {copy.differs}" if copy.differs is not None else None
 
 
+def why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:
+    """Why the node that the record names does not lead now, as far as it says; None when it does."""
+    copy = leader.copy
+    if isinstance(copy, Unknown):
+        return f"does not answer ({copy.why})"
+    if copy is None or copy.uuid != record.uuid:
+        return "does not hold the tablespace yet"
+    return None if copy.role == "leader" else f"is {copy.role}"
+
+
 def behind(leader: NodeTablespace | Unknown | None, follower: NodeTablespace | Unknown | None) -> str | None:
     """Why a follower is too far behind a leader that serves; None when it is not."""
     if not isinstance(leader, NodeTablespace) or not isinstance(follower, NodeTablespace) or leader.lsn is None or follower.lsn is None:
@@ -162,7 +174,7 @@ def behind(leader: NodeTablespace | Unknown | None, follower: NodeTablespace | U
 
 def _stay(seen: Situation, leader: Node) -> Decision:
     """Nobody has to take over; somebody may."""
-    if trouble := _why_not_leading(leader, seen.record):
+    if trouble := why_not_leading(leader, seen.record):
         return Keep(f"{seen.record.leader} {trouble}: whether it lives is for HerdDB's own failover to find out", settled=False)
     if seen.relieve and isinstance(leader.copy, NodeTablespace) and leader.copy.differs is not None:
         return _leave_if_possible(seen, f"it {leader.copy.differs}")
@@ -233,15 +245,6 @@ def _unacknowledged(leader: Node, record: TablespaceRecord) -> float:
     return leader.report.unacknowledged.get(record.name, 0.0) if leader.report is not None else 0.0
 
 
-def _why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:
-    copy = leader.copy
-    if isinstance(copy, Unknown):
-        return f"does not answer ({copy.why})"
-    if copy is None or copy.uuid != record.uuid:
-        return "does not hold the tablespace yet"
-    return None if copy.role == "leader" else f"is {copy.role}"
-
-
 def _fail_over(seen: Situation, why: str, *, storage: bool = False) -> Decision:
     """`storage`: the leader's node lives, and what its bookies do may be what they do to everybody."""
     lost = f"{seen.record.leader} can't lead any more ({why})"
@@ -278,7 +281,12 @@ def _leave(seen: Situation, why: str) -> Decision:
     best = _best(seen)
     if best is None:
         return Blocked(f"{leaves}, and no other replica can: {_why_none(seen)}")
-    return Move(best, leaves, _much_to_replay(seen.nodes[best]))
+    return Move(best, leaves, _much_to_replay(seen.nodes[best]), in_turn=_serves(seen) and seen.requested is None)
+
+
+def _serves(seen: Situation) -> bool:
+    leader = seen.nodes[seen.record.leader]
+    return why_not_leading(leader, seen.record) is None and _why_not_writing(leader, seen) is None
 
 
 def _relieve(seen: Situation, why: str) -> Decision:
@@ -289,15 +297,15 @@ def _relieve(seen: Situation, why: str) -> Decision:
     best = _best(_near(seen), _why_not_freely)
     if best is None:
         return Blocked(f"{leaves}, and no other replica can: {_why_none(seen, _why_not_freely)}")
-    return Move(best, leaves, _much_to_replay(seen.nodes[best]))
+    return Move(best, leaves, _much_to_replay(seen.nodes[best]), in_turn=_serves(seen) and seen.requested is None)
 
 
 def _leave_if_possible(seen: Situation, why: str) -> Decision:
-    """A leader that serves, with rows that the log does not have: left as soon as somebody can take over. Nobody has to be asked twice:
-    what changes that is told by an event."""
+    """A leader that serves, with rows that the log does not have: left as soon as somebody can take over, whosever turn it is. Nobody has to
+    be asked twice: what changes that is told by an event."""
     decision = _relieve(seen, why)
-    if not isinstance(decision, Blocked):
-        return decision
+    if isinstance(decision, Move):
+        return replace(decision, in_turn=False)
     cause = _perhaps(seen.no_writing) or f"no other replica can ({_why_none(seen, _why_not_freely)})"
     return Keep(f"{seen.record.leader} leads on, though {why}: {cause}")
 
@@ -312,7 +320,7 @@ def _switch_over(seen: Situation, target: str) -> Decision:
         return Keep(f"{target} leads already")
     if target not in seen.record.replicas or target not in seen.nodes:
         return Refused(f"{target} holds no replica; replicas are on {', '.join(sorted(seen.record.replicas))}")
-    if trouble := _why_not_leading(seen.nodes[seen.record.leader], seen.record):
+    if trouble := why_not_leading(seen.nodes[seen.record.leader], seen.record):
         return Refused(f"there is nobody to take over from: {seen.record.leader} {trouble}")
     if why := _why_not_freely(seen, target) or _behind(seen, target) or _perhaps(seen.no_writing):
         return Refused(f"{target} can't lead now: {why}")
@@ -332,7 +340,7 @@ def _fail_back(seen: Situation) -> Decision:
         return Keep(f"{leads}; the preferred {target} can't: {why}")
     if seen.changed_at is None or seen.now - seen.changed_at < HEALTHY_SECONDS:
         return Keep(f"{leads}; the preferred {target} gets it back {HEALTHY_SECONDS:.0f} s after the last change")
-    return Move(target, f"{target} is preferred and healthy", _much_to_replay(seen.nodes[target]))
+    return Move(target, f"{target} is preferred and healthy", _much_to_replay(seen.nodes[target]), in_turn=True)
 
 
 def _why_not(seen: Situation, name: str) -> str | None:

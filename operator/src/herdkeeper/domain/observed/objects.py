@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -123,6 +124,23 @@ def why_gone(pod: Json | None) -> str | None:
 def why_leaving(pod: Json | None) -> str | None:
     """Why a pod that may still serve is about to stop; None when it is not."""
     return "its pod is being deleted" if pod is not None and pod["metadata"].get("deletionTimestamp") else None
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """When a pod that is being deleted was asked to stop, and when it is killed at the latest, in seconds since 1970."""
+
+    asked_at: float
+    killed_at: float
+
+
+def stopping(pod: Json | None) -> Stopping | None:
+    """When the processes of a pod end; None for one that is not being deleted."""
+    metadata = pod["metadata"] if pod is not None else {}
+    if not metadata.get("deletionTimestamp"):
+        return None
+    killed_at = datetime.datetime.fromisoformat(metadata["deletionTimestamp"]).timestamp()
+    return Stopping(killed_at - (metadata.get("deletionGracePeriodSeconds") or 0), killed_at)
 
 
 def pod_trouble(pod: Json | None) -> str:
