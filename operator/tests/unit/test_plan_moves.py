@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from test_plan_herddb import CLUSTER, PODS
-from test_plan_leaders import CALM, LEADER, LOST, PREFERRING, RECORD, with_deletion
+from test_plan_leaders import CALM, LEADER, LOST, RECORD, asking, with_deletion
 
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.plan.action import ChangeTablespaceRecord, CheckpointFollower, WakeNodes
@@ -40,15 +40,16 @@ def told(actions):
 
 
 def test_all_lost_leaders_are_replaced_before_a_node_is_woken():
-    seen = holding(LOST, {"flights": 0, "herd": 0, "weather": 0})
-    assert list(told(plan_herddb(CLUSTER, seen).actions)) == ["flights to 1", "weather to 1", "herd to 1", "wake [1]"]
+    seen = holding(LOST, {"a": 0, "b": 0, "c": 0})
+    assert list(told(plan_herddb(CLUSTER, seen).actions)) == ["a to 1", "b to 1", "c to 1", "wake [1]"]
 
 
-def test_a_lost_leader_comes_first_and_one_that_is_preferred_waits_for_its_turn():
+def test_a_lost_leader_comes_before_the_checkpoint_for_another_that_is_asked_for():
     seen = holding(CALM, {"flights": 0, "weather": 0}, STALE)
     failed = tuple(replace(copy, role="failed") if copy.name == "weather" else copy for copy in seen.nodes[PODS[0]])
-    seen = replace(seen, nodes={**seen.nodes, PODS[0]: failed}, tablespaces=(PREFERRING,))
-    assert list(told(plan_herddb(CLUSTER, seen).actions)) == ["weather to 1", "wake [1]"]
+    seen = replace(seen, nodes={**seen.nodes, PODS[0]: failed}, tablespaces=asking(PODS[1]).tablespaces)
+    done = list(told(plan_herddb(CLUSTER, seen).actions))
+    assert done == ["weather to 1", "wake [1]", "checkpoint of flights", "flights to 1", "wake [1]", "Apply", "AnswerRequest"]
 
 
 def test_of_leaders_that_serve_those_that_need_no_checkpoint_go_first():
