@@ -301,8 +301,8 @@ def _relieve(seen: Situation, why: str) -> Decision:
 
 
 def _leave_if_possible(seen: Situation, why: str) -> Decision:
-    """A leader that serves, with rows that the log does not have: left as soon as somebody can take over, whosever turn it is. Nobody has to
-    be asked twice: what changes that is told by an event."""
+    """A leader that serves, with rows that the log does not have: left as soon as somebody can take over, whosever turn it is. Nobody has
+    to be asked twice: what changes that is told by an event."""
     decision = _relieve(seen, why)
     if isinstance(decision, Move):
         return replace(decision, in_turn=False)
