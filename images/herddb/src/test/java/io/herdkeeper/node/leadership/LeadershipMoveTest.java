@@ -6,6 +6,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.TableSpace;
+import io.herdkeeper.node.status.NodeStatus.Phase;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
@@ -38,7 +39,7 @@ class LeadershipMoveTest {
                 CompletableFuture.runAsync(() -> Departure.awaitHandOver(first.status(), LIMIT));
         Node.execute(first.server(), 0, "INSERT INTO app.t(k) VALUES(2)");
         assertFalse(leaving.isDone());
-        lead(first.server().getMetadataStorageManager(), "n1");
+        lead(first.server().getMetadataStorageManager(), "app", "n1");
         leaving.get();
         assertEquals(List.of(), first.status().leaderships());
         Await.until("the other one leads", LIMIT, () -> second.tablespace("app").path("role").asText().equals("leader"));
@@ -46,6 +47,40 @@ class LeadershipMoveTest {
         assertEquals(3, second.tablespace("app").at("/rows/t").asInt());
         Await.until("the old leader follows", LIMIT, () -> first.tablespace("app").at("/rows/t").asInt() == 3);
         assertEquals("follower", first.tablespace("app").path("role").asText());
+        first.stop();
+        second.stop();
+    }
+
+    @Test
+    void aLeaderThatShallStopAcknowledgesWritesToEachTablespaceUntilThatOnesTurn() throws Exception {
+        String root = BookKeeperForTests.running().newRoot();
+        RunningNode first = RunningNode.start("n0", root, null);
+        first.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+        RunningNode second = RunningNode.start("n1", root, null);
+        List<String> tablespaces = List.of("app", "zoo");
+        for (String name : tablespaces) {
+            Node.execute(first.server(), 0, "CREATE TABLESPACE '" + name + "','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
+            Node.execute(first.server(), 0, "CREATE TABLE " + name + ".t (k int primary key)");
+            Node.execute(first.server(), 0, "INSERT INTO " + name + ".t(k) VALUES(1)");
+            Await.until("the follower has the row", LIMIT, () -> second.tablespace(name).at("/rows/t").asInt() == 1);
+        }
+        first.status().enter(Phase.LEAVING);
+        CompletableFuture<Void> leaving = CompletableFuture.runAsync(() -> Departure.awaitHandOver(first.status(), LIMIT));
+
+        lead(first.server().getMetadataStorageManager(), "app", "n1");
+        int written = 1;
+        while (!second.tablespace("app").path("role").asText().equals("leader")) {
+            Node.executeIn("zoo", first.server(), 0, "INSERT INTO zoo.t(k) VALUES(" + ++written + ")");
+        }
+        Node.executeIn("app", second.server(), 0, "INSERT INTO app.t(k) VALUES(2)");
+        Node.executeIn("zoo", first.server(), 0, "INSERT INTO zoo.t(k) VALUES(" + ++written + ")");
+        assertFalse(leaving.isDone());
+        assertEquals("leader", first.tablespace("zoo").path("role").asText());
+
+        lead(first.server().getMetadataStorageManager(), "zoo", "n1");
+        leaving.get();
+        Await.until("the other one leads", LIMIT, () -> second.tablespace("zoo").path("role").asText().equals("leader"));
+        assertEquals(written, second.tablespace("zoo").at("/rows/t").asInt());
         first.stop();
         second.stop();
     }
@@ -60,8 +95,8 @@ class LeadershipMoveTest {
         node.stop();
     }
 
-    private static void lead(MetadataStorageManager metadata, String node) throws Exception {
-        TableSpace before = metadata.describeTableSpace("app");
+    private static void lead(MetadataStorageManager metadata, String tablespace, String node) throws Exception {
+        TableSpace before = metadata.describeTableSpace(tablespace);
         assertTrue(metadata.updateTableSpace(TableSpace.builder().cloning(before).leader(node).build(), before));
     }
 }
