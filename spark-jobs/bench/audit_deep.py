@@ -1,9 +1,10 @@
 """A deep audit of real bookies through Spark, beside one Python process that reads the same copies in a plain loop.
 
 Starts ZooKeeper and three bookies as plain processes, and writes closed ledgers of 200 B entries, each entry on all three. Both contenders
-read every copy by BATCH_READ and verify its digest and its ids. The audit is the job's own (audit/job.py), with its metadata, its plan, its
-comparison and Spark; it also runs with its tasks in its own process, without Spark. Prints CPU seconds of the client per million copies
-that were read. `--full` reads all copies ten times, so that Spark's start counts as little as in an audit of 18 million copies.
+read every copy by BATCH_READ, verify its digest, ids, LAC and length, and compare what the copies of a ledger say. The audit is the job's
+own (audit/job.py), with its metadata, its plan, its comparison and Spark; it also runs with its tasks in its own process, without Spark.
+Prints CPU seconds of the client per million copies that were read. `--full` reads all copies ten times, so that Spark's start counts as
+little as in an audit of 18 million copies.
 """
 
 from __future__ import annotations
@@ -78,6 +79,7 @@ def read_by_a_loop(zookeeper: str, rounds: int) -> None:
 
 def _read_all(zookeeper: str) -> int:
     copies = 0
+    said: dict[int, int] = {}
     with open_catalog(zookeeper, LEDGERS_ROOT) as catalog:
         addresses = catalog.bookie_addresses()
         ledgers = [read.metadata for read in catalog.read_many(catalog.ledger_ids()) if isinstance(read, VersionedMetadata)]
@@ -86,14 +88,19 @@ def _read_all(zookeeper: str) -> int:
             incoming = stream.makefile("rb", buffering=1 << 18)
             for ledger in ledgers:
                 if name in ledger.segments[0].bookies:
-                    copies += _read_ledger(stream, incoming, ledger.ledger_id, ledger.last_entry_id or 0)
+                    last = ledger.last_entry_id or 0
+                    content = _read_ledger(stream, incoming, ledger.ledger_id, last)
+                    if said.setdefault(ledger.ledger_id, content) != content:
+                        raise SystemExit(f"copies of ledger {ledger.ledger_id} contradict each other")
+                    copies += last + 1
     return copies
 
 
 def _read_ledger(stream: socket.socket, incoming: Any, ledger_id: int, last: int) -> int:
-    size_of, ids = struct.Struct(">i").unpack_from, struct.Struct(">qq").unpack_from
+    """A number made of all payloads and lengths."""
+    size_of, fields = struct.Struct(">i").unpack_from, struct.Struct(">qqqqI").unpack_from
     checksum = crc32c.crc32c
-    entry_id = 0
+    entry_id = before = content = 0
     while entry_id <= last:
         count = min(_BATCH_ENTRIES, last + 1 - entry_id)
         stream.sendall(struct.pack(">iiqqqiq", struct.calcsize(">iqqqiq"), 2 << 24 | 7 << 16, ledger_id, entry_id, 0, count, _BATCH_BYTES))
@@ -104,12 +111,17 @@ def _read_ledger(stream: socket.socket, incoming: Any, ledger_id: int, last: int
         while position < len(frame):
             size = size_of(frame, position)[0]
             data = frame[position + 4 : position + 4 + size]
-            digest = checksum(data[_HEADER + _DIGEST :], checksum(data[:_HEADER])).to_bytes(4, "big")
-            if digest != data[_HEADER : _HEADER + _DIGEST] or ids(data) != (ledger_id, entry_id):
+            payload = data[_HEADER + _DIGEST :]
+            its_ledger, its_id, lac, length, digest = fields(data)
+            if digest != checksum(payload, checksum(data[:_HEADER])) or its_id != entry_id or its_ledger != ledger_id:
                 raise SystemExit(f"a bookie has entry {entry_id} of ledger {ledger_id} damaged")
+            if not -1 <= lac <= last or length != before + len(payload):
+                raise SystemExit(f"entry {entry_id} of ledger {ledger_id} has a wrong LAC or length")
+            content += checksum(payload) * (2 * entry_id + 1) + length
+            before = length
             entry_id += 1
             position += 4 + size
-    return last + 1
+    return content
 
 
 CONTENDERS: dict[str, Callable[[str, int], None]] = {"loop": read_by_a_loop, "audit": read_without_spark, "spark": read_by_spark}

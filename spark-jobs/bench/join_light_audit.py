@@ -85,6 +85,9 @@ def _holdings(ids: np.ndarray, last: np.ndarray, bookies: pa.Array, chance: np.r
         pa.array(copies),
         pa.array(np.where(state == 0, copies * 264, 0)),
         pa.array([""], pa.string()).take(pa.array(zeros)),
+        # a sample has nothing that could be compared
+        pa.array([[]], HOLDINGS_ARROW.field("content").type).take(pa.array(zeros)),
+        *(pa.nulls(len(which), pa.int64()) for _ in range(2)),
     ]
     return pa.Table.from_arrays(columns, schema=HOLDINGS_ARROW)
 

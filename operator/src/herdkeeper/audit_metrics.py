@@ -28,7 +28,14 @@ COMPLETED = Gauge(
     "herdkeeper_audit_last_complete_timestamp_seconds", "When the newest audit ended that could look at every bookie.", _CLUSTER
 )
 
-_SEVERITIES = {"critical": "Critical", "underReplicated": "UnderReplicated", "atRisk": "AtRisk", "pending": "Pending", "unknown": "Unknown"}
+_SEVERITIES = {
+    "critical": "Critical",
+    "underReplicated": "UnderReplicated",
+    "atRisk": "AtRisk",
+    "pending": "Pending",
+    "unknown": "Unknown",
+    "low": "Low",
+}
 _STATES = {"replicas": "verified", "replicasUnread": "unread", "replicasUnknown": "unknown"}
 _GAUGES = (ENTRIES, COMPLETED)
 

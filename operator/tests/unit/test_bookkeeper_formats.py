@@ -118,31 +118,6 @@ def test_an_entry_of_another_place_is_noticed_even_with_a_right_digest() -> None
         entry_digest(DigestType.CRC32C).verify_as(5, 10, ENTRIES[DigestType.CRC32C])
 
 
-@given(
-    digest_type=st.sampled_from(DigestType),
-    first=st.integers(0, 2**40),
-    kinds=st.lists(st.sampled_from(["intact", "flipped", "of another entry", "of another ledger", "short", "empty"]), max_size=6),
-)
-def test_of_a_run_as_many_entries_are_intact_as_are_verified_one_by_one_before_the_first_that_is_not(
-    digest_type: DigestType, first: int, kinds: list[str]
-) -> None:
-    digest = entry_digest(digest_type, b"herddb")
-    entries = []
-    for entry_id, kind in enumerate(kinds, first):
-        ids = {"of another entry": (5, entry_id + 1), "of another ledger": (6, entry_id)}.get(kind, (5, entry_id))
-        packed = digest.pack(Entry(*ids, entry_id - 1, 30, b"hello"))
-        flipped = packed[:-1] + bytes([packed[-1] ^ 1])
-        entries.append({"flipped": flipped, "short": packed[:31], "empty": b""}.get(kind, packed))
-    verified = 0
-    for entry_id, data in enumerate(entries, first):
-        try:
-            digest.verify_as(5, entry_id, data)
-        except DigestMismatchError:
-            break
-        verified += 1
-    assert digest.intact(5, first, entries) == verified
-
-
 def test_a_wrong_password_is_noticed_by_hmac() -> None:
     with pytest.raises(DigestMismatchError, match="HMAC digest is"):
         entry_digest(DigestType.HMAC, b"other").verify(ENTRIES[DigestType.HMAC])

@@ -311,7 +311,7 @@ def test_an_audit_is_told_in_which_racks_bookies_stand_that_new_copies_can_be_on
 def test_the_status_counts_all_findings_by_severity_also_those_that_did_not_fit():
     summary = AuditSummary("r", JobOutcome.SUCCEEDED, critical=2, at_risk=7, copies_unknown=9, findings_omitted=9)
     fields = audit_fields(summary, "Report")
-    assert fields["findingsBySeverity"] == {"critical": 2, "underReplicated": 0, "atRisk": 7, "pending": 0, "unknown": 0}
+    assert fields["findingsBySeverity"] == {"critical": 2, "underReplicated": 0, "atRisk": 7, "pending": 0, "unknown": 0, "low": 0}
     assert (fields["findingsTotal"], fields["replicasUnknown"]) == (9, 9)
 
 

@@ -20,7 +20,13 @@ CRC32C = entry_digest(DigestType.CRC32C)
 
 def packed(ledger_id: int, entry_id: int, digest: EntryDigest = CRC32C) -> bytes:
     """The entry that every writer of these tests writes."""
-    return digest.pack(Entry(ledger_id, entry_id, entry_id - 1, (entry_id + 1) * 10, f"{ledger_id}/{entry_id}".encode()))
+    return digest.pack(Entry(ledger_id, entry_id, entry_id - 1, length_up_to(ledger_id, entry_id), f"{ledger_id}/{entry_id}".encode()))
+
+
+def length_up_to(ledger_id: int, entry_id: int) -> int:
+    """Bytes of the payloads of these tests up to this entry: the ledger's number, a slash, and the entry's number."""
+    entries = entry_id + 1
+    return entries * (len(str(ledger_id)) + 2) + sum(max(0, entries - 10**digits) for digits in range(1, 19))
 
 
 def ledger(ledger_id: int, last: int | None, bookies: tuple[str, ...], quorums: tuple[int, int] = (3, 2)) -> LedgerMetadata:

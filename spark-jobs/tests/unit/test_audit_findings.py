@@ -21,6 +21,8 @@ KINDS = {
     CopyState.MISSING: FindingKind.MISSING,
     CopyState.CORRUPT: FindingKind.CORRUPT_DIGEST,
     CopyState.FAILED: FindingKind.READ_FAILED,
+    CopyState.CONTRADICTED: FindingKind.CONTRADICTION,
+    CopyState.WRONG_LAST_CONFIRMED: FindingKind.WRONG_LAST_CONFIRMED,
 }
 LAST = 11
 
@@ -66,9 +68,12 @@ def test_findings_name_exactly_the_bad_copies_with_the_severity_of_each_entry(si
     for (position, entry_id), state in bad.items():
         (finding,) = named[NAMES[position], entry_id]
         mine = [states.get((other, entry_id)) for other in spread.write_set(entry_id)]
-        good = mine.count(None)
+        good = mine.count(None) + mine.count(CopyState.WRONG_LAST_CONFIRMED)
         unknown = mine.count(CopyState.FAILED) + mine.count(CopyState.UNREACHABLE)
         assert finding.kind is KINDS[state]
+        if state is CopyState.WRONG_LAST_CONFIRMED:
+            assert finding.severity is (Severity.CRITICAL if metadata.closed else Severity.LOW)
+            continue
         exact = severity_of(good, unknown, metadata)
         if spread.contiguous:
             assert (finding.severity, finding.actual_copies) == (exact, good)

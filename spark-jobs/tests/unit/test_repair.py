@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import cast
 
 import pytest
-from played_bookie import CRC32C, PlayedBookie, served
+from played_bookie import CRC32C, PlayedBookie, length_up_to, served
 from played_repair import (
     KEY,
     LOCK,
@@ -126,7 +126,7 @@ def test_replicas_that_contradict_each_other_are_left_alone(where: int) -> None:
 
 def test_another_lac_is_no_contradiction_and_what_is_whole_by_now_is_not_written() -> None:
     bookies = bookies_with(10)
-    bookies[2].entries[1, 5] = CRC32C.pack(Entry(1, 5, 2, 60, b"1/5"))
+    bookies[2].entries[1, 5] = CRC32C.pack(Entry(1, 5, 2, length_up_to(1, 5), b"1/5"))
     with served(*bookies) as addresses:
         result = repaired(catalog_of(addresses, of_herddb(10)), [missing(5, 5)])
     assert (result.findings[0].repair, writes(bookies)) == (RepairOutcome.REPAIRED, [])

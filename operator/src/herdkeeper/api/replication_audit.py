@@ -62,10 +62,14 @@ class SeverityCounts(Model):
     at_risk: int = Field(0, description="Copies in fewer racks than the cluster wants, and has.")
     pending: int = Field(0, description="Fewer than the write quorum, on a ledger that is being written.")
     unknown: int = Field(0, description="What could not be looked at.")
+    low: int = Field(
+        0, description="Nothing is missing or damaged: ledgers that nobody needs, numbers of a writer that contradict each other."
+    )
 
 
 class FindingStatus(Model):
-    """A run of entries of one ledger that one bookie should hold and does not, or holds damaged, or whose copies are in too few racks."""
+    """A run of entries of one ledger that one bookie should hold and does not, or holds damaged or otherwise than others, or whose copies
+    are in too few racks."""
 
     kind: str = Field(description="What is wrong, e.g. Missing or CorruptDigest.")
     severity: str = Field(description="How bad it is.")

@@ -25,6 +25,14 @@ class FindingKind(StrEnum):
     """The ledger's metadata could not be decoded, or what is confirmed of an open ledger could not be learned."""
     TOO_FEW_RACKS = "TooFewRacks"
     """The copies of an entry are spread over fewer racks than the cluster wants, and has."""
+    CONTRADICTION = "Contradiction"
+    """The bookie holds the entries with right digests, and other copies of them, also with right digests, say something else."""
+    WRONG_LENGTH = "WrongLength"
+    """All copies of the entry agree, but its cumulative length is not that of the entry before it and its own payload together."""
+    WRONG_LAST_CONFIRMED = "WrongLastConfirmed"
+    """The entry's digest is right, but the LAC in it can't be: of a closed ledger it lies behind the end."""
+    ORPHAN = "Orphan"
+    """A ledger of a HerdDB tablespace that is on no tablespace's list of ledgers: nobody reads it, and nobody will delete it."""
 
 
 class Severity(StrEnum):
@@ -40,6 +48,8 @@ class Severity(StrEnum):
     """The same on an open ledger: the writer may still be sending the last copies."""
     UNKNOWN = "Unknown"
     """The copies could not be looked at."""
+    LOW = "Low"
+    """Every entry has its copies, and they agree: something that a person should know of, in time."""
 
 
 class RepairOutcome(StrEnum):
@@ -82,7 +92,13 @@ class Finding:
 
     @property
     def entries_of_copies(self) -> int:
-        """Entries from the first to the last of a finding about copies; those of a placement or of a whole bookie don't count as lost."""
-        if self.kind is FindingKind.TOO_FEW_RACKS or self.first_entry_id is None or self.last_entry_id is None:
+        """Entries from the first to the last of a finding about copies; those of a placement or of a whole bookie don't count as lost, nor
+        those of which every copy is there."""
+        if (
+            self.severity is Severity.LOW
+            or self.kind is FindingKind.TOO_FEW_RACKS
+            or self.first_entry_id is None
+            or self.last_entry_id is None
+        ):
             return 0
         return self.last_entry_id - self.first_entry_id + 1

@@ -186,6 +186,7 @@ class AuditSummary:
     at_risk: int = 0
     pending: int = 0
     unknown: int = 0
+    low: int = 0
     copies_repaired: int = 0
     """Copies that were written from a verified replica and read back."""
     not_repaired: int = 0

@@ -55,6 +55,12 @@ class Striping:
         """Whether each bookie holds every entry (E = Wq)."""
         return self.ensemble_size == self.write_quorum
 
+    @property
+    def classes(self) -> int:
+        """How many classes of entries there are that have their copies in the same positions: those of one class have the same remainder
+        by this number. One where each bookie holds every entry."""
+        return 1 if self.contiguous else self.ensemble_size
+
     def holds(self, position: int, entry_id: int) -> bool:
         """Whether the bookie at `position` (from 0) should hold the entry."""
         return (position - entry_id) % self.ensemble_size < self.write_quorum

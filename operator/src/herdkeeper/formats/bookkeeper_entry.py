@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import itertools
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -22,8 +21,6 @@ import crc32c
 from herdkeeper.formats.bookkeeper_metadata import DigestType
 
 _HEADER = struct.Struct(">qqqq")
-_IDS_AND_CRC = {4: struct.Struct(">qq16xI"), 8: struct.Struct(">qq16xQ")}
-"""Ledger id, entry id and the digest, by the digest's size."""
 HEADER_BYTES = _HEADER.size
 
 
@@ -74,28 +71,6 @@ class EntryDigest:
         if entry.ledger_id != ledger_id or entry.entry_id != entry_id:
             raise DigestMismatchError(f"it is entry {entry.entry_id} of ledger {entry.ledger_id}")
         return entry
-
-    def intact(self, ledger_id: int, first_entry_id: int, entries: Sequence[bytes]) -> int:
-        """How many of these, from the first one on, are the ledger's entries from `first_entry_id` on, as `verify_as` would find.
-
-        It makes no object for an entry: an audit asks for nothing but the number.
-        """
-        payload_at, crc, entry_id = HEADER_BYTES + self.size, self.crc, first_entry_id
-        if crc is None or not self.checked:
-            return sum(1 for _ in itertools.takewhile(lambda one: self._is(ledger_id, *one), enumerate(entries, first_entry_id)))
-        fields = _IDS_AND_CRC[self.size].unpack_from
-        for data in entries:
-            if len(data) < payload_at or fields(data) != (ledger_id, entry_id, crc(data[payload_at:], crc(data[:HEADER_BYTES], 0))):
-                break
-            entry_id += 1
-        return entry_id - first_entry_id
-
-    def _is(self, ledger_id: int, entry_id: int, data: bytes) -> bool:
-        try:
-            self.verify_as(ledger_id, entry_id, data)
-        except DigestMismatchError:
-            return False
-        return True
 
     def pack(self, entry: Entry) -> bytes:
         """The bytes that a writer would send for `entry`."""

@@ -129,6 +129,7 @@ def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
             "atRisk": summary.at_risk,
             "pending": summary.pending,
             "unknown": summary.unknown,
+            "low": summary.low,
         },
         "findings": [{key: value for key, value in finding.items() if value is not None} for finding in findings] or None,
     }

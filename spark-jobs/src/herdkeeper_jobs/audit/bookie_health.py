@@ -79,9 +79,9 @@ def _health(bookie_id: str, own: BookieTally, rack: str | None) -> BookieHealth:
         rack=rack,
         ledgers=own.ledgers,
         bytes_read=own.bytes_read,
-        copies_verified=own.in_state(CopyState.VERIFIED),
+        copies_verified=own.in_state(CopyState.VERIFIED, CopyState.WRONG_LAST_CONFIRMED),
         copies_unread=own.in_state(CopyState.UNREAD),
         copies_missing=own.in_state(CopyState.MISSING),
-        copies_damaged=own.in_state(CopyState.CORRUPT),
+        copies_damaged=own.in_state(CopyState.CORRUPT, CopyState.CONTRADICTED),
         copies_unknown=own.in_state(CopyState.FAILED, CopyState.UNREACHABLE),
     )

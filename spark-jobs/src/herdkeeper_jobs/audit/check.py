@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import assert_never
+
+import numpy as np
 
 from herdkeeper.domain.replication import EntryRange
 from herdkeeper.formats.bookkeeper_entry import DigestMismatchError
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
 from herdkeeper_jobs.audit.holding import CopyState, Holding
+from herdkeeper_jobs.audit.inspection import Flags, Inspected, Numbers, inspect, lac_is_possible, sums_of_content
 from herdkeeper_jobs.audit.plan import AuditTask, HoldingCheck, Reading, restricted
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer, EntryRun
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
+
+_GIVEN_TOGETHER = 256
+"""Entries that were read one by one and are looked at together."""
+_MOST_CONTRADICTIONS = 1_000
+"""Between neighbours of one share: more are not told one by one."""
 
 
 def check_copies(task: AuditTask) -> Iterator[Holding]:
@@ -43,7 +53,7 @@ def _check_over(connection: BookieConnection, task: AuditTask) -> Iterator[Holdi
                 yield from settled
             else:
                 for part in _answers(connection, check):
-                    yield from run.add(part) if isinstance(part, EntryAnswer) else run.add_run(part)
+                    yield from run.add(part) if isinstance(part, EntryAnswer) else run.add_read(part)
         except BookieUnreachableError as error:
             broken = error
         yield from run.finish()
@@ -74,10 +84,46 @@ def _settled_by_a_few(connection: BookieConnection, check: HoldingCheck) -> list
     ]
 
 
-def _answers(connection: BookieConnection, check: HoldingCheck) -> Iterator[EntryRun | EntryAnswer]:
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Entries of the check that the bookie gave, with their ids, ascending; at least one."""
+
+    ids: Numbers
+    entries: Sequence[bytes]
+
+
+def _answers(connection: BookieConnection, check: HoldingCheck) -> Iterator[_Read | EntryAnswer]:
+    """What the bookie says about all entries of the check, in order; those that it gives together."""
     if check.striping.contiguous:
-        return connection.read_runs(check.ledger_id, check.entries.first, check.entries.last)
-    return connection.read_entries(check.ledger_id, check.striping.entries_at(check.position, check.entries))
+        return _together(connection.read_runs(check.ledger_id, check.entries.first, check.entries.last))
+    return _together(connection.read_entries(check.ledger_id, check.striping.entries_at(check.position, check.entries)))
+
+
+def _together(answers: Iterator[EntryRun | EntryAnswer] | Iterator[EntryAnswer]) -> Iterator[_Read | EntryAnswer]:
+    """Entries that are given one by one, some at a time: to look at each alone would cost ten times as much."""
+    given: list[EntryAnswer] = []
+    try:
+        for answer in answers:
+            single = isinstance(answer, EntryAnswer) and answer.code is ReadCode.OK
+            if isinstance(answer, EntryAnswer) and single:
+                given.append(answer)
+            if given and (not single or len(given) >= _GIVEN_TOGETHER):
+                yield _as_read(given)
+                given = []
+            if isinstance(answer, EntryRun):
+                yield _Read(np.arange(answer.first, answer.first + len(answer.entries)), answer.entries)
+            elif not single:
+                yield answer
+    except BookieUnreachableError:
+        if given:
+            yield _as_read(given)
+        raise
+    if given:
+        yield _as_read(given)
+
+
+def _as_read(given: Sequence[EntryAnswer]) -> _Read:
+    return _Read(np.array([answer.entry_id for answer in given], np.int64), [answer.data for answer in given])
 
 
 def _judge(check: HoldingCheck, answer: EntryAnswer) -> tuple[CopyState, str]:
@@ -86,54 +132,115 @@ def _judge(check: HoldingCheck, answer: EntryAnswer) -> tuple[CopyState, str]:
     if answer.code is not ReadCode.OK:
         return CopyState.FAILED, answer.code.name
     try:
-        check.digest.verify_as(check.ledger_id, answer.entry_id, answer.data)
+        entry = check.digest.verify_as(check.ledger_id, answer.entry_id, answer.data)
     except DigestMismatchError as error:
         return CopyState.CORRUPT, str(error)
+    if not -1 <= entry.lac <= (entry.entry_id - 1 if check.highest_lac is None else check.highest_lac):
+        return CopyState.WRONG_LAST_CONFIRMED, _wrong_lac(check, entry.lac)
     return CopyState.VERIFIED, ""
 
 
+def _wrong_lac(check: HoldingCheck, lac: int) -> str:
+    if check.highest_lac is None or lac < -1:
+        return f"its LAC is {lac}"
+    return f"its LAC is {lac}, but the ledger was closed with entry {check.highest_lac}: what was confirmed behind it is not there"
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Entries in a row with the same state; the last three fields as Holding has them."""
+
+    first: int
+    last: int
+    copies: int
+    bytes_read: int
+    content: tuple[int, ...] = ()
+    length_before: int | None = None
+    length_after: int | None = None
+
+    def with_next(self, other: _Piece) -> _Piece:
+        """Both, when they may be one."""
+        content = tuple(_wrapped(mine + its) for mine, its in zip(self.content, other.content, strict=True))
+        copies, size = self.copies + other.copies, self.bytes_read + other.bytes_read
+        return _Piece(self.first, other.last, copies, size, content, self.length_before, other.length_after)
+
+
 class _RunOfEqualStates:
-    """Collects answers, in order, into as few Holdings as there are changes of state."""
+    """Collects answers, in order, into as few Holdings as there are changes of state.
+
+    Where the lengths in two neighbours contradict each other it begins another Holding, since both of them tell of that by their ends.
+    """
 
     def __init__(self, check: HoldingCheck) -> None:
         self._check = check
         self._state = CopyState.VERIFIED
         self._detail = ""
-        self._first = self._last = check.entries.first
-        self._copies = 0
-        self._bytes = 0
-
-    @property
-    def next_entry_id(self) -> int:
+        self._piece: _Piece | None = None
+        self._contradictions = 0
+        self.next_entry_id = check.entries.first
         """The first entry that no answer came for."""
-        return self._last + 1 if self._copies else self._first
 
     def add(self, answer: EntryAnswer) -> Iterator[Holding]:
-        """Takes one more answer; yields the run before it when its state differs."""
-        return self._add(*_judge(self._check, answer), EntryRun(answer.entry_id, (answer.data,)))
+        """Takes one more answer without an entry; yields the run before it when its state differs."""
+        yield from self._add(*_judge(self._check, answer), _Piece(answer.entry_id, answer.entry_id, 1, 0))
 
-    def add_run(self, run: EntryRun) -> Iterator[Holding]:
-        """The same for entries that the bookie has: the intact ones among them are only counted."""
-        first, entries = run.first, run.entries
-        while entries:
-            if good := self._check.digest.intact(self._check.ledger_id, first, entries):
-                yield from self._add(CopyState.VERIFIED, "", EntryRun(first, entries[:good]))
-            if bad := entries[good : good + 1]:
-                yield from self.add(EntryAnswer(first + good, ReadCode.OK, *bad))
-            first, entries = first + good + 1, entries[good + 1 :]
+    def add_read(self, read: _Read) -> Iterator[Holding]:
+        """The same for entries."""
+        check = self._check
+        found = inspect(check.digest, check.ledger_id, read.ids, read.entries)
+        possible = lac_is_possible(found.lac, found.ids, check.highest_lac)
+        begins = np.flatnonzero(_begins(found, possible, check.block)) + 1
+        for begin, end in itertools.pairwise([0, *begins.tolist(), len(read.ids)]):
+            first, last, size = int(read.ids[begin]), int(read.ids[end - 1]), int(found.sizes[begin:end].sum())
+            if not found.sound[begin]:
+                answer = EntryAnswer(first, ReadCode.OK, read.entries[begin])
+                yield from self._add(*_judge(check, answer), _Piece(first, last, end - begin, size))
+                continue
+            content = sums_of_content(found.content[begin:end], read.ids[begin:end], check.striping.classes)
+            lengths = int(found.length_before[begin]), int(found.length_after[end - 1])
+            piece = _Piece(first, last, end - begin, size, content, *lengths)
+            if possible[begin]:
+                yield from self._add(CopyState.VERIFIED, "", piece)
+            else:
+                yield from self._add(CopyState.WRONG_LAST_CONFIRMED, _wrong_lac(check, int(found.lac[begin])), piece)
 
-    def _add(self, state: CopyState, detail: str, answered: EntryRun) -> Iterator[Holding]:
-        if state is not self._state or not self._copies:
+    def _add(self, state: CopyState, detail: str, piece: _Piece) -> Iterator[Holding]:
+        if self._piece is not None and state is self._state and self._may_be_one(self._piece, piece):
+            self._piece = self._piece.with_next(piece)
+        else:
             yield from self.finish()
-            self._state, self._detail, self._first, self._copies, self._bytes = state, detail, answered.first, 0, 0
-        self._last = answered.first + len(answered.entries) - 1
-        self._copies += len(answered.entries)
-        self._bytes += sum(map(len, answered.entries))
+            self._state, self._detail, self._piece = state, detail, piece
+        self.next_entry_id = piece.last + 1
+
+    def _may_be_one(self, before: _Piece, after: _Piece) -> bool:
+        if self._check.block is not None and before.last // self._check.block != after.first // self._check.block:
+            return False
+        if before.length_after == after.length_before or before.last + 1 != after.first or not before.content:
+            return True
+        # A writer may have counted anything: a ledger shall not become a holding for each entry of it.
+        self._contradictions += 1
+        return self._contradictions > _MOST_CONTRADICTIONS
 
     def finish(self) -> Iterator[Holding]:
         """The run that is open, if there is one."""
-        if self._copies:
-            yield _holding(self._check, self._state, EntryRange(self._first, self._last), (self._copies, self._bytes, self._detail))
+        if self._piece is not None:
+            yield _holding_of(self._check, self._state, self._piece, self._detail)
+            self._piece = None
+
+
+def _begins(found: Inspected, possible: Flags, block: int | None) -> Flags:
+    """For each entry but the first one whether it can't be told in one with that before it. Of unsound ones each stands alone."""
+    sound, ids = found.sound, found.ids
+    begins: Flags = ~sound[1:] | ~sound[:-1] | (possible[1:] != possible[:-1])
+    begins |= (ids[1:] == ids[:-1] + 1) & (found.length_before[1:] != found.length_after[:-1])
+    if block is not None:
+        begins |= ids[1:] // block != ids[:-1] // block
+    return begins
+
+
+def _wrapped(number: int) -> int:
+    """As a signed 64-bit number."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def _unreachable(check: HoldingCheck, first: int, error: BookieUnreachableError) -> Iterator[Holding]:
@@ -147,15 +254,22 @@ def _unreachable(check: HoldingCheck, first: int, error: BookieUnreachableError)
 
 def _holding(check: HoldingCheck, state: CopyState, entries: EntryRange, counts: tuple[int, int, str]) -> Holding:
     copies, bytes_read, detail = counts
+    return _holding_of(check, state, _Piece(entries.first, entries.last, copies, bytes_read), detail)
+
+
+def _holding_of(check: HoldingCheck, state: CopyState, piece: _Piece, detail: str) -> Holding:
     return Holding(
         ledger_id=check.ledger_id,
         segment=check.segment,
         bookie_id=check.bookie_id,
         position=check.position,
         state=state,
-        first=entries.first,
-        last=entries.last,
-        copies=copies,
-        bytes_read=bytes_read,
+        first=piece.first,
+        last=piece.last,
+        copies=piece.copies,
+        bytes_read=piece.bytes_read,
         detail=detail,
+        content=piece.content,
+        length_before=piece.length_before,
+        length_after=piece.length_after,
     )

@@ -8,7 +8,7 @@ size. So the work grows with the number of ranges and not with the number of ent
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
@@ -21,12 +21,13 @@ _KINDS = {
     CopyState.MISSING: FindingKind.MISSING,
     CopyState.CORRUPT: FindingKind.CORRUPT_DIGEST,
     CopyState.FAILED: FindingKind.READ_FAILED,
+    CopyState.CONTRADICTED: FindingKind.CONTRADICTION,
 }
 _LEAVES_IT_OPEN = (CopyState.FAILED, CopyState.UNREACHABLE)
-_URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.AT_RISK, Severity.PENDING, Severity.UNKNOWN)
+_URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.AT_RISK, Severity.PENDING, Severity.UNKNOWN, Severity.LOW)
 
 
-def findings_of_ledger(metadata: LedgerMetadata, holdings: Iterable[Holding]) -> tuple[Finding, ...]:
+def findings_of_ledger(metadata: LedgerMetadata, holdings: Sequence[Holding]) -> tuple[Finding, ...]:
     """What is wrong with one ledger, by segment and entry. Copies that no holding calls bad count as good.
 
     Copies on unreachable bookies make no finding of their own here (`findings_of_bookies` reports those once per bookie), but they count as
@@ -34,9 +35,10 @@ def findings_of_ledger(metadata: LedgerMetadata, holdings: Iterable[Holding]) ->
     """
     by_segment: dict[int, list[Holding]] = {}
     for holding in holdings:
-        if holding.state.is_suspect:
+        if holding.state.is_suspect and not holding.state.is_intact:
             by_segment.setdefault(holding.segment, []).append(holding)
-    return tuple(finding for _, bad in sorted(by_segment.items()) for finding in _findings_of_segment(metadata, bad))
+    bad_lacs = (_wrong_last_confirmed(metadata, holding) for holding in holdings if holding.state is CopyState.WRONG_LAST_CONFIRMED)
+    return (*(finding for _, bad in sorted(by_segment.items()) for finding in _findings_of_segment(metadata, bad)), *bad_lacs)
 
 
 def findings_of_bookies(tallies: Mapping[str, BookieTally]) -> tuple[Finding, ...]:
@@ -156,6 +158,20 @@ def _continues(spread: Striping, before: _Verdict, after: _Verdict) -> bool:
     between = range(before.entries.last + 1, after.entries.first)
     gap = len(between) >= spread.ensemble_size or any(spread.holds(after.holding.position, entry_id) for entry_id in between)
     return not gap and (before.severity, before.good_copies) == (after.severity, after.good_copies)
+
+
+def _wrong_last_confirmed(metadata: LedgerMetadata, holding: Holding) -> Finding:
+    """No copy is lost for it. But of a closed ledger it tells of entries that were confirmed and are not there any more."""
+    return Finding(
+        kind=FindingKind.WRONG_LAST_CONFIRMED,
+        severity=Severity.CRITICAL if metadata.closed else Severity.LOW,
+        ledger_id=metadata.ledger_id,
+        first_entry_id=holding.first,
+        last_entry_id=holding.last,
+        bookie_id=holding.bookie_id,
+        segment=holding.segment,
+        detail=holding.detail,
+    )
 
 
 def _finding(metadata: LedgerMetadata, verdict: _Verdict) -> Finding:

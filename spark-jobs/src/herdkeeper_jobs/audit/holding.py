@@ -21,11 +21,20 @@ class CopyState(StrEnum):
     """The bookie answered with an error that leaves it open."""
     UNREACHABLE = "Unreachable"
     """The bookie did not answer."""
+    WRONG_LAST_CONFIRMED = "WrongLastConfirmed"
+    """Read, and its digest matches, but its LAC can't be (audit/inspection.py)."""
+    CONTRADICTED = "Contradicted"
+    """Read, and its digest matches, but other such copies say something else. What a single task sees can't tell."""
 
     @property
     def is_suspect(self) -> bool:
         """Whether it is to be looked at again, and reported if it stays so."""
         return self not in (CopyState.VERIFIED, CopyState.UNREAD)
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether it was read, and holds the entry as its digest promises."""
+        return self in (CopyState.VERIFIED, CopyState.WRONG_LAST_CONFIRMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +55,10 @@ class Holding:
     bytes_read: int
     detail: str = ""
     """For anything but verified copies: what the bookie said about the first of them."""
+    content: tuple[int, ...] = ()
+    """Of intact copies that were all read: the sums of what they say (inspection.sums_of_content), one for each entry class: all entries of
+    a ledger with E = Wq, else those with the same remainder by E, which have their copies in the same positions."""
+    length_before: int | None = None
+    """Of the same: bytes of payloads of the ledger before the first entry, as that entry tells."""
+    length_after: int | None = None
+    """Up to the last entry, as that one tells."""

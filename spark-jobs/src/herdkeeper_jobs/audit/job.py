@@ -176,7 +176,7 @@ def _summarize(total: _Part, findings: tuple[Finding, ...]) -> AuditSummary:
         open_ledgers=total.open_ledgers,
         entries=total.entries,
         copies_expected=whole.in_state(*CopyState),
-        copies_verified=whole.in_state(CopyState.VERIFIED),
+        copies_verified=whole.in_state(CopyState.VERIFIED, CopyState.WRONG_LAST_CONFIRMED),
         copies_unread=whole.in_state(CopyState.UNREAD),
         copies_unknown=whole.in_state(CopyState.FAILED, CopyState.UNREACHABLE),
         bytes_read=whole.bytes_read,
@@ -185,6 +185,7 @@ def _summarize(total: _Part, findings: tuple[Finding, ...]) -> AuditSummary:
         at_risk=severities.count(Severity.AT_RISK),
         pending=severities.count(Severity.PENDING),
         unknown=severities.count(Severity.UNKNOWN),
+        low=severities.count(Severity.LOW),
         findings=findings,
     )
 

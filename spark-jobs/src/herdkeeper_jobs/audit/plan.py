@@ -25,6 +25,7 @@ _ENTRY_OVERHEAD_BYTES = 64
 _SAMPLE = 8
 """Entries of a bookie's share of a segment that a light audit reads: its ends, where what was lost on the way is missing, and six more."""
 _INNER_PARTS = _SAMPLE - 2
+_NO_BOUND = 2**63 - 1
 
 
 class Reading(Enum):
@@ -60,8 +61,12 @@ class HoldingCheck:
     digest: EntryDigest
     entry_bytes: int
     """Estimated size of an entry on the wire."""
+    highest_lac: int | None
+    """The highest LAC that an entry can have; None: one below its own id (audit/inspection.py)."""
     reading: Reading = Reading.EVERY_COPY
     sample: tuple[int, ...] = ()
+    block: int | None = None
+    """No holding of what is read shall go beyond a multiple of so many entries; None: it may be as long as it is."""
 
     @property
     def copies(self) -> int:
@@ -110,6 +115,7 @@ def holding_checks(ledger: AuditedLedger) -> tuple[HoldingCheck, ...]:
             striping=spread,
             digest=digest_of(metadata),
             entry_bytes=_entry_bytes(metadata),
+            highest_lac=_highest_lac(metadata, segment.segment),
         )
         for segment in segment_ranges(metadata, ledger.last_entry_id)
         for position, bookie_id in enumerate(segment.bookies)
@@ -198,6 +204,13 @@ def _split(check: HoldingCheck, room: int) -> tuple[HoldingCheck, HoldingCheck |
 def _alternate(queues: list[list[AuditTask]]) -> Iterator[AuditTask]:
     for index in range(max((len(queue) for queue in queues), default=0)):
         yield from (queue[index] for queue in queues if index < len(queue))
+
+
+def _highest_lac(metadata: LedgerMetadata, segment: int) -> int | None:
+    if metadata.closed and metadata.last_entry_id is not None:
+        return metadata.last_entry_id
+    # Of an open ledger nobody but its writer knows up to where it is confirmed by now.
+    return None if segment == len(metadata.segments) - 1 else _NO_BOUND
 
 
 def _entry_bytes(metadata: LedgerMetadata) -> int:

@@ -21,7 +21,7 @@ from herdkeeper.domain.bookie_share import Place
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
 from herdkeeper_jobs.audit.check import check_copies
-from herdkeeper_jobs.audit.holding import CopyState, Holding
+from herdkeeper_jobs.audit.holding import Holding
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, AuditTask, HoldingCheck, holding_checks, plan_tasks
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
@@ -71,10 +71,10 @@ def read_back(catalog: LedgerCatalog, bookie_id: str, record: Mapping[int, tuple
         checks += [check for check in own if check.bookie_id != bookie_id]
     holdings = _run(plan_tasks(checks, addresses, budget), budget.cores)
     for holding in holdings:
-        if holding.state is not CopyState.VERIFIED:
+        if not holding.state.is_intact:
             behind = (holding.ledger_id, holding.segment, holding.position) in followed
             trouble.append(_said(holding) + (f", {_WAS_ACKNOWLEDGED}" if behind else ""))
-    verified = [holding for holding in holdings if holding.state is CopyState.VERIFIED]
+    verified = [holding for holding in holdings if holding.state.is_intact]
     missing = sum(check.copies for check in checks) - sum(holding.copies for holding in holdings)
     if missing:
         trouble.append(f"{missing} copies were not looked at")

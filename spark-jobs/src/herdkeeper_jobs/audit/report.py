@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import assert_never
+from typing import Literal, assert_never
 
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
@@ -20,14 +20,22 @@ MOST_RUNS = 30
 """As many of the newest runs are shown."""
 _MOST_ROWS = 5000
 _MOST_LEDGERS = 25
-_URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.AT_RISK, Severity.PENDING, Severity.UNKNOWN)
+_URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.AT_RISK, Severity.PENDING, Severity.UNKNOWN, Severity.LOW)
 _SEVERITIES = {
     Severity.CRITICAL: ("critical", "C", "critical: fewer good copies than the ack quorum"),
     Severity.UNDER_REPLICATED: ("under", "U", "under-replicated: fewer than the write quorum, on a closed ledger"),
     Severity.AT_RISK: ("atrisk", "R", "at risk: all copies in too few racks"),
     Severity.PENDING: ("pending", "P", "pending: the same on a ledger that is being written"),
     Severity.UNKNOWN: ("unknown", "?", "unknown: could not be looked at"),
+    Severity.LOW: ("low", "L", "low: nothing is missing or damaged"),
 }
+_OfLedgers = Literal[
+    FindingKind.LEDGER_UNREADABLE,
+    FindingKind.TOO_FEW_RACKS,
+    FindingKind.WRONG_LAST_CONFIRMED,
+    FindingKind.WRONG_LENGTH,
+    FindingKind.ORPHAN,
+]
 _DEPTHS = {AuditDepth.DEEP: "verified", AuditDepth.LIGHT: "pending"}
 _COPIES = (
     ("verified", "verified"),
@@ -104,14 +112,28 @@ def _step(kind: FindingKind, own: Sequence[Finding]) -> str:
             return f"Entries of {ledgers} are missing on {bookies}: audit with repair: DryRun, then Repair.{pending}"
         case FindingKind.CORRUPT_DIGEST:
             return f"Entries of {ledgers} are damaged on {bookies}: look at disk and log there, then audit with repair: Repair.{pending}"
+        case FindingKind.CONTRADICTION:
+            return f"Copies of {ledgers} on {bookies} say something else than others, with right digests: a person must compare them."
         case FindingKind.BOOKIE_UNREACHABLE:
             return f"Bring back {bookies}, or let the cluster replace it; then audit again, since nothing is known of its copies."
         case FindingKind.READ_FAILED:
             return f"{bookies} answers with errors for entries of {ledgers}: look at disk and log there."
+        case _:
+            return _step_for_ledgers(kind, ledgers)
+
+
+def _step_for_ledgers(kind: _OfLedgers, ledgers: str) -> str:
+    match kind:
         case FindingKind.LEDGER_UNREADABLE:
             return f"{ledgers} can't be read at all: a person must look at their metadata in ZooKeeper."
         case FindingKind.TOO_FEW_RACKS:
             return f"Copies of {ledgers} stand in too few racks: nothing moves them by itself; to have them copied, drain a bookie of them."
+        case FindingKind.WRONG_LAST_CONFIRMED:
+            return f"Entries of {ledgers} tell of confirmed ones that are not there: compare with a checkpoint or with the archive."
+        case FindingKind.WRONG_LENGTH:
+            return f"In {ledgers} the lengths that entries tell don't add up, in all copies alike: look at who wrote them."
+        case FindingKind.ORPHAN:
+            return f"{ledgers} take space that nobody needs: a person may delete them."
         case _:
             assert_never(kind)
 

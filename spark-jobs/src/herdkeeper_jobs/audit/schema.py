@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, IntegerType, LongType, StringType, StructField, StructType
 
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 
@@ -25,6 +25,9 @@ HOLDINGS = StructType(
         StructField("copies", LongType(), nullable=False),
         StructField("bytes_read", LongType(), nullable=False),
         StructField("detail", StringType(), nullable=False),
+        StructField("content", ArrayType(LongType(), containsNull=False), nullable=False),
+        StructField("length_before", LongType()),
+        StructField("length_after", LongType()),
     ]
 )
 """One row per run of copies in the same state (audit/holding.py)."""
@@ -63,7 +66,7 @@ BOOKIES_ARROW = pa.schema(
 
 _COUNTS = (
     *("ledgers", "open_ledgers", "entries", "copies_expected", "copies_verified", "copies_unread", "copies_unknown", "bytes_read"),
-    *("critical", "under_replicated", "at_risk", "pending", "unknown", "copies_repaired", "not_repaired", "copies_repairable"),
+    *("critical", "under_replicated", "at_risk", "pending", "unknown", "low", "copies_repaired", "not_repaired", "copies_repairable"),
 )
 RUNS_ARROW = pa.schema(
     [
@@ -94,7 +97,15 @@ def holdings_to_batch(holdings: Iterable[Holding]) -> pa.RecordBatch:
 def holdings_from_table(table: pa.Table) -> Iterator[Holding]:
     """The rows of HOLDINGS again as what they mean."""
     for row in table.to_pylist():
-        yield Holding(**{**row, "state": CopyState(row["state"])})
+        yield Holding(**{**row, "state": CopyState(row["state"]), "content": tuple(row["content"])})
+
+
+def holdings_by_ledger(table: pa.Table) -> dict[int, list[Holding]]:
+    """The same, by the ids of their ledgers."""
+    by_ledger: dict[int, list[Holding]] = {}
+    for holding in holdings_from_table(table):
+        by_ledger.setdefault(holding.ledger_id, []).append(holding)
+    return by_ledger
 
 
 def fields_of(items: Iterable[Any]) -> list[dict[str, Any]]:

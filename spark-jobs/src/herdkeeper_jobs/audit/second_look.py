@@ -1,7 +1,8 @@
 """Reads what was not good once more, against fresh metadata, and says what counts in the end.
 
 A ledger that is gone is no finding; one that changed is judged by its new metadata. What the first look saw good on the bookie that still
-holds it stays good, and each copy counts once, whoever of the two looks read it.
+holds it stays good, and each copy counts once, whoever of the two looks read it. Copies that are good by themselves and don't agree are
+compared by a third look (audit/third_look.py).
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from herdkeeper_jobs.audit.holding import CopyState, Holding
 from herdkeeper_jobs.audit.look import Look
 from herdkeeper_jobs.audit.plan import AuditedLedger, HoldingCheck, Reading, holding_checks, restricted, sampled
 from herdkeeper_jobs.audit.request import AuditRequest
-from herdkeeper_jobs.audit.schema import holdings_from_table
+from herdkeeper_jobs.audit.schema import holdings_by_ledger
 from herdkeeper_jobs.audit.shares import CopiesLostError
+from herdkeeper_jobs.audit.third_look import third_look
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 
 _Place = tuple[int, int, str]
@@ -47,7 +49,7 @@ def second_look(
 ) -> SecondLook:
     """`suspects`: all holdings of the ledgers in which the first look saw a copy that is not good. Raises CopiesLostError."""
     request, look = how
-    first = _by_ledger(suspects)
+    first = holdings_by_ledger(suspects)
     if not first:
         return SecondLook()
     suspected = {holding.bookie_id for own in first.values() for holding in own if holding.state.is_suspect}
@@ -55,14 +57,18 @@ def second_look(
     now = read_again(catalog, {ledger_id: before[ledger_id] for ledger_id in first})
     there = {ledger_id: ledger for ledger_id, ledger in now.items() if ledger is not None}
     checks = [check for ledger_id, ledger in there.items() for check in _checks_again(ledger, first[ledger_id], request)]
-    again = _by_ledger(look.at(checks, catalog.bookie_addresses()))
+    addresses = catalog.bookie_addresses()
+    again = holdings_by_ledger(look.at(checks, addresses))
     _refuse_losses(checks, again)
-    findings: list[Finding] = []
-    tallies: dict[str, BookieTally] = {}
+    seen = {ledger_id: (ledger, [*_good(first[ledger_id]), *again.get(ledger_id, [])]) for ledger_id, ledger in there.items()}
+    third = third_look(seen, request.depth, look, addresses)
+    findings = list(third.findings)
+    tallies = dict(third.tallies)
     for ledger_id, ledger in there.items():
         own = again.get(ledger_id, [])
-        findings.extend(findings_of_ledger(ledger.metadata, own))
-        tallies = added(tallies, _tallies(ledger, first[ledger_id], own, request))
+        untrusted = _not_bad_already(third.untrusted.get(ledger_id, ()), own)
+        findings.extend(findings_of_ledger(ledger.metadata, [*own, *untrusted]))
+        tallies = added(tallies, _tallies(ledger, (first[ledger_id], own, untrusted), request))
     return SecondLook(now, tuple(findings), tallies)
 
 
@@ -82,13 +88,6 @@ def read_again(catalog: LedgerCatalog, before: Mapping[int, AuditedLedger]) -> d
     return now
 
 
-def _by_ledger(holdings: pa.Table) -> dict[int, list[Holding]]:
-    by_ledger: dict[int, list[Holding]] = {}
-    for holding in holdings_from_table(holdings):
-        by_ledger.setdefault(holding.ledger_id, []).append(holding)
-    return by_ledger
-
-
 def _refuse_losses(checks: Iterable[HoldingCheck], again: Mapping[int, Sequence[Holding]]) -> None:
     expected = sum(check.copies for check in checks)
     seen = sum(holding.copies for own in again.values() for holding in own)
@@ -100,7 +99,7 @@ def _checks_again(ledger: AuditedLedger, first: Sequence[Holding], request: Audi
     """What nobody saw good where it should be now. A light audit reads what is bad on all bookies, since nobody has read yet how many other
     copies are, and takes a sample of the rest: of a bookie that did not answer, or that was not asked because the metadata is new.
     """
-    good = _by_place(holding for holding in first if not holding.state.is_suspect)
+    good = _by_place(_good(first))
     unseen = [
         (check, rest)
         for check in holding_checks(ledger)
@@ -118,14 +117,33 @@ def _checks_again(ledger: AuditedLedger, first: Sequence[Holding], request: Audi
             assert_never(request.depth)
 
 
+def _good(holdings: Iterable[Holding]) -> list[Holding]:
+    return [holding for holding in holdings if not holding.state.is_suspect]
+
+
+def _not_bad_already(untrusted: Sequence[Holding], again: Iterable[Holding]) -> list[Holding]:
+    """Without copies that the second look has seen as bad, so that each counts once."""
+    bad = _by_place(holding for holding in again if holding.state.is_suspect and not holding.state.is_intact)
+    places = (bad.get((each.segment, each.position, each.bookie_id), ()) for each in untrusted)
+    return [
+        each
+        for each, own in zip(untrusted, places, strict=True)
+        if not any(other.first <= each.last and each.first <= other.last for other in own)
+    ]
+
+
 def _suspects(parts: Iterable[HoldingCheck | None]) -> list[HoldingCheck]:
     return [replace(part, reading=Reading.SUSPECTS, sample=()) for part in parts if part is not None]
 
 
-def _tallies(ledger: AuditedLedger, first: Sequence[Holding], again: Sequence[Holding], request: AuditRequest) -> dict[str, BookieTally]:
-    """One ledger's copies by bookie. A copy that both looks read counts as the second one saw it."""
+def _tallies(
+    ledger: AuditedLedger, looks: tuple[Sequence[Holding], Sequence[Holding], Sequence[Holding]], request: AuditRequest
+) -> dict[str, BookieTally]:
+    """One ledger's copies by bookie. A copy that both looks read counts as the second one saw it; one that is among the third holdings,
+    those that others contradict, counts as such."""
+    first, again, untrusted = looks
     verified = _by_place(holding for holding in first if holding.state is CopyState.VERIFIED)
-    seen_again = _by_place(again)
+    seen_again, not_trusted = _by_place(again), _by_place(untrusted)
     tallies: dict[str, BookieTally] = {}
     for check in holding_checks(ledger):
         own = seen_again.get(_place(check), [])
@@ -134,6 +152,9 @@ def _tallies(ledger: AuditedLedger, first: Sequence[Holding], again: Sequence[Ho
             counts[holding.state] += holding.copies
         looked = _union(_range(holding) for holding in own)
         counts[CopyState.VERIFIED] += sum(_outside(check, holding, looked, request) for holding in verified.get(_place(check), []))
+        refuted = sum(holding.copies for holding in not_trusted.get(_place(check), []))
+        counts[CopyState.CONTRADICTED] = min(refuted, counts[CopyState.VERIFIED])
+        counts[CopyState.VERIFIED] -= counts[CopyState.CONTRADICTED]
         counts[CopyState.UNREAD] = 0
         counts[CopyState.UNREAD] = check.copies - sum(counts.values())
         tally = BookieTally(bytes_read=sum(holding.bytes_read for holding in own), copies=copies_by_state(counts))

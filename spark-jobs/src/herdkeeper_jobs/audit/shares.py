@@ -23,6 +23,8 @@ from herdkeeper_jobs.audit.plan import AuditedLedger
 Numbers = npt.NDArray[np.int64]
 _STATES = tuple(CopyState)
 _IS_SUSPECT = np.array([state.is_suspect for state in _STATES])
+_IS_INTACT = np.array([state.is_intact for state in _STATES])
+_HIGHEST = np.uint64(2**64 - 1)
 SEGMENTS = pa.schema(
     [
         pa.field("ledger_id", pa.int64(), nullable=False),
@@ -47,7 +49,7 @@ class Matched:
     tallies: dict[str, BookieTally]
     """By bookie: all copies of ledgers without a suspect, and the bytes that were read of any."""
     suspects: pa.Table
-    """All holdings, good ones too, of the other ledgers."""
+    """All holdings, good ones too, of the other ledgers: those with a copy that is not good, or with good ones that don't agree."""
 
 
 def segments_of(ledgers: Iterable[AuditedLedger]) -> pa.Table:
@@ -71,6 +73,7 @@ def match(segments: pa.Table, holdings: pa.Table) -> Matched:
     _refuse_losses(shares, found)
     suspect = np.zeros(len(shares.ledgers), bool)
     suspect[found.ledger[_IS_SUSPECT[found.state]]] = True
+    suspect[_ledgers_that_disagree(shares, found, holdings)] = True
     of_suspects = suspect[found.ledger]
     return Matched(_tallies(shares, found, suspect), holdings.filter(pa.array(of_suspects)))
 
@@ -93,6 +96,11 @@ class _Shares:
     bookie: Numbers
     """Position in `names`."""
     copies: Numbers
+    row: Numbers
+    """Row of SEGMENTS."""
+    position: Numbers
+    ensemble: Numbers
+    quorum: Numbers
 
     @classmethod
     def of(cls, segments: pa.Table) -> _Shares:
@@ -106,6 +114,7 @@ class _Shares:
         segment = _column(segments, "segment")
         most_segments = int(segment.max(initial=0)) + 1
         entries = (_column(segments, "first")[row], _column(segments, "last")[row])
+        ensemble, quorum = sizes[row], _column(segments, "write_quorum")[row]
         return cls(
             ledgers=ledgers,
             names=encoded.dictionary,
@@ -114,7 +123,11 @@ class _Shares:
             most_segments=most_segments,
             ledger=ledger[row],
             bookie=encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64),
-            copies=_copies(position, entries, (sizes[row], _column(segments, "write_quorum")[row])),
+            copies=_copies(position, entries, (ensemble, quorum)),
+            row=row,
+            position=position,
+            ensemble=ensemble,
+            quorum=quorum,
         )
 
 
@@ -178,6 +191,57 @@ def _refuse_losses(shares: _Shares, found: _Found) -> None:
             f"{shares.copies.sum()} copies were to be looked at, {back.sum()} came back; {len(wrong)} shares are wrong, the first "
             f"in {where}: {shares.copies[first]} and {back[first]}"
         )
+
+
+def _ledgers_that_disagree(shares: _Shares, found: _Found, holdings: pa.Table) -> Numbers:
+    """Positions in `ledgers`; some more than once."""
+    return np.concatenate([_different_copies(shares, found, holdings), _broken_lengths(found, holdings)])
+
+
+def _different_copies(shares: _Shares, found: _Found, holdings: pa.Table) -> Numbers:
+    """Of ledgers in which two shares that were read in full, and are intact, say something else about the entries that they have in common.
+
+    Compared are sums over all of a share's entries of one class: those whose copies are all in the same positions.
+    """
+    content = holdings.column("content").combine_chunks()
+    counts = np.diff(content.offsets.to_numpy()).astype(np.int64)
+    if not counts.any():
+        return np.empty(0, np.int64)
+    width = int(counts.max())
+    of_holding = np.repeat(np.arange(len(counts)), counts)
+    own_class = np.arange(len(of_holding)) - (np.cumsum(counts) - counts)[of_holding]
+    sums = np.zeros(len(shares.copies) * width, np.uint64)
+    np.add.at(sums, found.share[of_holding] * width + own_class, content.flatten().to_numpy().view(np.uint64))
+    intact = np.bincount(found.share, np.where(_IS_INTACT[found.state], found.copies, 0), len(shares.copies)).astype(np.int64)
+    read = np.zeros(len(shares.copies), bool)
+    read[found.share[counts > 0]] = True
+    classes = np.arange(width)
+    held = (shares.position[:, None] - classes) % shares.ensemble[:, None] < shares.quorum[:, None]
+    held = np.where((shares.ensemble == shares.quorum)[:, None], classes == 0, held & (classes < shares.ensemble[:, None]))
+    comparable = (held & (read & (intact == shares.copies))[:, None]).reshape(-1)
+    place = (shares.row[:, None] * width + classes).reshape(-1)[comparable]
+    rows = len(shares.segment_keys)
+    lowest, highest = np.full(rows * width, _HIGHEST), np.zeros(rows * width, np.uint64)
+    np.minimum.at(lowest, place, sums[comparable])
+    np.maximum.at(highest, place, sums[comparable])
+    different: Numbers = shares.segment_keys[np.flatnonzero(lowest < highest) // width] // shares.most_segments
+    return different
+
+
+def _broken_lengths(found: _Found, holdings: pa.Table) -> Numbers:
+    """Of ledgers in which two holdings tell different numbers of bytes up to the same entry, or some before the first."""
+    known = np.asarray(holdings.column("length_after").is_valid())
+    if not known.any():
+        return np.empty(0, np.int64)
+    told = holdings.filter(pa.array(known))
+    ledger = np.tile(found.ledger[known], 2)
+    entry = np.concatenate([_column(told, "first") - 1, _column(told, "last")])
+    length = np.concatenate([_column(told, "length_before"), _column(told, "length_after")])
+    order = np.lexsort((length, entry, ledger))
+    ledger, entry, length = ledger[order], entry[order], length[order]
+    same = (ledger[1:] == ledger[:-1]) & (entry[1:] == entry[:-1])
+    broken: Numbers = np.concatenate([ledger[1:][same & (length[1:] != length[:-1])], ledger[(entry == -1) & (length != 0)]])
+    return broken
 
 
 def _tallies(shares: _Shares, found: _Found, suspect: npt.NDArray[np.bool_]) -> dict[str, BookieTally]:

@@ -77,10 +77,10 @@ def in_bytes(count: float) -> str:
 
 _STYLE = """
 :root{--paper:#fff;--ink:#1c2530;--soft:#5c6875;--line:#dde3ea;--panel:#f5f7fa;--verified:#3d7fc1;--unread:#b9d2ea;--ok:#9fd3b4;
---missing:#d9480f;--damaged:#7b3fc4;--unknown:#9aa3ad;--critical:#c92a2a;--under:#ee7a30;--atrisk:#e0aa1f;--pending:#4dabf7;--good:#2b8a4e}
+--missing:#d9480f;--damaged:#7b3fc4;--unknown:#9aa3ad;--critical:#c92a2a;--under:#ee7a30;--atrisk:#e0aa1f;--pending:#4dabf7;--low:#8d7a5b;--good:#2b8a4e}
 @media (prefers-color-scheme:dark){:root{--paper:#14191f;--ink:#e4e9ef;--soft:#9aa7b4;--line:#2c3641;--panel:#1c232b;--verified:#5b9bd8;
 --unread:#2f4d6b;--ok:#2f6b48;--missing:#ff7a3d;--damaged:#b088f0;--unknown:#6b7682;--critical:#f05252;--under:#f08c45;--atrisk:#e3b341;
---pending:#3f8fd6;--good:#4fbf7b}}
+--pending:#3f8fd6;--low:#a8926b;--good:#4fbf7b}}
 body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,-apple-system,"Segoe UI","DejaVu Sans",sans-serif}
 main{max-width:920px;margin:0 auto;padding:28px 24px 60px}h1{font-size:24px;margin:0}h2{font-size:18px;margin:0 0 8px}
 h3{font-size:14px;margin:18px 0 4px}header p,footer p,.note,.key{color:var(--soft)}header p{margin:4px 0 18px}section{margin:0 0 34px}
@@ -98,7 +98,7 @@ svg .on{fill:#fff;font-weight:700}
 .ok{fill:var(--ok);background:var(--ok)}.missing{fill:var(--missing);background:var(--missing)}.damaged{fill:var(--damaged);background:var(--damaged)}
 .unknown{fill:var(--unknown);background:var(--unknown)}.critical{fill:var(--critical);background:var(--critical)}
 .under{fill:var(--under);background:var(--under)}.atrisk{fill:var(--atrisk);background:var(--atrisk)}
-.pending{fill:var(--pending);background:var(--pending)}.absent{fill:var(--line);background:var(--line)}
+.pending{fill:var(--pending);background:var(--pending)}.low{fill:var(--low);background:var(--low)}.absent{fill:var(--line);background:var(--line)}
 .line{fill:none;stroke:var(--verified);stroke-width:1.6}.dot{fill:var(--verified)}details summary{cursor:pointer;white-space:nowrap}
 .checkpoints td{white-space:nowrap}.checkpoints td.text{white-space:normal;min-width:150px}
 .wide{overflow-x:auto}table{border-collapse:collapse;width:100%;font-size:12px}
