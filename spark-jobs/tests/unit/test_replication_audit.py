@@ -15,7 +15,7 @@ from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
 from herdkeeper.domain.replication import EntryRange, striping
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, LedgerState
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, LedgerState, Segment
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
 from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, audit
@@ -197,6 +197,56 @@ def test_metadata_that_cannot_be_decoded_and_a_lac_that_nobody_tells_are_reporte
         (FindingKind.LEDGER_UNREADABLE, 1),
         (FindingKind.LEDGER_UNREADABLE, 2),
     ]
+
+
+@dataclass
+class LateCatalog(PlayedCatalog):
+    """One whose bookies are registered only when it is asked for the second time."""
+
+    asked: int = 0
+
+    def bookie_addresses(self) -> dict[str, BookieAddress]:
+        self.asked += 1
+        return {} if self.asked == 1 else self.addresses
+
+
+CLOSED_MEANWHILE = replace(ledger(1, None, NAMES), state=LedgerState.CLOSED, last_entry_id=20, length=210)
+
+
+@pytest.mark.parametrize(
+    ("first", "later", "entries"),
+    [
+        (UndecodableMetadata(1, "rubbish"), VersionedMetadata(ledger(1, 20, NAMES), 1), 21),
+        (VersionedMetadata(ledger(1, None, NAMES), 0), VersionedMetadata(ledger(1, None, NAMES), 0), 20),
+        (VersionedMetadata(ledger(1, None, NAMES), 0), VersionedMetadata(CLOSED_MEANWHILE, 1), 21),
+        (UndecodableMetadata(1, "rubbish"), None, 0),
+    ],
+    ids=["half written", "bookies away", "closed meanwhile", "deleted meanwhile"],
+)
+def test_a_ledger_that_can_be_read_a_moment_later_is_audited_like_the_others(first: Read, later: Read | None, entries: int) -> None:
+    bookies = [PlayedBookie(full((1, 20))) for _ in NAMES]
+    with served(*bookies) as addresses:
+        del bookies[1].entries[1, 3]
+        result = audited(LateCatalog(addresses, {1: first}, later={1: later}))
+    assert [short(finding)[0] for finding in result.findings] == ([FindingKind.MISSING] if entries else [])
+    assert (result.summary.ledgers, result.summary.entries) == (min(entries, 1), entries)
+    assert result.summary.copies_verified == max(3 * entries - 1, 0)
+
+
+def test_of_a_ledger_that_stays_unreadable_what_is_before_its_last_segment_is_audited() -> None:
+    bookies = [PlayedBookie(full((1, 20))) for _ in range(5)]
+    del bookies[1].entries[1, 3]
+    metadata = replace(ledger(1, None, NAMES), segments=(Segment(0, NAMES), Segment(10, ("b0", "b3", "b4"))))
+    with served(*bookies) as addresses:
+        for away in ("b0", "b3", "b4"):
+            addresses[away] = nowhere()
+        result = audited(PlayedCatalog(addresses, {1: VersionedMetadata(metadata, 0)}))
+    assert [(finding.kind, finding.first_entry_id, finding.bookie_id) for finding in result.findings] == [
+        (FindingKind.BOOKIE_UNREACHABLE, None, "b0"),
+        (FindingKind.LEDGER_UNREADABLE, None, None),
+        (FindingKind.MISSING, 3, "b1"),
+    ]
+    assert result.summary.entries == 10
 
 
 def test_only_the_ledgers_of_the_filter_are_audited() -> None:

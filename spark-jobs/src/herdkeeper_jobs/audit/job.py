@@ -2,7 +2,8 @@
 
 Some thousands of ledgers at a time, so that what is held in memory does not grow with the cluster:
 snapshot of their metadata -> confirmed ends -> plan -> look at all copies (Spark) -> compare with what the metadata wants (audit/shares.py)
--> look again at the suspects, against fresh metadata (audit/second_look.py) -> findings and counts. Then the summary.
+-> look again at the suspects, against fresh metadata (audit/second_look.py) -> findings and counts. Ledgers that can't be read as they are
+(undecodable, or nobody tells what is confirmed) are left for the end and read once more then. Then the summary.
 Reading never fences, so an audit may run beside writers; what a writer changes meanwhile (a new ensemble, a closed or a deleted ledger)
 is settled by the second look.
 """
@@ -53,10 +54,15 @@ class AuditResult:
 
 @dataclass(frozen=True, slots=True)
 class _Snapshot:
-    """The ledgers as they were read, and findings about those that could not be read."""
+    """The ledgers as they were read, and findings about those that could not be read, or only up to their last segment."""
 
     ledgers: tuple[AuditedLedger, ...]
     unreadable: tuple[Finding, ...]
+
+    def without_unreadable(self) -> _Snapshot:
+        """The others."""
+        unreadable = {finding.ledger_id for finding in self.unreadable}
+        return _Snapshot(tuple(ledger for ledger in self.ledgers if ledger.metadata.ledger_id not in unreadable), ())
 
 
 def audit(catalog: LedgerCatalog, request: AuditRequest, budget: AuditBudget, run_tasks: TaskRunner) -> AuditResult:
@@ -69,6 +75,8 @@ def audit(catalog: LedgerCatalog, request: AuditRequest, budget: AuditBudget, ru
     try:
         for first in range(0, len(admitted), LEDGERS_AT_ONCE):
             total += _audit_part(catalog, admitted[first : first + LEDGERS_AT_ONCE], request, Look(budget, run_tasks))
+        for first in range(0, len(unreadable := total.unreadable), LEDGERS_AT_ONCE):
+            total += _audit_part(catalog, unreadable[first : first + LEDGERS_AT_ONCE], request, Look(budget, run_tasks), last_try=True)
     except CopiesLostError as error:
         raise InvariantViolatedError(str(error)) from error
     findings = by_urgency([*total.findings, *findings_of_bookies(total.tallies)])
@@ -86,6 +94,8 @@ class _Part:
     entries: int = 0
     findings: tuple[Finding, ...] = ()
     tallies: Mapping[str, BookieTally] = field(default_factory=dict)
+    unreadable: tuple[int, ...] = ()
+    """Ledgers of which nothing of the above tells, since they could not be read."""
 
     def __add__(self, other: _Part) -> _Part:
         return _Part(
@@ -94,12 +104,16 @@ class _Part:
             self.entries + other.entries,
             self.findings + other.findings,
             added(self.tallies, other.tallies),
+            self.unreadable + other.unreadable,
         )
 
 
-def _audit_part(catalog: LedgerCatalog, ledger_ids: Sequence[int], request: AuditRequest, look: Look) -> _Part:
+def _audit_part(catalog: LedgerCatalog, ledger_ids: Sequence[int], request: AuditRequest, look: Look, last_try: bool = False) -> _Part:
+    """With `last_try` a ledger that can't be read is reported, and audited as far as it can be; else it is left out, and named."""
     addresses = catalog.bookie_addresses()
     snapshot = _read_snapshot(catalog, ledger_ids, addresses, look.budget)
+    left_out = () if last_try else tuple(finding.ledger_id for finding in snapshot.unreadable if finding.ledger_id is not None)
+    snapshot = snapshot if last_try else snapshot.without_unreadable()
     checks = [_of_depth(check, request) for ledger in snapshot.ledgers for check in holding_checks(ledger)]
     _log.info("planned", ledgers=len(snapshot.ledgers), copies=sum(check.copies for check in checks), bookies=sorted(addresses))
     first = match(segments_of(snapshot.ledgers), look.at(checks, addresses))
@@ -112,6 +126,7 @@ def _audit_part(catalog: LedgerCatalog, ledger_ids: Sequence[int], request: Audi
         entries=sum(ledger.last_entry_id + 1 for ledger in still_there),
         findings=(*snapshot.unreadable, *second.findings, *_misplaced(catalog, still_there, request.racks)),
         tallies=added(first.tallies, second.tallies),
+        unreadable=left_out,
     )
 
 
