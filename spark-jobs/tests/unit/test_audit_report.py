@@ -29,6 +29,10 @@ FINDINGS = (
     Finding(FindingKind.READ_FAILED, Severity.UNKNOWN, 1456, 5, 6, "b1", 0, 3, 2, "IO_ERROR"),
     Finding(FindingKind.BOOKIE_UNREACHABLE, Severity.UNKNOWN, bookie_id="b3", detail="23110 copies unknown"),
     Finding(FindingKind.LEDGER_UNREADABLE, Severity.UNKNOWN, 9, detail="metadata of ledger 9: rubbish"),
+    Finding(FindingKind.CONTRADICTION, Severity.CRITICAL, 1500, 8, 9, "b0", 0, 3, 0, "right digests, but payload or length differ"),
+    Finding(FindingKind.WRONG_LAST_CONFIRMED, Severity.CRITICAL, 1501, 3, 3, "b1", 0, detail="its LAC is 9"),
+    Finding(FindingKind.WRONG_LENGTH, Severity.LOW, 1502, 7, 7, detail="70 and 75"),
+    Finding(FindingKind.ORPHAN, Severity.LOW, 1503, detail="there is no tablespace u9 any more"),
 )
 LOADS = re.compile(r"""(?:https?:)?//|\bsrc=|\bhref=|url\(|@import|<script|<link|<iframe""", re.IGNORECASE)
 
@@ -99,7 +103,8 @@ def test_each_kind_of_finding_has_a_step_and_what_a_repair_left_comes_first() ->
     refused = replace(MISSING, repair=RepairOutcome.REFUSED, repair_detail="entry 4503: no good replica")
     steps = what_to_do(run_of(refused, *FINDINGS[1:]))
     assert steps[0].startswith("Not repairable, or not repaired: 1 finding")
-    assert len(steps) == 1 + len({finding.kind for finding in FINDINGS})
+    assert len(steps) == 1 + len(FindingKind)
+    assert {finding.kind for finding in FINDINGS} == set(FindingKind)
     assert "Bring back b3" in " ".join(steps)
     assert what_to_do(run_of(replace(MISSING, repair=RepairOutcome.REPAIRED))) == ()
 

@@ -52,7 +52,7 @@ class PlayedZooKeeper:
     most_in_flight: int = 0
 
     def get_async(self, path: str) -> Answer:
-        return self._answer(path, lambda: (self.nodes[path], SimpleNamespace(version=5)))
+        return self._answer(path, lambda: (self.nodes[path], SimpleNamespace(version=5, ctime=1_790_000_000_000)))
 
     def get_children_async(self, path: str) -> Answer:
         prefix = path + "/"

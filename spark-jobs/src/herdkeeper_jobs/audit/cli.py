@@ -29,6 +29,7 @@ from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.history import AuditRun, committed_run
 from herdkeeper_jobs.audit.holding import Holding
 from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, audit
+from herdkeeper_jobs.audit.orphans import LEAST_AGE_MILLIS, OrphanRule, read_tablespace_logs
 from herdkeeper_jobs.audit.placement import RackMap
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
 from herdkeeper_jobs.audit.publish import publish
@@ -122,9 +123,10 @@ def _run(arguments: AuditArguments, started: float) -> AuditSummary:
     budget = AuditBudget(arguments.spark.cores, arguments.bytes_per_second_per_bookie, arguments.timeout_seconds)
     # ZooKeeper first: it is the quicker one to say that something is wrong.
     with open_catalog(arguments.zookeeper, arguments.ledgers_root) as catalog:
+        rule = OrphanRule(lambda: read_tablespace_logs(catalog), int(time.time() * 1000) - LEAST_AGE_MILLIS)
         spark = start_spark("herdkeeper-audit", arguments.spark)
         try:
-            result = audit(catalog, arguments.request, budget, lambda tasks: run_on_spark(spark, tasks))
+            result = audit(catalog, replace(arguments.request, orphans=rule), budget, lambda tasks: run_on_spark(spark, tasks))
         finally:
             spark.stop()
         result = repaired(catalog, result, arguments)

@@ -25,6 +25,7 @@ from herdkeeper_jobs.audit.bookie_health import BookieHealth, BookieTally, added
 from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies
 from herdkeeper_jobs.audit.holding import CopyState
 from herdkeeper_jobs.audit.look import Look, TaskRunner
+from herdkeeper_jobs.audit.orphans import OrphanRule, orphans, why_orphan
 from herdkeeper_jobs.audit.placement import RackMap, findings_of_placement
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, HoldingCheck, holding_checks, sampled
 from herdkeeper_jobs.audit.request import AuditRequest
@@ -116,18 +117,28 @@ def _audit_part(catalog: LedgerCatalog, ledger_ids: Sequence[int], request: Audi
     snapshot = snapshot if last_try else snapshot.without_unreadable()
     checks = [_of_depth(check, request) for ledger in snapshot.ledgers for check in holding_checks(ledger)]
     _log.info("planned", ledgers=len(snapshot.ledgers), copies=sum(check.copies for check in checks), bookies=sorted(addresses))
+    suspects = _orphans_at_first_sight(snapshot.ledgers, request.orphans)
     first = match(segments_of(snapshot.ledgers), look.at(checks, addresses))
     second = second_look(catalog, {ledger.metadata.ledger_id: ledger for ledger in snapshot.ledgers}, first.suspects, (request, look))
     ledgers = [second.ledgers.get(ledger.metadata.ledger_id, ledger) for ledger in snapshot.ledgers]
     still_there = [ledger for ledger in ledgers if ledger is not None]
+    orphaned = orphans(catalog, suspects, request.orphans) if request.orphans is not None else ()
     return _Part(
         ledgers=len(still_there),
         open_ledgers=sum(1 for ledger in still_there if not ledger.metadata.closed),
         entries=sum(ledger.last_entry_id + 1 for ledger in still_there),
-        findings=(*snapshot.unreadable, *second.findings, *_misplaced(catalog, still_there, request.racks)),
+        findings=(*snapshot.unreadable, *second.findings, *_misplaced(catalog, still_there, request.racks), *orphaned),
         tallies=added(first.tallies, second.tallies),
         unreadable=left_out,
     )
+
+
+def _orphans_at_first_sight(ledgers: Iterable[AuditedLedger], rule: OrphanRule | None) -> list[int]:
+    """Ids. The lists are read after the ledgers' metadata, so that a ledger that was listed meanwhile is none."""
+    if rule is None:
+        return []
+    logs = rule.read()
+    return [ledger.metadata.ledger_id for ledger in ledgers if why_orphan(ledger.metadata, logs) is not None]
 
 
 def _of_depth(check: HoldingCheck, request: AuditRequest) -> HoldingCheck:

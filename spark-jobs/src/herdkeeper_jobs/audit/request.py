@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.replication import EntryRange
+from herdkeeper_jobs.audit.orphans import OrphanRule
 from herdkeeper_jobs.audit.placement import RackMap
 
 
@@ -30,3 +31,5 @@ class AuditRequest:
     """Of the samples of a light audit; the run's id, so that each run reads others and a retry the same."""
     racks: RackMap | None = None
     """None: where copies stand is not judged."""
+    orphans: OrphanRule | None = None
+    """None: whether a log still has a ledger is not judged."""

@@ -41,6 +41,8 @@ class VersionedMetadata:
 
     metadata: LedgerMetadata
     znode_version: int
+    created_millis: int | None = None
+    """When the ledger was created, by ZooKeeper's clock; None where nobody asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class LedgerCatalog:
         for ledger_id, answer in zip(ids, self._ask(self.client.get_async, paths), strict=True):
             if answer is not None:
                 data, stat = answer
-                yield _decode(ledger_id, data, stat.version)
+                yield _decode(ledger_id, data, (stat.version, stat.ctime))
 
     def bookie_addresses(self) -> dict[str, BookieAddress]:
         """Where each registered bookie listens, writable and read-only ones. A bookie that is down is not among them."""
@@ -98,6 +100,15 @@ class LedgerCatalog:
     def writable_bookies(self) -> frozenset[str]:
         """The ids of the registered bookies that take entries."""
         return frozenset(name for name in self._children(["/available"])[0] if name != "readonly")
+
+    def names_below(self, path: str) -> list[str]:
+        """The names of the znodes below any path, also outside of the cluster's root, ascending; none where there is no such path."""
+        (answer,) = self._ask(self.client.get_children_async, [path])
+        return sorted(answer or [])
+
+    def contents(self, paths: list[str]) -> list[bytes | None]:
+        """What is in these znodes, also outside of the cluster's root; None for one that doesn't exist (any more)."""
+        return [None if answer is None else answer[0] for answer in self._ask(self.client.get_async, paths)]
 
     def _children(self, paths: list[str]) -> list[list[str]]:
         answers = self._ask(self.client.get_children_async, [self.root + path for path in paths])
@@ -156,8 +167,8 @@ def _answer(request: Any) -> Any:
         raise MetadataUnavailableError(f"ZooKeeper did not answer a read: {type(error).__name__} {error}") from error
 
 
-def _decode(ledger_id: int, data: bytes, version: int) -> VersionedMetadata | UndecodableMetadata:
+def _decode(ledger_id: int, data: bytes, version_and_time: tuple[int, int]) -> VersionedMetadata | UndecodableMetadata:
     try:
-        return VersionedMetadata(decode_ledger_metadata(ledger_id, data), version)
+        return VersionedMetadata(decode_ledger_metadata(ledger_id, data), *version_and_time)
     except MalformedDataError as error:
         return UndecodableMetadata(ledger_id, str(error))

@@ -1,0 +1,114 @@
+"""Ledgers of HerdDB's log that no log has any more: their list was written without them, and their deletion failed, or was never tried.
+
+HerdDB's metadata is known where the operator's layout is: of a cluster whose ledgers are below `/<namespace>/<name>/ledgers` the databases
+have `/<namespace>/<name>/herd`, also those whose resources are gone. Elsewhere, and where something can't be decoded, nothing is known, and
+what is not known is no finding. A leader creates a ledger before it lists it: hence the least age, and a second look at list and ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
+from herdkeeper.domain.names import ObjectKey, herd_root, ledgers_root
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
+from herdkeeper.formats.herddb_node import nodes_path
+from herdkeeper.formats.herddb_tablespace import decode_tablespace
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
+
+LEAST_AGE_MILLIS = 60 * 60 * 1000
+"""A leader lists its ledger in the second in which it created it; one that hangs meanwhile does so before its session ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablespaceLogs:
+    """What the metadata of all databases that are known tells."""
+
+    ledgers: Mapping[str, frozenset[int] | None] = field(default_factory=dict)
+    """By a tablespace's uuid the ledgers of its log; None for a list that can't be decoded."""
+    tablespaces: frozenset[str] | None = frozenset()
+    """Uuids of the tablespaces that there are; None when a record can't be decoded."""
+    nodes: frozenset[str] = frozenset()
+    """Ids of the SQL nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OrphanRule:
+    """How orphans are looked for. `read` reads anew each time."""
+
+    read: Callable[[], TablespaceLogs]
+    created_before_millis: int
+    """Younger ledgers are left alone (milliseconds since 1970)."""
+
+
+def why_orphan(metadata: LedgerMetadata, logs: TablespaceLogs) -> str | None:
+    """Why no log has the ledger; None when one does, when it is not of HerdDB's log, or when that is not known."""
+    uuid, leader = (_text(metadata.custom(key)) for key in ("tablespaceuuid", "leader"))
+    if _text(metadata.custom("application")) != "herddb" or uuid is None:
+        return None
+    if logs.tablespaces is not None and uuid not in logs.tablespaces and (uuid in logs.ledgers or leader in logs.nodes):
+        return f"there is no tablespace {uuid} (it was {_text(metadata.custom('tablespacename'))!r}) any more"
+    ledgers = logs.ledgers.get(uuid)
+    if ledgers is None or metadata.ledger_id in ledgers:
+        return None
+    return f"the log of tablespace {_text(metadata.custom('tablespacename'))!r} ({uuid}) does not have it any more"
+
+
+def orphans(catalog: LedgerCatalog, suspects: Sequence[int], rule: OrphanRule) -> tuple[Finding, ...]:
+    """Those of the suspects that are orphans by lists and metadata that are read now."""
+    if not suspects:
+        return ()
+    logs = rule.read()
+    return tuple(finding for read in catalog.read_many(suspects) for finding in _judged(read, logs, rule))
+
+
+def _judged(read: VersionedMetadata | UndecodableMetadata, logs: TablespaceLogs, rule: OrphanRule) -> Iterable[Finding]:
+    if isinstance(read, UndecodableMetadata) or read.created_millis is None or read.created_millis >= rule.created_before_millis:
+        return
+    if (why := why_orphan(read.metadata, logs)) is not None:
+        yield Finding(FindingKind.ORPHAN, Severity.LOW, ledger_id=read.metadata.ledger_id, detail=why)
+
+
+def read_tablespace_logs(catalog: LedgerCatalog) -> TablespaceLogs:
+    """What is known; nothing for a cluster of another layout. Raises MetadataUnavailableError."""
+    namespace = catalog.root.removeprefix("/").split("/")[0]
+    if not any(catalog.root == ledgers_root(ObjectKey(namespace, name)) for name in catalog.names_below(f"/{namespace}")):
+        return TablespaceLogs()
+    roots = [herd_root(ObjectKey(namespace, name)) for name in catalog.names_below(f"/{namespace}")]
+    tablespaces = [_tablespaces(catalog, root) for root in roots]
+    return TablespaceLogs(
+        ledgers={uuid: ledgers for root in roots for uuid, ledgers in _ledgers(catalog, root).items()},
+        tablespaces=frozenset(uuid for own in tablespaces for uuid in own or ()) if None not in tablespaces else None,
+        nodes=frozenset(node for root in roots for node in catalog.names_below(nodes_path(root))),
+    )
+
+
+def _ledgers(catalog: LedgerCatalog, root: str) -> dict[str, frozenset[int] | None]:
+    uuids = catalog.names_below(f"{root}/ledgers")
+    found = zip(uuids, catalog.contents([ledgers_path(root, uuid) for uuid in uuids]), strict=True)
+    return {uuid: _active(data) for uuid, data in found if data is not None}
+
+
+def _active(data: bytes) -> frozenset[int] | None:
+    try:
+        return frozenset(decode_ledgers(data).active)
+    except MalformedDataError:
+        return None
+
+
+def _tablespaces(catalog: LedgerCatalog, root: str) -> list[str] | None:
+    """Uuids; None when a record can't be decoded."""
+    names = catalog.names_below(f"{root}/tableSpaces")
+    try:
+        return [
+            decode_tablespace(data).uuid for data in catalog.contents([f"{root}/tableSpaces/{name}" for name in names]) if data is not None
+        ]
+    except MalformedDataError:
+        return None
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8", "replace")

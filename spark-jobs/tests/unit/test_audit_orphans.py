@@ -1,0 +1,138 @@
+"""Ledgers that no log of HerdDB has any more: what makes one, what is not known, and that both looks must agree."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from played_bookie import ledger
+from test_ledger_catalog import ROOT, PlayedZooKeeper, catalog_of, cluster
+from test_replication_audit import LIGHT, PlayedCatalog, Read, audited, short
+
+from herdkeeper.domain.audit_finding import FindingKind, Severity
+from herdkeeper.formats.bookkeeper_layout import LedgerLayout
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
+from herdkeeper_jobs.audit.orphans import OrphanRule, TablespaceLogs, read_tablespace_logs, why_orphan
+from herdkeeper_jobs.audit.request import AuditRequest
+from herdkeeper_jobs.bookkeeper.metadata import MetadataUnavailableError, VersionedMetadata
+
+OLD, NOW = 1_000, 2_000
+KNOWN = TablespaceLogs({"u1": frozenset({7, 8}), "u2": None}, frozenset({"u1", "u2"}), frozenset({"node-0"}))
+
+
+def of_log(number: int, uuid: str = "u1", leader: str = "node-0", application: str = "herddb") -> LedgerMetadata:
+    """An empty ledger, as HerdDB's log makes them."""
+    told = {"application": application, "component": "commitlog", "tablespaceuuid": uuid, "tablespacename": "orders", "leader": leader}
+    return replace(ledger(number, -1, ("b0", "b1", "b2")), custom_metadata=tuple((key, value.encode()) for key, value in told.items()))
+
+
+@pytest.mark.parametrize(
+    ("metadata", "logs", "words"),
+    [
+        (of_log(7), KNOWN, None),
+        (of_log(6), KNOWN, "the log of tablespace 'orders' (u1) does not have it any more"),
+        (of_log(6, "u2"), KNOWN, None),
+        (of_log(6, "u9"), KNOWN, "there is no tablespace u9 (it was 'orders') any more"),
+        (of_log(6, "u9", "stranger"), KNOWN, None),
+        (of_log(6, "u9"), replace(KNOWN, tablespaces=None), None),
+        (of_log(7), replace(KNOWN, tablespaces=frozenset({"u2"})), "there is no tablespace u1 (it was 'orders') any more"),
+        (of_log(6), TablespaceLogs(), None),
+        (of_log(6, application="pulsar"), KNOWN, None),
+        (replace(of_log(6), custom_metadata=(("application", b"herdkeeper"),)), KNOWN, None),
+        (ledger(6, -1, ("b0",)), KNOWN, None),
+    ],
+    ids=[
+        *("listed", "not listed", "its list can't be read", "no such tablespace", "no such tablespace, of a database elsewhere"),
+        *("the tablespaces can't be read", "listed for a dropped tablespace", "nothing is known", "another application"),
+        *("a rehearsal", "no custom metadata"),
+    ],
+)
+def test_an_orphan_is_off_the_list_of_a_tablespace_that_is_known(metadata: LedgerMetadata, logs: TablespaceLogs, words: str | None) -> None:
+    assert why_orphan(metadata, logs) == words
+
+
+def audit_with(looks: Iterable[TablespaceLogs], later: Read | None, created: int | None = OLD) -> list[tuple[object, ...]]:
+    """Findings about ledger 6, with what the lists say at each look."""
+    told = iter(looks)
+    request = replace(LIGHT, orphans=OrphanRule(lambda: next(told), NOW))
+    catalog = PlayedCatalog({}, {6: VersionedMetadata(of_log(6), 0, created)}, later={6: later})
+    return [short(finding) for finding in audited(catalog, request=request).findings]
+
+
+STAYS = VersionedMetadata(of_log(6), 0, OLD)
+LISTED = replace(KNOWN, ledgers={"u1": frozenset({6, 7})})
+
+
+def test_an_orphan_is_told_and_nothing_of_it_counts_as_lost() -> None:
+    assert audit_with([KNOWN, KNOWN], STAYS) == [(FindingKind.ORPHAN, Severity.LOW, 6, None, None, None)]
+
+
+@pytest.mark.parametrize(
+    ("looks", "later"),
+    [
+        ([KNOWN, LISTED], STAYS),
+        ([LISTED], STAYS),
+        ([KNOWN, KNOWN], None),
+        ([KNOWN, KNOWN], replace(STAYS, created_millis=NOW)),
+        ([KNOWN, KNOWN], replace(STAYS, created_millis=None)),
+    ],
+    ids=["listed meanwhile", "listed", "deleted meanwhile", "too young", "of unknown age"],
+)
+def test_what_the_second_look_does_not_confirm_is_no_orphan(looks: list[TablespaceLogs], later: Read | None) -> None:
+    assert audit_with(looks, later) == []
+
+
+def test_without_a_rule_nothing_is_judged() -> None:
+    assert audited(PlayedCatalog({}, {6: STAYS}), request=AuditRequest()).findings == ()
+
+
+def zookeeper(**of_orders: bytes) -> PlayedZooKeeper:
+    """A cluster of the operator's layout, with one database beside it and one that was retained."""
+    played = cluster(LedgerLayout.HIERARCHICAL, [6])
+    played.nodes |= {
+        "/shop/db/herd/tableSpaces/orders": encode_tablespace(TablespaceRecord("u1", "orders", "node-0", ("node-0",), 1, 0)),
+        "/shop/db/herd/ledgers/u1": listed(7, 8),
+        "/shop/db/herd/nodes/node-0": b"",
+        "/shop/old/herd/ledgers/u3": b"",
+        "/elsewhere/db/herd/ledgers/u4": listed(1),
+    }
+    played.nodes |= {f"/shop/db/herd/{path.replace('__', '/')}": data for path, data in of_orders.items()}
+    return played
+
+
+def listed(*ledgers: int) -> bytes:
+    return json.dumps({"activeLedgers": ledgers, "ledgersTimestamps": ledgers, "firstLedger": 1, "zkVersion": 0}).encode()
+
+
+def test_the_lists_of_all_databases_of_the_namespace_are_read() -> None:
+    found = read_tablespace_logs(catalog_of(zookeeper()))
+    assert found == TablespaceLogs({"u1": frozenset({7, 8}), "u3": frozenset()}, frozenset({"u1"}), frozenset({"node-0"}))
+
+
+def test_what_cannot_be_decoded_is_unknown() -> None:
+    found = read_tablespace_logs(catalog_of(zookeeper(ledgers__u1=b"rubbish", tableSpaces__orders=b"rubbish")))
+    assert (found.ledgers["u1"], found.tablespaces) == (None, None)
+
+
+def test_of_a_cluster_of_another_layout_nothing_is_known() -> None:
+    played = zookeeper()
+    moved = {path.replace(ROOT, "/ledgers"): data for path, data in played.nodes.items() if path.startswith(ROOT)}
+    played.nodes |= moved
+    catalog = replace(catalog_of(played), root="/ledgers")
+    assert read_tablespace_logs(catalog) == TablespaceLogs()
+
+
+def test_lists_that_zookeeper_does_not_give_are_no_empty_lists() -> None:
+    played = zookeeper()
+    played.broken.add("/shop/db/herd/ledgers/u1")
+    with pytest.raises(MetadataUnavailableError):
+        read_tablespace_logs(catalog_of(played))
+
+
+def test_the_time_of_a_ledgers_creation_comes_with_its_metadata() -> None:
+    (read,) = catalog_of(zookeeper()).read_many([6])
+    assert isinstance(read, VersionedMetadata)
+    assert read.created_millis == 1_790_000_000_000
