@@ -77,8 +77,8 @@ class Stage:
     def reconcile(self, kind: str, name: str, hands: Hands | None = None) -> Result:
         return reconcile(Key(kind, self.namespace, name), STEPS[kind], hands or self.hands())
 
-    def reconcile_at(self, now: datetime.datetime, kind: str, name: str) -> Result:
-        """A reconcile of a schedule at another time than the present."""
+    def reconcile_at(self, now: datetime.datetime | float, kind: str, name: str) -> Result:
+        """A reconcile at another time than the present: of a schedule, or of a HerdDBCluster (seconds since 1970)."""
         steps = replace(STEPS[kind], observe=lambda resource, world: replace(STEPS[kind].observe(resource, world), now=now))
         return reconcile(Key(kind, self.namespace, name), steps, self.hands())
 

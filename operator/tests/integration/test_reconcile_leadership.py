@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
+from collections.abc import Mapping
 
 import pytest
 from kubernetes.dynamic import DynamicClient
@@ -11,6 +12,7 @@ from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, 
 from stage import MERGE_PATCH, STEPS, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.domain import names
+from herdkeeper.domain.observed.objects import stopping
 from herdkeeper.domain.observed.self_report import SelfReport
 from herdkeeper.execute.metadata import forget_node
 from herdkeeper.formats.herddb_node import node_path
@@ -180,6 +182,89 @@ def test_a_leader_is_left_while_its_pod_still_stops(stage: Stage) -> None:
     assert stage.found("Pod", NODES[0])["metadata"]["deletionTimestamp"]
     stage.reconcile(HERDDB, "db")
     assert leader(stage) == NODES[1]
+
+
+OTHERS = ("flights", "weather", "herd")
+
+
+def lead(stage: Stage, roles: Mapping[str, tuple[str, str]]) -> None:
+    """The two nodes say that they hold settled copies of these tablespaces, in these roles."""
+    urls = [f"http://{named(stage).host(number)}:{names.HERDDB_HTTP_PORT}/tablespaces" for number in range(len(NODES))]
+    copies: dict[str, list[object]] = {url: [] for url in urls}
+    for tablespace, by_node in roles.items():
+        stage.nodes.herddb_holds(named(stage), tablespace, f"uuid-of-{tablespace}", by_node)
+        for url in urls:
+            copies[url] += stage.nodes.documents[url]
+    stage.nodes.documents.update(copies)
+
+
+def leads(stage: Stage, node: str) -> list[str]:
+    """The tablespaces that a node shall lead, by their records."""
+    paths = {tablespace: tablespace_path(named(stage).herd_root, tablespace) for tablespace in OTHERS}
+    return [tablespace for tablespace, path in paths.items() if decode_tablespace(stage.ensemble.znodes[path][0]).leader == node]
+
+
+@pytest.fixture
+def three_led(stage: Stage) -> Stage:
+    """Three tablespaces, all led by the first node, whose pod is given its grace period when it is deleted: a machine has it."""
+    for tablespace in OTHERS:
+        record = TablespaceRecord(f"uuid-of-{tablespace}", tablespace, NODES[0], NODES, 1, 60_000)
+        stage.ensemble.put(tablespace_path(named(stage).herd_root, tablespace), encode_tablespace(record))
+    lead(stage, dict.fromkeys(OTHERS, ("leader", "follower")))
+    stage.of("Pod").delete(name=NODES[0], namespace=stage.namespace, body={"gracePeriodSeconds": 0})
+    stage.add_node(f"{stage.namespace}-a", {})
+    stage.serve("db-herddb", 0, node=f"{stage.namespace}-a")
+    return stage
+
+
+def asked_to_stop_at(stage: Stage) -> float:
+    found = stopping(stage.found("Pod", NODES[0]))
+    assert found is not None
+    return found.asked_at
+
+
+def test_the_tablespaces_of_a_deleted_pod_leave_it_one_after_the_other_though_the_operator_is_killed_after_each(three_led: Stage) -> None:
+    stage = three_led
+    stage.delete("Pod", NODES[0])
+    asked_at = asked_to_stop_at(stage)
+
+    def kill_at(now: float) -> None:
+        def kill(what: str) -> None:
+            stage.ensemble.changed_by_path[what.removeprefix("set ")] = now
+            raise OperatorKilledError(what)
+
+        stage.ensemble.written = kill
+        with pytest.raises(OperatorKilledError):
+            stage.reconcile_at(now, HERDDB, "db")
+        stage.ensemble.written = lambda _: None
+
+    roles = dict.fromkeys(OTHERS, ("leader", "follower"))
+    for second, moved in enumerate((["flights"], ["flights", "weather"], ["flights", "weather", "herd"])):
+        kill_at(asked_at + second)
+        assert leads(stage, NODES[1]) == moved
+        lead(stage, {**roles, moved[-1]: ("follower", "booting")})
+        assert stage.reconcile_at(asked_at + second + 0.5, HERDDB, "db").outcome is Outcome.OK
+        assert leads(stage, NODES[1]) == moved, "the next one waits until this one is led, and is led meanwhile"
+        roles[moved[-1]] = ("follower", "leader")
+        lead(stage, roles)
+
+
+def test_the_tablespaces_of_a_deleted_pod_that_are_left_after_seconds_leave_it_at_once(three_led: Stage) -> None:
+    three_led.delete("Pod", NODES[0])
+    three_led.reconcile_at(asked_to_stop_at(three_led) + 8.0, HERDDB, "db")
+    assert leads(three_led, NODES[1]) == list(OTHERS)
+
+
+def test_the_tablespaces_of_a_pod_that_is_killed_soon_leave_it_at_once(three_led: Stage) -> None:
+    three_led.of("Pod").delete(name=NODES[0], namespace=three_led.namespace, body={"gracePeriodSeconds": 5})
+    three_led.reconcile(HERDDB, "db")
+    assert leads(three_led, NODES[1]) == list(OTHERS)
+
+
+def test_the_tablespaces_of_a_leader_that_ended_are_all_moved_at_once(three_led: Stage) -> None:
+    three_led.nodes.herddb_is_gone(named(three_led), 0)
+    three_led.reconcile(HERDDB, "db")
+    assert leads(three_led, NODES[1]) == list(OTHERS)
 
 
 def test_a_killed_leader_is_left_before_kubernetes_knows(stage: Stage) -> None:
