@@ -17,9 +17,14 @@ while read -r name; do
     options+=("${!name}")
 done < <(compgen -e | grep -E '^SPARK_JAVA_OPT_[0-9]+$' | sort -t_ -k4,4n)
 
+# In the order for which archive_classes.py has made its archive.
+LC_ALL=C
+jars=("${SPARK_HOME:?}"/jars/*.jar)
+
 exec java "${options[@]}" \
     -Xms"$SPARK_EXECUTOR_MEMORY" -Xmx"$SPARK_EXECUTOR_MEMORY" \
-    -cp "${SPARK_HOME:?}/jars/*" \
+    -XX:SharedArchiveFile="$HERDKEEPER_CLASS_ARCHIVE" \
+    -cp "$(IFS=: && echo "${jars[*]}")" \
     org.apache.spark.scheduler.cluster.k8s.KubernetesExecutorBackend \
     --driver-url "$SPARK_DRIVER_URL" \
     --executor-id "$SPARK_EXECUTOR_ID" \

@@ -17,6 +17,7 @@ from typing import Any
 
 import crc32c
 import pyarrow as pa
+from class_archive import use_class_archive
 from kazoo.client import KazooClient
 from server_processes import LEDGERS_ROOT, servers
 from spent import MEBIBYTE, Meter, Spent, report, run_contender
@@ -25,9 +26,9 @@ from synthetic_ledgers import SyntheticLedger, write_entries, write_metadata
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper_jobs.audit.check import check_copies
-from herdkeeper_jobs.audit.cli import run_on_spark
 from herdkeeper_jobs.audit.job import audit
 from herdkeeper_jobs.audit.look import TaskRunner
+from herdkeeper_jobs.audit.on_spark import run_on_spark
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
 from herdkeeper_jobs.audit.schema import holdings_to_batch
@@ -139,6 +140,7 @@ def main() -> None:
     if arguments.contender:
         CONTENDERS[arguments.contender](arguments.zookeeper, arguments.rounds)
         return
+    use_class_archive()
     entries, rounds = arguments.entries, 10 if arguments.full else 1
     with servers() as running:
         zookeeper = running.start_zookeeper()

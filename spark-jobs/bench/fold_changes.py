@@ -26,6 +26,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from class_archive import use_class_archive
 from pyspark.sql import SparkSession
 from spent import MEBIBYTE, Meter, report, run_contender
 
@@ -234,6 +235,7 @@ def main() -> None:
     if arguments.contender:
         CONTENDERS[arguments.contender](arguments.folder)
         return
+    use_class_archive()
     names = [name for name, fold in CONTENDERS.items() if arguments.executors or fold is not fold_by_executors]
     folder = Path(tempfile.mkdtemp(prefix="herdkeeper-bench-"))
     try:

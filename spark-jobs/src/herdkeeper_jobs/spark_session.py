@@ -14,8 +14,10 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from tempfile import NamedTemporaryFile
 
+import pyspark
 from pyspark.sql import SparkSession
 
 DEFAULT_MASTER = "local[2]"
@@ -28,6 +30,8 @@ _WORKER_ENVIRONMENT = {
 }
 # The JVM plans, and passes on what tasks made: that is over before code which was compiled with more care would have paid.
 _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+CLASS_ARCHIVE = "HERDKEEPER_CLASS_ARCHIVE"
+"""The variable that names an archive of the Java classes of Spark. The image has one."""
 _LOCAL = re.compile(r"local\[(\d+)\]")
 
 
@@ -115,8 +119,9 @@ def start_spark(application: str, settings: SparkSettings, environment: Mapping[
     """A session of that name. Raises SparkConfigurationError for what Kubernetes needs and is not there."""
     # Workers are started with this interpreter, not with whichever python3 comes first in the PATH.
     os.environ["PYSPARK_PYTHON"] = sys.executable
+    configuration = spark_configuration(settings, environment) | _pod_template(settings.executor_pod) | class_archive(environment)
     builder = SparkSession.builder.appName(application).master(settings.master)
-    for key, value in (spark_configuration(settings, environment) | _pod_template(settings.executor_pod)).items():
+    for key, value in configuration.items():
         builder = builder.config(key, value)
     session = builder.getOrCreate()
     session.sparkContext.setLogLevel("WARN")
@@ -132,6 +137,22 @@ def _pod_template(manifest: str) -> dict[str, str]:
     return {"spark.kubernetes.executor.podTemplateFile": file.name}
 
 
+def class_archive(environment: Mapping[str, str]) -> dict[str, str]:
+    """Configuration by which the driver takes the archive of Java classes of CLASS_ARCHIVE; nothing where none is named or there.
+
+    Java takes it only with the class path that it was made for (images/spark/archive_classes.py), and Spark's own has the jars in whatever
+    order their folder gives them.
+    """
+    file = environment.get(CLASS_ARCHIVE, "")
+    if not Path(file).is_file():
+        return {}
+    jars = sorted((Path(pyspark.__file__).parent / "jars").glob("*.jar"))
+    return {
+        "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} -XX:SharedArchiveFile={file}",
+        "spark.driver.extraClassPath": os.pathsep.join(map(str, jars)),
+    }
+
+
 def spark_configuration(settings: SparkSettings, environment: Mapping[str, str]) -> dict[str, str]:
     """The configuration that belongs to these settings. Pure, so that it can be tested without a JVM."""
     configuration = {
@@ -143,6 +164,7 @@ def spark_configuration(settings: SparkSettings, environment: Mapping[str, str])
         "spark.speculation": "false",
         "spark.sql.session.timeZone": "UTC",
         "spark.python.worker.faulthandler.enabled": "true",
+        "spark.python.daemon.module": "herdkeeper_jobs.task_daemon",
         # Saves about 20 ms in each task against the loopback socket.
         "spark.python.unix.domain.socket.enabled": "true",
         "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -14,6 +14,7 @@ from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper.domain.replication import EntryRange
 from herdkeeper_jobs.audit import cli
 from herdkeeper_jobs.audit.holding import CopyState, Holding
+from herdkeeper_jobs.audit.on_spark import run_on_spark
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks
 from herdkeeper_jobs.audit.schema import holdings_from_table, holdings_to_batch
 from herdkeeper_jobs.bookkeeper.metadata import MetadataUnavailableError
@@ -36,7 +37,7 @@ def test_tasks_run_on_spark_and_every_copy_comes_back(spark: SparkSession) -> No
     del bookies[1].entries[1, 50]
     with served(*bookies) as addresses:
         tasks = plan_tasks(holding_checks(AuditedLedger(ledger(1, 199, NAMES), 0, 199)), addresses, AuditBudget(2))
-        holdings = list(holdings_from_table(cli.run_on_spark(spark, tasks)))
+        holdings = list(holdings_from_table(run_on_spark(spark, tasks)))
     assert sum(holding.copies for holding in holdings) == 600
     assert [(holding.bookie_id, holding.first, holding.last) for holding in holdings if holding.state is CopyState.MISSING] == [
         ("b1", 50, 50)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, spark_configuration
+from herdkeeper_jobs.spark_session import CLASS_ARCHIVE, SparkConfigurationError, SparkSettings, class_archive, spark_configuration
 
 POD = {"POD_IP": "10.0.0.7", "POD_NAME": "flights-1-checkpoint-abcde", "POD_NAMESPACE": "demo", "SERVICE_ACCOUNT": "flights-1-checkpoint"}
 VOLUME = "spark.kubernetes.executor.volumes.persistentVolumeClaim.destination"
@@ -49,3 +49,25 @@ def test_executors_belong_to_the_driver_s_pod_and_call_its_address():
 def test_what_is_missing_is_named(settings, environment, named):
     with pytest.raises(SparkConfigurationError, match=named):
         spark_configuration(settings, environment)
+
+
+def test_java_takes_an_archive_of_its_classes_where_there_is_one(tmp_path):
+    file = tmp_path / "spark.jsa"
+    file.touch()
+    configuration = class_archive({CLASS_ARCHIVE: str(file)})
+    assert f"-XX:SharedArchiveFile={file}" in configuration["spark.driver.extraJavaOptions"]
+    jars = configuration["spark.driver.extraClassPath"].split(":")
+    assert jars == sorted(jars), "in whatever order a file system lists them, the archive is of another class path"
+    assert any("/spark-core_" in jar for jar in jars)
+
+
+@pytest.mark.parametrize("environment", [{}, {CLASS_ARCHIVE: ""}, {CLASS_ARCHIVE: "/gone.jsa"}])
+def test_without_an_archive_java_starts_as_ever(environment):
+    assert class_archive(environment) == {}
+
+
+def test_an_archive_changes_none_of_the_other_options(tmp_path):
+    file = tmp_path / "spark.jsa"
+    file.touch()
+    options = class_archive({CLASS_ARCHIVE: str(file)})["spark.driver.extraJavaOptions"]
+    assert options.startswith(spark_configuration(SparkSettings(), {})["spark.driver.extraJavaOptions"])

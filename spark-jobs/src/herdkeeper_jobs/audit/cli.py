@@ -8,33 +8,29 @@ from __future__ import annotations
 
 import argparse
 import os
-import pickle
 import re
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow as pa
 import structlog
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper.domain.replication import EntryRange
-from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.history import AuditRun, committed_run
-from herdkeeper_jobs.audit.holding import Holding
 from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, audit
+from herdkeeper_jobs.audit.on_spark import run_on_spark
 from herdkeeper_jobs.audit.orphans import LEAST_AGE_MILLIS, OrphanRule, read_tablespace_logs
 from herdkeeper_jobs.audit.placement import RackMap
-from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask
+from herdkeeper_jobs.audit.plan import AuditBudget
 from herdkeeper_jobs.audit.publish import publish
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter
-from herdkeeper_jobs.audit.schema import HOLDINGS, HOLDINGS_ARROW, fields_of, holdings_to_batch
+from herdkeeper_jobs.audit.schema import fields_of
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCatalog, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.repair.bookkeeper_client import BookKeeperClient
 from herdkeeper_jobs.repair.rewrite import RepairSettings
@@ -50,7 +46,6 @@ from herdkeeper_jobs.spark_session import (
 from herdkeeper_jobs.termination_message import write_termination_message
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_ROWS_PER_BATCH = 10_000
 _REPORT, _DRY_RUN, _REPAIR = "report", "dry-run", "repair"
 _log = structlog.get_logger()
 
@@ -184,33 +179,6 @@ def _repair_sentence(done: RepairResult, dry_run: bool) -> str:
         loudly = "NOT REPAIRABLE" if dry_run else "NOT REPAIRED"
         return f"; {loudly}: {len(failed)} findings, the first in {where}: {first.repair_detail}{sentence}"
     return sentence
-
-
-def run_on_spark(spark: SparkSession, tasks: Sequence[AuditTask]) -> pa.Table:
-    """One partition per task. The tasks travel as one broadcast, since a row of the range carries nothing but its number."""
-    shared = spark.sparkContext.broadcast([pickle.dumps(task) for task in tasks])
-
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from _in_batches(check_copies(pickle.loads(shared.value[number])))  # noqa: S301 - our own driver pickled it
-
-    try:
-        return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, HOLDINGS).toArrow().cast(HOLDINGS_ARROW)
-    finally:
-        # An audit of many ledgers runs tasks many times.
-        shared.destroy()
-
-
-def _in_batches(holdings: Iterable[Holding]) -> Iterator[pa.RecordBatch]:
-    rows: list[Holding] = []
-    for holding in holdings:
-        rows.append(holding)
-        if len(rows) >= _ROWS_PER_BATCH:
-            yield holdings_to_batch(rows)
-            rows = []
-    if rows:
-        yield holdings_to_batch(rows)
 
 
 def _failure(run_id: str, outcome: JobOutcome, error: Exception) -> AuditSummary:

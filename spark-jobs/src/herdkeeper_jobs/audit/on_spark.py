@@ -1,0 +1,43 @@
+"""An audit's tasks as Spark's tasks. Their Python processes import this module, and so nothing that only the command needs."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from herdkeeper_jobs.audit.check import check_copies
+from herdkeeper_jobs.audit.holding import Holding
+from herdkeeper_jobs.audit.plan import AuditTask
+from herdkeeper_jobs.audit.schema import HOLDINGS, HOLDINGS_ARROW, holdings_to_batch
+
+_ROWS_PER_BATCH = 10_000
+
+
+def run_on_spark(spark: SparkSession, tasks: Sequence[AuditTask]) -> pa.Table:
+    """One partition per task. The tasks travel as one broadcast, since a row of the range carries nothing but its number."""
+    shared = spark.sparkContext.broadcast([pickle.dumps(task) for task in tasks])
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _in_batches(check_copies(pickle.loads(shared.value[number])))  # noqa: S301 - our own driver pickled it
+
+    try:
+        return spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, HOLDINGS).toArrow().cast(HOLDINGS_ARROW)
+    finally:
+        # An audit of many ledgers runs tasks many times.
+        shared.destroy()
+
+
+def _in_batches(holdings: Iterable[Holding]) -> Iterator[pa.RecordBatch]:
+    rows: list[Holding] = []
+    for holding in holdings:
+        rows.append(holding)
+        if len(rows) >= _ROWS_PER_BATCH:
+            yield holdings_to_batch(rows)
+            rows = []
+    if rows:
+        yield holdings_to_batch(rows)
