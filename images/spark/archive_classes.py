@@ -4,7 +4,7 @@ reading and checking ten thousand of them each time.
 Usage: archive_classes.py FILE
 
 A JVM takes the archive only with the Java that made it and a class path that begins with the same jars in the same order, unchanged since
-(spark_session.py sees to that for drivers, entrypoint.sh for executors); with others it starts without one, and says so.
+(spark_session.py sees to that for drivers, entrypoint.sh for executors); else it starts as it would without one, and -Xshare:on tells why.
 """
 
 from __future__ import annotations
