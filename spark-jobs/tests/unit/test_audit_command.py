@@ -6,6 +6,7 @@ import argparse
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from played_bookie import PlayedBookie, ledger, packed, served
 from pyspark.sql import SparkSession
@@ -46,7 +47,7 @@ def test_tasks_run_on_spark_and_every_copy_comes_back(spark: SparkSession) -> No
 
 def test_holdings_survive_the_table() -> None:
     holdings = [Holding(1, 0, "b", 2, state, 3, 9, 7, 100, "why") for state in CopyState]
-    table = cli.pa.Table.from_batches([holdings_to_batch(holdings)])
+    table = pa.Table.from_batches([holdings_to_batch(holdings)])
     assert list(holdings_from_table(table)) == holdings
 
 
