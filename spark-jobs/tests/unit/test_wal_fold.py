@@ -100,6 +100,8 @@ class Replay:
                     self.created_in[uuid] = item.transaction_id
             case LogEntryType.ALTER_TABLE:
                 altered = decode_table(item.value)
+                if self.names.get(altered.name, altered.uuid) != altered.uuid:
+                    self._drop(self.names[altered.name])
                 self.names = {name: uuid for name, uuid in self.names.items() if uuid != altered.uuid} | {altered.name: altered.uuid}
             case LogEntryType.DROP_TABLE if buffered is not None:
                 buffered.created.discard(item.table)
@@ -369,6 +371,38 @@ def test_an_index_that_is_gone_before_its_maker_commits_holds_up_no_truncate() -
     )
     assert timeline_of(log).indexes == ()
     assert folded(log) == {"u": {}}
+
+
+def test_a_table_whose_name_another_one_is_given_is_gone() -> None:
+    index = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
+    log = in_one_ledger(
+        create("t", "old"),
+        entry(LogEntryType.CREATE_INDEX, 0, "t", value=encode_index(index)),
+        insert("t", b"a", b"of the old one"),
+        create("s", "new"),
+        insert("s", b"b", b"of the new one"),
+        entry(LogEntryType.ALTER_TABLE, 0, "t", value=encode_table(table("t", "new"))),
+        insert("t", b"c", b"of the new one"),
+    )
+    assert folded(log) == {"new": {b"b": b"of the new one", b"c": b"of the new one"}}
+    assert timeline_of(log).indexes == ()
+    assert timeline_of(log).state.indexes == ()
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+def test_a_rollback_leaves_its_index_where_no_truncate_gets_past_it_until_it_is_dropped(dropped: bool) -> None:
+    index = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
+    log = in_one_ledger(
+        create("t", "u"),
+        insert("t", b"k", b"v"),
+        entry(LogEntryType.BEGIN, 1),
+        entry(LogEntryType.CREATE_INDEX, 1, "t", value=encode_index(index)),
+        entry(LogEntryType.ROLLBACK, 1),
+        *([entry(LogEntryType.DROP_INDEX, value=b"i")] if dropped else []),
+        entry(LogEntryType.TRUNCATE, 0, "t"),
+    )
+    assert timeline_of(log).indexes == ()
+    assert folded(log) == {"u": {} if dropped else {b"k": b"v"}}
 
 
 @pytest.mark.parametrize(

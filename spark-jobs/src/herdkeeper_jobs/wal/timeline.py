@@ -13,6 +13,9 @@ change, in any order and on any machine, whether it is part of the state at the 
   a DROP TABLE inside a transaction: the COMMIT drops whatever has that name then.
 - TRUNCATE takes effect unless an open transaction touches the table: it is logged before it is checked, and refused then. The leader goes
   by its row locks, which the log doesn't show; every logged change of a row held one. Locks of reads are not in the log.
+- A rename to the name of another table is accepted, and that table is gone.
+- A ROLLBACK leaves the indexes that its transaction has made on older tables: nobody can use them, and a TRUNCATE of the table is refused,
+  until they are dropped.
 
 A walk begins with nothing, or with a StartingPoint: then control entries up to there are in its state and left out, and of the row changes
 up to there only those of transactions that were open count.
@@ -327,13 +330,14 @@ class _Walker:
         for uuid in ended:
             if uuid is not None:
                 self._drop_table(uuid, lsn)
-        for name in transaction.dropped_indexes if committed else transaction.new_indexes:
+        for name in transaction.dropped_indexes if committed else ():
             self._drop_index(name)
 
     def _close(self, transaction: _Transaction, lsn: Lsn, *, committed: bool) -> None:
         del self._open[transaction.id]
         self._spans.setdefault(transaction.id, []).append(_Span(transaction.begin, lsn, committed))
-        self._uncommitted_indexes.difference_update(transaction.new_indexes)
+        if committed:
+            self._uncommitted_indexes.difference_update(transaction.new_indexes)
 
     def _change_table(self, entry: ControlEntry) -> None:
         if entry.type is LogEntryType.CREATE_TABLE:
@@ -366,6 +370,8 @@ class _Walker:
         if before.columns != table.columns:
             self._altered.add(table.uuid)
         if before.name != table.name:
+            if (replaced := self._by_name.get(table.name)) is not None:
+                self._drop_table(replaced, lsn)
             self._name(before.name, None, lsn)
             self._name(table.name, table.uuid, lsn)
             for name, (index, uuid) in list(self._indexes.items()):
