@@ -150,3 +150,17 @@ def test_a_default_of_another_spelling_is_the_same_default(tmp_path: Path) -> No
         "default_value": "-1.5E10",
     }
     assert system_facts(lambda sql: [row] if "syscolumns" in sql else [], {"parent"}) <= facts
+
+
+def test_a_float_array_that_is_not_null_has_no_name_in_herddb(tmp_path: Path) -> None:
+    table = replace(PARENT, columns=(PARENT.columns[0], Column("f", ColumnType.FLOAT_ARRAY, 1, nullable=False)))
+    facts = schema_facts(open_source(write_checkpoint(tmp_path, {table: []})))
+    row = {
+        "table_name": "parent",
+        "column_name": "f",
+        "ordinal_position": 2,
+        "type_name": "type?18",
+        "auto_increment": 0,
+        "default_value": "NULL",
+    }
+    assert system_facts(lambda sql: [row] if "syscolumns" in sql else [], {"parent"}) <= facts

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from herdkeeper.formats.herddb_table import ColumnType
+from herdkeeper.formats.herddb_table import Column, ColumnType
 from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper.sql.connection import Connection
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
@@ -111,7 +111,7 @@ def schema_facts(source: Source) -> set[Fact]:
     for table in source.tables:
         definition = table.definition
         for position, column in enumerate(definition.columns, 1):
-            kind = _TYPE_NAMES.get(column.type, column.type.name.lower()) + ("" if column.nullable else " not null")
+            kind = _type_name(column)
             automatic = str(int(definition.auto_increment and column.name in definition.primary_key))
             default = default_literal(column) or "NULL"
             facts.add(("column", table.name, column.name, str(position), kind, automatic, _comparable(default, column.type.name)))
@@ -126,6 +126,12 @@ def schema_facts(source: Source) -> set[Fact]:
             for name, parent_name in zip(key.columns, key.parent_columns, strict=True):
                 facts.add(("foreign key", table.name, key.name, name, parent, parent_name, action))
     return facts
+
+
+def _type_name(column: Column) -> str:
+    if column.type is ColumnType.FLOAT_ARRAY and not column.nullable:
+        return f"type?{ColumnType.FLOAT_ARRAY.value[1]}"  # HerdDB has no name for it (ColumnTypes.typeToString of HerdDB 0.29.0)
+    return _TYPE_NAMES.get(column.type, column.type.name.lower()) + ("" if column.nullable else " not null")
 
 
 def system_facts(query: Callable[[str], Sequence[Mapping[str, object]]], tables: set[str]) -> set[Fact]:
