@@ -9,6 +9,7 @@ import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLogManager;
+import io.herdkeeper.node.log.PromotionBars;
 import io.herdkeeper.node.tls.SqlPortTls;
 import org.apache.bookkeeper.stats.StatsProvider;
 
@@ -38,8 +39,10 @@ public final class NodeServer {
      */
     public static Server create(ServerConfiguration configuration, StatsProvider statistics, SqlPortTls tls) {
         HerdInternals.verify();
-        return create(configuration, statistics, tls,
+        Server server = create(configuration, statistics, tls,
                 metadata -> new NodeCommitLogManager(metadata, configuration, statistics.getStatsLogger("")));
+        NodeCommitLogManager.of(server.getManager()).obey(PromotionBars.of(server.getManager()));
+        return server;
     }
 
     static Server create(ServerConfiguration configuration, StatsProvider statistics, LogManagerFactory logManagers) {

@@ -8,6 +8,7 @@ import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpace;
 import herddb.server.Server;
 import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.log.PromotionBars;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
 import java.nio.file.DirectoryStream;
@@ -29,7 +30,7 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * What this node's disk has of tablespaces: it is written on request, and moved aside.
+ * What this node's disk has of tablespaces: it is written on request, barred from leading, and moved aside.
  *
  * <p>HerdDB keeps what a node had that replicates a tablespace no more, and begins with it when the node gets a copy again. A copy whose rows are wrong is moved aside, so that
  * the next one is made anew, and stays as evidence: {@code evidence/<uuid>.<time>.<ledger>.<entry>} beside the tablespaces'
@@ -43,12 +44,14 @@ public final class LocalCopies {
 
     private final Server server;
     private final Clock clock;
+    private final PromotionBars bars;
     /** By uuid: held while a copy's folder is written on request, and while it is moved. */
     private final Map<String, Lock> folders = new ConcurrentHashMap<>();
 
     public LocalCopies(Server server, Clock clock) {
         this.server = server;
         this.clock = clock;
+        bars = PromotionBars.of(server.getManager());
     }
 
     /** What was moved: the folder that has it now, and up to where its tables were on the disk. */
@@ -65,12 +68,12 @@ public final class LocalCopies {
         }
     }
 
-    /** The copy is used, or is another one than was meant; the message says why. */
-    public static final class StillUsedException extends Exception {
+    /** The copy is used, is another one than was meant, or there is none; the message says why. */
+    public static final class RefusedException extends Exception {
 
         private static final long serialVersionUID = 1L;
 
-        StillUsedException(String message) {
+        RefusedException(String message) {
             super(message);
         }
     }
@@ -109,28 +112,55 @@ public final class LocalCopies {
         }
     }
 
+    /**
+     * From now on HerdDB's own failover does not make this node the leader of a tablespace, until {@link #unbar} or {@link #setAside}.
+     *
+     * <p>Only of one that it replicates: an order that comes late must not bar the copy that is made anew.
+     *
+     * @param uuid the tablespace that is meant; one that has its name meanwhile is left alone
+     * @throws MetadataStorageManagerException when ZooKeeper can't be asked
+     */
+    public void bar(String name, String uuid)
+            throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException, IOException {
+        if (!isReplica(record(name, uuid))) {
+            throw new RefusedException("this node is no replica of tablespace " + name + ": there is nothing to bar");
+        }
+        bars.put(uuid);
+        LOGGER.log(Level.INFO, "this node does not make itself the leader of tablespace {0} any more", name);
+    }
+
+    /** Takes back {@link #bar}; without effect on what is not barred. */
+    public void unbar(String name, String uuid)
+            throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException, IOException {
+        record(name, uuid);
+        bars.take(uuid);
+        LOGGER.log(Level.INFO, "this node may make itself the leader of tablespace {0}", name);
+    }
+
     private Lock folder(String uuid) {
         return folders.computeIfAbsent(uuid, first -> new ReentrantLock());
     }
 
     /**
-     * Moves the copy of a tablespace aside, which this node must neither hold nor be named for.
+     * Moves the copy of a tablespace aside, which this node must neither hold nor be named for. With it goes what barred it.
      *
      * @param uuid the tablespace that is meant; one that has its name meanwhile is left alone
      * @return what was moved; null when the disk has nothing of it
      * @throws MetadataStorageManagerException when ZooKeeper can't be asked
      */
-    public Evidence setAside(String name, String uuid) throws NoSuchTablespaceException, StillUsedException,
+    public Evidence setAside(String name, String uuid) throws NoSuchTablespaceException, RefusedException,
             MetadataStorageManagerException, IOException, InterruptedException {
         Path data = dataFolder();
         Path kept = data.resolve("evidence");
         Lock folder = folder(uuid);
         if (!folder.tryLock(LOCK_SECONDS, TimeUnit.SECONDS)) {
-            throw new StillUsedException("a checkpoint of tablespace " + name + " is being written: ask again");
+            throw new RefusedException("a checkpoint of tablespace " + name + " is being written: ask again");
         }
         Evidence moved;
         try {
             moved = moveUnlessUsed(name, uuid, data, kept);
+            // After the move: between the two the copy would be on the disk without it. Repeated, the order takes it, too.
+            bars.take(uuid);
         } finally {
             folder.unlock();
         }
@@ -142,11 +172,11 @@ public final class LocalCopies {
     }
 
     private Evidence moveUnlessUsed(String name, String uuid, Path data, Path kept) throws NoSuchTablespaceException,
-            StillUsedException, MetadataStorageManagerException, IOException, InterruptedException {
+            RefusedException, MetadataStorageManagerException, IOException, InterruptedException {
         // Shared with the activator, which boots nothing meanwhile: not even a copy that is declared in this very moment.
         Lock lock = HerdInternals.generalLock(server.getManager()).readLock();
         if (!lock.tryLock(LOCK_SECONDS, TimeUnit.SECONDS)) {
-            throw new StillUsedException("this node boots or stops a tablespace: ask again");
+            throw new RefusedException("this node boots or stops a tablespace: ask again");
         }
         try {
             refuseWhatIsUsed(name, uuid);
@@ -157,21 +187,30 @@ public final class LocalCopies {
     }
 
     private void refuseWhatIsUsed(String name, String uuid)
-            throws NoSuchTablespaceException, StillUsedException, MetadataStorageManagerException {
+            throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException {
+        if (isReplica(record(name, uuid))) {
+            throw new RefusedException("this node is a replica of tablespace " + name + ": take it off the list first");
+        }
+        DBManager node = server.getManager();
+        if (node.getTableSpaceManager(name) != null) {
+            throw new RefusedException("tablespace " + name + " still runs on this node: ask again");
+        }
+    }
+
+    private TableSpace record(String name, String uuid)
+            throws NoSuchTablespaceException, RefusedException, MetadataStorageManagerException {
         TableSpace record = server.getMetadataStorageManager().describeTableSpace(name);
         if (record == null) {
             throw new NoSuchTablespaceException("HerdDB has no tablespace " + name);
         }
         if (!record.uuid.equals(uuid)) {
-            throw new StillUsedException("tablespace " + name + " is " + record.uuid + ", not " + uuid);
+            throw new RefusedException("tablespace " + name + " is " + record.uuid + ", not " + uuid);
         }
-        if (record.isNodeAssignedToTableSpace(server.getNodeId()) || record.leaderId.equals(server.getNodeId())) {
-            throw new StillUsedException("this node is a replica of tablespace " + name + ": take it off the list first");
-        }
-        DBManager node = server.getManager();
-        if (node.getTableSpaceManager(name) != null) {
-            throw new StillUsedException("tablespace " + name + " still runs on this node: ask again");
-        }
+        return record;
+    }
+
+    private boolean isReplica(TableSpace record) {
+        return record.isNodeAssignedToTableSpace(server.getNodeId()) || record.leaderId.equals(server.getNodeId());
     }
 
     private Evidence move(Path copy, String uuid, Path kept) throws IOException {

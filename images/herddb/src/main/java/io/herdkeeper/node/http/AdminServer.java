@@ -43,6 +43,8 @@ public final class AdminServer {
                 new CloseLedgerEndpoint(node),
                 new CheckpointEndpoint(node, copies),
                 new SetAsideEndpoint(copies),
+                BarEndpoint.bar(copies),
+                BarEndpoint.unbar(copies),
                 new WakeEndpoint(waker));
         server = HttpServer.create(
                 host.isEmpty() ? new InetSocketAddress(port) : new InetSocketAddress(InetAddress.getByName(host), port), 0);

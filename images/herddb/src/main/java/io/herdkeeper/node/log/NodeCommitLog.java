@@ -37,6 +37,7 @@ import org.apache.bookkeeper.client.api.BKException;
  * <li>A ledger is never closed between a write's choice of it and the write ({@link #rollNewLedger}), and can be closed on
  *     request ({@link #closeLedger}).
  * <li>Its oldest ledgers are dropped one by one, beside the statements ({@link #dropOldest}); HerdDB's own way is off.
+ * <li>A follower whose copy is barred never makes itself the leader ({@link PromotionBars}).
  * <li>A follower can be held after one entry ({@link #gate()}), and rests for a moment when there is nothing to read.
  * </ul>
  */
@@ -171,11 +172,22 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     /**
      * Whether this node can become the leader without anybody's help: everything after its local checkpoint is still listed.
      *
-     * <p>The rule is that of HerdDB's own failover ({@link #isRecoveryAvailable}), which tells each answer to the console.
+     * <p>The rule is that of HerdDB, which tells each answer to the console. Whether the copy is barred from leading by itself
+     * ({@link #isRecoveryAvailable}) is another question: it can be named by somebody else.
      */
     public boolean recoverableFrom(LogSequenceNumber checkpoint) {
         LedgersInfo ledgers = list.asItIs(tableSpaceUuid);
         return ledgers.getActiveLedgers().isEmpty() || hasAllAfter(ledgers, checkpoint);
+    }
+
+    /** What HerdDB's own failover asks before it makes this node the leader; the boot of a leader that somebody else named asks the log alone. */
+    @Override
+    public boolean isRecoveryAvailable(LogSequenceNumber snapshot) {
+        if (manager.isBarred(tableSpaceUuid)) {
+            LOGGER.log(Level.WARNING, "this node does not make itself the leader of tablespace {0}: its copy is barred", tableSpaceName);
+            return false;
+        }
+        return super.isRecoveryAvailable(snapshot);
     }
 
     /** Whether a log that has ledgers still lists everything after a checkpoint; an empty disk needs all from the first ledger of ever. */

@@ -15,6 +15,7 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
 
     private final ZookeeperMetadataStorageManager metadata;
     private final LogFailures failures = new LogFailures(Clock.systemUTC());
+    private volatile PromotionBars bars;
 
     /** The one that a node of this program was made with. */
     public static NodeCommitLogManager of(DBManager node) {
@@ -54,6 +55,17 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
     /** The leaders' logs that failed. */
     public LogFailures failures() {
         return failures;
+    }
+
+    /** Tells which copies are barred; a server makes this manager before it knows its data folder. */
+    public void obey(PromotionBars given) {
+        bars = given;
+    }
+
+    /** Whether this node must not make itself the leader of a tablespace; nobody may before {@link #obey}. */
+    boolean isBarred(String tableSpaceUuid) {
+        PromotionBars known = bars;
+        return known == null || known.stands(tableSpaceUuid);
     }
 
     private static long retentionPeriod(ServerConfiguration configuration) {

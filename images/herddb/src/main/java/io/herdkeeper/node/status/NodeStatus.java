@@ -13,6 +13,7 @@ import io.herdkeeper.node.contact.Contacts;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.log.NodeCommitLogManager;
+import io.herdkeeper.node.log.PromotionBars;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -35,12 +36,14 @@ public final class NodeStatus {
     private final HerdEvents events;
     private final Contacts contacts;
     private final FullChecks fullChecks = new FullChecks();
+    private final PromotionBars bars;
     private volatile Phase phase = Phase.STARTING;
 
     public NodeStatus(Server server, HerdEvents events) {
         this.server = server;
         this.events = events;
         contacts = new Contacts(server);
+        bars = PromotionBars.of(server.getManager());
     }
 
     /** What the node knows of its way to ZooKeeper and to its bookies. */
@@ -172,6 +175,7 @@ public final class NodeStatus {
                 manager == null ? null : Position.of(manager.getLog().getLastSequenceNumber()),
                 checkpoint == null ? null : Position.of(checkpoint),
                 log == null ? null : log.recoverableFrom(checkpoint),
+                bars.stands(tablespace.uuid),
                 log == null ? null : log.retained(),
                 manager == null ? 0 : manager.getOpenTransactions().size(),
                 rows(manager),

@@ -18,6 +18,7 @@ import java.util.Map;
  * @param log              the last entry that this node has read or written; null while booting
  * @param checkpoint       up to where this node's tables are on its own disk: a boot replays what follows; null while booting
  * @param recoverable      whether the log still has everything after {@code checkpoint}; null while booting
+ * @param barred           whether this node must not make itself the leader; true also when its disk does not say
  * @param retainedLog      on a leader, what is past the retention and was not dropped, since somebody needs it; else null
  * @param openTransactions transactions that began and did not end, up to {@code applied}
  * @param rows             committed rows of each table
@@ -36,6 +37,7 @@ public record TablespaceStatus(
         Position log,
         Position checkpoint,
         Boolean recoverable,
+        boolean barred,
         RetainedLog retainedLog,
         int openTransactions,
         Map<String, Long> rows,

@@ -20,7 +20,7 @@ import herddb.server.ServerConfiguration;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.digest.RowDigest;
 import io.herdkeeper.node.evidence.LocalCopies.NotWrittenException;
-import io.herdkeeper.node.evidence.LocalCopies.StillUsedException;
+import io.herdkeeper.node.evidence.LocalCopies.RefusedException;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
@@ -88,6 +88,8 @@ class FalsifiedCopyTest {
         replicas("n0", "n1");
         follows(ROWS);
         assertNotEquals(digest(leader), digest(follower));
+        assertEquals(200, follower.order("/tablespaces/app/bar?uuid=" + uuid, TOKEN).statusCode());
+        assertTrue(follower.tablespace("app").get("barred").asBoolean());
         takeOff();
         refusedForAnotherTablespace();
         sql("INSERT INTO app.t(k,n) VALUES(1000,1000)");
@@ -102,6 +104,7 @@ class FalsifiedCopyTest {
         replicas("n0", "n1");
         follows(ROWS + 1);
         assertEquals(digest(leader), digest(follower));
+        assertFalse(follower.tablespace("app").get("barred").asBoolean(), "the copy that was barred is the evidence now");
         sql("tableconsistencycheck app.t");
         Await.until("it has checked", LIMIT, () -> follower.tablespace("app").at("/checks/t/pass").asBoolean());
         TableSpace before = metadata().describeTableSpace("app");
@@ -137,7 +140,7 @@ class FalsifiedCopyTest {
         });
         CompletableFuture<LogSequenceNumber> checkpoint = CompletableFuture.supplyAsync(() -> write(copies, copy));
         await(writing);
-        StillUsedException refused = assertThrows(StillUsedException.class, () -> copies.setAside("app", uuid));
+        RefusedException refused = assertThrows(RefusedException.class, () -> copies.setAside("app", uuid));
         assertTrue(refused.getMessage().contains("is being written"), refused.getMessage());
         goOn.countDown();
         LogSequenceNumber written = checkpoint.get();

@@ -1,0 +1,46 @@
+package io.herdkeeper.node.http;
+
+import herddb.metadata.MetadataStorageManagerException;
+import io.herdkeeper.node.evidence.LocalCopies.NoSuchTablespaceException;
+import io.herdkeeper.node.evidence.LocalCopies.RefusedException;
+import io.herdkeeper.node.http.Request.BadRequestException;
+import java.io.IOException;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.regex.Pattern;
+
+/** An order about what this node's disk has of one tablespace; {@code ?uuid=U} says which one of that name is meant. */
+abstract class DiskOrder extends TablespaceOrder {
+
+    /** It becomes part of a path. */
+    private static final Pattern UUID = Pattern.compile("[A-Za-z0-9-]{1,64}");
+
+    DiskOrder(String order) {
+        super(order);
+    }
+
+    @Override
+    final Answer answer(String name, Request request) throws BadRequestException, IOException, InterruptedException {
+        String uuid = request.query().getOrDefault("uuid", "");
+        if (!UUID.matcher(uuid).matches()) {
+            throw new BadRequestException("query parameter uuid=" + uuid + " must be the tablespace's uuid, as GET /tablespaces has it");
+        }
+        try {
+            Map<String, Object> json = new LinkedHashMap<>();
+            json.put("tablespace", name);
+            json.put("uuid", uuid);
+            json.putAll(done(name, uuid));
+            return Answer.json(200, json);
+        } catch (NoSuchTablespaceException error) {
+            return Answer.error(404, error.getMessage());
+        } catch (RefusedException error) {
+            return Answer.error(409, error.getMessage());
+        } catch (MetadataStorageManagerException error) {
+            return Answer.error(503, "ZooKeeper can't be asked who replicates the tablespace, and nothing was done: " + error);
+        }
+    }
+
+    /** Does it, and gives what the answer has besides name and uuid; what else it throws becomes 500. */
+    abstract Map<String, Object> done(String name, String uuid) throws NoSuchTablespaceException, RefusedException,
+            MetadataStorageManagerException, IOException, InterruptedException;
+}
