@@ -98,6 +98,42 @@ def test_a_follower_that_differs_is_taken_off_moved_aside_made_anew_and_found_eq
     assert {"ReplicaDiffers", "ReplicaSetAside", "ReplicasChanged", "ReplicaRebuilt"} <= set(told)
 
 
+def bars(stage: Stage) -> list[str]:
+    """The orders that were done about leading by itself: node and path."""
+    parts = (url.removeprefix("http://").partition("/") for url in stage.nodes.orders if "bar?" in url)
+    return [f"{host.partition('.')[0]} /{path}" for host, _, path in parts]
+
+
+def test_a_follower_that_differs_is_kept_from_leading_by_itself_until_it_is_found_equal(stage: Stage) -> None:
+    stage.nodes.herddb_tells(named(stage), 0, ready=False, role="booting")
+    stage.nodes.herddb_tells(named(stage), 1, barred=False)
+    compared(stage, "first", 12, "airports")
+    stage.reconcile(TABLESPACE, "flights")
+    assert bars(stage) == [f"{NODES[1]} /tablespaces/flights/bar?uuid=a-uuid"]
+    assert on_list(stage) == NODES  # nobody leads yet
+    stage.nodes.herddb_tells(named(stage), 1, barred=True)
+    stage.reconcile(TABLESPACE, "flights")
+    assert len(bars(stage)) == 1
+
+    compared(stage, "second", 15)
+    stage.reconcile(TABLESPACE, "flights")
+    assert bars(stage)[1:] == [f"{NODES[1]} /tablespaces/flights/unbar?uuid=a-uuid"]
+    stage.nodes.herddb_tells(named(stage), 1, barred=False)
+    stage.reconcile(TABLESPACE, "flights")
+    assert len(bars(stage)) == 2
+    told = [event["reason"] for event in stage.events("flights")]
+    assert {"ReplicaBarred", "ReplicaNotBarred"} <= set(told)
+
+
+def test_a_node_that_refuses_to_be_barred_keeps_its_copy_no_longer_on_the_list(stage: Stage) -> None:
+    stage.nodes.herddb_tells(named(stage), 1, barred=False)
+    compared(stage, "first", 12, "airports")
+    stage.nodes.tokens.clear()
+    assert stage.reconcile(TABLESPACE, "flights").outcome is Outcome.FAILED
+    assert bars(stage) == []
+    assert on_list(stage) == NODES[:1]
+
+
 def test_an_order_to_move_a_copy_aside_that_is_refused_is_repeated_before_the_node_gets_a_copy(stage: Stage) -> None:
     compared(stage, "first", 12, "airports")
     stage.reconcile(TABLESPACE, "flights")

@@ -14,7 +14,7 @@ from herdkeeper.execute import sql_node
 from herdkeeper.execute.action import Hands, execute
 from herdkeeper.observe.ensembles import ChangedMeanwhileError
 from herdkeeper.observe.world import World
-from herdkeeper.plan.action import Apply, ChangeTablespaceRecord, EnsureZnode, Plan, WakeNodes
+from herdkeeper.plan.action import Apply, BarPromotion, ChangeTablespaceRecord, EnsureZnode, Plan, WakeNodes
 
 
 @dataclass
@@ -92,3 +92,13 @@ def test_nodes_are_woken_at_the_same_time_so_that_a_silent_one_keeps_none_asleep
     monkeypatch.setattr(sql_node, "order", order)
     sql_node.wake_nodes("demo", WakeNodes("db", tuple(PODS)), None, None)
     assert not both.broken
+
+
+def test_a_node_that_refuses_to_be_barred_keeps_nothing_else_from_being_done(monkeypatch):
+    monkeypatch.setattr(sql_node, "order", lambda *_, **__: Unknown("it answered 503"))
+    bar = BarPromotion("db", PODS[1], "flights", "a-uuid", True, "it had other rows")
+    done, applied, failed = done_of(bar, move("a", Reason.REPLICA_DIFFERS), SERVICE)
+    assert (done, applied) == (["/a"], ["Service"])
+    assert failed is not None
+    assert failed.message.endswith("it answered 503")
+    assert done_of(bar, move("b", Reason.REPLICA_DIFFERS), move("a"))[0] == []

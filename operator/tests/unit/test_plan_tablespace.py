@@ -20,7 +20,7 @@ from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import Annotate, Apply, ChangeTablespaceRecord, CreateTablespace, SetCopyAside
+from herdkeeper.plan.action import Annotate, Apply, BarPromotion, ChangeTablespaceRecord, CreateTablespace, SetCopyAside
 from herdkeeper.plan.tablespace import plan_tablespace as plan_with_image
 
 TABLESPACE = quickstart("Tablespace")
@@ -230,6 +230,35 @@ def test_a_copy_that_differs_is_taken_off_the_list():
     assert isinstance(action, ChangeTablespaceRecord)
     assert (action.record.replicas, action.version, action.reason) == (NODES[:1], 4, Reason.REPLICA_DIFFERS)
     assert action.why == f"no replica on {NODES[1]} any more, since {SAYS}"
+
+
+def told(barred: bool) -> TablespaceObserved:
+    """The follower's node tells whether it must not make itself the leader."""
+    return replace(SETTLED, nodes={**SETTLED.nodes, NODES[1]: (replace(copy("follower"), barred=barred),)})
+
+
+def test_before_a_copy_that_differs_leaves_the_list_its_node_is_kept_from_leading_by_itself():
+    bar, change = plan_tablespace(known(DIFFERENT), told(barred=False)).actions
+    assert bar == BarPromotion("db", NODES[1], "flights", "a-uuid", True, SAYS)
+    assert isinstance(change, ChangeTablespaceRecord)
+    (change,) = plan_tablespace(known(DIFFERENT), told(barred=True)).actions
+    assert isinstance(change, ChangeTablespaceRecord)
+
+
+def test_while_a_copy_that_differs_has_to_stay_on_the_list_its_node_is_kept_from_leading_by_itself():
+    seen = told(barred=False)
+    unled = replace(seen, nodes={**seen.nodes, NODES[0]: (copy("booting", settled=False),)})
+    plan = plan_tablespace(known(DIFFERENT), unled)
+    assert [type(action) for action in plan.actions] == [BarPromotion]
+    assert (plan.wait and plan.wait.reason, plan.look_again_seconds) == (Reason.REPLICA_DIFFERS, 1)
+
+
+def test_a_copy_that_is_equal_again_may_lead_by_itself_again():
+    equal = COMPARED.model_copy(update={"verdict": "Equal"})
+    (unbar,) = plan_tablespace(known(equal), told(barred=True)).actions
+    assert isinstance(unbar, BarPromotion)
+    assert (unbar.node, unbar.barred, unbar.why) == (NODES[1], False, "it was equal to the log at LSN 4,9 (Checkpoint c)")
+    assert plan_tablespace(known(equal), told(barred=False)).actions == ()
 
 
 OFF = replace(SETTLED, record=VersionedRecord(replace(RECORD, replicas=NODES[:1]), 5), nodes={**SETTLED.nodes, NODES[1]: ()})

@@ -39,6 +39,8 @@ class Reason(StrEnum):
     ARCHIVE_EXPIRES = "ArchiveExpires"
     REPLICA_SET_ASIDE = "ReplicaSetAside"
     REPLICA_REBUILT = "ReplicaRebuilt"
+    REPLICA_BARRED = "ReplicaBarred"
+    REPLICA_NOT_BARRED = "ReplicaNotBarred"
     SWITCHOVER_ANSWERED = "SwitchoverAnswered"
     FULL_CHECK_STARTED = "FullCheckStarted"
     FULL_CHECK_ANSWERED = "FullCheckAnswered"

@@ -34,6 +34,7 @@ from herdkeeper.plan.action import (
     Annotate,
     AnswerRequest,
     Apply,
+    BarPromotion,
     ChangeMembership,
     ChangeTablespaceRecord,
     CheckpointFollower,
@@ -82,8 +83,9 @@ class Hands:
 def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
     """Do all actions; what failed first, or None."""
     failed: Failed | None = None
+    only_moves = False
     for action in plan.actions:
-        if failed is not None and not _is_of_a_move(action):
+        if only_moves and not _is_of_a_move(action):
             continue
         reason, message = described(action)
         if not hands.may_act():
@@ -94,8 +96,11 @@ def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
             logger.warning("action failed", action=message, error=str(error))
             hands.writer.event(resource, "ActionFailed", f"{message}: {error}", "Warning")
             failed = failed or Failed(f"{message}: {error}")
+            if isinstance(action, BarPromotion):
+                continue  # it makes nothing possible: what follows is as right without it
             if not _is_of_a_move(action):
                 return failed
+            only_moves = True
             continue
         logger.info("done", action=message, reason=reason.value)
         if not isinstance(action, WakeNodes) and not _is_taken_back(resource, action):
@@ -168,6 +173,8 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             sql_node.start_full_check(namespace, action, hands.world, hands.orders)
         case SetCopyAside():
             sql_node.set_copy_aside(namespace, action, hands.world, hands.orders)
+        case BarPromotion():
+            sql_node.bar_promotion(namespace, action, hands.world, hands.orders)
         case WakeNodes():
             sql_node.wake_nodes(namespace, action, hands.world, hands.orders)
         case AnswerRequest():

@@ -18,11 +18,12 @@ from herdkeeper.execute.kubernetes import RefusedError
 from herdkeeper.metrics import WRITES
 from herdkeeper.observe.herddb import read_token
 from herdkeeper.observe.world import World
-from herdkeeper.plan.action import CheckpointFollower, CloseLedger, SetCopyAside, StartFullCheck, WakeNodes
+from herdkeeper.plan.action import BarPromotion, CheckpointFollower, CloseLedger, SetCopyAside, StartFullCheck, WakeNodes
 
 WAKE_SECONDS = 1.0
 CHECKPOINT_SECONDS = 10.0
 SET_ASIDE_SECONDS = 20.0
+BAR_SECONDS = 5.0
 CLOSE_SECONDS = 20.0
 """The node itself gives up sooner."""
 FULL_CHECK_SECONDS = 5.0
@@ -93,6 +94,15 @@ def set_copy_aside(namespace: str, action: SetCopyAside, world: World, orders: N
         raise RefusedError(answer.why)
     logger.info("copy set aside", node=action.node, tablespace=action.tablespace, evidence=answer.get("evidence"), why=action.why)
     WRITES.labels("post", "Evidence").inc()
+
+
+def bar_promotion(namespace: str, action: BarPromotion, world: World, orders: NodeOrders) -> None:
+    """See BarPromotion. Raises RefusedError with what the node said. It can be repeated."""
+    path = f"/tablespaces/{action.tablespace}/{'bar' if action.barred else 'unbar'}?uuid={action.uuid}"
+    answer = order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=BAR_SECONDS)
+    if isinstance(answer, Unknown):
+        raise RefusedError(answer.why)
+    WRITES.labels("post", "PromotionBar").inc()
 
 
 def close_ledger(namespace: str, action: CloseLedger, world: World, orders: NodeOrders) -> None:

@@ -242,6 +242,7 @@ def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
         failed_checks=tuple(verdict.table for verdict in checks if not verdict.passed),
         checks=checks,
         full_check=_full_check(entry),
+        barred=entry.get("barred"),
     )
 
 

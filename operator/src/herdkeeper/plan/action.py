@@ -285,6 +285,22 @@ class SetCopyAside:
 
 
 @dataclass(frozen=True)
+class BarPromotion:
+    """Have a SQL node keep on its disk that it must not make itself the leader of a tablespace, or (`barred` False) that it may again.
+
+    It is about HerdDB's own failover alone: a node that the record names leads all the same. Nothing waits for it: what else is planned is
+    done though the node refuses. `why`: what was found out about its copy.
+    """
+
+    herddb: str
+    node: str
+    tablespace: str
+    uuid: str
+    barred: bool
+    why: str
+
+
+@dataclass(frozen=True)
 class WakeNodes:
     """Have SQL nodes act on changed records at once. They notice by themselves too: one that does not answer is no error."""
 
@@ -375,6 +391,7 @@ Action = (
     | SetArchiveExpiry
     | CheckpointFollower
     | SetCopyAside
+    | BarPromotion
     | WakeNodes
     | AnswerRequest
     | CloseLedger

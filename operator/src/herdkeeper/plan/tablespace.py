@@ -33,6 +33,7 @@ from herdkeeper.plan.encryption import is_encrypted, why_no_login
 from herdkeeper.plan.full_check import full_check_steps
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.log_pin import log_pin_steps
+from herdkeeper.plan.promotion import promotion_bars
 from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, SetAside, Step, next_replica
 from herdkeeper.plan.restore import before_creation, plan_restore, refuse_existing
 
@@ -98,12 +99,21 @@ def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
 
 
 def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord) -> Plan:
+    """The record as declared. A node that must not lead by itself learns it first: a copy may stay on the list for as long as it takes."""
+    record = found.record
+    verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints)
+    said = {node: own_copy(seen, node, record.name) for node in verdicts}
+    bars = promotion_bars(tablespace.spec.herd_db_ref.name, record, said, verdicts)
+    plan = _change_record(tablespace, seen, found, verdicts)
+    return replace(plan, actions=(*bars, *plan.actions), look_again_seconds=soonest(plan.look_again_seconds, 1 if bars else None))
+
+
+def _change_record(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, verdicts: Mapping[str, Verdict]) -> Plan:
     record = found.record
     millis = tablespace.spec.failover.max_leader_inactivity_seconds * 1000
     wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=millis)
     if wished != record:
         return Plan((_change(seen, found, wished, "failover settings as declared"),), look_again_seconds=1)
-    verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints)
     if proven := _proven(tablespace, verdicts):
         return Plan(proven, look_again_seconds=1)
     return _take(tablespace, seen, found, next_replica(_copies(tablespace, seen, record, verdicts)))

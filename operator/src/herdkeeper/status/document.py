@@ -17,6 +17,7 @@ from herdkeeper.plan.action import (
     Annotate,
     AnswerRequest,
     Apply,
+    BarPromotion,
     ChangeMembership,
     ChangeTablespaceRecord,
     CheckpointFollower,
@@ -200,6 +201,9 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.LEADER_MOVED, f"Having {node} write tablespace {tablespace} to its disk"
         case SetCopyAside(_, node, tablespace, _, why):
             return Reason.REPLICA_SET_ASIDE, f"Having {node} move what it has of tablespace {tablespace} aside, since {why}"
+        case BarPromotion(_, node, tablespace, _, barred, why):
+            reason, to_do = (Reason.REPLICA_BARRED, "Keeping") if barred else (Reason.REPLICA_NOT_BARRED, "No longer keeping")
+            return reason, f"{to_do} {node} from making itself the leader of tablespace {tablespace}, since {why}"
         case SetLogPin(_, path, lsn, _, why):
             return Reason.LOG_PINNED, f"{_kept(path, lsn)}, since {why}"
         case SetArchiveExpiry(_, _, order, _, why):

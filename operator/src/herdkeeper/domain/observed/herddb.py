@@ -66,6 +66,7 @@ class NodeTablespace:
     they differ from the log, as a Checkpoint found out (None: as far as is known they don't).
     `retained_log` is what a leader has not released though it is past the retention. `full_check` is the last check of all tables that the
     node ran since its process started, None when there was none, Unknown from a node program that runs none.
+    `barred` tells whether the node keeps on its disk that it must not make itself the leader (None: its program does not tell).
     """
 
     name: str
@@ -81,6 +82,7 @@ class NodeTablespace:
     retained_log: RetainedLog | None = None
     checks: tuple[TableVerdict, ...] = ()
     full_check: FullCheck | Unknown | None = None
+    barred: bool | None = None
 
 
 NodeView = tuple[NodeTablespace, ...]

@@ -1,0 +1,67 @@
+"""A follower that differs must not make itself the leader; one that a later Checkpoint found equal may again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+
+import pytest
+
+from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.replica_verdict import Verdict
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.plan.action import BarPromotion
+from herdkeeper.plan.promotion import promotion_bars
+
+RECORD = TablespaceRecord("a-uuid", "flights", "n0", ("n0", "n1"), 1, 10_000)
+MAY = NodeTablespace("flights", "a-uuid", "follower", True, (7, 90), None, barred=False)
+BARRED = replace(MAY, barred=True)
+OLDER_IMAGE = replace(MAY, barred=None)
+BOOTING = replace(MAY, role="booting", ready=False)
+ANOTHER = replace(MAY, uuid="another")
+SILENT = Unknown("silence")
+
+DIFFERENT = Verdict("n1", (7, 12), False, ("airports",), checkpoint="c")
+AGAIN = replace(DIFFERENT, made_anew=True)
+EQUAL = replace(DIFFERENT, equal=True, different_tables=())
+BAR = BarPromotion("db", "n1", "flights", "a-uuid", True, "it had other rows than the log at LSN 7,12 (Checkpoint c) in airports")
+UNBAR = replace(BAR, barred=False, why="it was equal to the log at LSN 7,12 (Checkpoint c)")
+
+LED_BY_IT = replace(RECORD, leader="n1")
+OFF = replace(RECORD, replicas=("n0",))
+
+
+@pytest.mark.parametrize(
+    ("situation", "record", "copy", "verdict", "expected"),
+    [
+        ("it differs", RECORD, MAY, DIFFERENT, BAR),
+        ("it differs and boots", RECORD, BOOTING, DIFFERENT, BAR),
+        ("it differs, after it was made anew, and stays on the list", RECORD, MAY, AGAIN, BAR),
+        ("it differs and knows", RECORD, BARRED, DIFFERENT, None),
+        ("it differs and its image is an older one", RECORD, OLDER_IMAGE, DIFFERENT, None),
+        ("it differs and does not answer", RECORD, SILENT, DIFFERENT, None),
+        ("it differs and has no copy", RECORD, None, DIFFERENT, None),
+        ("it differs and has a copy of another tablespace of that name", RECORD, ANOTHER, DIFFERENT, None),
+        ("it differs and leads: it is relieved, and follows then", LED_BY_IT, replace(MAY, role="leader"), DIFFERENT, None),
+        ("it differs and is off the list: it stops", OFF, replace(MAY, role="stopped"), DIFFERENT, None),
+        ("it is equal again", RECORD, BARRED, EQUAL, UNBAR),
+        ("it is equal again and leads", LED_BY_IT, replace(BARRED, role="leader"), EQUAL, UNBAR),
+        ("it is equal", RECORD, MAY, EQUAL, None),
+        ("it is equal and its image is an older one", RECORD, OLDER_IMAGE, EQUAL, None),
+        ("it is equal and does not answer", RECORD, SILENT, EQUAL, None),
+    ],
+)
+def test_who_must_not_make_itself_the_leader(situation, record, copy, verdict, expected):
+    assert promotion_bars("db", record, {"n0": MAY, "n1": copy}, {"n1": verdict}) == ((expected,) if expected else ()), situation
+
+
+def test_of_copies_of_which_nothing_is_known_none_is_barred_and_none_is_freed():
+    for first, second in product((MAY, BARRED, OLDER_IMAGE, SILENT, None), repeat=2):
+        assert promotion_bars("db", RECORD, {"n0": first, "n1": second}, {}) == ()
+
+
+def test_each_copy_that_differs_is_barred():
+    record = replace(RECORD, replicas=("n0", "n1", "n2"))
+    verdicts = {"n2": replace(DIFFERENT, node="n2"), "n1": DIFFERENT, "n0": replace(EQUAL, node="n0")}
+    assert promotion_bars("db", record, dict.fromkeys(record.replicas, MAY), verdicts) == (BAR, replace(BAR, node="n2"))
