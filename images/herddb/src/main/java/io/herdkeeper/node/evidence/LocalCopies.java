@@ -159,8 +159,6 @@ public final class LocalCopies {
         Evidence moved;
         try {
             moved = moveUnlessUsed(name, uuid, data, kept);
-            // After the move: between the two the copy would be on the disk without it. Repeated, the order takes it, too.
-            bars.take(uuid);
         } finally {
             folder.unlock();
         }
@@ -168,6 +166,8 @@ public final class LocalCopies {
             LOGGER.log(Level.INFO, "what the disk had of tablespace {0} is now in {1}", new Object[]{name, moved.folder()});
             deleteOlder(kept, uuid, moved.folder());
         }
+        // After the move, so that there is no moment in which nothing bars the copy. Who repeats the order takes what was left of it.
+        bars.take(uuid);
         return moved;
     }
 
