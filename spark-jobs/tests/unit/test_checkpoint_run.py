@@ -10,7 +10,7 @@ from typing import Any
 
 import object_store_server
 import pytest
-from places import all_files
+from places import all_files, write
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
 from played_table import FIRST, SECOND, TABLE, THIRD, stored
@@ -48,11 +48,12 @@ class Job:
     key: Key | None = None
     archived: StoredPath | None = None
     """Where the log is archived; None: in the folder of the checkpoints."""
+    run_id: str = "run-1"
 
     def run(self, moment: str, verify_against: str = "") -> CheckpointSummary:
         request = TargetRequest(parse_moment(moment), verify_against=verify_against)
         catalog: Any = self.log.metadata
-        asked = CheckpointRequest("/db/herd", "demo", request, self.folder, "run-1", archive=self.archived, key=self.key)
+        asked = CheckpointRequest("/db/herd", "demo", request, self.folder, self.run_id, archive=self.archived, key=self.key)
         return run_checkpoint(lambda: self.spark, catalog, asked)
 
     def archive(self, batch_entries: int = 10_000) -> Place:
@@ -145,6 +146,54 @@ def test_two_runs_at_one_moment_have_one_manifest_and_the_second_one_leaves_no_f
     second = run_checkpoint(lambda: anywhere.spark, catalog, CheckpointRequest("/db/herd", "demo", target_, anywhere.folder, "run-2"))
     assert (second.outcome, second.manifest) == ("AlreadyDone", first.manifest)
     assert all_files(anywhere.folder) == before
+
+
+@pytest.mark.parametrize(
+    ("damage", "run_id", "words"),
+    [
+        ("missing", "run-1", "is missing"),
+        ("cut off", "run-2", r"has other bytes .*: \d+ of them instead of \d+"),
+        ("another bit", "run-2", "has other bytes"),
+    ],
+)
+def test_a_checkpoint_that_exists_already_is_not_taken_for_verified_when_a_file_of_it_is_damaged(
+    anywhere: Job, damage: str, run_id: str, words: str
+) -> None:
+    first = anywhere.run("5,4")
+    path = first_file(anywhere, first)
+    content = path.read_bytes()
+    match damage:
+        case "missing":
+            path.unlink()
+        case "cut off":
+            write(path, content[:-1])
+        case _:
+            write(path, bytes([content[0] ^ 1]) + content[1:])
+    before = all_files(anywhere.folder)
+    with pytest.raises(InvariantViolated, match=rf"{path} {words}.*at 5,4, which existed .* move the manifest .*{first.manifest} away"):
+        replace(anywhere, run_id=run_id).run("5,4")
+    assert all_files(anywhere.folder) >= before
+
+
+def test_a_damaged_checkpoint_is_mended_by_a_copy_of_its_file_or_made_anew_without_its_manifest(job: Job) -> None:
+    first = job.run("5,4")
+    path = first_file(job, first)
+    content = path.read_bytes()
+    write(path, content[:-1])
+    with pytest.raises(InvariantViolated, match="is damaged"):
+        job.run("5,4")
+    write(path, content)
+    assert job.run("5,4").outcome is JobOutcome.ALREADY_DONE
+    write(path, content[:-1])
+    (job.folder / first.manifest).unlink()
+    again = job.run("5,4")
+    assert (again.outcome, job.rows(again)) == (JobOutcome.SUCCEEDED, {9: "after the mistake"})
+
+
+def first_file(job: Job, summary: CheckpointSummary) -> StoredPath:
+    """A file that a checkpoint consists of."""
+    manifest = job.folder / summary.manifest
+    return manifest.parent.parent / open_manifest(manifest).manifest.file_paths[0]
 
 
 def test_a_checkpoint_is_made_from_another_one_in_the_same_place(anywhere: Job) -> None:

@@ -27,6 +27,7 @@ from herdkeeper_jobs.checkpoint.comparison import compare
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable, sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogDropped
+from herdkeeper_jobs.checkpoint.file_check import faults_of_files
 from herdkeeper_jobs.checkpoint.history_files import Published, publish_history
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import (
@@ -170,10 +171,24 @@ def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: 
     making = Making(at_millis=time.time_ns() // 1_000_000, seconds=round(time.monotonic() - order.since, 3))
     manifest = _manifest(identity, order.run_id, folded, verified, making)
     committed = commit_manifest(_encrypted(manifest, written_to.key), folder, order.key)
-    if committed.existed and committed.manifest.run_id != order.run_id:
-        # This run's files belong to no manifest. Those of an earlier attempt of the same run may be the committed ones.
-        remove_below(folder / "data" / order.run_id)
+    if committed.existed:
+        _require_whole(spark, committed, folder)
+        if committed.manifest.run_id != order.run_id:
+            # This run's files belong to no manifest. Those of an earlier attempt of the same run may be the committed ones.
+            remove_below(folder / "data" / order.run_id)
     return Made(committed, comparison, folded.cut.left_out, publish_history(whole, folder, time.time_ns() // 1_000_000))
+
+
+def _require_whole(spark: SparkSession, committed: CommittedManifest, folder: StoredPath) -> None:
+    """That a checkpoint which existed before is there with all bytes of its files: whoever trusts this run lets the log before it go."""
+    manifest = committed.manifest
+    files = [part for table in manifest.tables for file in table.files for part in file.with_older_forms()]
+    if faults := faults_of_files(spark, manifest.files_in(folder), files):
+        more = f", and so are {len(faults) - 1} more of its files" if faults[1:] else ""
+        raise InvariantViolated(
+            f"{faults[0]}: the checkpoint at {manifest.lsn.lsn}, which existed before this run, is damaged{more}. Nothing was removed: put "
+            f"the file back from a copy, or move the manifest {committed.path} away and make a new Checkpoint at that LSN"
+        )
 
 
 def chosen_target(whole: WholeLog, request: TargetRequest, folder: StoredPath) -> Target:

@@ -19,15 +19,13 @@ from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper.sql.connection import Connection
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import ManifestFile
-from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.checkpoint.file_check import faults_of_files
 from herdkeeper_jobs.restore.chunks import RowGroup
 from herdkeeper_jobs.restore.ddl import default_literal, quoted
 from herdkeeper_jobs.restore.errors import RestoreRetryable
 from herdkeeper_jobs.restore.rows import digest, sql_rows
 from herdkeeper_jobs.restore.session import LEADER_IS_ELSEWHERE, Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable
-from herdkeeper_jobs.storage.stored_path import file_hash
 
 _ATTEMPTS = 5
 _COLUMNS = "position int, rows long, digest string"
@@ -53,28 +51,8 @@ class Verified:
 
 def check_files(spark: SparkSession, source: Source) -> None:
     """Reads all bytes of all files. Raises InvariantViolated naming the first file that is missing or has other bytes than were written."""
-    files = [file for table in source.tables for file in table.files]
-    folder = source.folder
-
-    def check(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for position in batch.column(0).to_pylist():
-                fault = file_fault(folder, files[position])
-                yield pa.RecordBatch.from_arrays([pa.array([fault], pa.string())], schema=pa.schema([("fault", pa.string())]))
-
-    if files:
-        frame = spark.range(0, len(files), 1, min(len(files), 2 * spark.sparkContext.defaultParallelism)).mapInArrow(check, "fault string")
-        if faults := sorted(row["fault"] for row in frame.collect() if row["fault"]):
-            raise InvariantViolated(faults[0])
-
-
-def file_fault(folder: ParquetFolder, file: ManifestFile) -> str:
-    """What is wrong with a file of the checkpoint; empty when its bytes are those that were written."""
-    path = folder / file.path
-    if not path.is_file():
-        return f"{path} is missing, and the manifest names it"
-    found = file_hash(path)
-    return "" if found == file.hash else f"{path} has other bytes than the checkpoint wrote: {found}"
+    if faults := faults_of_files(spark, source.folder, [file for table in source.tables for file in table.files]):
+        raise InvariantViolated(faults[0])
 
 
 def verify_content(spark: SparkSession, source: Source, groups: Sequence[RowGroup], target: Target) -> Verified:

@@ -1,0 +1,61 @@
+"""Whether files are what a manifest says of them: looked at in tasks, where each file is read in pieces, whatever its size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Protocol
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.storage.stored_path import file_hash, file_size
+
+_TASKS_PER_CORE = 2
+_FAULT_SCHEMA = pa.schema([("number", pa.int32()), ("fault", pa.string())])
+
+
+class WrittenFile(Protocol):
+    """What is known of a file that was written; `path` below the tablespace's folder, `hash` XXH3-128 of its bytes."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def hash(self) -> str: ...
+
+
+def file_fault(folder: ParquetFolder, file: WrittenFile) -> str:
+    """What is wrong with a file of a checkpoint; empty when its bytes are those that were written. Raises OSError for one that can't be
+    read: then nothing is known of it."""
+    path = folder / file.path
+    try:
+        size = file_size(path)
+        if size != file.size:
+            return f"{path} has other bytes than the checkpoint wrote: {size} of them instead of {file.size}"
+        found = file_hash(path)
+    except FileNotFoundError:
+        return f"{path} is missing, and the manifest names it"
+    return "" if found == file.hash else f"{path} has other bytes than the checkpoint wrote: {found}"
+
+
+def faults_of_files(spark: SparkSession, folder: ParquetFolder, files: Sequence[WrittenFile]) -> list[str]:
+    """Reads all bytes of all files. What is wrong with those that are not as they were written, in their order."""
+    return faults_in_tasks(spark, len(files), lambda number: file_fault(folder, files[number]))
+
+
+def faults_in_tasks(spark: SparkSession, items: int, fault_of: Callable[[int], str]) -> list[str]:
+    """What tasks find wrong with items that are numbered from 0, in their order; `fault_of` says nothing of a good one. Picklable."""
+
+    def check(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                if fault := fault_of(number):
+                    yield pa.RecordBatch.from_pylist([{"number": number, "fault": fault}], schema=_FAULT_SCHEMA)
+
+    if not items:
+        return []
+    tasks = min(items, _TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    found = spark.range(0, items, 1, tasks).mapInArrow(check, "number int, fault string").collect()
+    return [row["fault"] for row in sorted(found, key=lambda row: int(row["number"]))]
