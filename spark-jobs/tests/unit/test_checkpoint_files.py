@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pyarrow as pa
 import pytest
 from places import write
@@ -10,10 +13,11 @@ from pyspark.sql import SparkSession
 from herdkeeper.formats.herddb_record import Stored, encode_row
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition
 from herdkeeper.formats.row_digest import digest_of_rows
-from herdkeeper_jobs.checkpoint.data_files import sync_folders, verify_files, write_tables
+from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
+from herdkeeper_jobs.checkpoint.data_files import DataFile, content_fault, sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
-from herdkeeper_jobs.storage.stored_path import StoredPath
+from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash, file_size
 
 NUMBERS = TableDefinition(
     "demo",
@@ -54,8 +58,48 @@ def test_written_tables_are_what_was_stored_and_a_changed_byte_is_found(spark: S
     expected = [row | {"f": list(row["f"])} for row in ROWS]  # type: ignore[arg-type]
     assert sorted(unordered, key=lambda row: row["b"]) == expected
 
-    verify_files(zip(tables, written, strict=True), folder)
+    verify_files(spark, zip(tables, written, strict=True), folder)
     path = place / written[0].files[1].path
     write(path, path.read_bytes().replace(b"PAR1", b"PAR2", 1))
-    with pytest.raises(InvariantViolated, match="other bytes than were written"):
-        verify_files(zip(tables, written, strict=True), folder)
+    with pytest.raises(InvariantViolated, match="has other bytes"):
+        verify_files(spark, zip(tables, written, strict=True), folder)
+    path.unlink()
+    with pytest.raises(InvariantViolated, match="is missing"):
+        verify_files(spark, zip(tables, written, strict=True), folder)
+
+
+WIDE = TableDefinition("demo", "wide", "u3", (Column("k", ColumnType.LONG, 0, nullable=False), Column("x", ColumnType.BYTES, 1)), ("k",))
+WIDE_ROWS, GROUPS, ROW_BYTES = 500, 40, 2_048
+
+
+@pytest.mark.parametrize("layout", ["many row groups", "one row group"])
+def test_a_file_is_verified_in_pieces_and_never_held_as_a_whole(tmp_path: Path, layout: str) -> None:
+    """40 MB of rows; those of one large group repeat, since the bytes of a group's column are read at once before they are decoded."""
+    folder, schema = ParquetFolder(tmp_path), arrow_schema(WIDE)
+    is_one = layout == "one row group"
+    repeated = _random_rows()
+    numbers = pa.array(range(WIDE_ROWS), pa.int64())
+    groups = [pa.record_batch([numbers, repeated if is_one else _random_rows()], schema=schema) for _ in range(GROUPS)]
+    decoded = sum(group.nbytes for group in groups)
+    with (folder / "wide.parquet").open("wb") as sink, folder.writer("wide.parquet", sink, schema) as writer:
+        writer.write_table(pa.Table.from_batches(groups), row_group_size=WIDE_ROWS * (GROUPS if is_one else 1))
+    del groups
+    path = folder / "wide.parquet"
+    file = DataFile("wide.parquet", GROUPS * WIDE_ROWS, file_size(path), file_hash(path))
+
+    usual, measured = pa.default_memory_pool(), pa.proxy_memory_pool(pa.default_memory_pool())
+    pa.set_memory_pool(measured)
+    try:
+        assert content_fault(folder, file, schema) == ""
+        in_pieces = measured.max_memory()
+        folder.read_parquet("wide.parquet")
+        as_a_whole = measured.max_memory()
+    finally:
+        pa.set_memory_pool(usual)
+    assert in_pieces < decoded / 4
+    assert as_a_whole >= decoded
+    assert content_fault(folder, DataFile(file.path, file.rows + 1, file.size, file.hash), schema).endswith("rows as written")
+
+
+def _random_rows() -> list[bytes]:
+    return [os.urandom(ROW_BYTES) for _ in range(WIDE_ROWS)]

@@ -84,7 +84,7 @@ class PlayedTasks:
         return self.results
 
 
-def test_tasks_write_and_read_with_a_key_that_was_never_handed_to_them(tmp_path: Path, keys: MountedSecret) -> None:
+def test_tasks_write_and_read_with_a_key_that_was_never_handed_to_them(spark: SparkSession, tmp_path: Path, keys: MountedSecret) -> None:
     key = keys.add("2026-11")
     stored = [encode_row(PARENT, row) for row in PARENT_ROWS]
     columns = {"table_index": pa.array([0] * len(stored), pa.int32()), "row_key": [row[0] for row in stored]}
@@ -93,14 +93,14 @@ def test_tasks_write_and_read_with_a_key_that_was_never_handed_to_them(tmp_path:
     written = write_tables(tasks, (PARENT,), folder, "run")
     assert written[0].digest == digest_of_rows(stored)
     assert len(written[0].files) == 2
-    verify_files([(PARENT, written[0])], folder)
+    verify_files(spark, [(PARENT, written[0])], folder)
     assert folder.key is not None
     for secret in (key.content, folder.key.open(tmp_path)):
         assert secret not in tasks.handed_around
     file = written[0].files[0]
     write(tmp_path / file.path, (tmp_path / file.path).read_bytes()[:-1])
-    with pytest.raises(InvariantViolated, match=f"{file.path} has other bytes than were written"):
-        verify_files([(PARENT, written[0])], folder)
+    with pytest.raises(InvariantViolated, match=f"{file.path} has other bytes"):
+        verify_files(spark, [(PARENT, written[0])], folder)
 
 
 def test_without_its_key_a_restore_ends_before_it_begins_and_names_secret_key_and_what_to_do(

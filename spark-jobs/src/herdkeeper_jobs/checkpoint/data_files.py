@@ -1,4 +1,4 @@
-"""Writes a checkpoint's Parquet files in tasks, and re-reads them on the driver.
+"""Writes a checkpoint's Parquet files in tasks, and re-reads them in tasks.
 
 A file is named by its task and a token of the attempt, created exclusively, hashed while it is written, and durable before the task tells
 of it. Whatever an attempt left behind that no manifest names is garbage, never data.
@@ -17,7 +17,7 @@ from typing import IO, cast
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import Row
+from pyspark.sql import Row, SparkSession
 from xxhash import xxh3_128
 
 from herdkeeper.formats.herddb_record import RowDecoder, RowEncoder
@@ -25,11 +25,14 @@ from herdkeeper.formats.herddb_table import TableDefinition
 from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, rows_of
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.file_check import faults_in_tasks, file_fault
 from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks, by_table, decode_columns, digest_of_columns
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
-from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, file_hash, new_file, sync_folder
+from herdkeeper_jobs.storage.stored_path import NewFile, StoredPath, new_file, sync_folder
 
 _ROWS_PER_GROUP = 50_000
+_ROWS_READ_AT_ONCE = 1_000
+"""What a re-read holds decoded: rows may have some kilobytes each, and several tasks share a pod."""
 _RESULT_COLUMNS = (
     "table_index int, path string, rows long, size long, hash string, digest string, "
     "older_path string, older_rows long, older_size long, older_hash string"
@@ -110,26 +113,44 @@ def _data_file(row: Row) -> DataFile:
     return DataFile(row["path"], row["rows"], row["size"], row["hash"], older)
 
 
-def verify_files(tables: Iterable[tuple[TableDefinition, WrittenTable]], folder: ParquetFolder) -> None:
-    """Re-reads every file: its bytes against the hash that the writer computed, its rows and its columns by decoding all of it.
+def verify_files(spark: SparkSession, tables: Iterable[tuple[TableDefinition, WrittenTable]], folder: ParquetFolder) -> None:
+    """Re-reads every file: its bytes against the hash that the writer computed, its rows and its columns by decoding all of it. In tasks,
+    each of which holds some thousand rows of one file at a time.
 
     Raises:
-        InvariantViolated: naming the file and the difference.
+        InvariantViolated: naming the first file that is not what was written, and the difference.
     """
+    checks: list[tuple[DataFile, pa.Schema]] = []
     for table, written in tables:
         for file in written.files:
-            _verify_file(file, folder, arrow_schema(table))
+            checks.append((file, arrow_schema(table)))
             if file.older_forms is not None:
-                _verify_file(file.older_forms, folder, OLDER_FORMS_SCHEMA)
+                checks.append((file.older_forms, OLDER_FORMS_SCHEMA))
+    for file, _ in checks:
+        path = folder / file.path
+        if isinstance(path, Path) and not path.is_file():
+            raise InvariantViolated(
+                f"{path} was written in a task and is missing in the driver: mount the same volume in all pods of the job"
+            )
+    if faults := faults_in_tasks(spark, len(checks), lambda number: content_fault(folder, *checks[number])):
+        raise InvariantViolated(faults[0])
 
 
-def _verify_file(file: DataFile, folder: ParquetFolder, schema: pa.Schema) -> None:
+def content_fault(folder: ParquetFolder, file: DataFile, schema: pa.Schema) -> str:
+    """What is wrong with a file, its bytes or what they decode to; empty for what was written. Raises OSError, and KeyUnusable, for one
+    that can't be read: then nothing is known of it."""
     path = folder / file.path
-    if (found := file_hash(path)) != file.hash:
-        raise InvariantViolated(f"{path} has other bytes than were written: {found} instead of {file.hash}")
-    content = folder.read_parquet(file.path)
-    if content.num_rows != file.rows or content.schema != schema:
-        raise InvariantViolated(f"{path}: {content.num_rows} rows with {content.schema.names} instead of {file.rows} rows as written")
+    if fault := file_fault(folder, file):
+        return fault
+    try:
+        with folder.parquet_file(file.path) as content:
+            found = content.schema_arrow
+            rows = sum(batch.num_rows for batch in content.iter_batches(_ROWS_READ_AT_ONCE))
+    except InvariantViolated as error:
+        return str(error)
+    except pa.ArrowInvalid as error:
+        return f"{path} can't be decoded: {error}"
+    return "" if rows == file.rows and found == schema else f"{path}: {rows} rows with {found.names} instead of {file.rows} rows as written"
 
 
 def sync_folders(folder: StoredPath, run_id: str, base: StoredPath) -> None:

@@ -164,7 +164,7 @@ def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: 
     finally:
         origin.release()
     sync_folders(folder, order.run_id, order.destination)
-    verify_files(zip(folded.timeline.tables, folded.written, strict=True), written_to)
+    verify_files(spark, zip(folded.timeline.tables, folded.written, strict=True), written_to)
     comparison = compare(folded.compared, target.follower, identity.tablespace_uuid) if target.follower is not None else None
     verified = _verification(comparison, folded.cut.lsn)
     _log.info("verified", how=verified.how, by=verified.by)
