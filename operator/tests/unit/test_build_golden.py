@@ -112,7 +112,13 @@ def built() -> dict[str, tuple[Any, ...]]:
     )
     source = CheckpointSource(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd", "flights", "leader:9845", "follower:9845")
     checkpoint = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=CLAIM)
-    stored = read(Checkpoint, tablespaceRef={"name": "flights"}, destination={"objectStore": STORE}, job=EXECUTORS)
+    stored = read(
+        Checkpoint,
+        tablespaceRef={"name": "flights"},
+        destination={"objectStore": STORE},
+        bytesPerSecondPerBookie="20Mi",
+        job=EXECUTORS,
+    )
     sealed = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=SEALED, job=EXECUTORS)
     with_keys = CLAIM | {"encryption": {"keysSecretRef": {"name": "archive-keys"}}}
     sealed_log = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": with_keys}})

@@ -16,7 +16,7 @@ from herdkeeper.formats.herddb_log_archive import ExpiryOrder
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.expiry import due, take_away
-from herdkeeper_jobs.archive.parts import WholeLog
+from herdkeeper_jobs.archive.parts import ReadBudget, WholeLog
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
@@ -86,6 +86,19 @@ def test_what_the_log_has_is_read_of_it_and_the_rest_of_the_archive_from_a_base_
     for ledger in dropped:
         log.drop(ledger)
     assert chosen(log, folder, mode, target) == expected
+
+
+@pytest.mark.parametrize(
+    ("cores", "target", "tasks", "share"),
+    [(4, Lsn(7, 2), 6, 250), (8, Lsn(7, 2), 6, 1000 / 6), (4, Lsn(3, 1), 2, 500), (4, Lsn(3, 0), 1, 1000)],
+    ids=["more tasks than cores", "more cores than tasks", "two tasks", "one task"],
+)
+def test_the_budget_of_a_bookie_is_divided_among_the_tasks_that_may_read_from_it_at_once(
+    log: PlayedLog, tmp_path: Path, cores: int, target: Lsn, tasks: int, share: float
+) -> None:
+    search = Search(tmp_path, IDENTITY, Mode.AUTO, target)
+    found = choose_origin(SPARK, WholeLog(source(log), tmp_path, IDENTITY), search, target, ReadBudget(cores, 1000))
+    assert [part.settings.bytes_per_second_per_bookie for part in found.live] == [share] * tasks
 
 
 def test_a_moment_that_neither_a_base_nor_the_archive_reaches_is_refused(log: PlayedLog, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from herdkeeper.formats.herddb_table import encode_table
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.expiry import due, take_away
+from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import history_files, run, target
@@ -32,12 +33,15 @@ from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import CommittedManifest, Identity, Manifest, commit_manifest
 from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest
+from herdkeeper_jobs.checkpoint.origin import Origin
 from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path
+from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.task_log import TaskLog
 
 
 @dataclass(frozen=True)
@@ -194,6 +198,21 @@ def first_file(job: Job, summary: CheckpointSummary) -> StoredPath:
     """A file that a checkpoint consists of."""
     manifest = job.folder / summary.manifest
     return manifest.parent.parent / open_manifest(manifest).manifest.file_paths[0]
+
+
+def test_a_run_reads_bookies_within_the_budget_that_was_asked_for(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, rates = run._read, set[float]()
+
+    def observed(spark: SparkSession, origin: Origin, blocks: Blocks) -> TaskLog:
+        rates.update(part.settings.bytes_per_second_per_bookie for part in origin.live)
+        return read(spark, origin, blocks)
+
+    monkeypatch.setattr(run, "_read", observed)
+    catalog: Any = job.log.metadata
+    target_ = TargetRequest(parse_moment("5,4"))
+    budget = ReadBudget(2, 100_000_000)
+    run_checkpoint(lambda: job.spark, catalog, CheckpointRequest("/db/herd", "demo", target_, job.folder, "run-1", budget=budget))
+    assert rates == {50_000_000}
 
 
 def test_a_checkpoint_is_made_from_another_one_in_the_same_place(anywhere: Job) -> None:

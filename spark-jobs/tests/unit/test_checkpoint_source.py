@@ -19,6 +19,7 @@ from herdkeeper.domain.job_summary import CheckpointSummary, FollowerComparison,
 from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
 from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError
 from herdkeeper_jobs.checkpoint import cli, log_source
@@ -33,6 +34,7 @@ from herdkeeper_jobs.checkpoint.errors import (
 )
 from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, log_position
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest
 from herdkeeper_jobs.wal.lsn import Lsn
 
 TABLESPACE = TablespaceRecord("0ab", "demo", "n0", ("n0", "n1"), 1, 60000)
@@ -218,6 +220,7 @@ ARGUMENTS = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/h
         (["--run-id", "r", "--to", "yesterday"], "spec.target (--to): 'yesterday' is no moment"),
         (["--run-id", "r", "--master", "yarn"], "--master is 'yarn'"),
         (["--run-id", "r", "--destination", "/no/such/folder"], "--destination is '/no/such/folder'"),
+        (["--run-id", "r", "--bytes-per-second-per-bookie", "0"], "--bytes-per-second-per-bookie is 0: give more than 0"),
     ],
 )
 def test_bad_arguments_end_with_2_and_a_summary_that_names_them(
@@ -229,6 +232,21 @@ def test_bad_arguments_end_with_2_and_a_summary_that_names_them(
     summary = CheckpointSummary.from_json(message.read_text())
     assert summary.outcome is JobOutcome.CONFIGURATION_REFUSED
     assert words in summary.message
+
+
+def test_the_most_that_is_read_from_a_bookie_is_for_all_tasks_that_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    budgets: list[ReadBudget] = []
+
+    def made(parsed: object, request: CheckpointRequest, settings: object) -> CheckpointSummary:
+        budgets.append(request.budget)
+        return CheckpointSummary("r", JobOutcome.SUCCEEDED, "done")
+
+    monkeypatch.setattr(cli, "_checkpoint", made)
+    monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(tmp_path / "message"))
+    arguments = [*ARGUMENTS, "--destination", str(tmp_path), "--run-id", "r", "--master", "local[3]"]
+    assert cli.main([*arguments, "--bytes-per-second-per-bookie", "1000"]) == 0
+    assert cli.main(arguments) == 0
+    assert budgets == [ReadBudget(3, 1000), ReadBudget(3, float("inf"))]
 
 
 def test_a_follower_that_differs_ends_the_run_with_42_and_a_summary_that_names_node_and_tables(

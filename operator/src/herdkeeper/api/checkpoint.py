@@ -15,6 +15,7 @@ from herdkeeper.api.resource import (
     DeletionPolicy,
     Model,
     PrinterColumn,
+    Quantity,
     Reference,
     Resource,
     Rule,
@@ -68,6 +69,9 @@ class CheckpointSpec(Model):
         description="Follower: compared with a follower's digest at the same LSN, and re-read. For a target in the past the same log is "
         "folded on to where a follower is, and compared there. "
         "Reread: re-read only, e.g. when there is no follower.",
+    )
+    bytes_per_second_per_bookie: Quantity | None = Field(
+        None, description="Most bytes per second read from one bookie; unlimited when absent."
     )
     job: SparkJob = Field(SparkJob(), description="How the Spark job runs.")
     deletion_policy: DeletionPolicy = Field(
@@ -139,7 +143,7 @@ class CheckpointStatus(JobStatus):
 
 _UNCHANGED = " && ".join(
     f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
-    for field in ("tablespaceRef", "target", "at", "mode", "destination", "verify", "job")
+    for field in ("tablespaceRef", "target", "at", "mode", "destination", "verify", "bytesPerSecondPerBookie", "job")
 )
 
 

@@ -149,6 +149,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         raise ValueError("spec.verify is Follower: no follower is known; wait for one, or create a Checkpoint with verify: Reread")
     archived = _archive_arguments(source.archive, spec.destination)
     verify = ("--verify-against", source.follower) if spec.verify == "Follower" and source.follower else ()
+    rate = spec.bytes_per_second_per_bookie
     command = (
         "herdkeeper_jobs.checkpoint.cli",
         *("--zookeeper", source.zookeeper_address),
@@ -157,6 +158,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *("--tablespace", source.tablespace),
         *("--to", _moment(spec.moment)),
         *(("--mode", spec.mode) if spec.mode != "Auto" else ()),
+        *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
         *("--destination", root_of(spec.destination)),
         *encryption_keys.encrypts(spec.destination),
         *(("--leader-http", source.leader) if source.leader and spec.moment is None else ()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ import pyarrow as pa
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
 from herdkeeper_jobs.archive.segment import SegmentManifest, holds, oldest_segment, proven, read_segment, segments_one_by_one
-from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pieces, ledger_pieces
+from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, ReadSettings, cut_pieces, ledger_pieces
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped, LogTruncatedError, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.storage.stored_path import StoredPath
@@ -57,6 +57,21 @@ class ArchivePartition:
 
     folder: StoredPath
     segments: tuple[SegmentManifest, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBudget:
+    """The most that a job reads from one bookie, in bytes per second; at most `cores` of its tasks run at once."""
+
+    cores: int
+    bytes_per_second_per_bookie: float = float("inf")
+
+    def share_of(self, tasks: int) -> ReadSettings:
+        """What each of so many tasks may read: any of them may ask the same bookie."""
+        return ReadSettings(bytes_per_second_per_bookie=self.bytes_per_second_per_bookie / max(1, min(tasks, self.cores)))
+
+
+UNLIMITED = ReadBudget(cores=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,9 +180,11 @@ def archive_partitions(parts: LogParts, folder: StoredPath, count: int) -> tuple
     return tuple(ArchivePartition(folder, parts.archived[first : first + share]) for first in range(0, len(parts.archived), share))
 
 
-def live_partitions(parts: LogParts, log: Log, count: int) -> tuple[PartitionSpec, ...]:
-    """The same for what is read from bookies."""
-    return cut_pieces(parts.live, log.bookie_addresses(), count)
+def live_partitions(parts: LogParts, log: Log, count: int, budget: ReadBudget = UNLIMITED) -> tuple[PartitionSpec, ...]:
+    """The same for what is read from bookies; those that run at once share the budget."""
+    partitions = cut_pieces(parts.live, log.bookie_addresses(), count)
+    settings = budget.share_of(len(partitions))
+    return tuple(replace(partition, settings=settings) for partition in partitions)
 
 
 def read_archived(partition: ArchivePartition) -> Iterator[pa.RecordBatch]:

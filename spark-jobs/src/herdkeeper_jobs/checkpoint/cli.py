@@ -19,6 +19,7 @@ from pyspark.sql import SparkSession
 from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper.domain.names import ARCHIVE_VARIABLES
 from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
 from herdkeeper_jobs.checkpoint.moment import parse_moment
@@ -32,6 +33,7 @@ from herdkeeper_jobs.shared_arguments import (
     add_cluster_arguments,
     add_destination_argument,
     add_encryption_argument,
+    add_reading_rate_argument,
     add_tablespace_arguments,
 )
 from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
@@ -70,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     add_archive_argument(parser)
     add_encryption_argument(parser)
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
+    add_reading_rate_argument(parser)
     parser.add_argument(
         "--verify-against", default="", metavar="HOST:PORT", help="HTTP port of a follower, to compare digests at the LSN with"
     )
@@ -81,7 +84,7 @@ def _parser() -> argparse.ArgumentParser:
 def _attempt(parsed: argparse.Namespace) -> CheckpointSummary:
     try:
         settings = spark_settings(parsed)
-        return _checkpoint(parsed, _request(parsed), settings)
+        return _checkpoint(parsed, _request(parsed, settings.cores), settings)
     except (CheckpointRefused, SparkConfigurationError, ClusterNotFoundError) as error:
         return _failed(parsed, JobOutcome.CONFIGURATION_REFUSED, error)
     except (InvariantViolated, LogInconsistentError, MalformedDataError) as error:
@@ -107,9 +110,12 @@ def _checkpoint(parsed: argparse.Namespace, request: CheckpointRequest, settings
                 spark.stop()
 
 
-def _request(parsed: argparse.Namespace) -> CheckpointRequest:
+def _request(parsed: argparse.Namespace, cores: int) -> CheckpointRequest:
     if (why := why_no_run_id(parsed.run_id)) is not None:
         raise CheckpointRefused(why)
+    rate = parsed.bytes_per_second_per_bookie
+    if not rate > 0:
+        raise CheckpointRefused(f"--bytes-per-second-per-bookie is {rate:g}: give more than 0, or leave it out for no limit")
     destination = _usable("--destination", _path("--destination", parsed.destination), writes=True)
     archive = _usable("--archive", _path("--archive", parsed.archive, ARCHIVE_VARIABLES), writes=False) if parsed.archive else None
     try:
@@ -118,7 +124,17 @@ def _request(parsed: argparse.Namespace) -> CheckpointRequest:
         raise CheckpointRefused(f"spec.target (--to): {error}") from error
     target = TargetRequest(moment, parsed.leader_http, parsed.verify_against)
     key = writing_key(parsed.encrypt_with)
-    return CheckpointRequest(parsed.herd_root, parsed.tablespace, target, destination, parsed.run_id, Mode(parsed.mode), archive, key)
+    return CheckpointRequest(
+        herd_root=parsed.herd_root,
+        tablespace=parsed.tablespace,
+        target=target,
+        destination=destination,
+        run_id=parsed.run_id,
+        mode=Mode(parsed.mode),
+        archive=archive,
+        key=key,
+        budget=ReadBudget(cores, rate),
+    )
 
 
 def _path(argument: str, text: str, variables: str = "") -> StoredPath:

@@ -12,7 +12,7 @@ from enum import StrEnum
 import structlog
 from pyspark.sql import SparkSession
 
-from herdkeeper_jobs.archive.parts import ArchivePartition, LogParts, WholeLog, archive_partitions, live_partitions
+from herdkeeper_jobs.archive.parts import UNLIMITED, ArchivePartition, LogParts, ReadBudget, WholeLog, archive_partitions, live_partitions
 from herdkeeper_jobs.archive.window import Window, recovery_window
 from herdkeeper_jobs.bookkeeper.reader import PartitionSpec
 from herdkeeper_jobs.checkpoint.base import Base, BaseRows, BaseUnusable, candidates, described, load_rows
@@ -84,34 +84,42 @@ class Origin:
             self.rows.release()
 
 
-def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: Lsn) -> Origin:
-    """What to read for a checkpoint from a log that is read up to an LSN.
+@dataclass(frozen=True, slots=True)
+class _Shares:
+    """How reading is shared out: among about `count` tasks, within a budget."""
+
+    count: int
+    budget: ReadBudget
+
+
+def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: Lsn, budget: ReadBudget = UNLIMITED) -> Origin:
+    """What to read for a checkpoint from a log that is read up to an LSN, within a budget of each bookie.
 
     Raises:
         NothingToBeginWith: neither is the log whole nor is there a base; says which checkpoints were looked at, and why each is none.
         CheckpointRefused: the log is not whole, and nothing else was asked for.
         CheckpointRetryable: as `WholeLog.parts_up_to`.
     """
-    count = 3 * spark.sparkContext.defaultParallelism
+    shares = _Shares(3 * spark.sparkContext.defaultParallelism, budget)
     if search.mode is Mode.FULL:
         try:
-            return _origin(log, log.parts_up_to(read_to), count)
+            return _origin(log, log.parts_up_to(read_to), shares)
         except LogDropped as error:
             raise CheckpointRefused(f"{error}; spec.mode (--mode) is Full: take Auto, which goes on from a checkpoint") from error
     if search.mode is Mode.AUTO:
         try:
-            return _origin(log, log.live_up_to(read_to), count)
+            return _origin(log, log.live_up_to(read_to), shares)
         except LogDropped as error:
             _log.info("log not whole", reason=str(error))
     reasons: list[BaseUnusable] = []
     for candidate in candidates(search.folder, search.identity, search.at):
         try:
-            return _from(spark, log, _usable(candidate), (read_to, count))
+            return _from(spark, log, _usable(candidate), (read_to, shares))
         except BaseUnusable as unusable:
             _log.warning("no base", reason=str(unusable))
             reasons.append(unusable)
     try:
-        return _origin(log, log.parts_up_to(read_to), count)
+        return _origin(log, log.parts_up_to(read_to), shares)
     except LogDropped as error:
         no_base = described(reasons)
         raise NothingToBeginWith(_refusal(str(error), no_base, recovery_window(log, search.folder)), str(error), no_base) from error
@@ -127,8 +135,9 @@ def _refusal(missing: str, no_base: str, window: Window | None) -> str:
     )
 
 
-def _origin(log: WholeLog, parts: LogParts, count: int, rows: BaseRows | None = None) -> Origin:
-    archived, live = archive_partitions(parts, log.folder, count), live_partitions(parts, log.log, count)
+def _origin(log: WholeLog, parts: LogParts, shares: _Shares, rows: BaseRows | None = None) -> Origin:
+    archived = archive_partitions(parts, log.folder, shares.count)
+    live = live_partitions(parts, log.log, shares.count, shares.budget)
     return Origin(archived, live, parts.entries, rows)
 
 
@@ -138,12 +147,12 @@ def _usable(candidate: Base | BaseUnusable) -> Base:
     return candidate
 
 
-def _from(spark: SparkSession, log: WholeLog, base: Base, reading: tuple[Lsn, int]) -> Origin:
-    read_to, count = reading
+def _from(spark: SparkSession, log: WholeLog, base: Base, reading: tuple[Lsn, _Shares]) -> Origin:
+    read_to, shares = reading
     try:
         parts = log.parts_up_to(read_to, base.start.restart)
     except LogDropped as error:
         raise BaseUnusable(f"{base.path.stem}: {error}") from error
     rows = load_rows(spark, base)
     _log.info("base", lsn=str(base.start.at), restart=str(base.start.restart), rows=sum(table.rows for table in base.manifest.tables))
-    return _origin(log, parts, count, rows)
+    return _origin(log, parts, shares, rows)

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from herdkeeper.domain.job_summary import CheckpointSummary, FollowerComparison, JobOutcome, TableSummary
 from herdkeeper.formats.herddb_table import TableDefinition, encode_table
 from herdkeeper.formats.row_digest import RowDigest
-from herdkeeper_jobs.archive.parts import WholeLog, read_archived
+from herdkeeper_jobs.archive.parts import UNLIMITED, ReadBudget, WholeLog, read_archived
 from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import read_partition
@@ -88,6 +88,8 @@ class CheckpointRequest:
     """The destination where the log is archived; None: this one."""
     key: Key | None = None
     """What is written is encrypted, and this key opens it; None: it is written in the clear. It stays in the driver."""
+    budget: ReadBudget = UNLIMITED
+    """What may be read from each bookie."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,8 @@ class Order:
     mode: Mode
     since: float
     key: Key | None = None
-    """As of a `CheckpointRequest`."""
+    budget: ReadBudget = UNLIMITED
+    """Both as of a `CheckpointRequest`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,7 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     Raises:
         CheckpointRefused, CheckpointRetryable, InvariantViolated: see `errors`. No manifest was written then.
     """
-    order = Order(request.destination, request.run_id, request.mode, time.monotonic(), request.key)
+    order = Order(request.destination, request.run_id, request.mode, time.monotonic(), request.key, request.budget)
     log = open_log(catalog, request.herd_root, request.tablespace)
     identity = log.identity
     whole = WholeLog(log, tablespace_folder(request.archive or request.destination, identity), identity)
@@ -157,7 +160,7 @@ def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: 
     _log.info("target", at=str(target.at), read_to=str(target.read_to), follower="" if target.follower is None else target.follower.node)
     spark = start()
     written_to = ParquetFolder(folder, None if order.key is None else FileKey.new(order.key))
-    origin = choose_origin(spark, whole, Search(folder, identity, order.mode, target.at), target.read_to)
+    origin = choose_origin(spark, whole, Search(folder, identity, order.mode, target.at), target.read_to, order.budget)
     try:
         with blocks_of(spark) as blocks:
             folded = _fold(_read(spark, origin, blocks), origin, target, (written_to, order.run_id))
