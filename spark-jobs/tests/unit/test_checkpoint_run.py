@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import object_store_server
+import pyarrow as pa
 import pytest
 from places import all_files, write
 from played_bookie import PlayedBookie, served
@@ -27,17 +29,22 @@ from herdkeeper_jobs.archive.expiry import due, take_away
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
-from herdkeeper_jobs.checkpoint import history_files, run, target
+from herdkeeper_jobs.checkpoint import data_files, file_check, history_files, run, target
+from herdkeeper_jobs.checkpoint.data_files import WrittenTable, write_tables
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable
 from herdkeeper_jobs.checkpoint.log_source import open_log
-from herdkeeper_jobs.checkpoint.manifest import CommittedManifest, Identity, Manifest, commit_manifest
+from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest
 from herdkeeper_jobs.checkpoint.origin import Origin
 from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
-from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks
+from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.storage import stored_path as stored_path_module
+from herdkeeper_jobs.storage.object_path import ObjectPath, ObjectWriter
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path
 from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -70,7 +77,10 @@ class Job:
         return place
 
     def rows(self, summary: CheckpointSummary) -> dict[int, str]:
-        loaded = open_manifest(self.folder / summary.manifest).load("t").to_pydict()
+        return self.rows_of(summary.manifest)
+
+    def rows_of(self, manifest: str) -> dict[int, str]:
+        loaded = open_manifest(self.folder / manifest).load("t").to_pydict()
         return dict(zip(loaded["k"], loaded["v"], strict=True))
 
 
@@ -117,29 +127,162 @@ def test_a_past_lsn_holds_what_was_committed_there_and_the_same_log_is_compared_
     assert (manifest.restart_lsn.lsn, manifest.entries_read) == (Lsn(3, 2), 5)
 
 
-@pytest.mark.parametrize("step", ["before the manifest", "after the manifest"])
-def test_a_run_that_is_killed_leaves_the_old_checkpoint_or_the_new_one_and_its_retry_completes(
-    anywhere: Job, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    old = anywhere.run("3,1")
-    with monkeypatch.context() as patch:
+class TasksHere:
+    """Rows whose tasks, one for each row, run in this process, where a test can end them."""
 
-        def killed(manifest: Manifest, folder: StoredPath, key: Key | None) -> CommittedManifest:
-            if step == "after the manifest":
-                commit_manifest(manifest, folder, key)
+    def __init__(self, rows: RowsInTasks) -> None:
+        self._rows = rows.mapInArrow(_unchanged, "table_index int, row_key binary, row_value binary").toArrow()
+        self._results: list[dict[str, Any]] = []
+
+    def mapInArrow(self, func: Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]], schema: str) -> Any:  # noqa: N802
+        tasks = (func(iter([row])) for row in self._rows.to_batches(max_chunksize=1))
+        self._results = [result for task in tasks for results in task for result in results.to_pylist()]
+        return self
+
+    def collect(self) -> list[dict[str, Any]]:
+        return self._results
+
+
+def _unchanged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
+
+
+FOLDS: dict[str, tuple[run._Folded, TasksHere]] = {}
+"""What Spark makes of the log up to an LSN, and the rows that it folds: the same for all tests."""
+
+
+def fold_once(job: Job, moment: str) -> None:
+    """Makes a checkpoint of a moment at a place that nobody looks at."""
+    if moment in FOLDS:
+        return
+    own_fold, seen = run._fold, list[TasksHere]()
+
+    def write_here(rows: RowsInTasks, *arguments: Any) -> list[WrittenTable]:
+        seen.append(TasksHere(rows))
+        return write_tables(seen[0], *arguments)
+
+    def fold(*arguments: Any) -> run._Folded:
+        FOLDS[moment] = own_fold(*arguments), seen[0]
+        return FOLDS[moment][0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "write_tables", write_here)
+        patch.setattr(run, "_fold", fold)
+        job.run(moment)
+
+
+@pytest.fixture
+def here(anywhere: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """The same, with the files written and read again in this process, one task after the other."""
+    (tmp_path / "elsewhere").mkdir()
+    for moment in ("3,1", "5,2"):
+        fold_once(replace(anywhere, folder=tmp_path / "elsewhere"), moment)
+
+    def fold(read: object, origin: object, target: Target, where: tuple[ParquetFolder, str]) -> run._Folded:
+        folded, rows = FOLDS[str(target.at)]
+        return replace(folded, written=write_tables(rows, folded.timeline.tables, *where))
+
+    def faults_here(spark: SparkSession, items: int, fault_of: Callable[[int], str]) -> list[str]:
+        return [fault for fault in map(fault_of, range(items)) if fault]
+
+    monkeypatch.setattr(run, "_fold", fold)
+    for module in (data_files, file_check):
+        monkeypatch.setattr(module, "faults_in_tasks", faults_here)
+    return anywhere
+
+
+CHANGES: list[tuple[Any, tuple[str, ...]]] = [
+    (os, ("link", "fsync")),
+    (Path, ("open", "replace", "unlink")),
+    (ObjectPath, ("create", "write", "unlink")),
+    (stored_path_module._SyncedFile, ("write", "close")),
+    (ObjectWriter, ("write", "close")),
+]
+"""All by which a run changes what is at the place."""
+
+
+def kill_at(patch: pytest.MonkeyPatch, where: Any, name: str, count: int) -> None:
+    """Ends the process before the call of that number; after it, if the number is negative. What the process would still do to clean up
+    does not reach the place."""
+    calls = 0
+    is_dead = False
+
+    def ending(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls, is_dead
+        calls += 1
+        if calls == abs(count) and count < 0:
+            own(*arguments, **options)
+        is_dead = is_dead or calls == abs(count)
+        if is_dead:
             raise Killed
+        return own(*arguments, **options)
 
-        patch.setattr(run, "commit_manifest", killed)
+    def guarded(kind: Any, change: str) -> None:
+        real = getattr(kind, change)
+
+        def guard(*arguments: Any, **options: Any) -> Any:
+            if is_dead:
+                raise Killed
+            return real(*arguments, **options)
+
+        patch.setattr(kind, change, guard)
+
+    for kind, changes in CHANGES:
+        for change in changes:
+            guarded(kind, change)
+    own = getattr(where, name)
+    patch.setattr(where, name, ending)
+
+
+ANYWHERE = {
+    "before the first file": (data_files, "new_file", 1),
+    "between two files": (data_files, "new_file", 2),
+    "in the middle of a file": (data_files._HashingStream, "write", 5),
+    "before a file is durable": (data_files._HashingStream, "close", 1),
+    "before folders are durable": (run, "sync_folders", 1),
+    "while files are read again": (file_check, "file_hash", 2),
+    "before the manifest": (run, "commit_manifest", 1),
+    "after the manifest": (run, "commit_manifest", -1),
+    "before the report": (run, "publish_history", 1),
+}
+IN_A_FOLDER = {
+    "between two folders that are made durable": (data_files, "sync_folder", 2),
+    "between the manifest's temporary file and its link": (stored_path_module, "link_once", 1),
+    "between the manifest's link and its folder": (stored_path_module, "sync_folder", 1),
+}
+IN_A_STORE = {
+    "before the manifest's PUT": (ObjectPath, "create", 1),
+    "before the answer to the manifest's PUT": (ObjectPath, "create", -1),
+}
+STEPS = ANYWHERE | IN_A_FOLDER | IN_A_STORE
+KILLED = [*(("folder", step) for step in ANYWHERE | IN_A_FOLDER), *(("object store", step) for step in ANYWHERE | IN_A_STORE)]
+COMMITTED = {
+    "after the manifest",
+    "before the report",
+    "between the manifest's link and its folder",
+    "before the answer to the manifest's PUT",
+}
+
+
+@pytest.mark.parametrize(("place", "step"), KILLED, indirect=["place"])
+def test_a_run_that_is_killed_leaves_the_old_checkpoint_or_the_new_one_and_its_retry_completes(
+    here: Job, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = here.run("3,1")
+    expected = {old.manifest: {1: "a"}}
+    with monkeypatch.context() as patch:
+        kill_at(patch, *STEPS[step])
         with pytest.raises(Killed):
-            anywhere.run("5,4")
-    there = {"/".join(path.parts[-4:]) for path in manifests(anywhere.folder)}
-    assert old.manifest in there
-    assert len(there) == (1 if step == "before the manifest" else 2)
-    assert anywhere.rows(old) == {1: "a"}
-    again = anywhere.run("5,4")
-    assert again.outcome == ("Succeeded" if step == "before the manifest" else "AlreadyDone")
-    assert anywhere.rows(again) == {9: "after the mistake"}
-    assert {"/".join(path.parts[-4:]) for path in manifests(anywhere.folder)} == {old.manifest, again.manifest}
+            here.run("5,2")
+    there = {"/".join(path.parts[-4:]) for path in manifests(here.folder)}
+    new = there - {old.manifest}
+    assert (old.manifest in there, len(new)) == (True, 1 if step in COMMITTED else 0)
+    expected |= {manifest: {1: "b", 2: "late", 3: "c"} for manifest in new}
+    assert {manifest: here.rows_of(manifest) for manifest in there} == expected
+    again = here.run("5,2")
+    assert again.outcome == ("AlreadyDone" if new else "Succeeded")
+    assert here.rows(again) == {1: "b", 2: "late", 3: "c"}
+    assert {"/".join(path.parts[-4:]) for path in manifests(here.folder)} == {old.manifest, again.manifest}
 
 
 def test_two_runs_at_one_moment_have_one_manifest_and_the_second_one_leaves_no_files(anywhere: Job) -> None:
