@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 import structlog
 
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.checkpoint.removal import RUN_ID, named_files, sweep_runs
+from herdkeeper_jobs.checkpoint.removal import named_files, sweep_runs, why_no_run_id
 from herdkeeper_jobs.storage.stored_path import StoredPath, files_with_times
 
 _log = structlog.get_logger()
@@ -74,4 +74,4 @@ def _old_runs(folder: StoredPath, before: float) -> list[str]:
         times.setdefault(run, []).append(changed)
         if not below or _OURS.fullmatch(below[-1]) is None:
             strange.add(run)
-    return sorted(run for run, changes in times.items() if max(changes) < before and run not in strange and RUN_ID.fullmatch(run))
+    return sorted(run for run, changes in times.items() if max(changes) < before and run not in strange and why_no_run_id(run) is None)
