@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import socketserver
 import struct
@@ -15,6 +16,8 @@ from herdkeeper.formats.bookkeeper_entry import Entry, EntryDigest, entry_digest
 from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
 
+PATIENCE_SECONDS = 300
+"""With what it waits for: a test that gets there has failed."""
 CRC32C = entry_digest(DigestType.CRC32C)
 
 
@@ -57,6 +60,12 @@ class PlayedBookie:
     closes_after: int | None = None
     """Closes each connection after so many requests."""
     silent: bool = False
+    silent_after: int | None = None
+    """Does not answer on a connection any more after so many requests."""
+    holds_until: threading.Event | None = None
+    """Answers late: not before this is set."""
+    on_request: Callable[[], object] = lambda: None
+    """Called when a request comes, before anything becomes of it."""
     knows_batches: bool = True
     """Else it closes the connection at a BATCH_READ, as bookies older than 4.17 do."""
     most_in_batch: int = 7
@@ -160,16 +169,26 @@ def _server(bookie: PlayedBookie) -> socketserver.ThreadingTCPServer:
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
             handled = 0
-            while length := self.rfile.read(4):
+            while length := self._next():
                 frame = self.rfile.read(int.from_bytes(length, "big"))
                 handled += 1
-                if bookie.silent:
+                bookie.on_request()
+                if bookie.silent or (bookie.silent_after is not None and handled > bookie.silent_after):
                     continue
+                if bookie.holds_until is not None and not bookie.holds_until.wait(PATIENCE_SECONDS):
+                    return
                 if frame[1] == 7 and not bookie.knows_batches:
                     return
                 if bookie.closes_after is not None and handled > bookie.closes_after:
                     return
-                self.wfile.write(bookie.answer(frame))
+                with contextlib.suppress(ConnectionError):  # of who does not wait for it any more
+                    self.wfile.write(bookie.answer(frame))
+
+        def _next(self) -> bytes:
+            try:
+                return self.rfile.read(4)
+            except ConnectionError:
+                return b""
 
     class Server(socketserver.ThreadingTCPServer):
         daemon_threads = True

@@ -322,6 +322,11 @@ def test_an_option_that_is_wrong_is_named_with_its_value_and_the_fix(options: di
         parse_options(options)
 
 
+def test_another_bookie_is_asked_after_the_seconds_that_an_option_says() -> None:
+    read = [parse_options({"metadataServiceUri": URI, "ledgers": "1", **given}).read for given in ({}, {"speculativeReadSeconds": "2"})]
+    assert [settings.speculative_read_seconds for settings in read] == [0.5, 2.0]
+
+
 def test_a_bookies_budget_is_divided_among_the_partitions_that_read_from_it() -> None:
     options = parse_options({"metadataServiceUri": URI, "ledgers": "1", "bytesPerSecondPerBookie": "1000", "partitions": "4"})
     assert (options.zookeeper, options.ledgers_root) == ("z0:2181,z1:2181", "/bk/ledgers")

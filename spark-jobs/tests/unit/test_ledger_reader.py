@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 import pytest
@@ -25,9 +30,13 @@ from herdkeeper_jobs.bookkeeper.reader import (
     plan_partitions,
     read_partition,
 )
+from herdkeeper_jobs.bookkeeper.replicas import Asking, BookieAccess, Replicas
 
 NAMES = ("b0", "b1", "b2")
-QUICK = ReadSettings(timeout_seconds=2.0, batch_entries=16)
+QUICK = ReadSettings(timeout_seconds=30.0, speculative_read_seconds=math.inf, batch_entries=16)
+NEVER = 100_000.0
+"""Seconds: a test that gets there has failed."""
+HASTY = ReadSettings(timeout_seconds=NEVER, speculative_read_seconds=0.05, batch_entries=16)
 
 
 def full(ledger_id: int, last: int) -> dict[tuple[int, int], bytes]:
@@ -38,9 +47,11 @@ def trio(ledger_id: int, last: int) -> tuple[PlayedBookie, PlayedBookie, PlayedB
     return PlayedBookie(full(ledger_id, last)), PlayedBookie(full(ledger_id, last)), PlayedBookie(full(ledger_id, last))
 
 
-def read_all(metadata: LedgerMetadata, addresses: dict[str, BookieAddress], partitions: int = 1) -> list[dict[str, object]]:
+def read_all(
+    metadata: LedgerMetadata, addresses: dict[str, BookieAddress], partitions: int = 1, how: ReadSettings = QUICK
+) -> list[dict[str, object]]:
     assert metadata.last_entry_id is not None
-    specs = plan_partitions([(metadata, metadata.last_entry_id)], addresses, partitions, QUICK)
+    specs = plan_partitions([(metadata, metadata.last_entry_id)], addresses, partitions, how)
     batches = [batch for spec in specs for batch in read_partition(spec)]
     assert all(batch.schema == ENTRY_SCHEMA and 0 < batch.num_rows <= QUICK.batch_entries for batch in batches)
     return list(pa.Table.from_batches(batches, ENTRY_SCHEMA).to_pylist())
@@ -117,14 +128,35 @@ def test_an_entry_that_no_replica_has_intact_fails_with_what_each_of_them_said()
         assert part in message
 
 
-def test_a_long_gap_is_read_elsewhere_and_the_run_goes_on_behind_it() -> None:
+def test_a_run_moves_to_the_next_bookie_when_one_lacks_more_than_a_few_entries() -> None:
     bookies = trio(4, 400)
     for entry_id in range(50, 350):
         del bookies[1].entries[4, entry_id]
     with served(*bookies) as addresses:
         rows = read_all(ledger(4, 400, NAMES), addresses)
     assert [row["entry_id"] for row in rows] == list(range(401))
-    assert {row["bookie"] for row in rows[:50] + rows[350:]} == {"b1"}
+    assert {row["bookie"] for row in rows[:50]} == {"b1"}
+    assert {row["bookie"] for row in rows[53:]} == {"b2"}
+    single_reads = [request for bookie in (bookies[0], bookies[2]) for request in bookie.requests if request[0] == 2 << 16]
+    assert len(single_reads) == 3
+
+
+@pytest.mark.parametrize("lacking", [("b0",), ("b0", "b1")])
+def test_bookies_that_lack_a_ledger_are_not_asked_for_each_entry_of_it(lacking: tuple[str, ...]) -> None:
+    bookies = trio(4, 600)
+    for name in lacking:
+        bookies[NAMES.index(name)].entries.clear()
+    with served(*bookies) as addresses:
+        assert [row["entry_id"] for row in read_all(ledger(4, 600, NAMES), addresses)] == list(range(601))
+    assert all(len(bookies[NAMES.index(name)].requests) < 20 for name in lacking)
+
+
+def test_of_a_striped_ledger_a_bookie_that_lacks_everything_is_asked_in_one_window_only() -> None:
+    bookies = trio(4, 700)
+    bookies[0].entries.clear()
+    with served(*bookies) as addresses:
+        assert [row["entry_id"] for row in read_all(ledger(4, 700, NAMES, (2, 2)), addresses)] == list(range(701))
+    assert max(entry_id for _, _, entry_id in bookies[0].requests) < 256
 
 
 def test_a_silent_bookie_is_given_up_after_the_timeout() -> None:
@@ -161,6 +193,155 @@ def test_a_run_gives_one_answer_per_entry_in_order_whatever_the_bookie_lacks(hel
         answers = list(connection.read_run(1, 0, last))
     assert [answer.entry_id for answer in answers] == list(range(last + 1))
     assert {answer.entry_id for answer in answers if answer.code is ReadCode.OK} == {entry_id for entry_id in held if entry_id <= last}
+
+
+@pytest.mark.parametrize("quorums", [(3, 2), (2, 2)])
+def test_a_bookie_that_is_silent_is_overtaken_by_the_next_one(quorums: tuple[int, int]) -> None:
+    bookies = trio(4, 600)
+    bookies[1].silent = True
+    with served(*bookies) as addresses:
+        rows = read_all(ledger(4, 600, NAMES, quorums), addresses, how=HASTY)
+    assert [row["payload"] for row in rows] == [f"4/{entry_id}".encode() for entry_id in range(601)]
+    assert {row["bookie"] for row in rows} <= {"b0", "b2"}
+
+
+@pytest.mark.parametrize("batches", [True, False])
+def test_a_bookie_that_falls_silent_amid_a_run_is_overtaken_there(batches: bool) -> None:
+    bookies = trio(4, 600)
+    bookies[1].silent_after = 20 if batches else 300
+    bookies[1].knows_batches = batches
+    bookies[0].silent = True
+    with served(*bookies) as addresses:
+        rows = read_all(ledger(4, 600, NAMES), addresses, how=replace(HASTY, speculative_read_seconds=0.5))
+    assert [row["payload"] for row in rows] == [f"4/{entry_id}".encode() for entry_id in range(601)]
+    assert (rows[0]["bookie"], rows[-1]["bookie"]) == ("b1", "b2")
+
+
+def test_the_late_bookie_itself_is_taken_when_it_answers_before_those_that_were_asked_as_well() -> None:
+    bookies = trio(4, 60)
+    bookies[1].holds_until = threading.Event()
+    bookies[2].silent = bookies[0].silent = True
+    bookies[0].on_request = bookies[1].holds_until.set
+    with served(*bookies) as addresses:
+        rows = read_all(ledger(4, 60, NAMES), addresses, how=HASTY)
+    assert [row["entry_id"] for row in rows] == list(range(61))
+    assert {row["bookie"] for row in rows} == {"b1"}
+
+
+def test_a_bookie_that_was_overtaken_gives_right_entries_when_it_is_the_only_one_left() -> None:
+    bookies = trio(4, 600)
+    bookies[1].holds_until = released = threading.Event()
+    requests = iter(range(1000))
+    # At the third one the answer to the first has been taken, so that the first bookie can't be first any more.
+    bookies[2].on_request = lambda: next(requests) == 2 and released.set()
+    bookies[2].closes_after = 30
+    with served(*bookies) as addresses:
+        addresses["b0"] = nowhere()
+        rows = read_all(ledger(4, 600, NAMES), addresses, how=HASTY)
+    assert [row["payload"] for row in rows] == [f"4/{entry_id}".encode() for entry_id in range(601)]
+    assert (rows[0]["bookie"], rows[-1]["bookie"]) == ("b2", "b1")
+
+
+def test_a_bookie_that_was_overtaken_is_asked_last_for_a_while() -> None:
+    bookies = tuple(PlayedBookie(full(4, 20) | full(7, 20)) for _ in NAMES)
+    bookies[1].silent = True
+    asked = []
+    bookies[1].on_request = lambda: asked.append("b1")
+    ledgers = [(ledger(number, 20, NAMES), 20) for number in (4, 7)]  # of both b1 would be the first to be asked
+    with served(*bookies) as addresses:
+        (spec,) = plan_partitions(ledgers, addresses, 1, replace(HASTY, speculative_read_seconds=1.0))
+        assert sum(batch.num_rows for batch in read_partition(spec)) == 42
+    assert asked == ["b1"]
+
+
+def test_a_silent_bookie_is_waited_for_when_nobody_else_has_the_entry() -> None:
+    bookies = (PlayedBookie(), PlayedBookie(full(4, 20)), PlayedBookie())
+    bookies[1].holds_until = threading.Event()
+    requests = iter(range(1000))
+    bookies[1].on_request = lambda: next(requests) == 1 and bookies[1].holds_until and bookies[1].holds_until.set()
+    with served(*bookies) as addresses:
+        rows = read_all(ledger(4, 20, NAMES), addresses, how=HASTY)
+    assert [(row["entry_id"], row["bookie"]) for row in rows] == [(entry_id, "b1") for entry_id in range(21)]
+
+
+def entries_of(last: int, connection: BookieConnection) -> Iterator[list[ReadCode]]:
+    yield [answer.code for answer in connection.read_entries(4, range(last + 1))]
+
+
+def test_what_two_bookies_were_asked_for_counts_for_the_budgets_of_both() -> None:
+    bookies = trio(4, 20)
+    bookies[0].silent = True
+
+    with served(*bookies) as addresses:
+
+        def connect(bookie_id: str, limit: RateLimit) -> BookieConnection:
+            return BookieConnection(bookie_id, addresses[bookie_id], NEVER, limit)
+
+        with Replicas(connect, 1_000_000.0, 0.05) as replicas:
+            asking, codes = replicas.next_part(None, ["b0", "b1"], partial(entries_of, 20))
+            assert (asking.bookie_id, codes) == ("b1", [ReadCode.OK] * 21)
+            assert replicas.is_slow("b0")
+            assert not replicas.is_slow("b1")
+            assert [replicas.access(name).limit.free_at > 0 for name in NAMES] == [True, True, False]
+
+
+def test_a_bookie_whose_budget_is_slept_off_is_not_late() -> None:
+    limit = RateLimit(1000.0)
+    limit.owe(50_000)
+    with served(PlayedBookie(full(4, 2))) as addresses:
+        access = BookieAccess("b0", lambda bookie_id, limit: BookieConnection(bookie_id, addresses[bookie_id], 2.0), limit)
+        asking = Asking(access, None, partial(entries_of, 2))
+        asking.want_next()
+        assert asking.part.result() == [ReadCode.OK] * 3
+        assert asking.late_at(0.5) == limit.free_at + 0.5 > asking.asked_at + 40
+        asking.leave()
+
+
+def test_when_it_is_the_late_one_that_answers_first_others_are_asked_later_from_then_on() -> None:
+    bookies = trio(4, 5)
+    bookies[0].holds_until = threading.Event()
+    bookies[1].silent = True
+    bookies[1].on_request = bookies[0].holds_until.set
+    with served(*bookies) as addresses:
+
+        def connect(bookie_id: str, limit: RateLimit) -> BookieConnection:
+            return BookieConnection(bookie_id, addresses[bookie_id], NEVER, limit)
+
+        with Replicas(connect, math.inf, 0.05) as replicas:
+            asking, _ = replicas.next_part(None, ["b0", "b1"], partial(entries_of, 5))
+            assert (asking.bookie_id, replicas.patience_seconds) == ("b0", 0.1)
+
+
+def test_all_bookies_are_asked_for_the_last_confirmed_entry_at_once() -> None:
+    bookies = trio(4, 20)
+    everybody = threading.Barrier(3)
+    for bookie in bookies:
+        bookie.on_request = lambda: everybody.wait(30)
+    with served(*bookies) as addresses:
+        assert last_confirmed(ledger(4, None, NAMES), addresses, QUICK) == 19
+    assert not everybody.broken
+
+
+def test_a_silent_bookie_is_not_waited_for_when_the_others_hold_all_that_was_acknowledged() -> None:
+    bookies = trio(4, 20)
+    bookies[0].silent = True
+    with served(*bookies) as addresses:
+        assert last_confirmed(ledger(4, None, NAMES), addresses, HASTY) == 19
+
+
+@pytest.mark.parametrize(("quorums", "how"), [((3, 1), HASTY), ((3, 2), replace(HASTY, speculative_read_seconds=math.inf))])
+def test_a_late_bookie_is_waited_for_when_it_alone_may_know_or_when_all_are_to_be_heard(
+    quorums: tuple[int, int], how: ReadSettings
+) -> None:
+    bookies = trio(4, 20)
+    for entry_id in range(11, 21):
+        del bookies[1].entries[4, entry_id], bookies[2].entries[4, entry_id]
+    bookies[0].holds_until = threading.Event()
+    timer = threading.Timer(1.0, bookies[0].holds_until.set)
+    timer.start()
+    with served(*bookies) as addresses:
+        assert last_confirmed(ledger(4, None, NAMES, quorums), addresses, how) == 19
+    timer.join()
 
 
 def test_an_open_ledger_ends_at_the_highest_lac_that_any_bookie_tells() -> None:

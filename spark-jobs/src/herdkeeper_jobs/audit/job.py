@@ -10,6 +10,7 @@ is settled by the second look.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -170,7 +171,7 @@ def _read_snapshot(
             unreadable.append(_unreadable(read.ledger_id, read.reason))
         else:
             readable.append(read)
-    settings = ReadSettings(timeout_seconds=budget.timeout_seconds)
+    settings = ReadSettings(budget.timeout_seconds, speculative_read_seconds=math.inf)
     with ThreadPoolExecutor(_OPEN_LEDGERS_AT_ONCE) as pool:
         audited = list(pool.map(lambda read: _with_confirmed_end(read, addresses, settings), readable))
     unreadable.extend(finding for _, finding in audited if finding is not None)

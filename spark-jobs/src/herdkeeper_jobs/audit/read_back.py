@@ -13,6 +13,7 @@ acknowledged before they are sent anew. The copy that counted goes with the book
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -52,7 +53,7 @@ def read_back(catalog: LedgerCatalog, bookie_id: str, record: Mapping[int, tuple
     checks: list[HoldingCheck] = []
     followed: set[tuple[int, int, int]] = set()
     reads = tuple(catalog.read_many(sorted(record)))
-    addresses, settings = catalog.bookie_addresses(), ReadSettings(timeout_seconds=budget.timeout_seconds)
+    addresses, settings = catalog.bookie_addresses(), ReadSettings(budget.timeout_seconds, speculative_read_seconds=math.inf)
     for found in reads:
         if isinstance(found, UndecodableMetadata):
             trouble.append(f"the metadata of ledger {found.ledger_id} can't be read: {found.reason}")

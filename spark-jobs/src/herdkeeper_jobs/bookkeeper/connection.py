@@ -8,6 +8,7 @@ with many requests in flight. Answers to single reads may come in any order.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import socket
@@ -76,7 +77,7 @@ class EntryRun:
 
 
 class BookieConnection:
-    """One socket to one bookie. Not for several threads. After BookieUnreachableError it is closed."""
+    """One socket to one bookie. Not for several threads at once, but for `interrupt`. After BookieUnreachableError it is closed."""
 
     def __init__(self, bookie_id: str, address: BookieAddress, timeout_seconds: float, rate_limit: RateLimit | None = None) -> None:
         self.bookie_id = bookie_id
@@ -87,9 +88,12 @@ class BookieConnection:
         self._request_ids = itertools.count()
         self._batches: bool | None = None
         """Whether it knows BATCH_READ; None until it was asked."""
+        self._interrupted = False
         self._connect()
 
     def _connect(self) -> None:
+        if self._interrupted:
+            raise BookieUnreachableError(self.bookie_id, "reading from it was interrupted")
         address = self._address
         try:
             self._socket = socket.create_connection((address.host, address.port), timeout=self._timeout_seconds)
@@ -108,6 +112,12 @@ class BookieConnection:
         """Closes the socket; twice is fine."""
         self._stream.close()
         self._socket.close()
+
+    def interrupt(self) -> None:
+        """From another thread: whoever waits for this bookie gets BookieUnreachableError at once, and with it the connection is closed."""
+        self._interrupted = True
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
 
     def read_last_entry(self, ledger_id: int) -> EntryAnswer:
         """The last entry that this bookie holds of the ledger, whatever its id; the id in the answer is -1."""

@@ -2,15 +2,20 @@
 
 It never fences and never recovers: a closed ledger is read to its last entry, an open one to a LAC that the caller learned by
 `last_confirmed`. Every digest is verified. An entry that one replica lacks, or holds damaged, is read from the next one; only when no
-replica has it the read fails, naming the ledger, the entry and what each bookie said.
+replica has it the read fails, naming the ledger, the entry and what each bookie said. A bookie that is late is not waited for: another
+one is asked for the same as well (replicas.py).
 """
 
 from __future__ import annotations
 
 import itertools
+import math
+import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
-from types import TracebackType
+from functools import partial
 
 import pyarrow as pa
 
@@ -19,10 +24,14 @@ from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, Entry, EntryDigest, entry_digest
 from herdkeeper.formats.bookkeeper_metadata import NO_ENTRY, DigestType, LedgerMetadata
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
-from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer
-from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
+from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer, EntryRun
+from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
+from herdkeeper_jobs.bookkeeper.replicas import Asking, NobodyAnsweredError, Replicas, in_thread
 
-_STRIPED_WINDOW = 256
+_WINDOW = 256
+"""Entries that are asked for one by one, but at once."""
+_MISSES_BEFORE_MOVING = 3
+"""Entries that a bookie should have given and did not, after which others are asked first."""
 
 ENTRY_SCHEMA = pa.schema(
     [
@@ -43,10 +52,12 @@ class ReadSettings:
 
     timeout_seconds: float = 15.0
     """For connecting and for each answer."""
+    speculative_read_seconds: float = 0.5
+    """A bookie that is silent for so long is late: the next one is asked as well, and whoever answers first is taken. Infinity: never."""
     batch_entries: int = 10_000
     batch_bytes: int = 8 * 1024 * 1024
     """A record batch ends at whichever of the two comes first."""
-    bytes_per_second_per_bookie: float = float("inf")
+    bytes_per_second_per_bookie: float = math.inf
 
 
 DEFAULT_SETTINGS = ReadSettings()
@@ -95,7 +106,7 @@ def read_partition(spec: PartitionSpec) -> Iterator[pa.RecordBatch]:
 
     Raises EntryUnreadableError; what was yielded before is right all the same.
     """
-    with _Replicas(spec) as replicas:
+    with _replicas(spec) as replicas:
         entries = itertools.chain.from_iterable(_read_piece(replicas, piece) for piece in spec.pieces)
         yield from _batches(entries, spec.settings)
 
@@ -166,27 +177,48 @@ def last_confirmed(metadata: LedgerMetadata, addresses: Mapping[str, BookieAddre
     Why the maximum over whichever bookies answer is sound: the writer puts into each entry the LAC that it had when it sent it, so every
     such value was confirmed, and a confirmed entry stays confirmed: recovery never closes a ledger below it. Fewer answers only give
     an older LAC. The same holds for the entry before the last segment, since a writer starts a segment behind its LAC. An entry's own id
-    proves nothing, it may not be acknowledged yet. Raises LastConfirmedUnknownError when no bookie of the last segment answered.
+    proves nothing, it may not be acknowledged yet. All are asked at once; those that are late by the settings are left out when enough
+    others answered. Raises LastConfirmedUnknownError when no bookie of the last segment answered.
     """
     if metadata.last_entry_id is not None:
         return metadata.last_entry_id
     segment = metadata.segments[-1]
-    digest = digest_of(metadata)
-    lacs: list[int] = []
-    reasons: list[str] = []
-    for bookie_id in segment.bookies:
-        try:
-            lacs.append(_lac_at(bookie_id, metadata.ledger_id, digest, (addresses, settings)))
-        except (BookieUnreachableError, DigestMismatchError, _NotReadError) as error:
-            reasons.append(str(error))
+    how = (metadata.ledger_id, digest_of(metadata), addresses, settings.timeout_seconds)
+    asked = [in_thread(partial(_lac_or_reason, bookie_id, how)) for bookie_id in segment.bookies]
+    _wait_for_enough(asked, metadata.ack_quorum, settings.speculative_read_seconds)
+    said = [answer.result() for answer in asked if answer.done()]
+    lacs = [lac for lac in said if isinstance(lac, int)]
     if not lacs:
-        raise LastConfirmedUnknownError(f"open ledger {metadata.ledger_id}: no bookie told its LAC: {'; '.join(reasons)}")
+        reasons = "; ".join(reason for reason in said if isinstance(reason, str))
+        raise LastConfirmedUnknownError(f"open ledger {metadata.ledger_id}: no bookie told its LAC: {reasons}")
     return max(segment.first_entry_id - 1, *lacs)
 
 
-def _lac_at(bookie_id: str, ledger_id: int, digest: EntryDigest, how: tuple[Mapping[str, BookieAddress], ReadSettings]) -> int:
+def _wait_for_enough(asked: Sequence[Future[int | str]], ack_quorum: int, patience_seconds: float) -> None:
+    """Until all have answered or failed. Those that are late are not waited for once so many have answered that they hold, between them,
+    every entry that was acknowledged: then fewer than the ack quorum are missing."""
+    late_at = time.monotonic() + patience_seconds
+    pending = set(asked)
+    while pending:
+        missing = sum(1 for answer in asked if not answer.done() or isinstance(answer.result(), str))
+        late_in = late_at - time.monotonic()
+        if late_in <= 0 and missing < ack_quorum:
+            return
+        pending = wait(pending, None if math.isinf(late_in) or late_in <= 0 else late_in, FIRST_COMPLETED).not_done
+
+
+def _lac_or_reason(bookie_id: str, how: tuple[int, EntryDigest, Mapping[str, BookieAddress], float]) -> int | str:
+    """As `_lac_at`, or why this bookie does not tell."""
+    try:
+        return _lac_at(bookie_id, how)
+    except (BookieUnreachableError, DigestMismatchError, _NotReadError) as error:
+        return str(error)
+
+
+def _lac_at(bookie_id: str, how: tuple[int, EntryDigest, Mapping[str, BookieAddress], float]) -> int:
     """The LAC in the last entry that this bookie has, -1 when it has none."""
-    with _connect(bookie_id, *how) as connection:
+    ledger_id, digest, addresses, timeout_seconds = how
+    with _connect(bookie_id, addresses, timeout_seconds, unlimited()) as connection:
         answer = connection.read_last_entry(ledger_id)
     if answer.code.means_absent:
         return NO_ENTRY
@@ -202,55 +234,20 @@ class _NotReadError(Exception):
     """One replica did not give the entry; the message says which bookie and why."""
 
 
-class _Replicas:
-    """The connections of one task, opened when first needed. A bookie that failed once is not asked again by this task."""
+def _replicas(spec: PartitionSpec) -> Replicas:
+    settings = spec.settings
 
-    def __init__(self, spec: PartitionSpec) -> None:
-        self._spec = spec
-        self._open: dict[str, BookieConnection] = {}
-        self._failed: dict[str, BookieUnreachableError] = {}
+    def connect(bookie_id: str, limit: RateLimit) -> BookieConnection:
+        return _connect(bookie_id, spec.addresses, settings.timeout_seconds, limit)
 
-    def __enter__(self) -> _Replicas:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        for connection in self._open.values():
-            connection.close()
-
-    def usable(self, bookie_id: str) -> bool:
-        """Whether this bookie has not failed yet."""
-        return bookie_id not in self._failed
-
-    def connection(self, bookie_id: str) -> BookieConnection:
-        """Raises BookieUnreachableError, the same again for a bookie that failed before."""
-        if bookie_id in self._failed:
-            raise self._failed[bookie_id]
-        if bookie_id not in self._open:
-            try:
-                self._open[bookie_id] = _connect(bookie_id, self._spec.addresses, self._spec.settings)
-            except BookieUnreachableError as error:
-                raise self.fail(error) from error
-        return self._open[bookie_id]
-
-    def fail(self, error: BookieUnreachableError) -> BookieUnreachableError:
-        """Remembers that a bookie is of no use to this task."""
-        self._failed[error.bookie_id] = error
-        return error
-
-    def read_one(self, piece: LedgerPiece, entry_id: int, bookie_id: str) -> Entry:
-        """One entry from one bookie, verified. Raises _NotReadError."""
-        try:
-            answer = next(self.connection(bookie_id).read_entries(piece.ledger_id, [entry_id]))
-        except BookieUnreachableError as error:
-            raise _NotReadError(str(self.fail(error))) from error
-        return _verified(piece, bookie_id, answer)
+    return Replicas(connect, settings.bytes_per_second_per_bookie, settings.speculative_read_seconds)
 
 
-def _connect(bookie_id: str, addresses: Mapping[str, BookieAddress], settings: ReadSettings) -> BookieConnection:
+def _connect(bookie_id: str, addresses: Mapping[str, BookieAddress], timeout_seconds: float, limit: RateLimit) -> BookieConnection:
     address = addresses.get(bookie_id)
     if address is None:
         raise BookieUnreachableError(bookie_id, "not registered in ZooKeeper")
-    return BookieConnection(bookie_id, address, settings.timeout_seconds, RateLimit(settings.bytes_per_second_per_bookie))
+    return BookieConnection(bookie_id, address, timeout_seconds, limit)
 
 
 def _verified(piece: LedgerPiece, bookie_id: str, answer: EntryAnswer) -> Entry:
@@ -262,75 +259,147 @@ def _verified(piece: LedgerPiece, bookie_id: str, answer: EntryAnswer) -> Entry:
         raise _NotReadError(f"bookie {bookie_id} has it damaged: {error}") from error
 
 
-def _read_piece(replicas: _Replicas, piece: LedgerPiece) -> Iterator[tuple[Entry, str]]:
+def _read_piece(replicas: Replicas, piece: LedgerPiece) -> Iterator[tuple[Entry, str]]:
     """Entries with the bookie that each came from."""
-    return _read_contiguous(replicas, piece) if piece.striping.contiguous else _read_striped(replicas, piece)
+    holders = _Holders(replicas, piece)
+    return _read_contiguous(holders) if piece.striping.contiguous else _read_striped(holders)
 
 
-def _read_contiguous(replicas: _Replicas, piece: LedgerPiece) -> Iterator[tuple[Entry, str]]:
-    """Runs from one bookie; which one begins depends on the piece, so that tasks don't all read from the first of an ensemble."""
+class _Holders:
+    """The bookies of a piece, in the order in which they are asked."""
+
+    def __init__(self, replicas: Replicas, piece: LedgerPiece) -> None:
+        self.replicas = replicas
+        self.piece = piece
+        self._lacking: Counter[str] = Counter()
+
+    def lacks(self, bookie_id: str) -> None:
+        """It did not have, or had damaged, several entries that it should hold: it is asked after those of which that is not known."""
+        self._lacking[bookie_id] += 1
+
+    def in_order(self, bookies: Sequence[str]) -> list[str]:
+        """One that is slow is better than one that lacks entries, each of which costs a question of its own elsewhere."""
+        return sorted(bookies, key=lambda bookie_id: (self._lacking[bookie_id], self.replicas.is_slow(bookie_id)))
+
+    def of(self, entry_id: int) -> list[str]:
+        """The bookies that should hold an entry, in the order in which the ledger's striping asks them."""
+        return [self.piece.bookies[position] for position in self.piece.striping.write_set(entry_id)]
+
+
+def _read_contiguous(holders: _Holders) -> Iterator[tuple[Entry, str]]:
+    """Runs from one bookie; which one begins depends on the piece, so that tasks don't all read from the first of an ensemble.
+
+    The run goes on with another bookie when that one answers first, or when this one lacks entries.
+    """
+    replicas, piece = holders.replicas, holders.piece
     next_id, last = piece.entries.first, piece.entries.last
     turn = (piece.ledger_id + next_id) % len(piece.bookies)
-    reasons: list[str] = []
-    for bookie_id in piece.bookies[turn:] + piece.bookies[:turn]:
+    bookies = piece.bookies[turn:] + piece.bookies[:turn]
+    asking: Asking[EntryRun | EntryAnswer] | None = None
+    misses: Counter[str] = Counter()
+    while next_id <= last:
         try:
-            for answer in replicas.connection(bookie_id).read_run(piece.ledger_id, next_id, last):
-                yield _verified_or_elsewhere(replicas, piece, bookie_id, answer)
-                next_id += 1
-        except BookieUnreachableError as error:
-            reasons.append(str(replicas.fail(error)))
-        else:
-            return
-    raise EntryUnreadableError(piece.ledger_id, next_id, tuple(reasons))
+            asking, part = replicas.next_part(asking, holders.in_order(bookies), partial(_run, piece.ledger_id, next_id, last))
+        except NobodyAnsweredError as error:
+            raise EntryUnreadableError(piece.ledger_id, next_id, tuple(error.reasons.values())) from error
+        for answer in part.answers() if isinstance(part, EntryRun) else (part,):
+            read = _verified_or_elsewhere(holders, asking.bookie_id, answer)
+            misses[asking.bookie_id] += read[1] != asking.bookie_id
+            yield read
+            next_id += 1
+        if next_id <= last and misses[asking.bookie_id] >= _MISSES_BEFORE_MOVING:
+            holders.lacks(asking.bookie_id)
+            del misses[asking.bookie_id]
+            replicas.leave(asking)
+            asking = None
+    if asking is not None:
+        replicas.finish(asking)
 
 
-def _read_striped(replicas: _Replicas, piece: LedgerPiece) -> Iterator[tuple[Entry, str]]:
-    """Windows of entries, each entry asked from the first usable bookie of its write set."""
-    for start in range(piece.entries.first, piece.entries.last + 1, _STRIPED_WINDOW):
-        window = range(start, min(start + _STRIPED_WINDOW, piece.entries.last + 1))
-        by_bookie: dict[str, list[int]] = {}
-        for entry_id in window:
-            by_bookie.setdefault(_first_usable(replicas, piece, entry_id), []).append(entry_id)
+def _run(ledger_id: int, first: int, last: int, connection: BookieConnection) -> Iterator[EntryRun | EntryAnswer]:
+    """As the connection gives them, but single entries together while it has them: each part costs a thread."""
+    held: list[EntryAnswer] = []
+    for part in connection.read_runs(ledger_id, first, last):
+        single = isinstance(part, EntryAnswer) and part.code is ReadCode.OK
+        if isinstance(part, EntryAnswer) and single:
+            held.append(part)
+        if held and (not single or len(held) >= _WINDOW):
+            yield _as_run(held)
+            held = []
+        if not single:
+            yield part
+    if held:
+        yield _as_run(held)
+
+
+def _as_run(held: list[EntryAnswer]) -> EntryRun:
+    return EntryRun(held[0].entry_id, tuple(answer.data for answer in held))
+
+
+def _read_striped(holders: _Holders) -> Iterator[tuple[Entry, str]]:
+    """Windows of entries; in each, those that the same bookies hold are asked for together."""
+    piece = holders.piece
+    for start in range(piece.entries.first, piece.entries.last + 1, _WINDOW):
+        window = range(start, min(start + _WINDOW, piece.entries.last + 1))
         entries: dict[int, tuple[Entry, str]] = {}
-        for bookie_id, entry_ids in by_bookie.items():
-            for answer in _answers(replicas, piece, bookie_id, entry_ids):
-                entries[answer.entry_id] = _verified_or_elsewhere(replicas, piece, bookie_id, answer)
-        yield from (entries[entry_id] if entry_id in entries else _elsewhere(replicas, piece, entry_id, ()) for entry_id in window)
+        reasons: dict[int, dict[str, str]] = {}
+        for offset in range(piece.striping.classes):
+            read = _read_from_any(holders, list(window[offset :: piece.striping.classes]), {})
+            entries |= read.entries
+            reasons |= read.reasons
+        for entry_id in window:
+            if entry_id not in entries:
+                raise EntryUnreadableError(piece.ledger_id, entry_id, tuple(reasons[entry_id].values()))
+            yield entries[entry_id]
 
 
-def _answers(replicas: _Replicas, piece: LedgerPiece, bookie_id: str, entry_ids: list[int]) -> list[EntryAnswer]:
-    """A window's answers of one bookie; none when it fails, since its entries are then read one by one elsewhere."""
-    try:
-        return list(replicas.connection(bookie_id).read_entries(piece.ledger_id, entry_ids))
-    except BookieUnreachableError as error:
-        replicas.fail(error)
-        return []
+@dataclass(frozen=True, slots=True)
+class _ReadEntries:
+    """Of some entries those that a bookie gave intact, with that bookie, and for each of the others what every bookie said."""
+
+    entries: dict[int, tuple[Entry, str]]
+    reasons: dict[int, dict[str, str]]
 
 
-def _first_usable(replicas: _Replicas, piece: LedgerPiece, entry_id: int) -> str:
-    holders = [piece.bookies[position] for position in piece.striping.write_set(entry_id)]
-    return next((bookie_id for bookie_id in holders if replicas.usable(bookie_id)), holders[0])
-
-
-def _verified_or_elsewhere(replicas: _Replicas, piece: LedgerPiece, bookie_id: str, answer: EntryAnswer) -> tuple[Entry, str]:
-    try:
-        return _verified(piece, bookie_id, answer), bookie_id
-    except _NotReadError as error:
-        return _elsewhere(replicas, piece, answer.entry_id, ((bookie_id, str(error)),))
-
-
-def _elsewhere(replicas: _Replicas, piece: LedgerPiece, entry_id: int, tried: tuple[tuple[str, str], ...]) -> tuple[Entry, str]:
-    """The entry from another bookie of its write set than those tried. Raises EntryUnreadableError with what each of them said."""
-    reasons = dict(tried)
-    for position in piece.striping.write_set(entry_id):
-        bookie_id = piece.bookies[position]
-        if bookie_id in reasons:
-            continue
+def _read_from_any(holders: _Holders, entry_ids: list[int], tried: Mapping[str, str]) -> _ReadEntries:
+    """Entries that the same bookies should hold, from those that are not tried yet: what one of them lacks is asked of the next."""
+    replicas, piece = holders.replicas, holders.piece
+    found: dict[int, tuple[Entry, str]] = {}
+    reasons = {entry_id: dict(tried) for entry_id in entry_ids}
+    untried = [bookie_id for bookie_id in holders.of(entry_ids[0]) if bookie_id not in tried] if entry_ids else []
+    while reasons and untried:
         try:
-            return replicas.read_one(piece, entry_id, bookie_id), bookie_id
-        except _NotReadError as error:
-            reasons[bookie_id] = str(error)
-    raise EntryUnreadableError(piece.ledger_id, entry_id, tuple(reasons.values()))
+            asking, answers = replicas.next_part(None, holders.in_order(untried), partial(_entries, piece.ledger_id, list(reasons)))
+        except NobodyAnsweredError as error:
+            reasons = {entry_id: said | error.reasons for entry_id, said in reasons.items()}
+            break
+        replicas.finish(asking)
+        untried.remove(asking.bookie_id)
+        for answer in answers:
+            try:
+                found[answer.entry_id] = _verified(piece, asking.bookie_id, answer), asking.bookie_id
+                del reasons[answer.entry_id]
+            except _NotReadError as error:
+                reasons[answer.entry_id][asking.bookie_id] = str(error)
+        if len(reasons) >= _MISSES_BEFORE_MOVING:
+            holders.lacks(asking.bookie_id)
+    return _ReadEntries(found, reasons)
+
+
+def _entries(ledger_id: int, entry_ids: list[int], connection: BookieConnection) -> Iterator[list[EntryAnswer]]:
+    """All of them as one part."""
+    yield list(connection.read_entries(ledger_id, entry_ids))
+
+
+def _verified_or_elsewhere(holders: _Holders, bookie_id: str, answer: EntryAnswer) -> tuple[Entry, str]:
+    """The entry, from another bookie when this one has it not, or damaged. Raises EntryUnreadableError with what each of them said."""
+    try:
+        return _verified(holders.piece, bookie_id, answer), bookie_id
+    except _NotReadError as error:
+        read = _read_from_any(holders, [answer.entry_id], {bookie_id: str(error)})
+    if not read.entries:
+        raise EntryUnreadableError(holders.piece.ledger_id, answer.entry_id, tuple(read.reasons[answer.entry_id].values()))
+    return read.entries[answer.entry_id]
 
 
 def _batches(entries: Iterator[tuple[Entry, str]], settings: ReadSettings) -> Iterator[pa.RecordBatch]:

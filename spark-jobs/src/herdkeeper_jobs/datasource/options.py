@@ -21,6 +21,7 @@ VERIFY = "verify"
 BYTES_PER_SECOND_PER_BOOKIE = "bytesPerSecondPerBookie"
 PARTITIONS = "partitions"
 TIMEOUT_SECONDS = "timeoutSeconds"
+SPECULATIVE_READ_SECONDS = "speculativeReadSeconds"
 MAX_ENTRIES_PER_BATCH = "maxEntriesPerBatch"
 POLL_SECONDS = "pollSeconds"
 
@@ -80,7 +81,11 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         range=_range(options),
         verify=_truth(options, VERIFY),
         partitions=partitions,
-        read=ReadSettings(timeout_seconds=_number(options, TIMEOUT_SECONDS, float, 15.0), bytes_per_second_per_bookie=rate),
+        read=ReadSettings(
+            timeout_seconds=_number(options, TIMEOUT_SECONDS, float, 15.0),
+            speculative_read_seconds=_number(options, SPECULATIVE_READ_SECONDS, float, 0.5),
+            bytes_per_second_per_bookie=rate,
+        ),
         max_entries_per_batch=_number(options, MAX_ENTRIES_PER_BATCH, int, 100_000),
         poll_seconds=_number(options, POLL_SECONDS, float, 1.0),
     )
