@@ -24,6 +24,7 @@ from herdkeeper_jobs.checkpoint.errors import LogTruncatedError
 from herdkeeper_jobs.datasource.changes import Change, CommittedChanges, TransactionBeganEarlierError
 from herdkeeper_jobs.datasource.options import OptionError, parse_options
 from herdkeeper_jobs.datasource.schema import CHANGES, ENTRIES
+from herdkeeper_jobs.datasource.source import knowing, most_tasks_at_once
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -313,6 +314,7 @@ def test_a_truncate_that_an_open_transaction_blocks_is_no_change() -> None:
         ({"metadataServiceUri": URI, "ledgers": "1", "restartLsn": "1,1"}, "restartLsn is 1,1, afterLsn None"),
         ({"metadataServiceUri": URI, "ledgers": "1", "afterLsn": "2,1", "upToLsn": "1,1"}, "upToLsn is 1,1, which comes before"),
         ({"metadataServiceUri": URI, "ledgers": "1", "partitions": "0"}, "partitions is '0': give a number above 0"),
+        ({"metadataServiceUri": URI, "ledgers": "1", "tasksAtOnce": "0"}, "tasksAtOnce is '0': give a number above 0"),
         ({"metadataServiceUri": URI, "ledgers": "1", "bytesPerSecondPerBookie": "fast"}, "bytesPerSecondPerBookie is 'fast'"),
         ({"metadataServiceUri": URI, "ledgers": "1", "verify": "maybe"}, "verify is 'maybe': give true or false"),
     ],
@@ -327,7 +329,28 @@ def test_another_bookie_is_asked_after_the_seconds_that_an_option_says() -> None
     assert [settings.speculative_read_seconds for settings in read] == [0.5, 2.0]
 
 
-def test_a_bookies_budget_is_divided_among_the_partitions_that_read_from_it() -> None:
-    options = parse_options({"metadataServiceUri": URI, "ledgers": "1", "bytesPerSecondPerBookie": "1000", "partitions": "4"})
+@pytest.mark.parametrize(
+    ("given", "tasks_at_once", "partitions", "rate"),
+    [
+        ({}, 2, 6, 500.0),
+        ({}, None, 8, 125.0),
+        ({"partitions": "4"}, 2, 4, 500.0),
+        ({"partitions": "4"}, 100, 4, 250.0),
+        ({"partitions": "4"}, None, 4, 250.0),
+        ({"tasksAtOnce": "5"}, 2, 15, 200.0),
+    ],
+)
+def test_a_bookies_budget_is_divided_among_the_tasks_that_read_from_it_at_once(
+    given: dict[str, str], tasks_at_once: int | None, partitions: int, rate: float
+) -> None:
+    options = parse_options({"metadataServiceUri": URI, "ledgers": "1", "bytesPerSecondPerBookie": "1000", **given}, tasks_at_once)
     assert (options.zookeeper, options.ledgers_root) == ("z0:2181,z1:2181", "/bk/ledgers")
-    assert options.read.bytes_per_second_per_bookie == 250
+    assert (options.partitions, options.read.bytes_per_second_per_bookie) == (partitions, rate)
+
+
+def test_there_are_three_partitions_for_each_task_that_the_session_runs_at_once(spark: SparkSession, log: PlayedLog) -> None:
+    with_plain_ledgers(log, 99)
+    spark.dataSource.register(knowing(PlayedSource, most_tasks_at_once(spark)))
+    frame = read(spark, log, ledgers="1")
+    assert frame.rdd.getNumPartitions() == 3 * spark.sparkContext.defaultParallelism
+    assert lsns(frame.collect()) == [(1, entry_id) for entry_id in range(100)]

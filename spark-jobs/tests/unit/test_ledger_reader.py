@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -25,6 +25,7 @@ from herdkeeper_jobs.bookkeeper.reader import (
     ENTRY_SCHEMA,
     EntryUnreadableError,
     LastConfirmedUnknownError,
+    PartitionSpec,
     ReadSettings,
     last_confirmed,
     plan_partitions,
@@ -380,6 +381,37 @@ def test_partitions_keep_the_order_lose_nothing_and_are_about_equal(lasts: list[
     assert read == [(number, entry_id) for number, last in enumerate(lasts) for entry_id in range(last + 1)]
     assert len(specs) <= count
     assert max((sum(len(piece.entries) for piece in spec.pieces) for spec in specs), default=0) <= -(-len(read) // count)
+
+
+def sized(ledger_id: int, entries: int, payload: int, *, closed: bool = True) -> tuple[LedgerMetadata, int]:
+    metadata = ledger(ledger_id, entries - 1 if closed else None, NAMES)
+    return replace(metadata, length=entries * payload if closed else None), entries - 1
+
+
+def entry_bytes(payloads: Sequence[int], specs: Sequence[PartitionSpec]) -> list[int]:
+    """Of each partition, with the 64 bytes that each entry counts besides."""
+    return [sum(len(piece.entries) * (64 + payloads[piece.ledger_id]) for piece in spec.pieces) for spec in specs]
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.integers(0, 100_000)), min_size=1, max_size=6), st.integers(1, 8))
+def test_partitions_are_of_about_equal_sizes_in_bytes_whatever_the_sizes_of_entries(sizes: list[tuple[int, int]], count: int) -> None:
+    specs = plan_partitions([sized(number, *size) for number, size in enumerate(sizes)], {}, count)
+    read = [(piece.ledger_id, entry_id) for spec in specs for piece in spec.pieces for entry_id in piece.entries]
+    assert read == [(number, entry_id) for number, (entries, _) in enumerate(sizes) for entry_id in range(entries)]
+    assert len(specs) <= count
+    payloads = [payload for _, payload in sizes]
+    whole = sum(entries * (64 + payload) for entries, payload in sizes)
+    assert max(entry_bytes(payloads, specs)) <= whole / count + 1 + 64 + max(payloads)
+
+
+def test_a_ledger_of_large_entries_is_cut_finer_than_one_of_as_many_small_ones() -> None:
+    specs = plan_partitions([sized(0, 1000, 0), sized(1, 1000, 64 * 9)], {}, 11)
+    assert [[(piece.ledger_id, len(piece.entries)) for piece in spec.pieces] for spec in specs] == [[(0, 1000)], *[[(1, 100)]] * 10]
+
+
+def test_entries_of_an_open_ledger_count_as_those_of_the_others_do() -> None:
+    specs = plan_partitions([sized(0, 300, 1000), sized(1, 100, 0, closed=False)], {}, 4)
+    assert [[(piece.ledger_id, len(piece.entries)) for piece in spec.pieces] for spec in specs] == [*[[(0, 100)]] * 3, [(1, 100)]]
 
 
 def test_a_rate_limit_waits_as_long_as_the_bytes_need() -> None:

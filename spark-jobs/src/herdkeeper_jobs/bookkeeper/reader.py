@@ -28,6 +28,8 @@ from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreac
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
 from herdkeeper_jobs.bookkeeper.replicas import Asking, NobodyAnsweredError, Replicas, in_thread
 
+_ENTRY_OVERHEAD = 64
+"""Bytes that an entry counts besides its payload when work is divided: header, digest, and the work that each entry makes."""
 _WINDOW = 256
 """Entries that are asked for one by one, but at once."""
 _MISSES_BEFORE_MOVING = 3
@@ -72,6 +74,8 @@ class LedgerPiece:
     bookies: tuple[str, ...]
     striping: Striping
     digest: EntryDigest
+    mean_payload: int | None = None
+    """Bytes in an entry of the ledger on average, rounded up; None where the metadata does not say, as of open ledgers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +122,7 @@ def plan_partitions(
     settings: ReadSettings = DEFAULT_SETTINGS,
     first_entries: Mapping[int, int] | None = None,
 ) -> tuple[PartitionSpec, ...]:
-    """Cuts ledgers, each with the last entry to read (-1: none), into at most `partitions` specs of about equal numbers of entries.
+    """Cuts ledgers, each with the last entry to read (-1: none), into at most `partitions` specs of about equal numbers of bytes.
 
     `first_entries`: per ledger the first entry to read, 0 where it names none.
     The order of entries is kept: spec i holds nothing that comes after anything in spec i+1.
@@ -134,19 +138,28 @@ def cut_pieces(
     partitions: int,
     settings: ReadSettings = DEFAULT_SETTINGS,
 ) -> tuple[PartitionSpec, ...]:
-    """The same for pieces of ledgers, which are read in the order given."""
-    share = max(1, -(-sum(len(piece.entries) for piece in pieces) // partitions))
+    """The same for pieces of ledgers, which are read in the order given.
+
+    Within a ledger all entries count alike, its length divided by their number: nothing is read to cut. Those of an open ledger, whose
+    length is not known, count as the average of the others does.
+    """
+    known = [piece for piece in pieces if piece.mean_payload is not None]
+    counted = sum(len(piece.entries) for piece in known)
+    typical = -(-sum(len(piece.entries) * (piece.mean_payload or 0) for piece in known) // counted) if counted else 0
+    weights = [_ENTRY_OVERHEAD + (typical if piece.mean_payload is None else piece.mean_payload) for piece in pieces]
+    share = -(-sum(len(piece.entries) * weight for piece, weight in zip(pieces, weights, strict=True)) // partitions)
     groups: list[list[LedgerPiece]] = []
     room = 0
-    for piece in pieces:
+    for piece, weight in zip(pieces, weights, strict=True):
         first = piece.entries.first
         while first <= piece.entries.last:
-            if room == 0:
+            if room <= 0:
                 groups.append([])
                 room = share
-            last = min(piece.entries.last, first + room - 1)
+            # Rounded up, so that each group but the last has its share at least, and there are not more of them than asked for.
+            last = min(piece.entries.last, first + -(-room // weight) - 1)
             groups[-1].append(replace(piece, entries=EntryRange(first, last)))
-            room -= last - first + 1
+            room -= (last - first + 1) * weight
             first = last + 1
     return tuple(PartitionSpec(tuple(group), dict(addresses), settings) for group in groups)
 
@@ -160,10 +173,17 @@ def ledger_pieces(metadata: LedgerMetadata, last_entry_id: int, first_entry_id: 
             segment.bookies,
             striping(metadata),
             digest_of(metadata),
+            _mean_payload(metadata),
         )
         for segment in segment_ranges(metadata, last_entry_id)
         if segment.entries.last >= first_entry_id
     )
+
+
+def _mean_payload(metadata: LedgerMetadata) -> int | None:
+    if metadata.length is None or metadata.last_entry_id is None:
+        return None
+    return -(-metadata.length // (metadata.last_entry_id + 1)) if metadata.last_entry_id >= 0 else 0
 
 
 def digest_of(metadata: LedgerMetadata) -> EntryDigest:

@@ -1,5 +1,5 @@
 """`spark.read.format("bookkeeper")` and `spark.readStream`: ledgers, and a tablespace's log as changes, for users' own Spark programs."""
 
-from herdkeeper_jobs.datasource.source import BookKeeperDataSource
+from herdkeeper_jobs.datasource.source import BookKeeperDataSource, register
 
-__all__ = ["BookKeeperDataSource"]
+__all__ = ["BookKeeperDataSource", "register"]

@@ -20,11 +20,15 @@ RESTART_LSN = "restartLsn"
 VERIFY = "verify"
 BYTES_PER_SECOND_PER_BOOKIE = "bytesPerSecondPerBookie"
 PARTITIONS = "partitions"
+TASKS_AT_ONCE = "tasksAtOnce"
 TIMEOUT_SECONDS = "timeoutSeconds"
 SPECULATIVE_READ_SECONDS = "speculativeReadSeconds"
 MAX_ENTRIES_PER_BATCH = "maxEntriesPerBatch"
 POLL_SECONDS = "pollSeconds"
 
+_PARTITIONS_PER_TASK = 3
+_PARTITIONS = 8
+"""Where nobody says how many tasks run at once."""
 _URI = re.compile(r"zk(?:\+(?:hierarchical|longhierarchical|flat|null))?://([^/\s]+)(/\S*[^/\s])/?")
 Value = TypeVar("Value")
 
@@ -60,8 +64,11 @@ class SourceOptions:
     poll_seconds: float
 
 
-def parse_options(options: Mapping[str, str]) -> SourceOptions:
-    """The options as values; names are compared as the mapping does (Spark's ignores case). Raises OptionError."""
+def parse_options(options: Mapping[str, str], tasks_at_once: int | None = None) -> SourceOptions:
+    """The options as values; names are compared as the mapping does (Spark's ignores case). Raises OptionError.
+
+    `tasks_at_once` is what the session runs at most, where the options don't say; None: not known.
+    """
     zookeeper, ledgers_root = _metadata_service(options.get(METADATA_SERVICE_URI, ""))
     ledger_ids = _ledger_ids(options.get(LEDGERS, ""))
     tablespace, herd_root = options.get(TABLESPACE, ""), options.get(HERD_ROOT, "")
@@ -69,9 +76,11 @@ def parse_options(options: Mapping[str, str]) -> SourceOptions:
         raise OptionError(f"give exactly one of {LEDGERS} (ids and ranges, like 1,2,5-9) and {TABLESPACE} (its name)")
     if tablespace and not herd_root.startswith("/"):
         raise OptionError(f"{HERD_ROOT} is {herd_root!r}: with {TABLESPACE} give HerdDB's root in ZooKeeper, like /shop/db/herd")
-    partitions = _number(options, PARTITIONS, int, 8)
-    # Each partition keeps to its share, so that all of them at once stay within the budget of a bookie.
-    rate = _number(options, BYTES_PER_SECOND_PER_BOOKIE, float, float("inf")) / (partitions if ledger_ids else 1)
+    at_once = _number(options, TASKS_AT_ONCE, int, tasks_at_once or 0)
+    partitions = _number(options, PARTITIONS, int, _PARTITIONS_PER_TASK * at_once or _PARTITIONS)
+    # Each task keeps to its share, so that all that may run at once stay within the budget of a bookie.
+    sharing = (min(partitions, at_once) if at_once else partitions) if ledger_ids else 1
+    rate = _number(options, BYTES_PER_SECOND_PER_BOOKIE, float, float("inf")) / sharing
     return SourceOptions(
         zookeeper=zookeeper,
         ledgers_root=ledgers_root,

@@ -1,4 +1,4 @@
-"""The data source `bookkeeper` of Spark. Register it once per session: `spark.dataSource.register(BookKeeperDataSource)`.
+"""The data source `bookkeeper` of Spark. Register it once per session: `register(spark)`.
 
 With the option `ledgers` it gives entries as they are (ENTRIES), many tasks at once; with `tablespace` the committed changes of a HerdDB
 log (CHANGES), in the order of their commits, as a batch or as a stream. It never fences: open ledgers are read up to their LAC.
@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition, SimpleDataSourceStreamReader
 from pyspark.sql.types import StructType
 
@@ -50,11 +51,37 @@ class BookKeeperDataSource(DataSource):
 
     def parsed(self) -> SourceOptions:
         """The options as values."""
-        return parse_options(self.options)
+        return parse_options(self.options, self.tasks_at_once())
+
+    def tasks_at_once(self) -> int | None:
+        """How many tasks the session runs at most; None where that is not known."""
+        return None
 
     def catalog(self, options: SourceOptions) -> AbstractContextManager[LedgerCatalog]:
         """The cluster's metadata; a connection that the caller closes."""
         return open_catalog(options.zookeeper, options.ledgers_root)
+
+
+def register(spark: SparkSession) -> None:
+    """Registers the data source with a session, and lets it know how many tasks that session runs at once."""
+    spark.dataSource.register(knowing(BookKeeperDataSource, most_tasks_at_once(spark)))
+
+
+def knowing(source: type[BookKeeperDataSource], tasks: int) -> type[BookKeeperDataSource]:
+    """The data source of a session that runs so many tasks at once. Spark plans in a process that has no session, and gets the class."""
+
+    class KnowingDataSource(source):  # type: ignore[misc, valid-type]
+        def tasks_at_once(self) -> int | None:
+            return tasks
+
+    return KnowingDataSource
+
+
+def most_tasks_at_once(spark: SparkSession) -> int:
+    """Its default parallelism, or what its executors have when all of them have come: at the beginning of a session some have not."""
+    configuration = spark.sparkContext.getConf()
+    executors = max(int(configuration.get(f"spark.{name}", "0")) for name in ("executor.instances", "dynamicAllocation.maxExecutors"))
+    return max(spark.sparkContext.defaultParallelism, executors * int(configuration.get("spark.executor.cores", "1")))
 
 
 @dataclass(frozen=True)
@@ -65,7 +92,7 @@ class EntryPartition(InputPartition):
 
 
 class EntryReader(DataSourceReader):
-    """Entries of ledgers, cut into partitions of about equal numbers of entries."""
+    """Entries of ledgers, cut into partitions of about equal numbers of bytes."""
 
     def __init__(self, source: BookKeeperDataSource, options: SourceOptions) -> None:
         self._source = source
