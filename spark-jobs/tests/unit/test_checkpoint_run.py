@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -38,7 +37,6 @@ from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest
 from herdkeeper_jobs.checkpoint.origin import Origin
-from herdkeeper_jobs.checkpoint.orphans import Swept
 from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks
@@ -343,27 +341,6 @@ def first_file(job: Job, summary: CheckpointSummary) -> StoredPath:
     """A file that a checkpoint consists of."""
     manifest = job.folder / summary.manifest
     return manifest.parent.parent / open_manifest(manifest).manifest.file_paths[0]
-
-
-def test_a_run_that_succeeds_takes_away_what_killed_ones_left_long_ago(here: Job, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        kill_at(patch, run, "commit_manifest", 1)
-        with pytest.raises(Killed):
-            replace(here, run_id="killed").run("5,2")
-    left = {name for name in all_files(here.folder) if "/data/killed/" in name}
-    assert len(left) == 3
-    first = replace(here, run_id="run-2").run("5,2")
-    assert left < all_files(here.folder), "they are young"
-    assert "killed" not in first.message
-    monkeypatch.setattr(run, "least_age", lambda deadline: -60)  # what was written before a minute from now is old
-    second = replace(here, run_id="run-3").run("3,1")
-    assert not left & all_files(here.folder)
-    assert re.search(r"; 3 files with \d+ bytes of 1 killed runs were removed$", second.message)
-    assert (here.rows(first), here.rows(second)) == ({1: "b", 2: "late", 3: "c"}, {1: "a"})
-    monkeypatch.setattr(run, "sweep_orphans", lambda *_: Swept(unknown="a manifest can't be read"))
-    third = here.run("3,1")
-    assert third.outcome is JobOutcome.ALREADY_DONE
-    assert third.message.endswith("; what killed runs left, if anything, stays: a manifest can't be read")
 
 
 def test_a_run_reads_bookies_within_the_budget_that_was_asked_for(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,7 +160,6 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *(("--mode", spec.mode) if spec.mode != "Auto" else ()),
         *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
         *("--destination", root_of(spec.destination)),
-        *("--deadline-seconds", str(spec.job.deadline_seconds)),
         *encryption_keys.encrypts(spec.destination),
         *(("--leader-http", source.leader) if source.leader and spec.moment is None else ()),
         *verify,

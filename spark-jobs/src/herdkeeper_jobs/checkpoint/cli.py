@@ -74,14 +74,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--run-id", required=True, help="name of this run; a retry keeps it")
     add_reading_rate_argument(parser)
     parser.add_argument(
-        "--deadline-seconds",
-        type=int,
-        default=0,
-        metavar="N",
-        help="for how long this job may run: folders of runs that no manifest names are removed after twice that, and a day at least, "
-        "without a change (default: a day)",
-    )
-    parser.add_argument(
         "--verify-against", default="", metavar="HOST:PORT", help="HTTP port of a follower, to compare digests at the LSN with"
     )
     parser.add_argument("--leader-http", default="", metavar="HOST:PORT", help="HTTP port of the leader, to learn what `now` is from it")
@@ -142,7 +134,6 @@ def _request(parsed: argparse.Namespace, cores: int) -> CheckpointRequest:
         archive=archive,
         key=key,
         budget=ReadBudget(cores, rate),
-        deadline_seconds=parsed.deadline_seconds,
     )
 
 

@@ -60,7 +60,7 @@ def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None
     if (why := why_no_run_id(run_id)) is not None:
         raise CheckpointRefused(why)
     if manifest is None:
-        leftovers = [sweep_runs(folder, {run_id}, named_files(folder)) for folder in _folders_of(destination, run_id)]
+        leftovers = [_sweep(folder, {run_id}, _named(folder)) for folder in _folders_of(destination, run_id)]
         return Removed(False, *(sum(column) for column in zip(*leftovers, strict=True))) if leftovers else Removed(False, 0, 0, 0)
     if MANIFEST.fullmatch(manifest) is None:
         raise CheckpointRefused(f"--manifest is {manifest!r}: give <INSTANCEID>/<tablespace uuid>/manifests/<ledger>-<entry>.json")
@@ -75,15 +75,15 @@ def _remove(path: StoredPath, run_id: str) -> Removed:
     # What is there beside the remains of this very removal is another checkpoint, made since, unless it is the same to the byte.
     current = next((found for found in (tombstone, path) if found.is_file()), None)
     if current is None:
-        return Removed(False, *sweep_runs(folder, {run_id}, named_files(folder)))
+        return Removed(False, *_sweep(folder, {run_id}, _named(folder)))
     gone = _own_manifest(current, path)
     files = _files_of(folder, gone)
     is_there = path.is_file() and path.read_bytes() == current.read_bytes()
-    others = named_files(folder, without=path if is_there else None)
+    others = _named(folder, without=path if is_there else None)
     if is_there:
         take_name(path, tombstone)
     removed = _delete([file for file in files if file not in others])
-    swept = sweep_runs(folder, {run_id, gone.run_id}, others)
+    swept = _sweep(folder, {run_id, gone.run_id}, others)
     if not manifests(folder.parent.parent, folder.parent.name, folder.name):
         _delete([report_path(folder)])  # with nothing left to tell of; else the next run makes it anew
     remove_file(tombstone)
@@ -109,7 +109,7 @@ def _folders_of(destination: StoredPath, run_id: str) -> list[StoredPath]:
     return [run.parent.parent for run in found_below(destination, f"*/*/data/{run_id}")]
 
 
-def named_files(folder: StoredPath, without: StoredPath | None = None) -> set[StoredPath]:
+def _named(folder: StoredPath, without: StoredPath | None = None) -> set[StoredPath]:
     """The files that the manifests of a tablespace name. InvariantViolated when one can't be read: it may name any."""
     found = [path for path in manifests(folder.parent.parent, folder.parent.name, folder.name) if path != without]
     return {file for path in found for file in _files_of(folder, read_outline(path))}
@@ -135,7 +135,7 @@ def _require_no_link(path: StoredPath) -> None:
         raise InvariantViolated(f"{path} is a symbolic link: what it leads to is not the checkpoint's; remove the link")
 
 
-def sweep_runs(folder: StoredPath, run_ids: Iterable[str], named: set[StoredPath]) -> tuple[int, int, int]:
+def _sweep(folder: StoredPath, run_ids: Iterable[str], named: set[StoredPath]) -> tuple[int, int, int]:
     """Deletes what runs that are over left in their folders and no manifest names. Files, bytes, and files that are named and stay."""
     files, size, kept = 0, 0, 0
     for run_id in sorted(run_ids):

@@ -48,7 +48,6 @@ from herdkeeper_jobs.checkpoint.manifest import (
 )
 from herdkeeper_jobs.checkpoint.moment import Time, stamp
 from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin
-from herdkeeper_jobs.checkpoint.orphans import Swept, least_age, sweep_orphans
 from herdkeeper_jobs.checkpoint.table_digests import table_digests
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
 from herdkeeper_jobs.encryption.keys import Key
@@ -91,8 +90,6 @@ class CheckpointRequest:
     """What is written is encrypted, and this key opens it; None: it is written in the clear. It stays in the driver."""
     budget: ReadBudget = UNLIMITED
     """What may be read from each bookie."""
-    deadline_seconds: float = 0
-    """For how long the job may run: who wrote nothing for longer is no longer there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,9 +150,7 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     whole = WholeLog(log, tablespace_folder(request.archive or request.destination, identity), identity)
     target = chosen_target(whole, request.target, tablespace_folder(request.destination, identity))
     made = make_checkpoint(start, whole, target, order)
-    folder = tablespace_folder(request.destination, identity)
-    swept = sweep_orphans(folder, request.run_id, time.time() - least_age(request.deadline_seconds))
-    return _with_leftovers(_with_report(_summary(made, request, time.monotonic() - order.since), made.published), swept)
+    return _with_report(_summary(made, request, time.monotonic() - order.since), made.published)
 
 
 def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: Target, order: Order) -> Made:
@@ -420,10 +415,6 @@ def _summary(made: Made, request: CheckpointRequest, seconds: float) -> Checkpoi
         duration_seconds=round(seconds, 3),
         tables=tuple(TableSummary(table.name, table.rows, table.bytes, table.digest) for table in manifest.tables),
     )
-
-
-def _with_leftovers(summary: CheckpointSummary, swept: Swept) -> CheckpointSummary:
-    return replace(summary, message=f"{summary.message}; {swept.sentence[: 2 * _MOST_OF_A_REASON]}") if swept.sentence else summary
 
 
 def _with_report(summary: CheckpointSummary, published: Published) -> CheckpointSummary:

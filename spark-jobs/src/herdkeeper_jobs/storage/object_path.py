@@ -220,13 +220,9 @@ class ObjectPath:
 
     def below(self) -> Iterator[ObjectPath]:
         """All objects whose key begins with this one and a slash, sorted."""
-        return (path for path, _ in self.below_with_times())
-
-    def below_with_times(self) -> Iterator[tuple[ObjectPath, float]]:
-        """The same, each with when it was put there, in seconds since 1970 by the store's clock."""
         with _told(self):
-            listed = [item for chunk in obstore.list(self._store, self.key or None) for item in chunk]
-        return iter(sorted((self._named(str(item["path"])), item["last_modified"].timestamp()) for item in listed))
+            found = [str(item["path"]) for chunk in obstore.list(self._store, self.key or None) for item in chunk]
+        return (self._named(key) for key in sorted(found))
 
     def names_from(self, first: str) -> Iterator[str]:
         """The names of the objects right below that are not before `first`, in the order in which the store tells them: by their bytes. It

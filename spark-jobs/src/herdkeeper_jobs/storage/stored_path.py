@@ -81,27 +81,6 @@ def names_below(folder: StoredPath) -> Iterator[str]:
             assert_never(folder)
 
 
-def files_with_times(folder: StoredPath) -> Iterator[tuple[str, float]]:
-    """As `names_below`, each with when the file was last changed or put there: seconds since 1970, by the clock of the place, and not what
-    a copy says of its original. Links are not followed. Raises OSError, also in the middle: then there may be more files."""
-    match folder:
-        case Path():
-            if not folder.is_dir():
-                return
-            for place, _, names in os.walk(folder, onerror=_raised):
-                for path in (Path(place) / name for name in names):
-                    found = path.lstat()
-                    yield path.relative_to(folder).as_posix(), max(found.st_mtime, found.st_ctime)
-        case ObjectPath():
-            yield from ((path.relative_to(folder).as_posix(), changed) for path, changed in folder.below_with_times())
-        case _:
-            assert_never(folder)
-
-
-def _raised(error: OSError) -> None:
-    raise error
-
-
 def read_files(paths: Sequence[StoredPath]) -> list[bytes]:
     """The bytes of files, in the order of their paths. Of an object store several are asked for at a time. Raises OSError."""
     return asked_of_each(paths, lambda path: path.read_bytes())
