@@ -195,7 +195,7 @@ def test_a_followers_digest_is_asked_for_at_the_lsn() -> None:
     body = {"ledger": 5, "entry": 7, "tables": {"t": {"rows": 2, "digest": "0" * 31 + "a"}}, "openTransactions": 0}
     with node(200, body) as address:
         assert follower_digest(address, "demo", Lsn(5, 7), 9) == FollowerDigest(Lsn(5, 7), {"t": RowDigest(2, 10)}, address)
-    assert Node.asked == ["POST /tablespaces/demo/digest?ledger=5&entry=7&timeoutSeconds=9&scanSeconds=21600"]
+    assert Node.asked == ["POST /tablespaces/demo/digest?ledger=5&entry=7&timeoutSeconds=9&scanSeconds=3600"]
 
 
 def test_a_follower_that_passed_the_lsn_tells_where_it_is() -> None:

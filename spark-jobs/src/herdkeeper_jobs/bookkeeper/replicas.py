@@ -34,7 +34,7 @@ def in_thread(call: Callable[[], Part]) -> Future[Part]:
     def run() -> None:
         try:
             future.set_result(call())
-        except Exception as error:
+        except BaseException as error:  # who waits must hear of whatever it was
             future.set_exception(error)
 
     threading.Thread(target=run, name="bookie-read", daemon=True).start()
@@ -130,6 +130,7 @@ class Replicas:
     def __init__(self, connect: Callable[[str, RateLimit], BookieConnection], bytes_per_second: float, patience_seconds: float) -> None:
         """`bytes_per_second` is the budget of each bookie; after `patience_seconds` another one is asked as well (infinity: never)."""
         self.patience_seconds = patience_seconds
+        self._most_patience = 8 * patience_seconds
         self._connect = connect
         self._bytes_per_second = bytes_per_second
         self._access: dict[str, BookieAccess] = {}
@@ -213,7 +214,7 @@ class Replicas:
             self._slow_until[overtaken.bookie_id] = time.monotonic() + _SLOW_SECONDS
         if len(racing) > 1 and first is racing[0]:
             # It is not this bookie alone that is slow: to ask more of them makes it worse.
-            self.patience_seconds *= 2
+            self.patience_seconds = min(2 * self.patience_seconds, self._most_patience)
         for other in racing:
             if other is not first:
                 other.limit.owe(first.part_bytes)

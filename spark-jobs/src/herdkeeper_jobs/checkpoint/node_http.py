@@ -17,8 +17,8 @@ from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _CALL_SECONDS = 30.0
-_SCAN_SECONDS = 6 * 3600
-"""Of a follower's tables; the job's own deadline is shorter, as a rule."""
+_SCAN_SECONDS = 3600
+"""Of a follower's tables, for which it stands: no longer than a job may take by default (`job.deadlineSeconds`)."""
 
 
 @dataclass(frozen=True, slots=True)

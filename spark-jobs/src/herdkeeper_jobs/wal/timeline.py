@@ -407,6 +407,8 @@ class _Walker:
         if entry.transaction_id > 0:
             self._transaction(entry).new_indexes.append(index.name)
             self._uncommitted_indexes.add(index.name)
+        else:
+            self._uncommitted_indexes.discard(index.name)
         self._indexes[index.name] = (index, uuid)
 
     def _touched(self, entry: ControlEntry) -> bool:
