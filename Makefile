@@ -3,7 +3,7 @@ run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
 	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
 .DEFAULT_GOAL := help
-.PHONY: bench bench-leadership bench-servers help demo demo-clean test lint types imports generate verify-generated unit unit-java integration e2e e2e-schedules e2e-sql e2e-storage images cluster cluster-clean
+.PHONY: bench bench-leadership bench-servers help demo demo-clean test lint types imports generate verify-generated unit unit-java integration integration-sql e2e e2e-schedules e2e-sql e2e-storage images cluster cluster-clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -38,9 +38,12 @@ unit: ## pure functions and Spark jobs
 unit-java: ## the node program's tests
 	@e2e/images/test-java.sh
 
-integration: ## the operator against a real kube-apiserver and etcd, a repair against real bookies
+integration: ## the operator against a real kube-apiserver and etcd; a repair against real bookies, the jobs' fold of a log against real SQL
 	@$(run) pytest operator/tests/integration -n auto --maxprocesses 4 --dist worksteal
 	@$(run) pytest spark-jobs/tests/integration
+
+integration-sql: ## random stories in SQL alone (SEED=7 tells one again; SEEDS=200 FIRST=1000)
+	@$(run) pytest spark-jobs/tests/integration/test_log_and_sql_agree.py $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first-seed $(FIRST))
 
 e2e: ## the scenarios, on the test cluster
 	@$(run) pytest e2e/tests/test_*.py -x -s --durations=10

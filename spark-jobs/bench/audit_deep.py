@@ -19,12 +19,12 @@ import crc32c
 import pyarrow as pa
 from class_archive import use_class_archive
 from kazoo.client import KazooClient
-from server_processes import LEDGERS_ROOT, servers
 from spent import MEBIBYTE, Meter, Spent, report, run_contender
 from synthetic_ledgers import SyntheticLedger, write_entries, write_metadata
 
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper_e2e.server_processes import LEDGERS_ROOT, servers
 from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.job import audit
 from herdkeeper_jobs.audit.look import TaskRunner

@@ -11,7 +11,6 @@ import uuid
 from collections.abc import Callable
 
 from kazoo.client import KazooClient
-from server_processes import LEDGERS_ROOT, servers
 from spent import MEBIBYTE, Meter, Spent, report, run_contender
 from synthetic_ledgers import SyntheticLedger, write_metadata
 
@@ -19,6 +18,7 @@ from herdkeeper.execute.metadata import IDENTITY, LAYOUT
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_layout import LedgerLayout, inner_levels, ledger_id_of
 from herdkeeper.formats.bookkeeper_metadata import decode_ledger_metadata
+from herdkeeper_e2e.server_processes import LEDGERS_ROOT, servers
 from herdkeeper_jobs.audit.job import LEDGERS_AT_ONCE
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks, sampled
 from herdkeeper_jobs.audit.shares import segments_of

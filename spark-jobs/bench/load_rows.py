@@ -20,12 +20,12 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from server_processes import CREDENTIALS, Servers, jars_of, servers
-from spent import Meter, report, run_contender
+from spent import Meter, cpu_seconds_of, report, run_contender
 
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition
 from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper.sql.connection import Address, Connection
+from herdkeeper_e2e.server_processes import CREDENTIALS, Servers, jars_of, servers
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable
 from herdkeeper_jobs.checkpoint.run import manifest_table
@@ -103,17 +103,17 @@ def load_by_restore(folder: Path, address: Address, table: str) -> None:
 
 def restore_turn(running: Servers, folder: Path, address: Address, table: str) -> Turn:
     """One load by the restore."""
-    before = sum(running.cpu_seconds().values())
+    before = sum(map(cpu_seconds_of, running.process_ids()))
     spent, found = run_contender(
         __file__, "--contender", "restore", "--folder", str(folder), "--address", f"{address.host}:{address.port}", "--table", table
     )
-    servers_spent = sum(running.cpu_seconds().values()) - before
+    servers_spent = sum(map(cpu_seconds_of, running.process_ids())) - before
     return Turn(int(str(found["rows"])), spent.wall_seconds, spent.cpu_seconds, servers_spent)
 
 
 def jdbc_turn(running: Servers, folder: Path, address: Address, table: str) -> Turn:
     """One load by the driver."""
-    before = sum(running.cpu_seconds().values())
+    before = sum(map(cpu_seconds_of, running.process_ids()))
     login = {"url": f"jdbc:herddb:server:{address}", "user": CREDENTIALS.username, "password": CREDENTIALS.password}
     jars = f"{jars_of('herddb')}/*:{jars_of('jdbc')}/*"
     types = "".join(letter for _, _, letter in COLUMNS)
@@ -123,7 +123,7 @@ def jdbc_turn(running: Servers, folder: Path, address: Address, table: str) -> T
     environment = os.environ | {f"HERDDB_{key}": value for key, value in login.items()}
     printed = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
     found = json.loads(printed.splitlines()[-1])
-    servers_spent = sum(running.cpu_seconds().values()) - before
+    servers_spent = sum(map(cpu_seconds_of, running.process_ids())) - before
     return Turn(found["rows"], found["seconds"], found["cpu_seconds"], servers_spent)
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from kazoo.client import KazooClient
-from server_processes import LEDGERS_ROOT, Servers, jars_of, servers
 from synthetic_ledgers import PASSWORD, SyntheticLedger, write_entries, write_metadata
 
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome
@@ -23,6 +22,7 @@ from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, entry_diges
 from herdkeeper.formats.bookkeeper_layout import LedgerLayout, ledger_path
 from herdkeeper.formats.bookkeeper_metadata import DigestType
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper_e2e.server_processes import LEDGERS_ROOT, Servers, jars_of, servers
 from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.job import audit
 from herdkeeper_jobs.audit.plan import AuditBudget

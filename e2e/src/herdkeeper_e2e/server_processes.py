@@ -1,7 +1,7 @@
-"""Real servers for benchmarks: ZooKeeper, bookies and a SQL node, each a plain Java process on free ports, in a temporary folder.
+"""Real servers without containers: ZooKeeper, bookies and a SQL node, each a plain Java process on free ports, in a temporary folder.
 
-They are the servers of the images, with the images' jars. Nothing of them outlives the benchmark: their files are not fsynced where a
-server can be told so, since what is measured here is a client.
+They are the servers of the images, with the images' jars. Nothing of them outlives who started them, a benchmark or a test: their files
+are not fsynced where a server can be told so, since a client is what is looked at here.
 """
 
 from __future__ import annotations
@@ -18,15 +18,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kazoo.client import KazooClient
-from spent import cpu_seconds_of
 
-from herdkeeper.sql.connection import Address, Connection, Credentials
+from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Address, Connection, Credentials
 from herdkeeper.sql.errors import SqlError
 
-_SCRIPTS = Path(__file__).parents[2] / "e2e/images"
+_SCRIPTS = Path(__file__).parents[2] / "images"
 _START_SECONDS = 180
 LEDGERS_ROOT, HERD_ROOT = "/ledgers", "/herd"
 CREDENTIALS = Credentials("bench", "only-for-a-benchmark")
+NODE, NODE_ID = "node", "node-0"
+"""The SQL node's name among the processes, and its id in the cluster."""
+TOKEN = "orders-of-a-test"
+"""What the SQL node's HTTP port asks for."""
 _LOG4J = """<Configuration status="ERROR"><Appenders><Console name="stdout"/></Appenders>
 <Loggers><Root level="WARN"><AppenderRef ref="stdout"/></Root></Loggers></Configuration>"""
 
@@ -43,8 +46,12 @@ class Servers:
 
     folder: Path
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+    commands: dict[str, list[str]] = field(default_factory=dict)
+    """What each process was started with."""
     zookeeper: str = ""
     """host:port, once it was started."""
+    node_http: str = ""
+    """URL of the SQL node's HTTP port, once it was started."""
 
     def start_zookeeper(self) -> str:
         """One member; returns where it listens."""
@@ -94,13 +101,17 @@ class Servers:
     def _wait_for_bookie(self, client: KazooClient, name: str) -> None:
         self._wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is not None)
 
-    def start_sql_node(self) -> Address:
-        """A SQL node that leads the tablespace `herd`, whose log has as many copies as there are bookies, three at most."""
+    def start_sql_node(self, more: Mapping[str, object] | None = None) -> Address:
+        """A SQL node that leads the tablespace `herd`, whose log has as many copies as there are bookies, three at most.
+
+        `more` are settings that a caller wants besides, or other than, these.
+        """
         copies = min(3, sum(1 for name in self.processes if name.startswith("bookie-")))
-        port, folder = _free_port(), self._folder("node")
+        port, http, folder = _free_port(), _free_port(), self._folder(NODE)
         credentials = self._folder("credentials")
         (credentials / "username").write_text(CREDENTIALS.username)
         (credentials / "password").write_text(CREDENTIALS.password)
+        (credentials / "token").write_text(TOKEN)
         settings = {
             "server.mode": "cluster",
             "server.host": "127.0.0.1",
@@ -113,17 +124,29 @@ class Servers:
             "server.base.dir": folder,
             "server.jmx.enable": "false",
             "herdkeeper.http.host": "127.0.0.1",
-            "herdkeeper.http.port": _free_port(),
+            "herdkeeper.http.port": http,
             "herdkeeper.hand-over.seconds": 0,
             "herdkeeper.credentials.dir": credentials,
         } | {f"server.bookkeeper.{quorum}.size": copies for quorum in ("ensemble", "write.quorum", "ack.quorum")}
+        settings |= more or {}
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         options = ["-Xmx2g", "-XX:MaxDirectMemorySize=1g", "-Xss512k", "-Dio.netty.tryReflectionSetAccessible=true"]
-        arguments = ("--config", str(folder / "server.properties"), "--node-id", "node-0", "--advertised-host", "127.0.0.1")
-        self._start("node", options, "herddb", ("io.herdkeeper.node.Main", *arguments))
+        arguments = ("--config", str(folder / "server.properties"), "--node-id", NODE_ID, "--advertised-host", "127.0.0.1")
+        self.node_http = f"http://127.0.0.1:{http}"
+        self._start(NODE, options, "herddb", ("io.herdkeeper.node.Main", *arguments))
         address = Address("127.0.0.1", port)
-        self._wait("node", lambda: _leads(address))
+        self._wait(NODE, lambda: leads(address))
         return address
+
+    def kill(self, name: str) -> None:
+        """Ends a server at once, as a power cut would (SIGKILL)."""
+        self.processes[name].kill()
+        self.processes[name].wait()
+
+    def start_again(self, name: str, ready: Callable[[], bool]) -> None:
+        """Starts a server that has ended, with the same command and files, and waits until it is ready."""
+        self._run(name, self.commands[name])
+        self._wait(name, ready)
 
     @contextmanager
     def client(self) -> Iterator[KazooClient]:
@@ -136,9 +159,9 @@ class Servers:
             client.stop()
             client.close()
 
-    def cpu_seconds(self) -> dict[str, float]:
-        """What each server has used so far, by name."""
-        return {name: cpu_seconds_of(process.pid) for name, process in self.processes.items() if process.poll() is None}
+    def process_ids(self) -> list[int]:
+        """Of the servers that run."""
+        return [process.pid for process in self.processes.values() if process.poll() is None]
 
     def stop(self) -> None:
         """Ends all of it, the last one first."""
@@ -182,11 +205,13 @@ class Servers:
         log4j = self.folder / "log4j2.xml"
         log4j.write_text(_LOG4J)
         settings = ("-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Dlog4j2.configurationFile={log4j}")
-        java = ["java", *options, *settings, "-cp", f"{jars_of(jars)}/*"]
+        self.commands[name] = ["java", *options, *settings, "-cp", f"{jars_of(jars)}/*", *command]
+        return self._run(name, self.commands[name])
+
+    def _run(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         with (self.folder / f"{name}.log").open("ab") as output:
-            process = subprocess.Popen([*java, *command], stdout=output, stderr=subprocess.STDOUT, cwd=self.folder)
-        self.processes[name] = process
-        return process
+            self.processes[name] = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self.folder)
+        return self.processes[name]
 
     def _wait(self, name: str, ready: Callable[[], bool], may_have_ended: bool = False) -> None:
         """SystemExit with the end of the server's output when it has ended, or does not get ready."""
@@ -204,7 +229,7 @@ def servers() -> Iterator[Servers]:
     """Nothing runs yet; whatever is started ends with the block, and its files with it."""
     if "JAVA_HOME" not in os.environ:
         raise SystemExit("JAVA_HOME is not set: run this through e2e/bootstrap/run.sh")
-    made = Servers(Path(tempfile.mkdtemp(prefix="herdkeeper-bench-")))
+    made = Servers(Path(tempfile.mkdtemp(prefix="herdkeeper-servers-")))
     try:
         yield made
     finally:
@@ -225,9 +250,10 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def _leads(address: Address) -> bool:
+def leads(address: Address, tablespace: str = DEFAULT_TABLESPACE) -> bool:
+    """Whether the node there leads the tablespace now."""
     try:
-        with Connection.connect(address, CREDENTIALS, timeout_seconds=5.0) as connection:
+        with Connection.connect(address, CREDENTIALS, tablespace, timeout_seconds=5.0) as connection:
             connection.require_leader()
     except SqlError:
         return False

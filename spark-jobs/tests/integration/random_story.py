@@ -1,0 +1,498 @@
+"""A random story of a tablespace: statements in transactions that interleave, changes of tables, ledgers that end, a leader that dies.
+
+What comes next is drawn by the seed from what SQL says is there at that moment, so most statements are accepted; those that are not are
+part of the story, which goes on. One thread tells it: statements that would wait for another transaction's lock are mostly left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
+from random import Random
+
+import random_definitions as definitions
+from random_definitions import TABLE_NAMES, TYPES, SeenColumn, SeenTable
+from real_database import Database
+
+from herdkeeper.formats.herddb_table import ColumnType
+from herdkeeper.sql.connection import Connection, Transaction
+from herdkeeper.sql.errors import ServerError
+from herdkeeper.sql.frames import Value
+
+_MOST_OPEN = 3
+_RARELY = 0.03
+_TYPE_NAMES = {"integer": ColumnType.INTEGER, "bytearray": ColumnType.BYTES, "floatarray": ColumnType.FLOAT_ARRAY}
+_LITERAL = re.compile(r"[ -\[\]-~\xa1-\xff]*")
+_SHOWN = 60
+"""Characters of a value in a story's words."""
+
+
+class _RolledBack(Exception):  # noqa: N818 - a way out of a transaction's block
+    """Makes a transaction's block end with ROLLBACK."""
+
+
+@dataclass
+class _Open:
+    """A transaction of the story. `block` is what ends it."""
+
+    block: AbstractContextManager[Transaction]
+    transaction: Transaction
+    changed: set[str] = field(default_factory=set)
+    looked: set[str] = field(default_factory=set)
+    """Tables that it named in statements that changed nothing."""
+    keys: set[tuple[str, tuple[Value, ...]]] = field(default_factory=set)
+    """Rows that it has locked for certain."""
+    whole: set[str] = field(default_factory=set)
+    """Tables of which it may have locked any row."""
+    drops: bool = False
+    """Whether it drops a table."""
+
+    def has(self, table: str) -> bool:
+        """Whether it may have locked something of a table."""
+        return table in self.changed or table in self.looked
+
+
+@dataclass(frozen=True)
+class _Statement:
+    """One statement on one table; `key` is the row that it names, None for any number of rows."""
+
+    table: str
+    sql: str
+    parameters: tuple[Value, ...] = ()
+    key: tuple[Value, ...] | None = None
+
+
+class Story:
+    """Tells itself in a tablespace. `dies`: its leader is killed once, in the middle of transactions.
+
+    Where the leader dies no TRUNCATE meets a transaction that has changed its table: HerdDB logs it and then refuses it, and as its code
+    reads, who replays that log refuses it again, and does not boot, or carries it out where rows were only updated.
+    """
+
+    def __init__(self, database: Database, tablespace: str, seed: int, *, dies: bool = False) -> None:
+        self.accepted = 0
+        """How many statements SQL has accepted."""
+        self._database = database
+        self._tablespace = tablespace
+        self._chance = Random(seed)
+        self._dies = dies
+        self._connection = database.connect(tablespace)
+        self._open: dict[int, _Open] = {}
+        self._left: list[_Open] = []
+        """What ended transactions may have left locked for good: their table was renamed meanwhile."""
+        self._seen: dict[int, tuple[SeenTable, ...]] = {}
+        self._begun = 0
+        self._renamed: set[str] = set()
+        """Names of tables that had another one. HerdDB goes on listing their indexes, and keeping them up, when these are dropped."""
+
+    @property
+    def connection(self) -> Connection:
+        """To whoever leads now."""
+        return self._connection
+
+    def tell(self, steps: int) -> None:
+        """So many steps. Transactions may be open at the end."""
+        death = self._chance.randint(steps // 3, steps - 5) if self._dies else None
+        for _ in range(2):
+            self._create_table(None)
+        for step in range(steps):
+            if death is not None and step >= death and self._open:
+                self._die()
+                death = None
+            else:
+                self._step()
+
+    def end_all(self, commit: bool | None = None) -> None:
+        """Ends each open transaction, one way or the other unless it is said."""
+        for number in sorted(self._open):
+            self._end(number, commit)
+
+    def close(self) -> None:
+        """Rolls back what is open and closes the connection."""
+        self.end_all(commit=False)
+        self._connection.close()
+
+    def _step(self) -> None:
+        slot = self._chance.choice([None, *self._open, *self._open])
+        steps: list[tuple[int, Callable[[int | None], None]]] = [
+            (60, self._change_rows),
+            (4, self._create_table),
+            (2, self._drop_table),
+            (8, self._alter_table),
+            (2, self._rename_table),
+            (3, self._create_index),
+            (1, self._drop_index),
+            (4, self._truncate),
+        ]
+        match self._chance.choices(("begin", "end", "ledger", "look", "statement"), (8, 7, 2, 2, 81))[0]:
+            case "begin" if len(self._open) < _MOST_OPEN:
+                self._begin()
+            case "end" if self._open:
+                self._end(self._chance.choice(sorted(self._open)))
+            case "ledger":
+                print(f"close ledger -> {self._database.close_ledger(self._tablespace)}")
+            case "look":
+                self._look(slot)
+            case _:
+                self._chance.choices([step for _, step in steps], [weight for weight, _ in steps])[0](slot)
+
+    def _begin(self) -> None:
+        block = self._connection.transaction()
+        self._begun += 1
+        self._open[self._begun] = _Open(block, block.__enter__())
+        print(f"tx {self._begun}: BEGIN -> id {self._open[self._begun].transaction.id}")
+
+    def _end(self, number: int, commit: bool | None = None) -> None:
+        commit = self._chance.random() < 0.65 if commit is None else commit
+        one = self._open.pop(number)
+        self._seen.clear()
+        words = f"tx {number}: {'COMMIT' if commit else 'ROLLBACK'}"
+        try:
+            if commit:
+                one.block.__exit__(None, None, None)
+            else:
+                _abandon(one)
+            print(words)
+        except ServerError as error:
+            print(f"{words} -> refused: {error}")
+
+    def _die(self) -> None:
+        print(f"the leader dies; open: {sorted(self._open)}")
+        self._connection.close()
+        for one in self._open.values():
+            _abandon(one)
+        self._open, self._left, self._seen = {}, [], {}
+        self._database.kill_leader(self._tablespace)
+        self._connection = self._database.connect(self._tablespace)
+
+    # rows
+
+    def _change_rows(self, slot: int | None) -> None:
+        table = self._table(slot)
+        if table is None:
+            return
+        make = self._chance.choices((self._insert, self._upsert, self._update, self._delete), (45, 15, 25, 15))[0]
+        statement = make(table)
+        if statement is not None and (not self._waits(slot, table, statement) or self._chance.random() < _RARELY):
+            self._execute(slot, statement)
+
+    def _waits(self, slot: int | None, table: SeenTable, statement: _Statement) -> bool:
+        """Whether another transaction may have locked what the statement needs."""
+        others = [one for number, one in self._open.items() if number != slot] + self._left
+        if table.bound:
+            return any(one.changed or one.looked for one in others)
+        if statement.key is None:
+            return any(one.has(table.name) for one in others)
+        return any(table.name in one.whole or (table.name, statement.key) in one.keys for one in others)
+
+    def _insert(self, table: SeenTable, verb: str = "INSERT") -> _Statement | None:
+        given = [
+            column
+            for column in table.columns
+            if self._chance.random() < (0.15 if table.automatic else 0.99 if column.name in table.key else 0.75)
+            or (column.name not in table.key and not column.nullable and not column.default and self._chance.random() < 0.95)
+        ]
+        if not given:
+            return None
+        values = [self._value(table, column) for column in given]
+        by_name = dict(zip((column.name for column in given), values, strict=True))
+        key = tuple(by_name.get(name) for name in table.key)
+        places, parameters = self._places(values)
+        names = ", ".join(f"`{column.name}`" for column in given)
+        sql = f"{verb} INTO `{table.name}` ({names}) VALUES ({', '.join(places)})"
+        return _Statement(table.name, sql, tuple(parameters), key)
+
+    def _upsert(self, table: SeenTable) -> _Statement | None:
+        return self._insert(table, "UPSERT")
+
+    def _update(self, table: SeenTable) -> _Statement | None:
+        if not table.others:
+            return None
+        changed = self._chance.sample(table.others, self._chance.randint(1, min(3, len(table.others))))
+        sets: list[str] = []
+        parameters: list[Value] = []
+        for column in changed:
+            if column.type in (ColumnType.INTEGER, ColumnType.LONG) and self._chance.random() < 0.3:
+                sets.append(f"`{column.name}` = `{column.name}` + 1")
+                continue
+            places, given = self._places([self._value(table, column)])
+            sets.append(f"`{column.name}` = {places[0]}")
+            parameters += given
+        where, more, key = self._where(table)
+        return _Statement(table.name, f"UPDATE `{table.name}` SET {', '.join(sets)}{where}", (*parameters, *more), key)
+
+    def _delete(self, table: SeenTable) -> _Statement | None:
+        where, parameters, key = self._where(table)
+        return _Statement(table.name, f"DELETE FROM `{table.name}`{where}", parameters, key)
+
+    def _where(self, table: SeenTable) -> tuple[str, tuple[Value, ...], tuple[Value, ...] | None]:
+        if self._chance.random() < 0.7:
+            key = tuple(self._key(table, table.column(name)) for name in table.key)
+            return " WHERE " + " AND ".join(f"`{name}` = ?" for name in table.key), key, key
+        compared = [column for column in table.columns if column.type in (ColumnType.INTEGER, ColumnType.LONG, ColumnType.STRING)]
+        if not compared or self._chance.random() < 0.15:
+            return "", (), None
+        column = self._chance.choice(compared)
+        if self._chance.random() < 0.3:
+            return f" WHERE `{column.name}` IS NULL", (), None
+        return f" WHERE `{column.name}` > ?", (definitions.value(self._chance, column.type),), None
+
+    def _value(self, table: SeenTable, column: SeenColumn) -> Value:
+        if column.name in table.key:
+            return self._key(table, column)
+        if self._chance.random() < (0.15 if column.nullable else 0.02):
+            return None
+        if column.name.startswith("f"):
+            return definitions.key(self._chance, column.type)
+        return definitions.value(self._chance, column.type)
+
+    def _key(self, table: SeenTable, column: SeenColumn) -> Value:
+        if table.automatic and self._chance.random() < 0.8:
+            return self._chance.randint(1, 12)
+        return definitions.key(self._chance, column.type)
+
+    def _places(self, values: Sequence[Value]) -> tuple[list[str], list[Value]]:
+        """What stands for values in a statement, mostly parameters, and these."""
+        places: list[str] = []
+        parameters: list[Value] = []
+        for value in values:
+            if self._chance.random() < 0.2 and (value is None or (type(value) is int and abs(value) < 2**31)):
+                places.append("NULL" if value is None else str(value))
+            elif self._chance.random() < 0.2 and isinstance(value, str) and _LITERAL.fullmatch(value):
+                doubled = value.replace("'", "''")
+                places.append(f"'{doubled}'")
+            else:
+                places.append("?")
+                parameters.append(value)
+        return places, parameters
+
+    def _look(self, slot: int | None) -> None:
+        """A read, which locks the row until its transaction ends."""
+        table = self._table(slot)
+        if table is None:
+            return
+        where, parameters, key = self._where(table)
+        statement = _Statement(table.name, f"SELECT * FROM `{table.name}`{where}", parameters, key)
+        if slot is None or self._waits(slot, table, statement):
+            return
+        try:
+            found = f"{len(self._open[slot].transaction.query(statement.sql, statement.parameters))} rows"
+        except ServerError as error:
+            found = f"refused: {error}"
+        self._note(slot, statement, 0)
+        print(f"{_name(slot)}: {statement.sql} {_shown(parameters)} -> {found}")
+
+    # definitions
+
+    def _create_table(self, slot: int | None) -> None:
+        seen = self._tables(slot)
+        missing = sorted(set(TABLE_NAMES) - {table.name for table in seen})
+        name = self._chance.choice(missing or TABLE_NAMES)
+        self._define(slot, _Statement(name, definitions.create_table(self._chance, name, self._parents(seen))))
+
+    def _parents(self, seen: tuple[SeenTable, ...]) -> tuple[SeenTable, ...]:
+        """Tables that foreign keys may refer to. HerdDB lets them refer to one that an open transaction drops; when it has dropped it, a
+        statement that looks for the parent fails in a way that leaves the tablespace locked for ever."""
+        return () if any(one.drops for one in self._open.values()) else seen
+
+    def _drop_table(self, slot: int | None) -> None:
+        name = self._chance.choice(sorted(set(TABLE_NAMES) - self._renamed))
+        if self._define(slot, _Statement(name, f"DROP TABLE `{name}`")) and slot in self._open:
+            self._open[slot].drops = True
+
+    def _alter_table(self, slot: int | None) -> None:
+        """It commits the transaction that it is in."""
+        slot = slot if self._chance.random() < 0.3 else None
+        table = self._table(slot)
+        if table is None:
+            return
+        alterations = (
+            self._add_column,
+            self._add_column,
+            self._drop_column,
+            self._rename_column,
+            self._nullable,
+            self._default,
+            self._refer,
+        )
+        if (sql := self._chance.choice(alterations)(table, slot)) is not None:
+            self._define(slot, _Statement(table.name, f"ALTER TABLE `{table.name}` {sql}"))
+
+    def _add_column(self, table: SeenTable, slot: int | None) -> str | None:
+        return f"ADD COLUMN {definitions.column(self._chance, self._column_name())}"
+
+    def _drop_column(self, table: SeenTable, slot: int | None) -> str | None:
+        """HerdDB drops, and renames, columns of foreign keys, and drops such with an index, and then fails at whatever looks for them."""
+        free = [column.name for column in table.columns if column.name in table.key or column.name not in table.indexed]
+        return f"DROP COLUMN `{self._chance.choice(free)}`" if free and not table.bound else None
+
+    def _rename_column(self, table: SeenTable, slot: int | None) -> str | None:
+        column = self._chance.choice(table.columns)
+        automatic = " AUTO_INCREMENT" if table.automatic and column.name in table.key and self._chance.random() < 0.8 else ""
+        form = definitions.words(self._chance, column.type, nullable=column.nullable)
+        return None if table.bound else f"CHANGE `{column.name}` `{self._column_name()}` {form}{automatic}"
+
+    def _nullable(self, table: SeenTable, slot: int | None) -> str | None:
+        column = self._chance.choice(table.columns)
+        if table.key == (column.name,) and column.type is ColumnType.TIMESTAMP:
+            return None  # HerdDB fails at such a key once it is NOT NULL: random_definitions says how
+        automatic = " AUTO_INCREMENT" if table.automatic and column.name in table.key else ""
+        return f"MODIFY `{column.name}` {definitions.words(self._chance, column.type, nullable=not column.nullable)}{automatic}"
+
+    def _default(self, table: SeenTable, slot: int | None) -> str | None:
+        column = self._chance.choice(table.columns)
+        form = definitions.words(self._chance, column.type, nullable=column.nullable)
+        return f"MODIFY `{column.name}` {form}{definitions.default(self._chance, column.type) or ' DEFAULT NULL'}"
+
+    def _refer(self, table: SeenTable, slot: int | None) -> str | None:
+        parents = [parent for parent in self._parents(self._tables(slot)) if len(parent.key) == 1]
+        if not parents:
+            return None
+        return f"ADD {definitions.foreign_key(self._chance, f'{table.name}_g', self._column_name(), self._chance.choice(parents))}"
+
+    def _column_name(self) -> str:
+        return f"c{self._chance.randint(0, 9)}"
+
+    def _rename_table(self, slot: int | None) -> None:
+        """To the name of another table as well, which is gone then. HerdDB lets it leave its indexes and foreign keys to the other one, or
+        in the air: one that has some is left alone."""
+        before, after = self._chance.choice(TABLE_NAMES), self._chance.choice(TABLE_NAMES)
+        there = next((table for table in self._tables(None) if table.name == after), None)
+        if before == after:
+            return
+        if there is not None and (self._open or there.bound or there.indexed - set(there.key)):
+            return
+        self._define(None, _Statement(before, f"EXECUTE RENAMETABLE '{self._tablespace}','{before}','{after}'"), after)
+
+    def _create_index(self, slot: int | None) -> None:
+        table = self._table(slot)
+        if table is None or not table.others:
+            return
+        columns = self._chance.sample(table.others, self._chance.randint(1, min(2, len(table.others))))
+        kind = self._chance.choice(("", "UNIQUE ", "HASH ", "BRIN "))
+        names = ", ".join(f"`{column.name}`" for column in columns)
+        index = f"i{self._chance.randint(0, 5)}"
+        self._define(slot, _Statement(table.name, f"CREATE {kind}INDEX `{index}` ON `{table.name}` ({names})"))
+
+    def _drop_index(self, slot: int | None) -> None:
+        indexes = self._connection.query("SELECT * FROM sysindexcolumns")
+        names = sorted({str(row["index_name"]) for row in indexes if row["index_type"] != "pk" and row["table_name"] not in self._renamed})
+        if names:
+            self._define(slot, _Statement("", f"DROP INDEX `{self._chance.choice(names)}`"))
+
+    def _truncate(self, slot: int | None) -> None:
+        table = self._table(None)
+        if table is None:
+            return
+        if slot is not None and self._chance.random() < 0.9:
+            slot = None
+        others = self._open.values()
+        if self._dies and any(one.has(table.name) for one in others):
+            return
+        # The leader refuses it for a lock, and the log does not show why (docs/limits.md).
+        if any(table.name in one.looked - one.changed for one in others):
+            return
+        self._execute(slot, _Statement(table.name, f"TRUNCATE TABLE `{table.name}`"))
+
+    def _define(self, slot: int | None, statement: _Statement, renamed: str | None = None) -> bool:
+        """Whether SQL accepted it."""
+        done = self._execute(slot, statement)
+        self._seen.clear()
+        if done and renamed is not None:
+            self._renamed.add(renamed)
+            for one in [*self._open.values(), *self._left]:
+                if one.has(statement.table):
+                    self._left.append(_Open(one.block, one.transaction, {renamed}, {renamed}, set(), {renamed}))
+        there = {row["txid"] for row in self._connection.query("SELECT * FROM systransactions")}
+        for number in [number for number, one in self._open.items() if one.transaction.id not in there]:
+            _abandon(self._open.pop(number))
+        return done
+
+    # what all of them need
+
+    def _execute(self, slot: int | None, statement: _Statement) -> bool:
+        """Whether SQL accepted it."""
+        where = self._connection if slot is None else self._open[slot].transaction
+        print(f"{_name(slot)}: {statement.sql} {_shown(statement.parameters)}", end="")  # a statement without an answer is told, too
+        changed = _outcome(where, statement)
+        print(f" -> {changed}")
+        if isinstance(changed, str):
+            self._note(slot, statement, 0)
+            return False
+        self.accepted += 1
+        self._note(slot, statement, changed)
+        return True
+
+    def _note(self, slot: int | None, statement: _Statement, changed: int) -> None:
+        if slot is None or slot not in self._open:
+            return
+        one = self._open[slot]
+        (one.changed if changed else one.looked).add(statement.table)
+        if statement.key is None or None in statement.key:
+            one.whole.add(statement.table)
+        else:
+            one.keys.add((statement.table, statement.key))
+
+    def _table(self, slot: int | None) -> SeenTable | None:
+        seen = self._tables(slot)
+        return self._chance.choice(seen) if seen else None
+
+    def _tables(self, slot: int | None) -> tuple[SeenTable, ...]:
+        """The tables that statements there can use, as SQL tells them."""
+        number = slot or 0
+        if number not in self._seen:
+            where = self._connection if slot is None else self._open[slot].transaction
+            self._seen[number] = tuple(_tables(where))
+        return self._seen[number]
+
+
+def _abandon(one: _Open) -> None:
+    """Rolls back what is still open of it."""
+    with suppress(_RolledBack):
+        one.block.__exit__(_RolledBack, _RolledBack(), None)
+
+
+def _outcome(where: Connection | Transaction, statement: _Statement) -> int | str:
+    """How many rows a statement changed, or why it was refused."""
+    try:
+        return where.execute(statement.sql, statement.parameters)
+    except ServerError as error:
+        return f"refused: {str(error)[:200]}"
+
+
+def _tables(where: Connection | Transaction) -> Iterator[SeenTable]:
+    columns, indexes, keys = (where.query(f"SELECT * FROM {name}") for name in ("syscolumns", "sysindexcolumns", "sysforeignkeys"))
+    names = {str(row["table_name"]) for row in columns}
+    related = {str(row[side]) for row in keys for side in ("child_table_name", "parent_table_name")}
+    for name in sorted(names & set(TABLE_NAMES)):
+        mine = sorted((row for row in columns if row["table_name"] == name), key=lambda row: int(str(row["ordinal_position"])))
+        entries = [row for row in indexes if row["table_name"] == name]
+        key = sorted((row for row in entries if row["index_type"] == "pk"), key=lambda row: int(str(row["ordinal_position"])))
+        unique = any(row["unique"] for row in entries if row["index_type"] != "pk")
+        yield SeenTable(
+            name,
+            tuple(_column(str(row["column_name"]), str(row["type_name"]), row["default_value"] not in (None, "NULL")) for row in mine),
+            tuple(str(row["column_name"]) for row in key),
+            any(row["auto_increment"] for row in mine),
+            frozenset(str(row["column_name"]) for row in entries),
+            unique or name in related,
+        )
+
+
+def _column(name: str, type_name: str, default: bool) -> SeenColumn:
+    kind = type_name.removesuffix(" not null")
+    if type_name == "type?18":  # what HerdDB calls a float array that is not null
+        return SeenColumn(name, ColumnType.FLOAT_ARRAY, False, default)
+    found = _TYPE_NAMES.get(kind) or next(one for one in TYPES if one.name.lower() == kind)
+    return SeenColumn(name, found, kind == type_name, default)
+
+
+def _name(slot: int | None) -> str:
+    return "no tx" if slot is None else f"tx {slot}"
+
+
+def _shown(parameters: Sequence[Value]) -> str:
+    shown = ", ".join(text if len(text) < _SHOWN else f"{text[:_SHOWN]}…" for text in map(repr, parameters))
+    return f"[{shown}]" if shown else ""
