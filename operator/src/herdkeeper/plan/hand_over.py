@@ -35,14 +35,10 @@ class Deadline:
     left: float
 
     @property
-    def turns_are_over(self) -> bool:
-        """Whether turns have taken so much time that nothing else may take any: neither the next turn nor a follower's checkpoint."""
-        return self.asked >= SERVES_SECONDS - RESERVE_SECONDS
-
-    @property
     def at_once(self) -> bool:
-        """Whether there is no time for turns. A leader that will be asked to stop only later is a clock that can't be trusted."""
-        return self.left < RESERVE_SECONDS or self.asked < -CLOCK_SECONDS or self.turns_are_over
+        """Whether there is no time for turns, nor for a follower's checkpoint: too little is left, or turns have taken too much. A leader
+        that will be asked to stop only later is a clock that can't be trusted."""
+        return self.left < RESERVE_SECONDS or self.asked < -CLOCK_SECONDS or self.asked >= SERVES_SECONDS - RESERVE_SECONDS
 
 
 NO_DEADLINE = Deadline(asked=0.0, left=math.inf)

@@ -102,7 +102,7 @@ def _now(case: Case, hand_over: HandOver | None, waiting: Mapping[str, str]) -> 
         return case
     if record.name in waiting:
         return replace(case, decision=Keep(f"{record.leader} leads meanwhile: {waiting[record.name]}", settled=False))
-    in_time = not hand_over.deadline.turns_are_over
+    in_time = not hand_over.deadline.at_once
     return replace(case, decision=replace(decision, checkpoint_first=decision.checkpoint_first and in_time))
 
 

@@ -22,8 +22,7 @@ import java.util.concurrent.TimeoutException;
 final class DigestEndpoint extends CopyOrder {
 
     private static final long DEFAULT_TIMEOUT_SECONDS = 60;
-    private static final long DEFAULT_SCAN_SECONDS = 3600;
-    private static final long LONGEST_SECONDS = 86_400;
+    private static final long LONGEST_SECONDS = 3600;
 
     DigestEndpoint(NodeStatus node) {
         super("digest", node);
@@ -40,7 +39,8 @@ final class DigestEndpoint extends CopyOrder {
         LogSequenceNumber target = new LogSequenceNumber(
                 request.number("ledger", 0, Long.MAX_VALUE, null), request.number("entry", 0, Long.MAX_VALUE, null));
         Duration wait = Duration.ofSeconds(request.number("timeoutSeconds", 1, LONGEST_SECONDS, DEFAULT_TIMEOUT_SECONDS));
-        Duration scan = Duration.ofSeconds(request.number("scanSeconds", 1, LONGEST_SECONDS, DEFAULT_SCAN_SECONDS));
+        // Who does not know of it waits no longer for a scan either.
+        Duration scan = Duration.ofSeconds(request.number("scanSeconds", 1, LONGEST_SECONDS, wait.toSeconds()));
         try {
             return Answer.json(200, json(copy, new FollowerDigest(copy.tablespace(), copy.log()).at(target, wait, scan)));
         } catch (NotAFollowerException | AlreadyPassedException | AlreadyHeldException error) {

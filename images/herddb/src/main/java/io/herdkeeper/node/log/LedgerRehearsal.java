@@ -74,9 +74,12 @@ public final class LedgerRehearsal {
             write(ledger);
             fenceAndRead(ledger.getId());
         } finally {
-            // It is closed already where it was fenced, and that is as good. Where this fails, the note stays for the next time.
-            ledger.close();
-            logs.getBookKeeper().deleteLedger(ledger.getId());
+            // Where the deletion fails, too, the note stays for the next time.
+            try {
+                ledger.close();
+            } finally {
+                logs.getBookKeeper().deleteLedger(ledger.getId());
+            }
         }
         Files.delete(note);
         LOGGER.log(Level.INFO, "rehearsed a leader''s boot with ledger {0} in {1} ms",

@@ -16,7 +16,7 @@ import java.util.Optional;
  */
 public final class ReleaseRule {
 
-    /** For each look; more than come between two. */
+    /** For each look, or a quarter of what there is: so however fast ledgers come, they go as fast. */
     static final int MOST_AT_ONCE = 8;
 
     private ReleaseRule() {
@@ -64,7 +64,7 @@ public final class ReleaseRule {
             released++;
         }
         List<Long> kept = old.subList(released, old.size());
-        return new Decision(List.copyOf(old.subList(0, Math.min(released, MOST_AT_ONCE))), List.copyOf(kept), kept.isEmpty() ? 0 : end(ledgers, released),
+        return new Decision(List.copyOf(old.subList(0, Math.min(released, Math.max(MOST_AT_ONCE, released / 4)))), List.copyOf(kept), kept.isEmpty() ? 0 : end(ledgers, released),
                 kept.isEmpty() ? List.of() : holders(needs, kept.get(0)));
     }
 

@@ -1,6 +1,7 @@
 package io.herdkeeper.node.release;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.cluster.LedgersInfo;
 import herddb.log.LogSequenceNumber;
@@ -48,6 +49,17 @@ class ReleaseRuleTest {
         Decision decision = ReleaseRule.decide(ledgers, BEFORE, List.of());
         assertEquals(ledgers.getActiveLedgers().subList(0, ReleaseRule.MOST_AT_ONCE), decision.released());
         assertEquals(List.of(), decision.kept(), "nobody needs the others: they go next time");
+    }
+
+    @Test
+    void ofLedgersThatComeFasterThanAFewAtATimeNoMoreStayThanFourTimesWhatComes() {
+        int inflow = 3 * ReleaseRule.MOST_AT_ONCE;
+        int waiting = 0;
+        for (int look = 0; look < 100; look++) {
+            waiting += inflow;
+            waiting -= released(opened(new long[waiting + 1])).size();
+        }
+        assertTrue(waiting <= 4 * inflow, waiting + " wait");
     }
 
     @Test
