@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from test_plan_herddb import CLUSTER, PODS
-from test_plan_leaders import CALM, LEADER, LOST, RECORD, asking, with_deletion
+from test_plan_herddb import CLUSTER, LOG, PODS
+from test_plan_leaders import CALM, LEADER, LOST, RECORD, asking
 
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.plan.action import ChangeTablespaceRecord, CheckpointFollower, WakeNodes
 from herdkeeper.plan.herddb import plan_herddb
+from herdkeeper.plan.leadership import Move
+from herdkeeper.plan.moves import move_actions
 
 FOLLOWER = replace(LEADER, role="follower")
 STALE = replace(FOLLOWER, checkpoint=(6, 0))
@@ -53,7 +55,7 @@ def test_a_lost_leader_comes_before_the_checkpoint_for_another_that_is_asked_for
 
 
 def test_of_leaders_that_serve_those_that_need_no_checkpoint_go_first():
-    seen = with_deletion(holding(CALM, {"a": 0, "b": 0}, STALE), PODS[0])
-    fresh = tuple(replace(copy, checkpoint=copy.lsn) if copy.name == "b" else copy for copy in seen.nodes[PODS[1]])
-    seen = replace(seen, nodes={**seen.nodes, PODS[1]: fresh})
-    assert list(told(plan_herddb(CLUSTER, seen).actions)) == ["b to 1", "wake [1]", "checkpoint of a", "a to 1", "wake [1]"]
+    records = holding(CALM, {"a": 0, "b": 0}).records
+    due = [(records["a"], Move(PODS[1], "", checkpoint_first=True)), (records["b"], Move(PODS[1], ""))]
+    done = list(told(move_actions(CLUSTER, LOG, due)))
+    assert done == ["b to 1", "wake [1]", "checkpoint of a", "a to 1", "wake [1]"]
