@@ -15,7 +15,7 @@ from herdkeeper.formats.herddb_log_archive import archive_progress_path, encode_
 from herdkeeper.formats.herddb_log_pin import encode_log_pin, log_pin_path, log_pins_path, replica_pin
 from herdkeeper.formats.herddb_node import node_path
 from herdkeeper.formats.herddb_replica import replicas_path
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, encode_tablespace, tablespace_path
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, encode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.metrics import WRITES
 from herdkeeper.observe.ensembles import Ensemble, EnsembleDirectory, EnsembleError, MembershipChange
@@ -138,7 +138,7 @@ def _set_own(ensemble: Ensemble, path: str, data: bytes | None, version: int | N
 def forget_node(ensemble: Ensemble, action: ForgetNode) -> None:
     """Its heartbeats and what it kept of the logs, then its record. EnsembleError when a tablespace names it by now: it lives on then."""
     root = action.herd_root
-    for name in ensemble.children(f"{root}/tableSpaces") or ():
+    for name in ensemble.children(tablespaces_path(root)) or ():
         found = ensemble.read(tablespace_path(root, name))
         record = decode_tablespace(found[0]) if found is not None else None
         if record is not None and action.node in (record.leader, *record.replicas):

@@ -89,35 +89,31 @@ def checkpoint_follower(namespace: str, action: CheckpointFollower, world: World
 def set_copy_aside(namespace: str, action: SetCopyAside, world: World, orders: NodeOrders) -> None:
     """See SetCopyAside. Raises RefusedError with what the node said. Done again, it finds nothing to move."""
     path = f"/tablespaces/{action.tablespace}/set-aside?uuid={action.uuid}"
-    answer = order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=SET_ASIDE_SECONDS)
-    if isinstance(answer, Unknown):
-        raise RefusedError(answer.why)
+    answer = _followed(order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=SET_ASIDE_SECONDS), "Evidence")
     logger.info("copy set aside", node=action.node, tablespace=action.tablespace, evidence=answer.get("evidence"), why=action.why)
-    WRITES.labels("post", "Evidence").inc()
 
 
 def bar_promotion(namespace: str, action: BarPromotion, world: World, orders: NodeOrders) -> None:
     """See BarPromotion. Raises RefusedError with what the node said. It can be repeated."""
     path = f"/tablespaces/{action.tablespace}/{'bar' if action.barred else 'unbar'}?uuid={action.uuid}"
-    answer = order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=BAR_SECONDS)
-    if isinstance(answer, Unknown):
-        raise RefusedError(answer.why)
-    WRITES.labels("post", "PromotionBar").inc()
+    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=BAR_SECONDS), "PromotionBar")
 
 
 def close_ledger(namespace: str, action: CloseLedger, world: World, orders: NodeOrders) -> None:
     """See CloseLedger. Raises RefusedError with what the node said: it does not lead, or can't open another ledger now."""
     path = f"/tablespaces/{action.tablespace}/close-ledger?ledger={action.ledger_id}"
-    answer = order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=CLOSE_SECONDS)
-    if isinstance(answer, Unknown):
-        raise RefusedError(answer.why)
-    WRITES.labels("post", "Ledger").inc()
+    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=CLOSE_SECONDS), "Ledger")
 
 
 def start_full_check(namespace: str, action: StartFullCheck, world: World, orders: NodeOrders) -> None:
     """See StartFullCheck. Raises RefusedError with what the node said: it does not lead."""
     path = f"/tablespaces/{action.tablespace}/check"
-    answer = order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=FULL_CHECK_SECONDS)
+    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=FULL_CHECK_SECONDS), "FullCheck")
+
+
+def _followed(answer: Any | Unknown, counted_as: str) -> Any:
+    """The answer to an order that was followed, which is counted. Raises RefusedError with what the node said where it was not."""
     if isinstance(answer, Unknown):
         raise RefusedError(answer.why)
-    WRITES.labels("post", "FullCheck").inc()
+    WRITES.labels("post", counted_as).inc()
+    return answer

@@ -25,9 +25,14 @@ class TablespaceRecord:
     """After so long without a heartbeat of the leader another replica takes over; 0 = never."""
 
 
+def tablespaces_path(herd_root: str) -> str:
+    """Path below which the records of tablespaces are."""
+    return f"{herd_root}/tableSpaces"
+
+
 def tablespace_path(herd_root: str, name: str) -> str:
     """Path of the record of a tablespace."""
-    return f"{herd_root}/tableSpaces/{name.lower()}"
+    return f"{tablespaces_path(herd_root)}/{name.lower()}"
 
 
 def heartbeat_path(herd_root: str, uuid: str, node: str) -> str:

@@ -31,7 +31,7 @@ from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
 from herdkeeper.domain.sql_nodes import names_of, present_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_node import nodes_path
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, heartbeat_path, tablespace_path
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, heartbeat_path, tablespace_path, tablespaces_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import EnsembleError
@@ -287,7 +287,7 @@ def _records(world: World, log: LogStore | None, root: str) -> dict[str, Version
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
         ensemble = world.ensembles.at(log.zookeeper_address)
-        found = {name: ensemble.read_changed(tablespace_path(root, name)) for name in ensemble.children(f"{root}/tableSpaces") or ()}
+        found = {name: ensemble.read_changed(tablespace_path(root, name)) for name in ensemble.children(tablespaces_path(root)) or ()}
         return {
             name: VersionedRecord(decode_tablespace(znode.data), znode.version, znode.changed_at)
             for name, znode in found.items()

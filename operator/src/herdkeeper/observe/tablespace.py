@@ -30,7 +30,7 @@ from herdkeeper.formats.herddb_log_archive import (
     expiry_order_path,
 )
 from herdkeeper.formats.herddb_log_pin import ARCHIVE, CHECKPOINT, decode_log_pin, log_pin_path
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.herddb import read_credentials, read_nodes
@@ -234,5 +234,5 @@ def _pin(ensemble: Ensemble, path: str) -> LogPin | None:
 
 def _leaders(ensemble: Ensemble, root: str) -> dict[str, str]:
     """Who leads each tablespace."""
-    found = {name: _record(ensemble, root, name) for name in ensemble.children(f"{root}/tableSpaces") or ()}
+    found = {name: _record(ensemble, root, name) for name in ensemble.children(tablespaces_path(root)) or ()}
     return {name: record.record.leader for name, record in found.items() if isinstance(record, VersionedRecord)}

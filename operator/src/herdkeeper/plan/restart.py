@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from herdkeeper.domain.names import REVISION_LABEL
 from herdkeeper.domain.observed.herddb import HerdDBObserved, NodeTablespace
 from herdkeeper.domain.observed.objects import Json, is_ready
 from herdkeeper.domain.reason import Reason
@@ -17,8 +18,6 @@ from herdkeeper.plan.action import Delete, Wait
 from herdkeeper.plan.default_tablespace import DEFAULT_TABLESPACE
 from herdkeeper.plan.leadership import behind, why_not_passed
 from herdkeeper.plan.rolling import Gate
-
-REVISION_LABEL = "controller-revision-hash"
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,16 @@ def next_restart(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str], g
 
 
 def _stale(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str]) -> dict[str, Json]:
-    item = seen.objects.get("StatefulSet", stateful_set)
-    status = (item or {}).get("status", {})
-    if item is None or (status.get("observedGeneration") or 0) < item["metadata"].get("generation", 0):
+    """The pods of another revision than the present one; of one without a revision nothing is known."""
+    revision = seen.objects.revision(stateful_set)
+    if not revision:
         return {}
     found = {name: pod for name in pods if (pod := seen.objects.get("Pod", name)) is not None}
-    revisions = {name: (pod["metadata"].get("labels") or {}).get(REVISION_LABEL) for name, pod in found.items()}
-    wanted = status.get("updateRevision")
-    return {name: found[name] for name, revision in revisions.items() if wanted and revision and revision != wanted}
+    return {name: pod for name, pod in found.items() if _revision(pod) and seen.objects.outdated(name, revision)}
+
+
+def _revision(pod: Json) -> str | None:
+    return (pod["metadata"].get("labels") or {}).get(REVISION_LABEL)
 
 
 def _unsettled(seen: HerdDBObserved, pods: Sequence[str]) -> str | None:

@@ -45,6 +45,7 @@ from herdkeeper_jobs.spark_session import (
 )
 from herdkeeper_jobs.termination_message import write_termination_message
 
+_BOOKKEEPER_LIBRARY = Path("/opt/bookkeeper/lib")
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _REPORT, _DRY_RUN, _REPAIR = "report", "dry-run", "repair"
 _log = structlog.get_logger()
@@ -67,7 +68,7 @@ class AuditArguments:
     repair: str
     output: Path | None
     spark: SparkSettings
-    bookkeeper_library: Path = Path("/opt/bookkeeper/lib")
+    bookkeeper_library: Path = _BOOKKEEPER_LIBRARY
     """The jars of BookKeeper's client, where they are."""
 
 
@@ -222,7 +223,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--bookkeeper-library",
         type=Path,
-        default=Path("/opt/bookkeeper/lib"),
+        default=_BOOKKEEPER_LIBRARY,
         metavar="DIR",
         help="jars of BookKeeper's client, which a repair needs for damaged entries (default: %(default)s)",
     )

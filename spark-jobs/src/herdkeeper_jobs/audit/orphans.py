@@ -15,7 +15,7 @@ from herdkeeper.domain.names import ObjectKey, herd_root, ledgers_root
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
 from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
 from herdkeeper.formats.herddb_node import nodes_path
-from herdkeeper.formats.herddb_tablespace import decode_tablespace
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 
@@ -101,10 +101,10 @@ def _active(data: bytes) -> frozenset[int] | None:
 
 def _tablespaces(catalog: LedgerCatalog, root: str) -> list[str] | None:
     """Uuids; None when a record can't be decoded."""
-    names = catalog.names_below(f"{root}/tableSpaces")
+    names = catalog.names_below(tablespaces_path(root))
     try:
         return [
-            decode_tablespace(data).uuid for data in catalog.contents([f"{root}/tableSpaces/{name}" for name in names]) if data is not None
+            decode_tablespace(data).uuid for data in catalog.contents([tablespace_path(root, name) for name in names]) if data is not None
         ]
     except MalformedDataError:
         return None
