@@ -2,9 +2,11 @@ package io.herdkeeper.node;
 
 import herddb.server.Server;
 import io.herdkeeper.node.NodeSettings.RefusedException;
+import io.herdkeeper.node.background.Repeated;
 import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.http.AdminServer;
 import io.herdkeeper.node.leadership.ActivatorWaker;
+import io.herdkeeper.node.leadership.BootRehearsal;
 import io.herdkeeper.node.leadership.Departure;
 import io.herdkeeper.node.leadership.DisplacedLeader;
 import io.herdkeeper.node.leadership.PlannerWarmer;
@@ -16,6 +18,7 @@ import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
 import io.herdkeeper.node.tls.SqlPortTls;
+import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
 import java.util.logging.Level;
@@ -36,6 +39,7 @@ public final class Main {
     private static final int EXIT_DISPLACED = 75;
     /** How long a tablespace may take to stop once another node leads it. */
     private static final Duration STOPPING = Duration.ofSeconds(15);
+    private static final Duration REHEARSAL_PAUSE = Duration.ofSeconds(10);
     private static final Logger LOGGER = Logger.getLogger(Main.class.getName());
 
     private Main() {
@@ -76,7 +80,8 @@ public final class Main {
         waker.start();
         status.contacts().start();
         new PlannerWarmer(server).start();
-        new LedgerRehearsal(NodeCommitLogManager.of(server.getManager()), server.getNodeId(), copies.dataFolder()).start();
+        rehearse(new LedgerRehearsal(NodeCommitLogManager.of(server.getManager()), server.getNodeId(), copies.dataFolder()),
+                new BootRehearsal(Path.of(System.getProperty("java.io.tmpdir"))));
         new LogRelease(server, Clock.systemUTC()).start(LogRelease.PERIOD);
         new DisplacedLeader(status, STOPPING, why -> {
             LOGGER.log(Level.SEVERE, "the process ends, and starts again: {0}", why);
@@ -85,6 +90,14 @@ public final class Main {
         status.enter(Phase.RUNNING);
         LOGGER.log(Level.INFO, "node {0} serves {1}, HTTP on port {2}",
                 new Object[]{server.getNodeId(), server.getJdbcUrl(), String.valueOf(http.port())});
+    }
+
+    /** Again while it fails: a new cluster's bookies may come later than its SQL nodes. */
+    private static void rehearse(LedgerRehearsal ledger, BootRehearsal boot) {
+        Repeated.untilItSucceeds("rehearsal", REHEARSAL_PAUSE, () -> {
+            ledger.once();
+            boot.once();
+        });
     }
 
     /** The HTTP port stays open until the JVM ends: probes see the node stopping, not gone. */

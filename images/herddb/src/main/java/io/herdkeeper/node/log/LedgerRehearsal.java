@@ -1,11 +1,9 @@
 package io.herdkeeper.node.log;
 
-import io.herdkeeper.node.background.Repeated;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -31,7 +29,6 @@ import org.apache.bookkeeper.common.concurrent.FutureUtils;
 public final class LedgerRehearsal {
 
     private static final Logger LOGGER = Logger.getLogger(LedgerRehearsal.class.getName());
-    private static final Duration PAUSE = Duration.ofSeconds(10);
     private static final byte[] PASSWORD = "herdkeeper".getBytes(StandardCharsets.UTF_8);
     private static final String NOTE = "rehearsal-ledger";
     /** About what a leader writes in a second. */
@@ -54,18 +51,13 @@ public final class LedgerRehearsal {
         this.note = folder.resolve(NOTE);
     }
 
-    /** Rehearses in the background, and again while it fails: a new cluster's bookies may come later than its SQL nodes. */
-    public void start() {
-        Repeated.untilItSucceeds("ledger-rehearsal", PAUSE, this::once);
-    }
-
     /**
      * Makes a ledger, writes to it, fences it, reads it, and deletes it.
      *
      * @throws BKException when the bookies or ZooKeeper can't do so now
      * @throws IOException when the ledger's number can't be noted; it is deleted
      */
-    void once() throws BKException, IOException, InterruptedException {
+    public void once() throws BKException, IOException, InterruptedException {
         deleteWhatIsLeft();
         long begun = System.nanoTime();
         WriteHandle ledger = create();
@@ -82,7 +74,7 @@ public final class LedgerRehearsal {
             }
         }
         Files.delete(note);
-        LOGGER.log(Level.INFO, "rehearsed a leader''s boot with ledger {0} in {1} ms",
+        LOGGER.log(Level.INFO, "rehearsed a leader''s ledger with number {0} in {1} ms",
                 new Object[]{String.valueOf(ledger.getId()), String.valueOf((System.nanoTime() - begun) / 1_000_000)});
     }
 

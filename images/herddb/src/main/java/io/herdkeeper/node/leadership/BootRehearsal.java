@@ -1,0 +1,139 @@
+package io.herdkeeper.node.leadership;
+
+import herddb.core.DBManager;
+import herddb.file.FileCommitLogManager;
+import herddb.file.FileDataStorageManager;
+import herddb.file.FileMetadataStorageManager;
+import herddb.metadata.MetadataStorageManagerException;
+import herddb.model.StatementExecutionResult;
+import herddb.model.TableSpace;
+import herddb.model.TransactionContext;
+import herddb.network.ServerHostData;
+import herddb.server.ServerConfiguration;
+import herddb.sql.TranslatedQuery;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+import org.apache.bookkeeper.stats.NullStatsLogger;
+
+/**
+ * Boots a tablespace of nobody's as its leader, some times, in a folder that goes again.
+ *
+ * <p>What a boot does (read a checkpoint, replay a log, write a checkpoint) a young process does in code that is not compiled yet, in
+ * three times the time: time without an acknowledged write, when that process has just become the leader. HerdDB runs here as it does
+ * when it is embedded, with a log in a file and without a port; nothing of it is seen by ZooKeeper, bookies or clients. In the
+ * log of this process its tablespace has the name {@value #TABLESPACE}.
+ */
+public final class BootRehearsal {
+
+    private static final Logger LOGGER = Logger.getLogger(BootRehearsal.class.getName());
+    /** Another name than the tablespace's: a node has a virtual tablespace of its own name. */
+    private static final String NODE = "rehearsal";
+    private static final String TABLESPACE = "rehearsed";
+    /** The JVM compiles what ran some hundred times: the rows do so for what is done per row, the boots for what is done per boot. */
+    private static final int BOOTS = 5;
+    private static final int ROWS = 1_000;
+    private static final int PATIENCE_SECONDS = 60;
+    private static final long LARGEST_FILE_BYTES = 4L << 20;
+
+    private final Path folder;
+
+    /**
+     * A rehearsal that is still to come.
+     *
+     * @param parent an existing folder for files that need not outlive the process
+     */
+    public BootRehearsal(Path parent) {
+        this.folder = parent.resolve("boot-rehearsal");
+    }
+
+    /**
+     * Boots, writes, and boots again upon what was written.
+     *
+     * @throws Exception when HerdDB can't do so, or not within a minute; the folder is gone all the same
+     */
+    public void once() throws Exception {
+        long begun = System.nanoTime();
+        delete();
+        try {
+            for (int boot = 0; boot < BOOTS; boot++) {
+                bootAndWrite(boot);
+            }
+        } finally {
+            delete();
+        }
+        LOGGER.log(Level.INFO, "rehearsed the boot of a tablespace in {0} ms",
+                String.valueOf((System.nanoTime() - begun) / 1_000_000));
+    }
+
+    private void bootAndWrite(int boot) throws Exception {
+        ServerConfiguration configuration = new ServerConfiguration()
+                .set(ServerConfiguration.PROPERTY_MODE, ServerConfiguration.PROPERTY_MODE_LOCAL)
+                .set(ServerConfiguration.PROPERTY_JMX_ENABLE, false);
+        Path temporary = folder.resolve("tmp");
+        try (DBManager manager = new DBManager(NODE, new OneTablespace(folder.resolve("metadata")),
+                new FileDataStorageManager(folder.resolve("data"), temporary, ServerConfiguration.PROPERTY_DISK_SWAP_MAX_RECORDS_DEFAULT,
+                        false, false, false, true, true, NullStatsLogger.INSTANCE),
+                new FileCommitLogManager(folder.resolve("log"), LARGEST_FILE_BYTES,
+                        ServerConfiguration.PROPERTY_MAX_UNSYNCHED_BATCH_DEFAULT,
+                        ServerConfiguration.PROPERTY_MAX_UNSYNCHED_BATCH_BYTES_DEFAULT,
+                        ServerConfiguration.PROPERTY_MAX_SYNC_TIME_DEFAULT, false, false, 0, NullStatsLogger.INSTANCE),
+                temporary, new ServerHostData("127.0.0.1", 0, "", false, Map.of()), configuration, NullStatsLogger.INSTANCE)) {
+            manager.start();
+            if (!manager.waitForTablespace(TABLESPACE, PATIENCE_SECONDS * 1_000)) {
+                throw new TimeoutException("the rehearsed tablespace was not booted within " + PATIENCE_SECONDS + " s");
+            }
+            if (boot == 0) {
+                execute(manager, "CREATE TABLE rehearsed (k int primary key, v string)", List.of()).get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+            }
+            List<CompletableFuture<StatementExecutionResult>> acknowledged = new ArrayList<>();
+            for (int row = 0; row < ROWS; row++) {
+                acknowledged.add(execute(manager, "INSERT INTO rehearsed(k,v) VALUES(?,?)", List.of(boot * ROWS + row, "value " + row)));
+            }
+            CompletableFuture.allOf(acknowledged.toArray(CompletableFuture[]::new)).get(PATIENCE_SECONDS, TimeUnit.SECONDS);
+        }
+    }
+
+    private static CompletableFuture<StatementExecutionResult> execute(DBManager manager, String sql, List<Object> values) {
+        TranslatedQuery translated = manager.getPlanner().translate(TABLESPACE, sql, new ArrayList<>(values), false, true, false, -1);
+        return manager.executePlanAsync(translated.plan, translated.context, TransactionContext.NO_TRANSACTION);
+    }
+
+    /** Without HerdDB's default tablespace, which would be taken for the node's own in the log. */
+    private static final class OneTablespace extends FileMetadataStorageManager {
+
+        OneTablespace(Path folder) {
+            super(folder);
+        }
+
+        @Override
+        public boolean ensureDefaultTableSpace(String leader, String replica, long maxLeaderInactivityTime, int replicas)
+                throws MetadataStorageManagerException {
+            if (!listTableSpaces().isEmpty()) {
+                return false;
+            }
+            registerTableSpace(TableSpace.builder().name(TABLESPACE).leader(leader).replica(replica).expectedReplicaCount(replicas).build());
+            return true;
+        }
+    }
+
+    private void delete() throws IOException {
+        if (!Files.exists(folder)) {
+            return;
+        }
+        try (var found = Files.walk(folder)) {
+            for (Path path : found.sorted(Comparator.reverseOrder()).toList()) {
+                Files.delete(path);
+            }
+        }
+    }
+}
