@@ -1,0 +1,40 @@
+"""HerdDB's own record of the tablespace, inside the cluster: `python3 -m herdkeeper_e2e.tablespace_record`.
+
+A status tells what the operator saw; this is what is true while none runs. Prints one JSON object: `leader`, `replicas`, how often the
+record was changed since it was made (`version`, the znode's own count), when that was last (`changedAt`, seconds since 1970 by ZooKeeper's
+clock), and for how long it has stood since (`unchangedSeconds`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+
+from kazoo.exceptions import KazooException
+
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper_e2e.session import SettingError, open_session
+
+
+def main() -> int:
+    """The command line."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    try:
+        with open_session() as session:
+            path = tablespace_path(session.finder.herd_root, session.tablespace)
+            session.finder.zookeeper.sync(path)  # a member that follows may know less than its leader
+            data, stat = session.finder.zookeeper.get(path)
+        record = decode_tablespace(data)
+    except (KazooException, MalformedDataError, SettingError) as error:
+        print(f"tablespace_record failed: {error!r}", file=sys.stderr)
+        return 1
+    times = {"changedAt": stat.last_modified, "unchangedSeconds": time.time() - stat.last_modified}
+    print(json.dumps({"leader": record.leader, "replicas": sorted(record.replicas), "version": stat.version, **times}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
