@@ -9,11 +9,13 @@ from conftest import Stack, say
 from herdkeeper_e2e.conditions import unsettled_reason
 from herdkeeper_e2e.history import Gap, gap_table
 from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.sql_stack import TABLESPACE
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
 ROWS = 50
 CHANGE = Limit(900, 1)
+ANSWERED = Limit(240, 1)
 
 
 def settled_on(stack: Stack, nodes: list[str]) -> None:
@@ -47,6 +49,18 @@ def each_copy_has_every_row(stack: Stack, writer: WriterProcess) -> None:
             stack.sql.switch_over(node)
             assert writer.read()["violation"] is None, node
     stack.wait_until_ready()
+
+
+def answer_to(stack: Stack, request: str, wish: str) -> str:
+    """What becomes of a request by annotation, such as `switchover` or `full-check`: once it is answered, it is not there any more."""
+    asked = f"herdkeeper.io/{request}"
+    stack.kubectl.run("annotate", "tablespace", TABLESPACE, f"{asked}={wish}", "--overwrite")
+
+    def answer() -> str | Pending:
+        annotations = stack.sql.get("tablespace", TABLESPACE)["metadata"]["annotations"]
+        return Pending(f"{request} is not answered") if asked in annotations else str(annotations[f"{asked}-answer"])
+
+    return wait_for(f"an answer to {request}", answer, ANSWERED, say)
 
 
 def connection_of(stack: Stack) -> Object:

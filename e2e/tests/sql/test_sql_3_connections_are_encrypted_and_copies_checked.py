@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Stack, say
-from sql_steps import CHANGE, ROWS, connection_of, each_copy_has_every_row, every_row_is_there, settled_on
+from sql_steps import CHANGE, ROWS, answer_to, connection_of, each_copy_has_every_row, every_row_is_there, settled_on
 
 from herdkeeper_e2e.certificates import Authority, Issued
 from herdkeeper_e2e.checker.contents import Contents, parse_contents
@@ -179,17 +179,6 @@ def full_check(stack: Stack) -> Object:
     return dict(stack.sql.get("tablespace", TABLESPACE)["status"].get("fullCheck") or {})
 
 
-def answered(stack: Stack) -> str:
-    """What becomes of a request for a full check."""
-    stack.kubectl.run("annotate", "tablespace", TABLESPACE, "herdkeeper.io/full-check=now", "--overwrite")
-
-    def answer() -> str | Pending:
-        annotations = stack.sql.get("tablespace", TABLESPACE)["metadata"]["annotations"]
-        return Pending("not answered") if "herdkeeper.io/full-check" in annotations else str(annotations["herdkeeper.io/full-check-answer"])
-
-    return wait_for("an answer", answer, CHECKED, say)
-
-
 def next_check(stack: Stack, before: Object) -> Object:
     """The full check that follows another one, once it is over and every follower has answered; prints what it found and cost."""
 
@@ -237,7 +226,7 @@ def test_a_full_check_tells_of_every_follower_on_request_and_comes_by_itself_on_
     writer.acknowledges(ROWS)
     before = full_check(stack)
     writer.order("mark a full check on request")
-    answer = answered(stack)
+    answer = answer_to(stack, "full-check", "now")
     assert answer.startswith("done: "), answer
     first = next_check(stack, before)
     every_follower_is_judged(stack, first, written)
