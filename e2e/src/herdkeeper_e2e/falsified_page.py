@@ -1,0 +1,78 @@
+"""Gives rows on a SQL node's disk another value, silently: `python3 -m herdkeeper_e2e.falsified_page FOLDER OLD NEW`.
+
+FOLDER is a tablespace's (`<uuid>.tablespace`), of a node whose process stands still and is killed afterwards: it reads the pages again when
+it starts. OLD and NEW are texts of the same length. Ends with 1 when no page has OLD.
+
+A page: VLong version (1), VLong flags (0), i32 number of records, for each the key and the value (VInt length, bytes), i64 XXHash64 of all
+that, or 0 where none was made; what follows is garbage. Source: FileDataStorageManager.rawReadDataPage of HerdDB 0.29.0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from herdkeeper.formats.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
+
+NO_HASH = 0
+
+
+def falsified(page: bytes, old: bytes, new: bytes) -> bytes:
+    """The page with `new` wherever a value has `old`; without a hash, which the node takes. The same bytes when no value has it.
+
+    Raises:
+        ValueError: the two are not of one length, which would change the places of what follows.
+        MalformedDataError: it is no page, or of another version.
+    """
+    if len(old) != len(new):
+        raise ValueError(f"{old!r} has {len(old)} bytes and {new!r} has {len(new)}: they must be of one length")
+    reader = JavaDataReader(page)
+    version, flags = reader.v_long(), reader.v_long()
+    if (version, flags) != (1, 0):
+        raise MalformedDataError(f"a page of version {version} with flags {flags}: only version 1 with flags 0 is known")
+    count = reader.i32()
+    writer = JavaDataWriter().v_long(version).v_long(flags).i32(count)
+    changed = False
+    for _ in range(count):
+        key, value = reader.array(), reader.array() or b""
+        changed = changed or old in value
+        writer.array(key).array(value.replace(old, new))
+    if not changed:
+        return page
+    reader.i64()
+    return writer.i64(NO_HASH).raw(reader.rest()).to_bytes()
+
+
+def falsify(folder: Path, old: bytes, new: bytes) -> list[Path]:
+    """The pages of tables that were changed."""
+    found = []
+    for path in sorted(folder.glob("*.table/*.page")):
+        page = path.read_bytes()
+        if (changed := falsified(page, old, new)) != page:
+            path.write_bytes(changed)
+            found.append(path)
+    return found
+
+
+def main() -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("old")
+    parser.add_argument("new")
+    arguments = parser.parse_args()
+    try:
+        pages = falsify(arguments.folder, arguments.old.encode(), arguments.new.encode())
+    except (OSError, ValueError) as error:  # a MalformedDataError is a ValueError
+        print(f"falsified_page failed: {error}", file=sys.stderr)
+        return 1
+    if not pages:
+        print(f"falsified_page failed: no page of {arguments.folder} has {arguments.old!r}", file=sys.stderr)
+        return 1
+    print("\n".join(map(str, pages)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
