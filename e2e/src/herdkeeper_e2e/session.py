@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from kazoo.client import KazooClient
 
 from herdkeeper.sql.connection import Connection, Credentials
+from herdkeeper.sql.errors import AuthenticationFailed
 from herdkeeper.sql.leader import LeaderFinder, Patience, leader_connection
 
 ZOOKEEPER = "HERDDB_ZOOKEEPER"
@@ -17,6 +18,8 @@ HERD_ROOT = "HERDDB_ROOT"
 TABLESPACE = "HERDDB_TABLESPACE"
 USERNAME = "HERDDB_USERNAME"
 PASSWORD = "HERDDB_PASSWORD"
+NEXT_PASSWORD = "HERDDB_NEXT_PASSWORD"
+"""May be absent: the password of the same user that is tried where the first one is refused, as by a client that reads a Secret anew."""
 
 
 class SettingError(RuntimeError):
@@ -25,15 +28,22 @@ class SettingError(RuntimeError):
 
 @dataclass(frozen=True)
 class Session:
-    """A tablespace of a database, and whom to be there. Connections are made where its leader is at that moment."""
+    """A tablespace of a database, and whom to be there. Connections are made where its leader is at that moment. `otherwise` is tried where
+    the server refuses `credentials`."""
 
     finder: LeaderFinder
     tablespace: str
     credentials: Credentials
+    otherwise: Credentials | None = None
 
     def connect(self, patience: Patience) -> Connection:
         """A connection to the tablespace's present leader; raises what `leader_connection` raises."""
-        return leader_connection(self.finder, self.tablespace, self.credentials, patience)
+        try:
+            return leader_connection(self.finder, self.tablespace, self.credentials, patience)
+        except AuthenticationFailed:
+            if self.otherwise is None:
+                raise
+        return leader_connection(self.finder, self.tablespace, self.otherwise, patience)
 
 
 @contextmanager
@@ -46,8 +56,10 @@ def open_session(environment: Mapping[str, str] = os.environ) -> Iterator[Sessio
     hosts, herd_root, tablespace, username, password = (
         _required(environment, name) for name in (ZOOKEEPER, HERD_ROOT, TABLESPACE, USERNAME, PASSWORD)
     )
+    following = environment.get(NEXT_PASSWORD)
+    otherwise = Credentials(username, following) if following else None
     with zookeeper_client(hosts) as zookeeper:
-        yield Session(LeaderFinder(zookeeper, herd_root), tablespace, Credentials(username, password))
+        yield Session(LeaderFinder(zookeeper, herd_root), tablespace, Credentials(username, password), otherwise)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from herdkeeper_e2e.client_pod import client_pod, start_pod
 from herdkeeper_e2e.kubectl import Kubectl, Object
-from herdkeeper_e2e.session import HERD_ROOT, PASSWORD, TABLESPACE, USERNAME, ZOOKEEPER
+from herdkeeper_e2e.session import HERD_ROOT, NEXT_PASSWORD, PASSWORD, TABLESPACE, USERNAME, ZOOKEEPER
 
 WORK = "/work"
 CHECKPOINTS = "/checkpoints"
@@ -53,7 +53,8 @@ class Database:
 class ToolsPod:
     """A pod. With `claim`, the volume of checkpoints is mounted, read-only for the pod's user in practice: it only reads.
 
-    It runs on the machine `machine` where one is named.
+    It runs on the machine `machine` where one is named. Its clients take the password that the credentials Secret had when the pod was
+    made, and `next_password` where that one is refused.
     """
 
     kubectl: Kubectl
@@ -62,6 +63,7 @@ class ToolsPod:
     image: str = "herdkeeper/operator:0.1.0"
     claim: str | None = None
     machine: str | None = None
+    next_password: str | None = None
 
     def start(self) -> None:
         """Makes the pod unless it is there, waits until it runs, and copies the programs into it."""
@@ -108,6 +110,7 @@ class ToolsPod:
             *({"name": name, "value": value} for name, value in values.items()),
             {"name": USERNAME, **secret("username")},
             {"name": PASSWORD, **secret("password")},
+            *([{"name": NEXT_PASSWORD, "value": self.next_password}] if self.next_password else []),
             {"name": "PYTHONPATH", "value": f"{WORK}:/opt/app:/opt/site"},
         ]
         mounts = [{"name": "work", "mountPath": WORK}, {"name": "tmp", "mountPath": "/tmp"}]
