@@ -20,7 +20,8 @@ FAILED_OVER = Limit(60, 0.5)
 
 def killed(stack: Stack, writer: WriterProcess, node: str, mark: str) -> Record:
     """The leader is killed at once; the record once the other one leads, writes go on, and the killed one follows."""
-    nodes, other = sorted(stack.sql.replicas()), stack.sql.other()
+    nodes = sorted(stack.sql.replicas())
+    (other,) = (each for each in nodes if each != node)
     writer.marked(mark)
     stack.sql.signal("KILL", node)
     found = led_by(stack, other, FAILED_OVER)
