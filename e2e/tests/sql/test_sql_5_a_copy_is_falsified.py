@@ -127,7 +127,7 @@ def annotate(stack: Stack, mark: str) -> None:
 
 def keeps_from_leading(stack: Stack, writer: WriterProcess, node: str, leader: str) -> None:
     """No operator runs and the leader hangs: HerdDB's own failover asks the node again and again, and it does not take over."""
-    refusal = f"{node} cannot become leader of {TABLESPACE}"
+    refusal = f"this node does not make itself the leader of tablespace {TABLESPACE}: its copy is barred"
     before = record_of(stack)
     assert before.leader == leader
 
