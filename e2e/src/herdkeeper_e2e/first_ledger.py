@@ -1,6 +1,6 @@
 """Which ledger a tablespace's log begins with, and who holds it: `python3 -m herdkeeper_e2e.first_ledger --ledgers-root PATH`.
 
-Prints one JSON object: the ledger's id, the bookies of its first segment, and whether it is closed.
+Prints one JSON object: the ledger's id, the bookies of its first segment, whether it is closed, and the version of its znode.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from herdkeeper_e2e.session import Session
 
 
 def first_ledger(session: Session, ledgers_root: str) -> dict[str, object]:
-    """Id, bookies and whether it is closed. Raises what kazoo and the decoders raise."""
+    """Id, bookies, whether it is closed, and the version of its metadata. Raises what kazoo and the decoders raise."""
     from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, identify
 
     zookeeper, root = session.finder.zookeeper, session.finder.herd_root
@@ -23,7 +23,12 @@ def first_ledger(session: Session, ledgers_root: str) -> dict[str, object]:
     found = identify(zookeeper, ledgers_root).read_ledger_metadata(ledger)
     if not isinstance(found, VersionedMetadata):
         raise LookupError(f"the metadata of ledger {ledger} can't be read: {found}")
-    return {"ledger": ledger, "bookies": list(found.metadata.segments[0].bookies), "closed": found.metadata.closed}
+    return {
+        "ledger": ledger,
+        "bookies": list(found.metadata.segments[0].bookies),
+        "closed": found.metadata.closed,
+        "version": found.znode_version,
+    }
 
 
 if __name__ == "__main__":
