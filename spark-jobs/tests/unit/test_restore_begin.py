@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import cast
 
 import pytest
 
+from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.errors import NotLeader, ServerError
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
-from herdkeeper_jobs.restore.bookkeeping import Begin, Header, find_begin
+from herdkeeper_jobs.restore.bookkeeping import Begin, Header, end_left_open, find_begin
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.run import failed_comparison
 
@@ -54,3 +57,31 @@ def test_tables_of_the_same_names_with_another_content_are_somebody_else_s() -> 
     refused = failed_comparison(Begin.FILLED, difference)
     assert isinstance(refused, RestoreRefused)
     assert "did not make: table 'a'" in str(refused)
+
+
+@dataclass
+class PlayedLeader:
+    """Transactions by id, and how the leader answers to their ROLLBACK: None ends them."""
+
+    open: dict[int, ServerError | None]
+    ended: list[int] = field(default_factory=list)
+
+    def query(self, sql: str) -> list[dict[str, int]]:
+        assert sql == "SELECT * FROM systransactions"
+        return [{"txid": number} for number in self.open]
+
+    def rollback(self, transaction_id: int) -> None:
+        if (refusal := self.open[transaction_id]) is not None:
+            raise refusal
+        self.ended.append(transaction_id)
+
+
+def test_what_a_killed_run_left_open_is_rolled_back_and_what_has_ended_meanwhile_is_left() -> None:
+    leader = PlayedLeader({7: None, 8: ServerError("no such transaction 8"), 9: None})
+    assert end_left_open(cast(Connection, leader)) == 2
+    assert leader.ended == [7, 9]
+
+
+def test_who_does_not_lead_any_more_is_not_asked_to_roll_back() -> None:
+    with pytest.raises(NotLeader):
+        end_left_open(cast(Connection, PlayedLeader({7: NotLeader("not me")})))

@@ -15,7 +15,7 @@ from typing import Any
 
 from herdkeeper.domain.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
 from herdkeeper.sql.connection import Connection, Transaction
-from herdkeeper.sql.errors import DuplicateKey
+from herdkeeper.sql.errors import DuplicateKey, NotLeader, ServerError
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.restore.ddl import quoted
 from herdkeeper_jobs.restore.errors import RestoreRefused
@@ -103,6 +103,25 @@ def begin(connection: Connection, header: Header) -> None:
     """Makes the table, if it is not there, and notes which restore this is."""
     connection.execute(f"CREATE TABLE IF NOT EXISTS {_TABLE} (`step` string, `loaded` long, `detail` string, PRIMARY KEY (`step`))")
     connection.execute(_INSERT, [HEADER_STEP, 0, header.to_json()])
+
+
+def end_left_open(connection: Connection) -> int:
+    """Rolls back the transactions that are open in the tablespace; returns how many there were.
+
+    They are those of a run that was killed, since nobody else writes there before it is Ready. The leader would keep them, with the locks
+    of the chunks that this run has to load, for a quarter of an hour. A run that is not dead, only out of sight, loses what it has not
+    committed, and ends.
+    """
+    ended = 0
+    for row in connection.query("SELECT * FROM systransactions"):
+        try:
+            connection.rollback(int(str(row["txid"])))
+            ended += 1
+        except NotLeader:
+            raise
+        except ServerError:
+            continue  # it has ended meanwhile
+    return ended
 
 
 def end(connection: Connection) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import assert_never
 
 import structlog
 from pyspark.sql import SparkSession
@@ -73,8 +74,15 @@ def _begin(connection: Connection, source: Source) -> tuple[Header, Begin]:
     found = bookkeeping.read_header(connection) if RESTORE_TABLE in tables else None
     wished = Header(source.hash, str(source.path), source.rows, CHUNK_ROWS, CHUNK_BYTES)
     begin = bookkeeping.find_begin(tables, found, wished, {table.name for table in source.tables})
-    if begin is Begin.EMPTY:
-        bookkeeping.begin(connection, wished)
+    match begin:
+        case Begin.EMPTY:
+            bookkeeping.begin(connection, wished)
+        case Begin.BEGUN:
+            _log.info("goes on", left_open=bookkeeping.end_left_open(connection))
+        case Begin.FILLED:
+            pass
+        case _:
+            assert_never(begin)
     return found or wished, begin
 
 
