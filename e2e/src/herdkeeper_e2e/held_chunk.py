@@ -1,0 +1,78 @@
+"""Holds a restore in the middle of its load: `python3 -m herdkeeper_e2e.held_chunk`, in a pod of the Spark image with the checkpoints.
+
+The newest checkpoint is about to be restored into the tablespace of this pod's settings. Once the restore has begun there, a transaction
+of this program takes the mark of the chunk in the middle of the load: who loads that chunk waits for the transaction's end. On standard
+output it says as the writers do (`acknowledged`) how many chunks come before that one. It ends with a line of its standard input, or with
+its end, and nobody has the mark then.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
+from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.errors import SqlError
+from herdkeeper.sql.leader import Patience
+from herdkeeper_e2e.session import Session, SettingError, open_session
+from herdkeeper_e2e.tools_pod import CHECKPOINTS
+
+PATIENCE = Patience(deadline_seconds=300.0, call_seconds=120.0)
+"""The tablespace need not be there yet."""
+POLL_SECONDS = 0.05
+
+
+class GivenUp(Exception):  # noqa: N818 - an order, not a fault
+    """Ends the transaction without a COMMIT."""
+
+
+def steps(destination: Path) -> list[str]:
+    """Each chunk of the newest checkpoint by its name in the restore's bookkeeping, in the order in which a single thread loads them."""
+    from herdkeeper_jobs.checkpoint.reading import manifests  # pyarrow is in the Spark image only
+    from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
+    from herdkeeper_jobs.restore.source import open_source
+
+    source = open_source(manifests(destination)[-1])
+    groups = row_groups(enumerate(source.tables), source.folder, CHUNK_ROWS, CHUNK_BYTES)
+    return [chunk.step for group in groups for chunk in group.chunks()]
+
+
+def has_begun(connection: Connection) -> bool:
+    """Whether a restore has its bookkeeping in the tablespace."""
+    return any(row["table_name"] == RESTORE_TABLE for row in connection.query("SELECT * FROM systables"))
+
+
+def hold(session: Session, chunks: list[str]) -> None:
+    """Takes the mark, says so, and keeps it until the order comes. Raises SqlError; AlreadyDone when it came too late."""
+    from herdkeeper_jobs.restore.bookkeeping import mark
+
+    before = len(chunks) // 2
+    with session.connect(PATIENCE) as connection:
+        while not has_begun(connection):
+            time.sleep(POLL_SECONDS)
+        with suppress(GivenUp), connection.transaction() as transaction:
+            mark(transaction, chunks[before], 0)
+            print(json.dumps({"acknowledged": before}), flush=True)
+            sys.stdin.readline()
+            raise GivenUp
+
+
+def main() -> int:
+    """The command line; 0 after an order."""
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
+    try:
+        with open_session() as session:
+            hold(session, steps(Path(CHECKPOINTS)))
+    except (SqlError, SettingError, LookupError) as error:
+        print(f"held_chunk failed: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

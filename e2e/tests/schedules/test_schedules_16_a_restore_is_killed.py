@@ -1,0 +1,170 @@
+"""The pod of a restore's job is killed in the middle of its load, and in the middle of a chunk. The next one goes on with what is not there
+yet, at once: each chunk is loaded once. Until all of it is compared the tablespace is not Ready, and nobody gets a Secret to connect with.
+
+The middle is not hunted for: the loader is held at a chunk (`herdkeeper_e2e.held_chunk`), which waits for the lock of its mark."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from conftest import TABLES, Stack, goes_in_the_end, say
+from own_tablespace import API, DRIVER
+
+from herdkeeper.domain.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
+from herdkeeper_e2e.conditions import condition
+from herdkeeper_e2e.jobs import wait_until_succeeded
+from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.pod_process import kill
+from herdkeeper_e2e.steered_process import SteeredProcess
+from herdkeeper_e2e.tablespaces import readiness
+from herdkeeper_e2e.tools_pod import ToolsPod
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
+
+NAME, CHECKPOINT, CLAIM, TOOLS = "halfway", "to-halfway", "halfway-files", "halfway-tools"
+PLACE = {"persistentVolumeClaim": {"claimName": CLAIM}}
+ONE_BY_ONE = {"resources": DRIVER, "localThreads": 1}
+"""One thread loads the chunks in their order."""
+PROGRAM = "herdkeeper_jobs[.]restore[.]cli"
+PODS = f"app.kubernetes.io/name=restore,herdkeeper.io/owner-name={NAME}"
+LIMIT = Limit(300, 0.5)
+
+
+@pytest.fixture(scope="module")
+def checkpoint(request: pytest.FixtureRequest, stack: Stack) -> Object:
+    """The status of a Checkpoint of the quickstart's tables, on a volume of this scenario's own."""
+    goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
+    goes_in_the_end(request, stack.kubectl, "checkpoint", CHECKPOINT)
+    volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": CLAIM}, "spec": volume}
+    spec = {"tablespaceRef": {"name": "flights"}, "destination": PLACE, "job": ONE_BY_ONE, "deletionPolicy": "Delete"}
+    made = {"apiVersion": API, "kind": "Checkpoint", "metadata": {"name": CHECKPOINT}, "spec": spec}
+    stack.kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": [claim, made]}))
+    status: Object = wait_until_succeeded(stack.kubectl, "checkpoint", CHECKPOINT, say)["status"]
+    say(f"{status['message']}; {status['verified']}")
+    return status
+
+
+@pytest.fixture(scope="module")
+def tools(request: pytest.FixtureRequest, stack: Stack, checkpoint: Object) -> ToolsPod:
+    """Where SQL is spoken to the tablespace that is about to be made, and the volume is mounted."""
+    goes_in_the_end(request, stack.kubectl, "tablespace", NAME)
+    goes_in_the_end(request, stack.kubectl, "pod", TOOLS)
+    database = replace(stack.tools.database, tablespace=NAME)
+    pod = ToolsPod(stack.kubectl, TOOLS, database, image="herdkeeper/spark:0.1.0", claim=CLAIM)
+    pod.start()
+    return pod
+
+
+def restore(stack: Stack) -> None:
+    bootstrap = {"checkpoint": {"name": CHECKPOINT}, "job": ONE_BY_ONE}
+    spec = {"herdDBRef": {"name": "db"}, "replicas": 2, "deletionPolicy": "Delete", "bootstrap": bootstrap}
+    stack.kubectl.apply(json.dumps({"apiVersion": API, "kind": "Tablespace", "metadata": {"name": NAME}, "spec": spec}))
+
+
+def marks(tools: ToolsPod) -> dict[str, int]:
+    """Each chunk that is loaded, with its rows."""
+    rows = tools.query(f"SELECT step, loaded FROM {RESTORE_TABLE}")
+    return {str(row["step"]): int(row["loaded"]) for row in rows if row["step"] != HEADER_STEP}
+
+
+def chunks_before_the_one_that_is_held(tools: ToolsPod, number: int) -> dict[str, int]:
+    """All of them, once they are loaded, with their rows."""
+
+    def ask() -> dict[str, int] | Pending:
+        loaded = marks(tools)
+        return loaded if len(loaded) >= number else Pending(f"{len(loaded)} chunks of {number} before the one that is held")
+
+    loaded = wait_for("the chunk that is held", ask, LIMIT, say)
+    assert len(loaded) == number, "the loader went past it"
+    return loaded
+
+
+def rows_there(tools: ToolsPod) -> int:
+    """How many rows the tables have, all in all."""
+    return sum(int(tools.query(f"SELECT COUNT(*) AS n FROM `{table}`")[0]["n"]) for table in TABLES.split(","))
+
+
+def require_not_ready(stack: Stack) -> None:
+    """It says that it is being restored, and clients can't connect."""
+    ready = condition(stack.sql.get("tablespace", NAME), "Ready")
+    assert ready is not None
+    assert (ready["status"], ready["reason"]) == ("False", "Restoring")
+    assert stack.kubectl.get("secret", f"{NAME}-connection") is None
+
+
+def driver(stack: Stack) -> Object:
+    """The pod of the job that runs now."""
+
+    def ask() -> Object | Pending:
+        pods = stack.kubectl.list("pods", PODS)
+        running = [pod for pod in pods if pod["status"]["phase"] == "Running"]
+        return running[0] if running else Pending(f"pods of the restore: {[pod['status']['phase'] for pod in pods]}")
+
+    return wait_for("the pod of the restore", ask, LIMIT, say)
+
+
+def kill_driver(stack: Stack) -> str:
+    """It is gone at once; its name, once its pod has failed."""
+    pod = driver(stack)
+    name = str(pod["metadata"]["name"])
+    stack.sql.on_machine(pod["spec"]["nodeName"], kill(pod, PROGRAM))
+
+    def ask() -> bool | Pending:
+        phase = stack.sql.get("pod", name)["status"]["phase"]
+        assert phase != "Succeeded", "it had ended before"
+        return True if phase == "Failed" else Pending(phase)
+
+    wait_for(f"the end of {name}", ask, LIMIT)
+    say(f"{name} was killed")
+    return name
+
+
+def restored(stack: Stack) -> Object:
+    """The tablespace, once it is Ready, which it is not before its content is verified."""
+
+    def ask() -> Object | Pending:
+        secret = stack.kubectl.get("secret", f"{NAME}-connection")
+        item = stack.sql.get("tablespace", NAME)  # after the Secret: what made that one is in here
+        found = readiness(NAME, item)
+        verified = "verified" in item.get("status", {}).get("restore", {})
+        assert verified or (secret is None and isinstance(found, Pending)), "it was given to clients before it was compared"
+        return found
+
+    return wait_for("the restore", ask, Limit(600, 0.5), say)
+
+
+def said_by(pod: Object) -> Object:
+    """What a job's pod has left as its last word."""
+    (container,) = pod["status"]["containerStatuses"]
+    summary: Object = json.loads(container["state"]["terminated"]["message"])
+    return summary
+
+
+def test_a_restore_whose_pod_is_killed_in_the_middle_goes_on_and_loads_each_chunk_once(
+    stack: Stack, tools: ToolsPod, checkpoint: Object
+) -> None:
+    held = SteeredProcess(stack.kubectl, tools.name, tools.program("held_chunk"))
+    restore(stack)
+    held.has_acknowledged(1, LIMIT)
+    loaded = chunks_before_the_one_that_is_held(tools, held.acknowledged)
+    require_not_ready(stack)
+    assert 0 < rows_there(tools) == sum(loaded.values()) < checkpoint["rows"]
+
+    killed = kill_driver(stack)
+    held.stop()
+    assert marks(tools) == loaded, "nothing of the chunk in the middle is there"
+    require_not_ready(stack)
+
+    found = restored(stack)["status"]["restore"]
+    say(f"{found['rows']} rows in {found['durationSeconds']} s: {found['verified']}")
+    assert (found["phase"], found["rows"], found["lsn"]) == ("Succeeded", checkpoint["rows"], checkpoint["lsn"])
+    (last,) = [pod for pod in stack.kubectl.list("pods", PODS) if pod["metadata"]["name"] != killed]
+    assert said_by(last)["rows_loaded"] == checkpoint["rows"] - sum(loaded.values()), "each chunk once"
+    rows = {table["name"]: table["rows"] for table in checkpoint["tables"]}
+    compared = json.loads(tools.run("compare", "--tables", TABLES))
+    assert {name: (each["rows_in_sql"], each["rows_in_checkpoint"], each["differing"]) for name, each in compared.items()} == {
+        name: (rows[name], rows[name], []) for name in TABLES.split(",")
+    }
+    stack.wait_until_ready()
