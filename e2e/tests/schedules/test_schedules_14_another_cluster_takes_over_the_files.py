@@ -98,7 +98,7 @@ def test_another_database_has_each_row_of_a_checkpoint_of_which_only_files_are_l
     assert here.herd_root != there.herd_root
     ours, theirs = reader(request, stack, here), reader(request, stack, there)
     rows = {table["name"]: table["rows"] for table in files["tables"]}
-    whole = {name: (rows[name], rows[name], []) for name in TABLES.split(",")}
+    whole: dict[str, tuple[int, int, list[str]]] = {name: (rows[name], rows[name], []) for name in TABLES.split(",")}
     assert compared(theirs) == whole
     assert compared(ours) == whole, "nobody writes in the first one meanwhile"
 
