@@ -12,6 +12,7 @@ import pytest
 from conftest import TABLES, Stack, goes_in_the_end, say
 from own_tablespace import API, DRIVER
 
+from herdkeeper.domain.job_summary import RestoreSummary
 from herdkeeper.domain.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.jobs import wait_until_succeeded
@@ -135,11 +136,10 @@ def restored(stack: Stack) -> Object:
     return wait_for("the restore", ask, Limit(600, 0.5), say)
 
 
-def said_by(pod: Object) -> Object:
+def said_by(pod: Object) -> RestoreSummary:
     """What a job's pod has left as its last word."""
     (container,) = pod["status"]["containerStatuses"]
-    summary: Object = json.loads(container["state"]["terminated"]["message"])
-    return summary
+    return RestoreSummary.from_json(container["state"]["terminated"]["message"])
 
 
 def test_a_restore_whose_pod_is_killed_in_the_middle_goes_on_and_loads_each_chunk_once(
@@ -161,7 +161,7 @@ def test_a_restore_whose_pod_is_killed_in_the_middle_goes_on_and_loads_each_chun
     say(f"{found['rows']} rows in {found['durationSeconds']} s: {found['verified']}")
     assert (found["phase"], found["rows"], found["lsn"]) == ("Succeeded", checkpoint["rows"], checkpoint["lsn"])
     (last,) = [pod for pod in stack.kubectl.list("pods", PODS) if pod["metadata"]["name"] != killed]
-    assert said_by(last)["rows_loaded"] == checkpoint["rows"] - sum(loaded.values()), "each chunk once"
+    assert said_by(last).rows_loaded == checkpoint["rows"] - sum(loaded.values()), "each chunk once"
     rows = {table["name"]: table["rows"] for table in checkpoint["tables"]}
     compared = json.loads(tools.run("compare", "--tables", TABLES))
     assert {name: (each["rows_in_sql"], each["rows_in_checkpoint"], each["differing"]) for name, each in compared.items()} == {
