@@ -12,7 +12,7 @@ import java.util.logging.LogRecord;
  * Writes records to standard output, but from one logger and level only so many in ten seconds.
  *
  * <p>With one bookie down HerdDB's BookKeeper client logs some 16,000 lines a minute, which hides everything else and fills
- * disks. What is left out is counted, and told when the ten seconds are over.
+ * disks. What is left out is counted, and told when the ten seconds are over. Of {@link MutedThreads} nothing is written.
  */
 public final class LimitedConsoleHandler extends Handler {
 
@@ -31,6 +31,7 @@ public final class LimitedConsoleHandler extends Handler {
     LimitedConsoleHandler(PrintStream out) {
         this.out = out;
         setLevel(Level.ALL);
+        setFilter(event -> !MutedThreads.hasCurrent());
     }
 
     private record Source(String logger, Level level) {

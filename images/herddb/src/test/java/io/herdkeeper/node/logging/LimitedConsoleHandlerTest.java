@@ -41,6 +41,20 @@ class LimitedConsoleHandlerTest {
         assertTrue(lines.get(0).contains("outer | java.lang.RuntimeException: inner at "), lines.get(0));
     }
 
+    @Test
+    void whatMutedThreadsAndThoseThatTheyStartLogIsNotWritten() throws Exception {
+        MutedThreads.call("rehearsal", () -> {
+            log("db", 0, "unheard", null);
+            Thread started = new Thread(() -> log("db", 1, "unheard, too", null));
+            started.start();
+            started.join();
+            return null;
+        });
+        log("db", 2, "heard", null);
+        assertEquals(1, lines().size());
+        assertTrue(lines().get(0).contains("heard"), lines().get(0));
+    }
+
     private void log(String logger, long millis, String message, Throwable error) {
         LogRecord event = new LogRecord(Level.SEVERE, message);
         event.setLoggerName("org.example." + logger);
