@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 from herdkeeper.handlers.queue import DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
 from herdkeeper.handlers.references import References
@@ -154,6 +155,36 @@ def test_leaders_are_not_looked_at_beside_the_whole_of_their_database():
     assert queue._next()[0] is None
     queue.done(LEADERS)
     assert queue.take() == DATABASE
+
+
+def test_a_database_whose_leaders_are_looked_at_is_not_overtaken_by_the_rest_of_its_stack():
+    queue = busy_stack()
+    assert queue.take() == LEADERS
+    queue.done(BOOKIES)
+    queue.add(BOOKIES, 0)
+    assert queue._next()[0] is None, "the bookies wait behind the database, which waits for its own leaders only"
+    queue.add(DATABASE, 0)
+    queue.done(LEADERS)
+    assert queue.take() == DATABASE
+    queue.done(DATABASE)
+    assert queue.take() == BOOKIES
+
+
+def test_leaders_that_have_a_time_of_their_own_do_not_wait_behind_their_database():
+    queue = busy_stack()
+    assert queue.take() == LEADERS
+    queue.done(LEADERS)
+    queue.add(LEADERS, 0)
+    assert queue.take() == LEADERS
+
+
+def test_who_waits_in_one_namespace_holds_up_nobody_in_another():
+    queue = busy_stack()
+    assert queue.take() == LEADERS
+    queue.done(BOOKIES)
+    elsewhere = replace(BOOKIES, namespace="elsewhere")
+    queue.add(elsewhere, 0)
+    assert queue.take() == elsewhere
 
 
 def test_nothing_of_other_kinds_is_done_while_their_stack_is_busy():

@@ -24,7 +24,8 @@ class KeyQueue(Generic[KeyType]):
     ended, and so does one that touches what it `touches`: of keys with something in common only one is worked on at a time.
 
     `meanwhile` is the part of a key that needs not wait for that: a key of its own, which touches less; None where there is none. It is
-    given once each time that the key is asked for while it waits for others.
+    given once each time that the key is asked for while it waits for others. Whoever came later than a key that waits does not take from it
+    what only the whole key touches: else a key whose part is often worked on would be overtaken again and again.
     """
 
     now: Callable[[], float] = time.monotonic
@@ -105,6 +106,7 @@ class KeyQueue(Generic[KeyType]):
     def _next(self) -> tuple[KeyType | None, float | None]:
         """A key, or None and the seconds until one may be due."""
         busy = []
+        kept: set[Hashable] = set()
         found: KeyType | None = None
         wait_seconds: float | None = None
         while self._heap:
@@ -116,8 +118,9 @@ class KeyQueue(Generic[KeyType]):
                 break
             else:
                 heapq.heappop(self._heap)
-                if not self._free(key):
+                if not self._free(key) or not kept.isdisjoint(self.touches(key)):
                     busy.append((moment, order, key))
+                    kept |= self._keeps(key)
                     if (found := self._part(key)) is not None:
                         break
                     continue
@@ -130,6 +133,11 @@ class KeyQueue(Generic[KeyType]):
 
     def _free(self, key: KeyType) -> bool:
         return self._working.isdisjoint(self.touches(key))
+
+    def _keeps(self, key: KeyType) -> frozenset[Hashable]:
+        """What nobody who came later takes before a key that waits; what its part touches is left to the part."""
+        part = self.meanwhile(key)
+        return self.touches(key) if part is None else self.touches(key) - self.touches(part)
 
     def _part(self, key: KeyType) -> KeyType | None:
         """What of a key that waits for others can be worked on now."""
