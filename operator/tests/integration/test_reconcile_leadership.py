@@ -125,6 +125,36 @@ def test_a_leader_whose_process_registered_after_it_got_the_leadership_is_replac
     assert leader(stage) == NODES[1]
 
 
+def test_a_preferred_node_that_does_not_take_over_loses_the_leadership_and_is_not_tried_again_at_once(stage: Stage) -> None:
+    def look(since_the_last_change: float) -> None:
+        stage.ensemble.changed_by_path[record_path(stage)] = 1000.0
+        stage.ensemble.changed_by_path[beat] = 1000.0 + since_the_last_change
+        stage.reconcile(HERDDB, "db")
+
+    beat = heartbeat_path(named(stage).herd_root, "a-uuid", NODES[0])
+    stage.ensemble.put(beat, b"")
+    stage.patch(TABLESPACE, "flights", {"spec": {"preferredLeader": NODES[1], "failback": "WhenHealthy"}})
+    look(60.0)
+    assert leader(stage) == NODES[1]
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("follower", "failed"))
+    look(12.0)
+    mark = names.DID_NOT_LEAD_PREFIX + NODES[1]
+    assert stage.found(HERDDB, "db")["metadata"]["annotations"][mark] == "1 in a row, last flights at 1000"
+    assert "DidNotLead" in [event["reason"] for event in stage.events("db")]
+    look(30.0)
+    assert leader(stage) == NODES[0]
+
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("leader", "follower"))
+    look(119.0)
+    assert leader(stage) == NODES[0]
+    stage.settle(HERDDB, "db")
+    look(120.0)
+    assert leader(stage) == NODES[1]
+    stage.nodes.herddb_holds(named(stage), "flights", "a-uuid", ("follower", "leader"))
+    look(1.0)
+    assert mark not in stage.found(HERDDB, "db")["metadata"].get("annotations", {})
+
+
 def test_the_leadership_of_a_deleted_pod_is_moved_by_one_reconcile(stage: Stage) -> None:
     stage.delete("Pod", NODES[0])
     stage.reconcile(HERDDB, "db")

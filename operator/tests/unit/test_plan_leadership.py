@@ -25,6 +25,10 @@ def situation(a: Node = WELL[A], b: Node = WELL[B], c: Node = WELL[C], **more: o
     return replace(CALM, nodes={A: a, B: b, C: c}, **more)  # type: ignore[arg-type] - fields of Situation
 
 
+def unbooted(error: str) -> Node:
+    return Node(copy=replace(LEADER, role="booting", ready=False, last_error=error))
+
+
 def follower(**more: object) -> Node:
     return Node(copy=replace(FOLLOWER, **more))  # type: ignore[arg-type] - fields of NodeTablespace
 
@@ -86,7 +90,23 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         situation(a=Node(copy=replace(LEADER, role="stopped", ready=False))),
         Keep(f"{A} is stopped: whether it lives is for HerdDB's own failover to find out", settled=False),
     ),
-    # the leader lives, and can't write its log
+    # the leader lives, and can't boot the tablespace, or write its log
+    (
+        "its boot fails since it got the leadership",
+        situation(a=unbooted("1970-01-01T00:16:44Z no such file")),
+        Move(B, f"{A} can't lead any more (its boot fails: 1970-01-01T00:16:44Z no such file)", leader_lost=True),
+    ),
+    (
+        "its boot fails, and it got the leadership a moment ago",
+        situation(a=unbooted("1970-01-01T00:33:19.250Z no such file"), changed_at=1990.0),
+        Blocked(
+            f"{A} can't lead any more (its boot fails: 1970-01-01T00:33:19.250Z no such file), but it was changed 10 s ago: "
+            "the storage may be the cause, looked at again after 30 s"
+        ),
+    ),
+    ("its boot failed before, as far as clocks tell", situation(a=unbooted("1970-01-01T00:16:43Z no such file")), STILL_BOOTING),
+    ("when its boot failed is not told", situation(a=unbooted("no such file")), STILL_BOOTING),
+    ("its boot failed once, nobody knows when", situation(a=unbooted("1970-01-01T00:16:44Z x"), changed_at=None), STILL_BOOTING),
     ("its log has failed", situation(a=FAILED), Move(B, f"{A} can't lead any more (it has failed: not enough bookies)", leader_lost=True)),
     (
         "its log has failed soon after it got the leadership",

@@ -59,6 +59,9 @@ FULL_CHECK_ANSWER_ANNOTATION = "herdkeeper.io/full-check-answer"
 SET_ASIDE_PREFIX = "set-aside.herdkeeper.io/"
 """Of a Tablespace, followed by a SQL node's name: the LSN of the verdict for which the node's copy was moved aside, see
 domain/replica_verdict.py."""
+DID_NOT_LEAD_PREFIX = "did-not-lead.herdkeeper.io/"
+"""Of a HerdDBCluster, followed by a SQL node's name: which leadership the node was given last and did not take over, see
+plan/take_over.py."""
 RUN_NOW_ANNOTATION = "herdkeeper.io/run-now"
 """On a schedule, by the user, with any value: make a run now. Answered once, then taken off."""
 RUN_NOW_ANSWER_ANNOTATION = "herdkeeper.io/run-now-answer"

@@ -31,6 +31,8 @@ class Reason(StrEnum):
     TABLESPACE_CREATED = "TablespaceCreated"
     REPLICAS_CHANGED = "ReplicasChanged"
     LEADER_MOVED = "LeaderMoved"
+    DID_NOT_LEAD = "DidNotLead"
+    LEADS_AGAIN = "LeadsAgain"
     LOG_PINNED = "LogPinned"
     ARCHIVED = "Archived"
     ARCHIVE_STARTING = "ArchiveStarting"

@@ -19,8 +19,9 @@ from herdkeeper.plan.default_tablespace import DEFAULT_TABLESPACE
 SERVES_KEY = "herdkeeper.hand-over.seconds"
 SERVES_SECONDS = 20.0
 """So long a SQL node that was asked to stop serves on while it leads what another one could lead (images/herddb, NodeSettings)."""
-PATIENCE_SECONDS = 4.0
-"""So long the next tablespace waits for the last one to be led: a boot takes less, and one that fails must not hold up the others."""
+PATIENCE_SECONDS = 60.0
+"""So long the next tablespace waits for the last one to be led: meanwhile its leader serves, and who can't boot the one shall not get the
+other. Whoever has not taken it over by then is given nothing for a while (plan/take_over.py)."""
 RESERVE_SECONDS = 12.0
 """With so little left before a node stops everything leaves it at once. A follower's checkpoint before a turn may take 10 s of that."""
 CLOCK_SECONDS = 1.0

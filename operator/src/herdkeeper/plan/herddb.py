@@ -54,7 +54,8 @@ def _at_the_latest(leaders: Plan, plan: Plan) -> Plan:
 
 def plan_refused_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     """What goes on while what the resource says is refused: a leader that is lost is replaced and its Service follows, of nodes that run as
-    they were told before. Nothing of this follows from what is refused."""
+    they were told before. Nothing of this follows from what is refused, nor from which nodes shall lead nothing: one of these may take
+    over, which costs another move later and no time without a leader."""
     log = log_store(seen.bookkeeper)
     if log is None:
         return Plan()

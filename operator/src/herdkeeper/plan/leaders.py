@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from herdkeeper.api import HerdDBCluster, Tablespace
+from herdkeeper.api.resource import API_VERSION
 from herdkeeper.api.tablespace import Failover
 from herdkeeper.build.log_store import LogStore
 from herdkeeper.domain import names
@@ -20,12 +21,13 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import names_of, present_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import Action, AnswerRequest, Plan, Request, Wait, soonest
+from herdkeeper.plan.action import Action, Annotate, AnswerRequest, Plan, Request, Wait, soonest
 from herdkeeper.plan.hand_over import Arrival, Deadline, HandOver, serves_seconds, turn_of, why_not_yet
 from herdkeeper.plan.leader_services import declaring, leader_services
 from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide, why_not_leading
 from herdkeeper.plan.moves import move_actions
 from herdkeeper.plan.next_look import SOON_SECONDS, next_look
+from herdkeeper.plan.take_over import HELD_SECONDS, NOTHING_KNOWN, TAKE_OVER_SECONDS, NotTaken, TakeOvers, take_overs
 
 TURN_SECONDS = 0.5
 """How often it is looked whether the next tablespace's turn has come: about as long as a boot takes, on processors that the boot needs."""
@@ -35,12 +37,13 @@ TURN_SECONDS = 0.5
 class Terms:
     """On what terms leaders are moved. `no_writing` is why no new leader could write now, None when one could; `leave` are the nodes that
     shall lead nothing, each with the reason. `only_lost`: nobody's wish counts, only leaders that have ended, hang or are about to end are
-    replaced.
+    replaced. `known` is what is known of nodes that did not take over what they were given.
     """
 
     no_writing: str | Unknown | None
     leave: Mapping[str, str] = field(default_factory=dict)
     only_lost: bool = False
+    known: TakeOvers = NOTHING_KNOWN
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,7 @@ def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, te
         # No event tells that ZooKeeper answers again, and the leader may be on the machine that took a member of it along.
         return Plan(look_again_seconds=SOON_SECONDS, look_anyway_seconds=SOON_SECONDS)
     records = [found for _, found in sorted(seen.records.items(), key=lambda pair: turn_of(pair[0]))]
+    terms = replace(terms, known=take_overs(cluster.metadata.annotations, records, seen.nodes, _time(seen)))
     cases, later = _in_turn(cluster, seen, [_case(cluster, seen, found, terms) for found in records])
     due = [(case.found, case.decision) for case in cases if isinstance(case.decision, Move)]
     answers = [action for case in cases for action in _answer(case.asking, case.decision)]
@@ -67,7 +71,7 @@ def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, te
     blocked = [f"{case.found.record.name}: {case.decision.why}" for case in cases if isinstance(case.decision, Blocked)]
     # A Service that has yet to be made is no part of a move, and must not hold one up, e.g. by a quota.
     services = (apply for apply in leader_services(seen, led) if not apply.new)
-    actions = (*move_actions(cluster, log, due), *services, *answers)
+    actions = (*move_actions(cluster, log, due), *services, *answers, *_marks(cluster, cases, terms))
     again = soonest(*(next_look(case.situation, case.decision) for case in cases), TURN_SECONDS if later else None)
     return Plan(
         actions,
@@ -129,13 +133,48 @@ def _arrival(case: Case) -> tuple[Arrival, ...]:
             return ()
 
 
+def _marks(cluster: HerdDBCluster, cases: Sequence[Case], terms: Terms) -> tuple[Annotate, ...]:
+    """Who has not taken over what he was given, and who has since. Behind the moves: a mark that is lost costs one more try."""
+    missed = {case.found.record.leader: found for case in cases if (found := _not_taken(case, terms.known)) is not None}
+    over = () if terms.only_lost else terms.known.over
+    return (
+        *(_mark(cluster, node, found.text, Reason.DID_NOT_LEAD) for node, found in sorted(missed.items())),
+        *(_mark(cluster, node, None, Reason.LEADS_AGAIN) for node in over if node not in missed),
+    )
+
+
+def _mark(cluster: HerdDBCluster, node: str, text: str | None, reason: Reason) -> Annotate:
+    metadata = cluster.metadata
+    return Annotate(cluster.KIND, metadata.name, metadata.uid, {f"{names.DID_NOT_LEAD_PREFIX}{node}": text}, reason, API_VERSION)
+
+
+def _not_taken(case: Case, known: TakeOvers) -> NotTaken | None:
+    """That its leader did not take it over, if that is so and not told yet. One whose process has just been told to end is none of them."""
+    record, situation = case.found.record, case.situation
+    leader = situation.nodes.get(record.leader)
+    if leader is None or leader.leaving is not None or situation.changed_at is None:
+        return None
+    age = situation.now - situation.changed_at
+    lost = isinstance(case.decision, Move) and case.decision.leader_lost
+    late = age >= TAKE_OVER_SECONDS and why_not_leading(leader, record) is not None
+    before = known.missed.get(record.leader)
+    if not 0 <= age < HELD_SECONDS or not (lost or late) or (before is not None and before.at >= int(situation.changed_at)):
+        return None
+    return NotTaken(record.name, int(situation.changed_at), before.times + 1 if before is not None else 1)
+
+
+def _time(seen: HerdDBObserved) -> float:
+    """By ZooKeeper's clock, and by the operator's where that is not known."""
+    return seen.now if seen.zookeeper.now is None else seen.zookeeper.now
+
+
 def resource_of(seen: HerdDBObserved, name: str) -> Tablespace | None:
     """The resource that declares a tablespace; None when there is none, or it shall be left alone."""
     first = declaring(seen, name)
     return None if first is not None and left_alone_by(first.metadata) else first
 
 
-def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord, leave: Mapping[str, str]) -> dict[str, Node]:
+def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord, terms: Terms) -> dict[str, Node]:
     """What is known of each node of the cluster, with regard to one tablespace."""
     found = {}
     for name in present_nodes(cluster, seen.objects):
@@ -143,12 +182,14 @@ def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRec
         view = seen.nodes.get(name, Unknown("it was not asked"))
         copy = view if isinstance(view, Unknown) else next((each for each in view if each.name == record.name), None)
         # what only leaving nodes have can't be led elsewhere
-        leaves = leave.get(name) if any(other not in leave for other in record.replicas) else None
+        leaves = terms.leave.get(name) if any(other not in terms.leave for other in record.replicas) else None
         heartbeat = seen.heartbeats.get(record.name, {}).get(name)
         found[name] = Node(
             gone=why_gone(pod),
             leaving=why_leaving(pod),
             relieved=leaves,
+            held_back=terms.known.not_now.get(name),
+            late=name in terms.known.late,
             copy=copy,
             running_since=seen.zookeeper.registered.get(name),
             silent_seconds=seen.silent_seconds.get(name),
@@ -167,10 +208,10 @@ def _situation(
     failover = declared.spec.failover if declared is not None else Failover()
     return Situation(
         record=found.record,
-        nodes=nodes_of(cluster, seen, found.record, terms.leave),
+        nodes=nodes_of(cluster, seen, found.record, terms),
         no_writing=terms.no_writing,
         changed_at=found.changed_at,
-        now=seen.now if seen.zookeeper.now is None else seen.zookeeper.now,
+        now=_time(seen),
         requested=tablespace.metadata.annotations.get(names.SWITCHOVER_ANNOTATION) if tablespace is not None else None,
         preferred=_preferred(cluster, seen, tablespace) if tablespace is not None else None,
         hung_seconds=failover.hung_leader_seconds,

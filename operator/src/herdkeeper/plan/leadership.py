@@ -6,6 +6,7 @@ could lose a row, but whether it helps: a leader is left only for a replica that
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,8 @@ HEALTHY_SECONDS = 60.0
 """A preferred leader gets the leadership back when the record was left alone for so long."""
 HEARTBEAT_SECONDS = 2.0
 """By so much two live nodes' heartbeats may differ: each sends one a second."""
+CLOCKS_SECONDS = 3.0
+"""By so much a SQL node's clock may be ahead of ZooKeeper's."""
 FAR_BEHIND = 10_000
 """Entries that a follower may lack when it is to take over from a leader that serves."""
 SELF_HELP_SECONDS = 7.0
@@ -37,18 +40,21 @@ MUCH_TO_REPLAY = 500
 @dataclass(frozen=True)
 class Node:
     """What is known of one replica's node. `gone`: why its process has ended, `leaving`: why it is about to, `relieved`: why it
-    shall lead nothing though it goes on; None when not so.
+    shall lead nothing though it goes on, `held_back`: why it is given nothing without need; None when not so. `late`: whether it does not
+    lead yet what it got a moment ago (plan/take_over.py).
 
     `copy` is what it says of the tablespace, None when it does not hold it. `running_since` is when its process started, by ZooKeeper's
     clock.
     `silent_seconds` is for how long the operator has not heard of its process, None when it never has. `heartbeat` is when it last told
-    ZooKeeper that it lives, by ZooKeeper's clock; None when that was not looked at. `report` is what it says of its own connections, None
+    ZooKeeper that it lives, by ZooKeeper's clock; None when none is known. `report` is what it says of its own connections, None
     when it is silent or says nothing of them.
     """
 
     gone: str | None = None
     leaving: str | None = None
     relieved: str | None = None
+    held_back: str | None = None
+    late: bool = False
     copy: NodeTablespace | Unknown | None = None
     running_since: float | None = None
     silent_seconds: float | None = None
@@ -238,7 +244,25 @@ def _why_not_writing(leader: Node, seen: Situation) -> str | None:
         return f"it has failed: {copy.last_error or 'it does not say why'}"
     if _unacknowledged(leader, seen.record) >= max(seen.hung_seconds, SELF_HELP_SECONDS):
         return "its bookies acknowledge nothing any more"
-    return None
+    return _why_not_booted(leader, seen)
+
+
+def _why_not_booted(leader: Node, seen: Situation) -> str | None:
+    """Its boot fails, again and again: HerdDB tries once a second, and tells the last failure with its time, by the node's own clock. One
+    that merely takes long has not failed since the node was given the leadership."""
+    copy = leader.copy
+    if not isinstance(copy, NodeTablespace) or (copy.uuid, copy.role) != (seen.record.uuid, "booting") or seen.changed_at is None:
+        return None
+    failed_at = _time_of(copy.last_error or "")
+    return f"its boot fails: {copy.last_error}" if failed_at is not None and failed_at > seen.changed_at + CLOCKS_SECONDS else None
+
+
+def _time_of(failure: str) -> float | None:
+    """Seconds since 1970, of a failure that begins with its time (RFC 3339)."""
+    try:
+        return datetime.datetime.fromisoformat(failure.partition(" ")[0]).timestamp()
+    except ValueError:
+        return None
 
 
 def _unacknowledged(leader: Node, record: TablespaceRecord) -> float:
@@ -257,7 +281,8 @@ def _fail_over(seen: Situation, why: str, *, storage: bool = False) -> Decision:
         cause = "the storage may be the cause, " if storage else ""
         return Blocked(f"{lost}, but it was changed {max(age, 0.0):.0f} s ago: {cause}looked at again after {pause:.0f} s")
     why_not = _why_not_freely if storage else _why_not
-    best = _best(seen, why_not)
+    # one that shall lead nothing leads better than nobody
+    best = _best(seen, why_not) or _best(_whoever_shall_not(seen), why_not)
     if best is None:
         return Blocked(f"{lost}, and no other replica can: {_why_none(seen, why_not)}")
     return Move(best, lost, leader_lost=True)
@@ -294,9 +319,9 @@ def _relieve(seen: Situation, why: str) -> Decision:
     leaves = f"{seen.record.leader} shall not lead any more ({why})"
     if (no_writing := _perhaps(seen.no_writing)) is not None:
         return Blocked(f"{leaves}, but it stays: {no_writing}")
-    best = _best(_near(seen), _why_not_freely)
+    best = _best(_near(seen), _why_not_without_need)
     if best is None:
-        return Blocked(f"{leaves}, and no other replica can: {_why_none(seen, _why_not_freely)}")
+        return Blocked(f"{leaves}, and no other replica can: {_why_none(seen, _why_not_without_need)}")
     return Move(best, leaves, _much_to_replay(seen.nodes[best]), in_turn=_serves(seen) and seen.requested is None)
 
 
@@ -306,13 +331,18 @@ def _leave_if_possible(seen: Situation, why: str) -> Decision:
     decision = _relieve(seen, why)
     if isinstance(decision, Move):
         return replace(decision, in_turn=False)
-    cause = _perhaps(seen.no_writing) or f"no other replica can ({_why_none(seen, _why_not_freely)})"
+    cause = _perhaps(seen.no_writing) or f"no other replica can ({_why_none(seen, _why_not_without_need)})"
     return Keep(f"{seen.record.leader} leads on, though {why}: {cause}")
 
 
 def _near(seen: Situation) -> Situation:
     """The same without the replicas that are too far behind a leader that serves."""
     return replace(seen, record=replace(seen.record, replicas=tuple(name for name in seen.record.replicas if not _lags(seen, name))))
+
+
+def _whoever_shall_not(seen: Situation) -> Situation:
+    """The same, with nodes that shall lead nothing though they go on."""
+    return replace(seen, nodes={name: replace(node, relieved=None) for name, node in seen.nodes.items()})
 
 
 def _switch_over(seen: Situation, target: str) -> Decision:
@@ -336,7 +366,7 @@ def _fail_back(seen: Situation) -> Decision:
         return Keep(leads)
     if target not in seen.record.replicas or target not in seen.nodes:
         return Keep(f"{leads}; the preferred {target} holds no replica")
-    if why := _why_not_freely(seen, target) or _behind(seen, target) or _perhaps(seen.no_writing):
+    if why := _why_not_without_need(seen, target) or _behind(seen, target) or _perhaps(seen.no_writing):
         return Keep(f"{leads}; the preferred {target} can't: {why}")
     if seen.changed_at is None or seen.now - seen.changed_at < HEALTHY_SECONDS:
         return Keep(f"{leads}; the preferred {target} gets it back {HEALTHY_SECONDS:.0f} s after the last change")
@@ -352,15 +382,25 @@ def _why_not_freely(seen: Situation, name: str) -> str | None:
     return _why_not(seen, name) or ("its bookies don't answer it" if _waits(seen.nodes[name]) else None)
 
 
+def _why_not_without_need(seen: Situation, name: str) -> str | None:
+    """The same where the leader could as well stay: a node that did not take over what it was given is not tried again at once."""
+    return _why_not_freely(seen, name) or seen.nodes[name].held_back
+
+
 def _waits(node: Node) -> bool:
     return node.report is not None and any(waited >= WAITING_SECONDS for waited in node.report.unacknowledged.values())
 
 
 def _best(seen: Situation, why_not: Callable[[Situation, str], str | None] = _why_not) -> str | None:
-    """Of the replicas that can: one whose bookies answer it, and then the one that has the least to replay; the first by name among equals,
-    so that the choice is the same each time."""
+    """Of the replicas that can: one that took over what it was given last, whose bookies answer it, and then the one that has the least to
+    replay; the first by name among equals, so that the choice is the same each time."""
     able = [name for name in sorted(seen.record.replicas) if name != seen.record.leader and why_not(seen, name) is None]
-    return max(able, key=lambda name: (not _waits(seen.nodes[name]), _progress(seen.nodes[name])), default=None)
+    return max(able, key=lambda name: _standing(seen.nodes[name]), default=None)
+
+
+def _standing(node: Node) -> tuple[bool, bool, bool, tuple[tuple[int, int], tuple[int, int]]]:
+    """The higher the better."""
+    return node.held_back is None, not node.late, not _waits(node), _progress(node)
 
 
 def _progress(node: Node) -> tuple[tuple[int, int], tuple[int, int]]:
