@@ -253,6 +253,12 @@ def test_while_a_copy_that_differs_has_to_stay_on_the_list_its_node_is_kept_from
     assert (plan.wait and plan.wait.reason, plan.look_again_seconds) == (Reason.REPLICA_DIFFERS, 1)
 
 
+def test_a_node_that_refuses_to_be_barred_does_not_have_its_tablespace_looked_at_ever_later():
+    plan = plan_tablespace(known(DIFFERENT), told(barred=False))
+    assert (plan.look_again_seconds, plan.look_anyway_seconds) == (1, 5)
+    assert plan_tablespace(known(DIFFERENT), told(barred=True)).look_anyway_seconds is None
+
+
 def test_a_copy_that_is_equal_again_may_lead_by_itself_again():
     equal = COMPARED.model_copy(update={"verdict": "Equal"})
     (unbar,) = plan_tablespace(known(equal), told(barred=True)).actions

@@ -39,6 +39,8 @@ from herdkeeper.plan.restore import before_creation, plan_restore, refuse_existi
 
 EXPECTED_REPLICAS = 1
 """Pinned: HerdDB then neither raises E, Wq and Aq behind the declared sizes nor adds nodes by itself."""
+REFUSED_SECONDS = 5.0
+"""How soon, at the earliest, the copies are looked at again though a node did not take an order about its own promotion."""
 UNMADE_SECONDS = 5.0
 """How often it is looked whether the HerdDBCluster's key has made the Service, of which no event tells this one."""
 
@@ -105,7 +107,11 @@ def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRe
     said = {node: own_copy(seen, node, record.name) for node in verdicts}
     bars = promotion_bars(tablespace.spec.herd_db_ref.name, record, said, verdicts)
     plan = _change_record(tablespace, seen, found, verdicts)
-    return replace(plan, actions=(*bars, *plan.actions), look_again_seconds=soonest(plan.look_again_seconds, 1 if bars else None))
+    if not bars:
+        return plan
+    # A node that refuses must not have the copy that is made anew looked at ever later.
+    anyway = None if plan.look_again_seconds is None else max(REFUSED_SECONDS, plan.look_again_seconds)
+    return replace(plan, actions=(*bars, *plan.actions), look_again_seconds=soonest(plan.look_again_seconds, 1), look_anyway_seconds=anyway)
 
 
 def _change_record(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, verdicts: Mapping[str, Verdict]) -> Plan:
