@@ -32,7 +32,7 @@ class PlayedEnsemble:
 
     def read_changed(self, path: str) -> Znode | None:
         found = self.read(path)
-        return None if found is None else Znode(*found, changed_at=self.changed_by_path.get(path, self.changed_at))
+        return None if found is None else Znode(*found, *self._change(path))
 
     def children(self, path: str) -> tuple[str, ...] | None:
         self._answer()
@@ -44,9 +44,14 @@ class PlayedEnsemble:
         self._answer()
         return tuple(self.znodes[path][0] if path in self.znodes else None for path in paths)
 
-    def changed_many(self, paths: Sequence[str]) -> tuple[float | None, ...]:
+    def changed_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
         self._answer()
-        return tuple(self.changed_by_path.get(path, self.changed_at) if path in self.znodes else None for path in paths)
+        return tuple(Znode(*self.znodes[path], *self._change(path)) if path in self.znodes else None for path in paths)
+
+    def _change(self, path: str) -> tuple[float, int]:
+        """When a znode was changed, and the number of that change: no clock here was ever set."""
+        changed_at = self.changed_by_path.get(path, self.changed_at)
+        return changed_at, int(changed_at * 1000)
 
     def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
         self._answer()

@@ -255,7 +255,9 @@ def tells_of_many_what_it_tells_of_each(ensemble: Ensemble) -> None:
         ensemble.ensure(path)
     each = [ensemble.read_changed(path) for path in paths]
     assert [znode is not None for znode in each] == [True, False] * 100
-    assert ensemble.changed_many(paths) == tuple(None if znode is None else znode.changed_at for znode in each)
+    assert ensemble.changed_many(paths) == tuple(each)
+    numbers = [znode.transaction for znode in each if znode is not None]
+    assert numbers == sorted(set(numbers)), "changes are numbered in their order"
     assert ensemble.read_many(paths) == tuple(None if znode is None else znode.data for znode in each)
 
 

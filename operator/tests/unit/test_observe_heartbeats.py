@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -9,8 +10,8 @@ from test_plan_herddb import LOG
 
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.observe.ensembles import Znode
-from herdkeeper.observe.herddb import _heartbeats
+from herdkeeper.observe.ensembles import EnsembleError, Znode
+from herdkeeper.observe.herddb import _times
 from herdkeeper.observe.world import World
 
 
@@ -19,18 +20,44 @@ class SlowEnsemble:
     """Each node has just sent its heartbeat whenever one is read, and ten seconds pass between two reads."""
 
     now: float = 0.0
+    read: int = 0
 
     def at(self, _address: str) -> SlowEnsemble:
         return self
 
-    def read_changed(self, _path: str) -> Znode:
+    def changed_many(self, paths: Sequence[str]) -> tuple[Znode, ...]:
+        self.read += len(paths)
+        return tuple(self._next() for _ in paths)
+
+    def _next(self) -> Znode:
         self.now += 10.0
-        return Znode(b"", 0, self.now)
+        return Znode(b"", 0, self.now, int(self.now))
 
 
-@pytest.mark.parametrize("replicas", [("a", "b", "c"), ("b", "a", "c"), ("b", "c", "a")])
-def test_a_stall_between_two_reads_makes_no_leader_look_late(replicas):
-    records = {"flights": VersionedRecord(TablespaceRecord("u", "flights", "a", replicas, 1, 10_000), 1, 0.0)}
-    found = _heartbeats(World(None, SlowEnsemble(), None), LOG, records, {"a": 9.0}, "/herd")["flights"]
+RECORDS = [
+    {"flights": VersionedRecord(TablespaceRecord("u", "flights", "a", replicas, 1, 10_000), 1, 0.0)}
+    for replicas in (("a", "b", "c"), ("b", "a", "c"), ("b", "c", "a"))
+]
+
+
+@pytest.mark.parametrize("records", RECORDS)
+def test_a_stall_between_two_reads_makes_no_leader_look_late(records):
+    found = _times(World(None, SlowEnsemble(), None), LOG, records, "/herd")[1]["flights"]
     assert set(found) == {"a", "b", "c"}
     assert max(found.values()) - found["a"] == 0.0
+
+
+def test_each_heartbeat_is_read_once():
+    ensemble = SlowEnsemble()
+    _times(World(None, ensemble, None), LOG, RECORDS[0], "/herd")
+    assert ensemble.read == 6, "the heartbeats of three copies, and the registrations of their nodes"
+
+
+class Silent:
+    def at(self, address: str) -> None:
+        raise EnsembleError(f"{address} did not answer")
+
+
+def test_from_heartbeats_that_cannot_be_read_nothing_follows():
+    times, heartbeats = _times(World(None, Silent(), None), LOG, RECORDS[0], "/herd")
+    assert (times.now, heartbeats) == (None, {})

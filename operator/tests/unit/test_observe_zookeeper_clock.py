@@ -11,6 +11,7 @@ from test_plan_leaders import CALM, LOST, RECORD
 
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.observed.zookeeper_times import ZooKeeperTimes
+from herdkeeper.observe.ensembles import Znode
 from herdkeeper.observe.zookeeper_clock import read_times
 from herdkeeper.plan.action import ChangeTablespaceRecord
 from herdkeeper.plan.herddb import plan_herddb
@@ -18,12 +19,13 @@ from herdkeeper.plan.herddb import plan_herddb
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Znodes with the time of their last change."""
+    """Znodes with the time of their last change, in the order of these changes."""
 
     changed: dict[str, float]
 
-    def changed_many(self, paths: Sequence[str]) -> tuple[float | None, ...]:
-        return tuple(self.changed.get(path) for path in paths)
+    def changed_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
+        number = {path: number for number, path in enumerate(self.changed)}
+        return tuple(Znode(b"", 0, self.changed[path], number[path]) if path in self.changed else None for path in paths)
 
 
 BEATS = {f"/herd/replicas/a-uuid/{PODS[0]}": 50.0, f"/herd/replicas/a-uuid/{PODS[1]}": 51.0, f"/herd/replicas/b-uuid/{PODS[1]}": 53.0}
@@ -35,12 +37,21 @@ RECORDS = {name: VersionedRecord(replace(RECORD, name=name, uuid=f"{name}-uuid",
     ("situation", "changed", "times"),
     [
         ("the last heartbeat of any copy tells the time", {**BEATS, **STARTS}, ZooKeeperTimes(53.0, {PODS[0]: 7.0})),
+        (
+            "a dead copy's heartbeat is of a member whose clock was fast",
+            {f"/herd/replicas/b-uuid/{PODS[0]}": 3650.0, **BEATS, **STARTS},
+            ZooKeeperTimes(53.0, {PODS[0]: 7.0}),
+        ),
         ("no heartbeat is there", STARTS, ZooKeeperTimes(None, {PODS[0]: 7.0})),
         ("nothing is there", {}, ZooKeeperTimes()),
     ],
 )
 def test_the_time(situation, changed, times):
-    assert read_times(Ensemble(changed), "/herd", RECORDS) == times, situation
+    assert read_times(Ensemble(changed), "/herd", RECORDS)[0] == times, situation
+
+
+def test_the_heartbeats_are_told_by_tablespace_and_node():
+    assert read_times(Ensemble(BEATS), "/herd", RECORDS)[1] == {"a": {PODS[0]: 50.0, PODS[1]: 51.0}, "b": {PODS[1]: 53.0}}
 
 
 def moved(seen) -> bool:

@@ -49,11 +49,13 @@ class ChangedMeanwhileError(EnsembleError):
 
 @dataclass(frozen=True)
 class Znode:
-    """`changed_at` is in seconds since 1970, by ZooKeeper's clock."""
+    """`changed_at` is in seconds since 1970, by ZooKeeper's clock; `transaction` the number of the last change, which tells the order of
+    changes whatever clocks say."""
 
     data: bytes
     version: int
     changed_at: float
+    transaction: int
 
 
 class Ensemble(Protocol):
@@ -71,8 +73,9 @@ class Ensemble(Protocol):
     def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
         """The data of many znodes in the order of their paths, None where there is none."""
 
-    def changed_many(self, paths: Sequence[str]) -> tuple[float | None, ...]:
-        """When each of many znodes was changed last (see Znode), in the order of their paths, None where there is none."""
+    def changed_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
+        """Many znodes with the times of their last changes, in the order of their paths, None where there is none. They are read in that
+        order, too."""
 
     def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
         """Create persistent znodes in one transaction: all of them or none."""
@@ -125,7 +128,7 @@ class KazooEnsemble:
                 data, stat = self._answer(self._client.get_async(path))
             except NoNodeError:
                 return None
-            return Znode(bytes(data), int(stat.version), stat.mtime / 1000)
+            return Znode(bytes(data), int(stat.version), stat.mtime / 1000, int(stat.mzxid))
 
         return self._ask(path, get)
 
@@ -143,21 +146,18 @@ class KazooEnsemble:
 
     def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
         """See Ensemble."""
-        return tuple(None if znode is None else znode.data for znode in self._read_many(paths))
+        return tuple(None if znode is None else znode.data for znode in self.changed_many(paths))
 
-    def changed_many(self, paths: Sequence[str]) -> tuple[float | None, ...]:
-        """See Ensemble."""
-        return tuple(None if znode is None else znode.changed_at for znode in self._read_many(paths))
-
-    def _read_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
-        """The requests in flight are bounded: a flood of reads expires the session (apache/bookkeeper#2802)."""
+    def changed_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
+        """See Ensemble. The requests in flight are bounded: a flood of reads expires the session (apache/bookkeeper#2802). One session's
+        requests are answered in their order."""
 
         def answer(request: Any) -> Znode | None:
             try:
                 data, stat = self._answer(request)
             except NoNodeError:
                 return None
-            return Znode(bytes(data), int(stat.version), stat.mtime / 1000)
+            return Znode(bytes(data), int(stat.version), stat.mtime / 1000, int(stat.mzxid))
 
         def get() -> tuple[Znode | None, ...]:
             found: list[Znode | None] = []

@@ -31,7 +31,7 @@ from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
 from herdkeeper.domain.sql_nodes import names_of, present_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_node import nodes_path
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, heartbeat_path, tablespace_path, tablespaces_path
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import EnsembleError
@@ -40,7 +40,7 @@ from herdkeeper.observe.nodes import nodes_of_doubted
 from herdkeeper.observe.stack import ensemble_disturbed, servers_disturbed
 from herdkeeper.observe.tls import read_tls
 from herdkeeper.observe.world import World
-from herdkeeper.observe.zookeeper_clock import read_times
+from herdkeeper.observe.zookeeper_clock import Heartbeats, read_times
 
 MOST_READERS = 8
 SILENT_SECONDS = 2.0
@@ -61,13 +61,15 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
     silent_seconds = _silent_seconds(cluster, objects, world)
     reports = _reports(objects, silent_seconds, world)
     doubted = _doubted(silent_seconds, reports)
+    nodes = _judged(_read_running_nodes(cluster, objects, doubted, world), tablespaces)
+    times, heartbeats = _times(world, log, records, named.herd_root)
     return HerdDBObserved(
         objects=objects,
         bookkeeper=bookkeeper,
         root_parent=_exists(world, log, named.herd_root.rpartition("/")[0]),
         root=_exists(world, log, named.herd_root),
         credentials=read_credentials(cluster, world),
-        nodes=_judged(_read_running_nodes(cluster, objects, doubted, world), tablespaces),
+        nodes=nodes,
         records=records,
         registered=_registered(world, log, named.herd_root),
         tablespaces=tablespaces,
@@ -79,8 +81,8 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         disturbance=_disturbance(bookkeeper, world),
         silent_seconds=silent_seconds,
         reports=reports,
-        heartbeats=_heartbeats(world, log, records, doubted, named.herd_root),
-        zookeeper=_times(world, log, records, named.herd_root),
+        heartbeats=heartbeats,
+        zookeeper=times,
         machines=nodes_of_doubted(objects, present_nodes(cluster, objects), world),
         tls=read_tls(cluster, world),
     )
@@ -185,35 +187,16 @@ def _doubted(silent_seconds: Mapping[str, float], reports: Mapping[str, SelfRepo
     return {**silent, **cut_off}
 
 
-def _heartbeats(
-    world: World, log: LogStore | None, records: Mapping[str, VersionedRecord] | Unknown, doubted: Mapping[str, Unknown], root: str
-) -> dict[str, dict[str, float]]:
-    """An unreadable one is left out: nothing follows from it. The leader's is read last: what lies between the reads makes it look younger,
-    never older than the others."""
+def _times(
+    world: World, log: LogStore | None, records: Mapping[str, VersionedRecord] | Unknown, root: str
+) -> tuple[ZooKeeperTimes, Heartbeats]:
+    """From what can't be read nothing follows."""
     if log is None or isinstance(records, Unknown):
-        return {}
-    led_by_doubted = [found.record for found in records.values() if found.record.leader in doubted]
-    try:
-        ensemble = world.ensembles.at(log.zookeeper_address)
-        found = {
-            record.name: {
-                node: ensemble.read_changed(heartbeat_path(root, record.uuid, node))
-                for node in sorted(record.replicas, key=lambda node: node == record.leader)
-            }
-            for record in led_by_doubted
-        }
-    except EnsembleError:
-        return {}
-    return {name: {node: znode.changed_at for node, znode in nodes.items() if znode is not None} for name, nodes in found.items()}
-
-
-def _times(world: World, log: LogStore | None, records: Mapping[str, VersionedRecord] | Unknown, root: str) -> ZooKeeperTimes:
-    if log is None or isinstance(records, Unknown):
-        return NOT_TOLD
+        return NOT_TOLD, {}
     try:
         return read_times(world.ensembles.at(log.zookeeper_address), root, records)
     except EnsembleError:
-        return NOT_TOLD
+        return NOT_TOLD, {}
 
 
 def read_node(world: World, url: str) -> NodeView | Unknown:

@@ -1,4 +1,4 @@
-"""Reads what tells the time by ZooKeeper's clock."""
+"""Reads what tells the time by ZooKeeper's clock: heartbeats of copies, and when their nodes registered."""
 
 from __future__ import annotations
 
@@ -10,14 +10,25 @@ from herdkeeper.formats.herddb_node import node_path
 from herdkeeper.formats.herddb_tablespace import heartbeat_path
 from herdkeeper.observe.ensembles import Ensemble
 
+Heartbeats = Mapping[str, Mapping[str, float]]
+"""By tablespace and node, in seconds since 1970 by ZooKeeper's clock."""
 
-def read_times(ensemble: Ensemble, root: str, records: Mapping[str, VersionedRecord]) -> ZooKeeperTimes:
-    """Of all copies that these records name, since one that fails sends no heartbeats, and of their nodes. Raises EnsembleError."""
-    copies = [(found.record.uuid, node) for found in records.values() for node in found.record.replicas]
+
+def read_times(ensemble: Ensemble, root: str, records: Mapping[str, VersionedRecord]) -> tuple[ZooKeeperTimes, Heartbeats]:
+    """Of all copies that these records name, since one that fails sends no heartbeats, and of their nodes. Raises EnsembleError.
+
+    The time is that of the heartbeat that was written last, and not the latest of all times: a dead copy's stays for ever, and may be of a
+    member with a fast clock that led ZooKeeper then. A leader's heartbeat is read after those of its followers: what lies between the reads
+    makes it look younger, never older than they are.
+    """
+    copies = [(name, node) for name, found in records.items() for node in sorted(found.record.replicas, key=found.record.leader.__eq__)]
+    paths = [heartbeat_path(root, records[name].record.uuid, node) for name, node in copies]
+    beats = {copy: znode for copy, znode in zip(copies, ensemble.changed_many(paths), strict=True) if znode is not None}
     nodes = sorted({node for _, node in copies})
-    beats = ensemble.changed_many([heartbeat_path(root, uuid, node) for uuid, node in copies])
     registered = ensemble.changed_many([node_path(root, node) for node in nodes])
-    return ZooKeeperTimes(
-        max((moment for moment in beats if moment is not None), default=None),
-        {node: moment for node, moment in zip(nodes, registered, strict=True) if moment is not None},
+    last = max(beats.values(), key=lambda znode: znode.transaction, default=None)
+    times = ZooKeeperTimes(
+        None if last is None else last.changed_at,
+        {node: znode.changed_at for node, znode in zip(nodes, registered, strict=True) if znode is not None},
     )
+    return times, {name: {node: znode.changed_at for (of, node), znode in beats.items() if of == name} for name in records}

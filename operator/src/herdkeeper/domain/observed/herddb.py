@@ -122,8 +122,8 @@ class HerdDBObserved:
     has a Service. `dependents` are the Tablespaces that refer to it. `disturbance` is which bookie, or
     member of the ensemble, is being disturbed, None when none is.
     `silent_seconds` tells of each node that was ever heard for how long it has said nothing, `reports` what those that are not silent say
-    of their own connections. `heartbeats` are those of all replicas, in seconds since 1970 by ZooKeeper's clock, by tablespace and node;
-    only of tablespaces whose leader is silent, or says that ZooKeeper is. `zookeeper` is the time by the same clock.
+    of their own connections. `heartbeats` are those of all replicas, in seconds since 1970 by ZooKeeper's clock, by tablespace and node.
+    `zookeeper` is the time by the same clock.
     `machines` are the Kubernetes nodes of SQL nodes that are not Ready. `tls` is what the Secret of `spec.tls` is good for, None when none
     is named.
     """

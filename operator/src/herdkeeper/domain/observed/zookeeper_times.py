@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class ZooKeeperTimes:
-    """In seconds since 1970, by ZooKeeper's clock. `now` is when a SQL node sent the last heartbeat: it is not earlier, and hardly later,
-    since each copy of a tablespace sends one a second; None where there is none. `registered` is when each node's process registered, which
-    it does when it starts (ZookeeperMetadataStorageManager.registerNode of HerdDB 0.29.0).
+    """In seconds since 1970, by ZooKeeper's clock. `now` is when the heartbeat was sent that was the last: it is not earlier, and hardly
+    later, since each copy of a tablespace sends one a second; None where there is none. `registered` is when each node's process
+    registered, which it does when it starts (ZookeeperMetadataStorageManager.registerNode of HerdDB 0.29.0).
     """
 
     now: float | None = None
