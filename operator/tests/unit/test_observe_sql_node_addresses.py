@@ -1,4 +1,4 @@
-"""SQL nodes are asked at the address of their pod: after a restart DNS may still give the one before."""
+"""SQL nodes are asked, and ordered, at the address of their pod: after a restart DNS may still give the one before."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import pytest
 from situations import objects, pods
 from test_plan_herddb import CLUSTER, PODS
 
+from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.sql_nodes import names_of
+from herdkeeper.execute.sql_node import wake_nodes
 from herdkeeper.observe.herddb import read_nodes
 from herdkeeper.observe.world import World
+from herdkeeper.plan.action import WakeNodes
 
 
 class Answering:
@@ -27,16 +30,46 @@ def at(address):
     return objects({("Pod", PODS[0]): {**pod, "status": {**pod["status"], **({"podIP": address} if address else {})}}})
 
 
-@pytest.mark.parametrize(
-    ("address", "host"),
-    [
-        ("10.1.2.3", "10.1.2.3"),
-        ("fd00::7", "[fd00::7]"),
-        (None, names_of(CLUSTER).host_of(PODS[0])),
-        ("", names_of(CLUSTER).host_of(PODS[0])),
-    ],
-)
+BY_NAME = names_of(CLUSTER).host_of(PODS[0])
+
+
+@pytest.mark.parametrize(("address", "host"), [("10.1.2.3", "10.1.2.3"), ("fd00::7", "[fd00::7]"), (None, BY_NAME), ("", BY_NAME)])
 def test_a_node_is_asked_at_its_pod_s_address_and_by_its_name_while_there_is_none(address, host):
     answering = Answering()
     assert read_nodes(CLUSTER, at(address), World(None, None, answering)) == {PODS[0]: ()}
     assert answering.asked == [f"http://{host}:9845/tablespaces"]
+
+
+class Kubernetes:
+    """What an order is sent with: the database, its token, and the node's pod, if it is there."""
+
+    def __init__(self, pod: object) -> None:
+        self.pod = pod
+
+    def readable(self, *_: object) -> object:
+        return CLUSTER
+
+    def secret(self, _key: object) -> dict[str, str]:
+        return {"token": "a-token"}
+
+    def document(self, _version: str, kind: str, key: ObjectKey) -> object:
+        assert (kind, key) == ("Pod", ObjectKey("demo", PODS[0]))
+        return self.pod
+
+
+class Ordered:
+    def __init__(self) -> None:
+        self.orders: list[tuple[str, str]] = []
+
+    def post(self, url: str, token: str, _seconds: float) -> object:
+        self.orders.append((url, token))
+        return {}
+
+
+@pytest.mark.parametrize(
+    ("pod", "host"), [(at("10.1.2.3").get("Pod", PODS[0]), "10.1.2.3"), (at(None).get("Pod", PODS[0]), BY_NAME), (None, BY_NAME)]
+)
+def test_orders_go_there_too(pod, host):
+    ordered = Ordered()
+    wake_nodes("demo", WakeNodes("db", (PODS[0],)), World(Kubernetes(pod), None, None), ordered)
+    assert ordered.orders == [(f"http://{host}:9845/activator/wake", "a-token")]

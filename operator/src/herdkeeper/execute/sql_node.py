@@ -12,11 +12,11 @@ from typing import Any, Protocol
 import structlog
 
 from herdkeeper.api import HerdDBCluster
-from herdkeeper.domain.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
+from herdkeeper.domain.names import HERDDB_HTTP_PORT, ObjectKey
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.execute.kubernetes import RefusedError
 from herdkeeper.metrics import WRITES
-from herdkeeper.observe.herddb import read_token
+from herdkeeper.observe.herddb import address_of, read_token
 from herdkeeper.observe.world import World
 from herdkeeper.plan.action import BarPromotion, CheckpointFollower, CloseLedger, SetCopyAside, StartFullCheck, WakeNodes
 
@@ -62,8 +62,7 @@ def order(database: ObjectKey, node: str, path: str, world: World, orders: NodeO
     token = read_token(cluster, world) if cluster is not None else Unknown(f"there is no HerdDBCluster {database.name}")
     if isinstance(token, Unknown):
         return token
-    named = HerdDBNames(database)
-    return orders.post(f"http://{node}.{named.nodes_service}.{database.namespace}.svc:{HERDDB_HTTP_PORT}{path}", token, seconds)
+    return orders.post(f"http://{address_of(database, node, world)}:{HERDDB_HTTP_PORT}{path}", token, seconds)
 
 
 def wake_nodes(namespace: str, action: WakeNodes, world: World, orders: NodeOrders) -> None:

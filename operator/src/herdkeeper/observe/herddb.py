@@ -129,11 +129,17 @@ def read_nodes(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[s
 
 def host_of(named: HerdDBNames, objects: Objects, node: str) -> str:
     """Where a node is found: at its pod's IP address, by its name only before that is known. After a restart DNS may still give the address
-    that the pod had before."""
+    that the pod had before, or none yet, and where DNS does not answer nobody shall wait for it."""
     address = ((objects.get("Pod", node) or {}).get("status") or {}).get("podIP")
     if not address:
         return named.host_of(node)
     return f"[{address}]" if ":" in address else str(address)
+
+
+def address_of(database: ObjectKey, node: str, world: World) -> str:
+    """The same, of a node of the HerdDBCluster `database`, with its pod read for it."""
+    pod = world.kubernetes.document("v1", "Pod", ObjectKey(database.namespace, node))
+    return host_of(HerdDBNames(database), Objects({} if pod is None else {("Pod", node): pod}), node)
 
 
 def _read_all(hosts: Mapping[str, str], world: World) -> dict[str, NodeView | Unknown]:
