@@ -104,7 +104,8 @@ def test_pods_on_a_node_that_is_down_are_not_deleted_with_a_new_template(situati
     manifest = {"metadata": {"name": "set"}, "spec": {"template": {"spec": {}}}}
     status = {"observedGeneration": 1, "updateRevision": "new"}
     seen = objects({("StatefulSet", "set"): {**manifest, "status": status}}, standing("a"), standing("b"), pods(["c"]))
-    seen.items["Pod", "c"]["metadata"]["labels"] = {"controller-revision-hash": "new"}
+    for pod, revision in (("a", "old"), ("b", "old"), ("c", "new")):
+        seen.items["Pod", pod]["metadata"]["labels"] = {"controller-revision-hash": revision}
     step = restart(manifest, seen, ["a", "b", "c"], Gate(gate, unreachable(seen, ["a", "b", "c"], nodes)))
     found = [action.name for action in step if isinstance(action, Delete)] if isinstance(step, tuple) else []
     assert found == deleted, situation

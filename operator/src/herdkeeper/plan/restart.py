@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from herdkeeper.domain.names import REVISION_LABEL
 from herdkeeper.domain.observed.herddb import HerdDBObserved, NodeTablespace
 from herdkeeper.domain.observed.objects import Json, is_ready
 from herdkeeper.domain.reason import Reason
@@ -42,16 +41,12 @@ def next_restart(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str], g
 
 
 def _stale(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str]) -> dict[str, Json]:
-    """The pods of another revision than the present one; of one without a revision nothing is known."""
+    """The pods of another revision than the present one."""
     revision = seen.objects.revision(stateful_set)
     if not revision:
         return {}
     found = {name: pod for name in pods if (pod := seen.objects.get("Pod", name)) is not None}
-    return {name: pod for name, pod in found.items() if _revision(pod) and seen.objects.outdated(name, revision)}
-
-
-def _revision(pod: Json) -> str | None:
-    return (pod["metadata"].get("labels") or {}).get(REVISION_LABEL)
+    return {name: pod for name, pod in found.items() if seen.objects.outdated(name, revision)}
 
 
 def _unsettled(seen: HerdDBObserved, pods: Sequence[str]) -> str | None:

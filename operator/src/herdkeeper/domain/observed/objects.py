@@ -51,9 +51,10 @@ class Objects:
         return status.get("updateRevision")
 
     def outdated(self, pod: str, revision: str) -> bool:
-        """Whether a pod was made from another revision of its StatefulSet's template. One that is not there is not."""
-        item = self.get("Pod", pod)
-        return item is not None and (item["metadata"].get("labels") or {}).get(names.REVISION_LABEL) != revision
+        """Whether a pod was made from another revision of its StatefulSet's template. One that is not there is not; of one without a
+        revision nothing is known."""
+        made_from = ((self.get("Pod", pod) or {"metadata": {}})["metadata"].get("labels") or {}).get(names.REVISION_LABEL)
+        return made_from not in (None, revision)
 
 
 def is_ready(item: Json) -> bool:
