@@ -12,7 +12,7 @@ from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tables
 
 HERDDB, TABLESPACE = "HerdDBCluster", "Tablespace"
 NODES = ("db-herddb-0", "db-herddb-1")
-RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 10_000)
+RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 30_000)
 
 
 def serving_database(dynamic: DynamicClient, namespace: str) -> Stage:

@@ -274,7 +274,7 @@ def test_of_a_dropped_tablespace_its_log_is_deleted_and_no_other_log(stage: Stag
 def test_the_log_is_kept_for_checkpoints_while_the_resource_that_asks_for_it_is_there(stage: Stage) -> None:
     database(stage, "Retain")
     record = tablespace_path(herd_root(stage), "flights")
-    stage.ensemble.put(record, encode_tablespace(TablespaceRecord(MADE_UP, "flights", "db-herddb-0", ("db-herddb-0",), 1, 10_000)))
+    stage.ensemble.put(record, encode_tablespace(TablespaceRecord(MADE_UP, "flights", "db-herddb-0", ("db-herddb-0",), 1, 30_000)))
     stage.declare(TABLESPACE, "flights", {"herdDBRef": {"name": "db"}, "replicas": 1, "log": {"keepUntilCheckpoint": True}})
     stage.settle(TABLESPACE, "flights")
     pin = log_pin_path(herd_root(stage), MADE_UP, CHECKPOINT)

@@ -446,7 +446,7 @@ def test_what_somebody_else_has_under_the_names_for_clients_is_left_alone(stage:
         stage.of(kind).create(body={**body, **ports}, namespace=stage.namespace)
     stage.declare(TABLESPACE, "taken", {"herdDBRef": {"name": "db"}})
     path = tablespace_path(named(stage).herd_root, "taken")
-    stage.ensemble.put(path, encode_tablespace(TablespaceRecord("its-uuid", "taken", NODES[0], NODES, 1, 10_000)))
+    stage.ensemble.put(path, encode_tablespace(TablespaceRecord("its-uuid", "taken", NODES[0], NODES, 1, 30_000)))
     stage.settle(TABLESPACE, "taken")
     stage.settle(HERDDB, "db")
     assert stage.condition(TABLESPACE, "taken") == ("False", "NameTaken")
@@ -497,7 +497,7 @@ def test_a_copy_more_goes_to_a_zone_that_has_none(stage: Stage) -> None:
         if stage.live("Pod", f"db-herddb-{number}"):
             stage.of("Pod").delete(name=f"db-herddb-{number}", namespace=stage.namespace, body={"gracePeriodSeconds": 0})
         stage.serve("db-herddb", number, node=machines[zone])
-    stage.ensemble.put(record_path(stage), encode_tablespace(TablespaceRecord("a-uuid", "flights", NODES[0], (NODES[0],), 1, 10_000)))
+    stage.ensemble.put(record_path(stage), encode_tablespace(TablespaceRecord("a-uuid", "flights", NODES[0], (NODES[0],), 1, 30_000)))
     holds(stage, "leader", None, None)
     stage.reconcile(TABLESPACE, "flights")
     assert replicas(stage) == (NODES[0], "db-herddb-2")
@@ -510,7 +510,7 @@ def test_a_sql_node_leaves_after_its_leadership_and_its_copy_and_comes_back(stag
     stage.serve("db-herddb", 2)
     for node in (*NODES, last):
         stage.ensemble.put(f"{named(stage).herd_root}/nodes/{node}")
-    stage.ensemble.put(record_path(stage), encode_tablespace(TablespaceRecord("a-uuid", "flights", last, (NODES[0], last), 1, 10_000)))
+    stage.ensemble.put(record_path(stage), encode_tablespace(TablespaceRecord("a-uuid", "flights", last, (NODES[0], last), 1, 30_000)))
     holds(stage, "follower", None, "leader")
     stage.settle(HERDDB, "db")
     stage.settle(TABLESPACE, "flights")

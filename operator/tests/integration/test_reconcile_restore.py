@@ -36,7 +36,7 @@ def stack(dynamic: DynamicClient, namespace: str) -> Stage:
 def create(stage: Stage, name: str) -> None:
     """What CREATE TABLESPACE does."""
     named = HerdDBNames(ObjectKey(stage.namespace, "db"))
-    record = TablespaceRecord("its-uuid", name, NODES[0], NODES, 1, 10_000)
+    record = TablespaceRecord("its-uuid", name, NODES[0], NODES, 1, 30_000)
     stage.ensemble.put(tablespace_path(named.herd_root, name), encode_tablespace(record))
     stage.nodes.herddb_holds(named, name, "its-uuid", ("leader", "follower"))
 

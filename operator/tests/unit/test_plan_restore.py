@@ -39,7 +39,7 @@ CHECKPOINT = next(
 )
 SUCCEEDED = with_status(CHECKPOINT, phase="Succeeded", manifest=MANIFEST)
 BEGUN = with_status(DECLARED, uuid="a-uuid", restore=RestoreStatus(phase="Pending", claim_name="checkpoints", manifest=MANIFEST))
-RECORD = TablespaceRecord("a-uuid", "restored", NODES[0], NODES, 1, 10_000)
+RECORD = TablespaceRecord("a-uuid", "restored", NODES[0], NODES, 1, 30_000)
 JOB = "restored-restore"
 KEYS = Encryption.model_validate({"keysSecretRef": {"name": "backup-keys"}})
 ABSENT = TablespaceObserved(

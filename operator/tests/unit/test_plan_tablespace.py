@@ -34,7 +34,7 @@ def copy(role: str, *, settled: bool = True) -> NodeTablespace:
 
 CREDENTIALS = UserCredentials("admin", "secret")
 FOR_CLIENTS = live((build_leader_service(TABLESPACE, NODES[0]), build_connection_secret(TABLESPACE, "zk-0:2181", CREDENTIALS)))
-RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 10_000)
+RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 30_000)
 SETTLED = TablespaceObserved(
     herddb=ready(quickstart("HerdDBCluster")),
     zookeeper_address="zk-0:2181",
@@ -51,7 +51,7 @@ NEW = replace(SETTLED, record=RecordAbsent(), leaderships={}, nodes=dict.fromkey
 
 
 def test_it_is_made_by_the_node_that_leads_herddb_s_own_tablespace():
-    assert plan_tablespace(TABLESPACE, NEW).actions == (CreateTablespace("db", NODES[1], "flights", NODES[0], 10_000),)
+    assert plan_tablespace(TABLESPACE, NEW).actions == (CreateTablespace("db", NODES[1], "flights", NODES[0], 30_000),)
 
 
 def encrypted(*, everywhere: bool):

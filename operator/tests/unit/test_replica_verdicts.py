@@ -163,7 +163,7 @@ def copy(role: str) -> NodeTablespace:
     return NodeTablespace("flights", "a-uuid", role, True, (4, 20), None)
 
 
-RECORD = TablespaceRecord("a-uuid", "flights", LEADER, (LEADER, FIRST, SECOND), 1, 10_000)
+RECORD = TablespaceRecord("a-uuid", "flights", LEADER, (LEADER, FIRST, SECOND), 1, 30_000)
 SEEN = TablespaceObserved(
     herddb=ready(quickstart("HerdDBCluster")),
     zookeeper_address="zk-0:2181",

@@ -48,12 +48,12 @@ class Failover(Model):
         "bookies acknowledge nothing. A leader whose process has ended, or whose log has failed, is replaced at once.",
     )
     max_leader_inactivity_seconds: int = Field(
-        10,
+        30,
         ge=5,
         le=600,
         description="Seconds without a heartbeat of the leader after which a follower takes over by itself, the operator running or not. "
-        "Keep it above the longest local checkpoint, above `hungLeaderSeconds`, and above the 6 s within which a node that lost its member "
-        "of ZooKeeper is connected to another one.",
+        "A leader sends none while its node boots another tablespace, or writes its local checkpoints: keep it above the longest of these, "
+        "above `hungLeaderSeconds`, and above the 15 to 20 s after which another operator has taken over from one that ended.",
     )
 
 
