@@ -11,6 +11,7 @@ import java.util.logging.Level;
 import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
+import org.apache.bookkeeper.client.BKException.BKNotEnoughBookiesException;
 import org.apache.bookkeeper.client.BookKeeper;
 import org.apache.bookkeeper.client.api.BKException;
 import org.apache.bookkeeper.client.api.DigestType;
@@ -18,19 +19,24 @@ import org.apache.bookkeeper.client.api.LedgerEntries;
 import org.apache.bookkeeper.client.api.ReadHandle;
 import org.apache.bookkeeper.client.api.WriteHandle;
 import org.apache.bookkeeper.common.concurrent.FutureUtils;
+import org.apache.bookkeeper.meta.LedgerManager;
 
 /**
  * Does once, with a ledger that is nobody's, what the boot of a leader does with ledgers: one is made, written, fenced and read.
  *
  * <p>A follower only reads, and the first ledger that a process makes costs a quarter of a second and more, in which classes are loaded:
  * time without an acknowledged write, when that process has just become the leader. The ledger is deleted at once. Its number is
- * noted in a file meanwhile, so that what a killed process leaves behind goes when the node starts again.
+ * noted in a file meanwhile, so that what a killed process leaves behind goes when the node starts again. Before the number is known the
+ * file is empty: who finds it so looks through all ledgers for one with this node's name on it. An open ledger that nobody writes would
+ * hold up the drain of its bookies for ever.
  */
 public final class LedgerRehearsal {
 
     private static final Logger LOGGER = Logger.getLogger(LedgerRehearsal.class.getName());
     private static final byte[] PASSWORD = "herdkeeper".getBytes(StandardCharsets.UTF_8);
     private static final String NOTE = "rehearsal-ledger";
+    private static final String NUMBER_NOT_KNOWN = "";
+    private static final Duration RANGE_TIMEOUT = Duration.ofSeconds(10);
     /** About what a leader writes in a second. */
     private static final int ENTRIES = 200;
     private static final int ENTRY_BYTES = 100;
@@ -60,6 +66,7 @@ public final class LedgerRehearsal {
     public void once() throws BKException, IOException, InterruptedException {
         deleteWhatIsLeft();
         long begun = System.nanoTime();
+        Files.writeString(note, NUMBER_NOT_KNOWN);
         WriteHandle ledger = create();
         try {
             Files.writeString(note, Long.toString(ledger.getId()));
@@ -83,8 +90,30 @@ public final class LedgerRehearsal {
         if (!Files.exists(note)) {
             return;
         }
+        String number = Files.readString(note);
         try {
-            long ledger = Long.parseLong(Files.readString(note));
+            if (number.equals(NUMBER_NOT_KNOWN)) {
+                deleteAllOfThisNode();
+            } else {
+                deleteIfOfThisNode(Long.parseLong(number));
+            }
+        } catch (NumberFormatException noNumber) {
+            LOGGER.log(Level.INFO, "the note of an earlier rehearsal is none: {0}", noNumber.toString());
+        }
+    }
+
+    /** A ledger's metadata has no index by its writer, so all are read, in the order of their numbers. */
+    private void deleteAllOfThisNode() throws BKException, IOException, InterruptedException {
+        LedgerManager.LedgerRangeIterator ranges = logs.getBookKeeper().getLedgerManager().getLedgerRanges(RANGE_TIMEOUT.toMillis());
+        while (ranges.hasNext()) {
+            for (long ledger : ranges.next().getLedgers()) {
+                deleteIfOfThisNode(ledger);
+            }
+        }
+    }
+
+    private void deleteIfOfThisNode(long ledger) throws BKException, InterruptedException {
+        try {
             Map<String, byte[]> metadata =
                     FutureUtils.result(logs.getBookKeeper().getLedgerManager().readLedgerMetadata(ledger), org.apache.bookkeeper.client.BKException.HANDLER)
                             .getValue().getCustomMetadata();
@@ -92,12 +121,22 @@ public final class LedgerRehearsal {
                 logs.getBookKeeper().deleteLedger(ledger);
                 LOGGER.log(Level.INFO, "ledger {0}, which an earlier process rehearsed with, is deleted", String.valueOf(ledger));
             }
-        } catch (BKNoSuchLedgerExistsOnMetadataServerException | NumberFormatException gone) {
-            LOGGER.log(Level.INFO, "nothing is left of an earlier rehearsal: {0}", gone.toString());
+        } catch (BKNoSuchLedgerExistsOnMetadataServerException gone) {
+            LOGGER.log(Level.FINE, "ledger {0} is gone already", String.valueOf(ledger));
         }
     }
 
-    private WriteHandle create() throws BKException {
+    /** A ledger that could not be made for want of bookies leaves nothing to look for. */
+    private WriteHandle create() throws BKException, IOException {
+        try {
+            return createLedger();
+        } catch (BKNotEnoughBookiesException none) {
+            Files.delete(note);
+            throw none;
+        }
+    }
+
+    private WriteHandle createLedger() throws BKException {
         return FutureUtils.result(logs.getBookKeeper().newCreateLedgerOp()
                 .withEnsembleSize(logs.getEnsemble())
                 .withWriteQuorumSize(logs.getWriteQuorumSize())

@@ -72,6 +72,20 @@ class LedgerRehearsalTest {
     }
 
     @Test
+    void whatAProcessLeftThatWasKilledBeforeItKnewTheNumberIsFoundByItsNameAndDeleted() throws Exception {
+        long left = openLedger(Map.of("application", "herdkeeper", "component", "rehearsal", "node", "n0"));
+        long strangers = openLedger(Map.of("application", "herddb", "component", "commitlog"));
+        long ofAnotherNode = openLedger(Map.of("application", "herdkeeper", "component", "rehearsal", "node", "n1"));
+        Files.writeString(note, "");
+        rehearsal.once();
+        Set<Long> found = ledgers();
+        assertFalse(found.contains(left));
+        assertTrue(found.contains(strangers));
+        assertTrue(found.contains(ofAnotherNode));
+        assertFalse(Files.exists(note));
+    }
+
+    @Test
     void aLedgerThatOnlyHasTheNumberOfAnEarlierRehearsalIsLeftAlone() throws Exception {
         long strangers = openLedger(Map.of("application", "herddb", "component", "commitlog"));
         long ofAnotherNode = openLedger(Map.of("application", "herdkeeper", "component", "rehearsal", "node", "n1"));
@@ -84,7 +98,7 @@ class LedgerRehearsalTest {
 
     @Test
     void aNumberThatIsNoneOrThatNoLedgerHasAnyMoreIsForgotten() throws Exception {
-        for (String number : new String[]{"", "4611686018427387904"}) {
+        for (String number : new String[]{"", "none", "4611686018427387904"}) {
             Files.writeString(note, number);
             rehearsal.once();
             assertFalse(Files.exists(note));
