@@ -18,6 +18,7 @@ import io.herdkeeper.node.status.HerdEvents;
 import io.herdkeeper.node.status.NodeStatus;
 import io.herdkeeper.node.status.NodeStatus.Phase;
 import io.herdkeeper.node.tls.SqlPortTls;
+import io.herdkeeper.node.users.MountedUsers;
 import java.nio.file.Path;
 import java.time.Clock;
 import java.time.Duration;
@@ -67,6 +68,9 @@ public final class Main {
         HerdEvents events = new HerdEvents();
         events.listen();
         Server server = NodeServer.create(settings.server(), metrics, settings.tls());
+        if (settings.users() != null) {
+            server.setUserManager(settings.users());
+        }
         NodeStatus status = new NodeStatus(server, events);
         LocalCopies copies = new LocalCopies(server, Clock.systemUTC());
         ActivatorWaker waker = new ActivatorWaker(server, status);
@@ -76,6 +80,9 @@ public final class Main {
         server.start();
         if (settings.tls() != null) {
             settings.tls().follow(SqlPortTls.PERIOD);
+        }
+        if (settings.users() != null) {
+            settings.users().follow(server, MountedUsers.PERIOD);
         }
         waker.start();
         status.contacts().start();

@@ -5,6 +5,10 @@ import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.http.HttpSettings;
 import io.herdkeeper.node.tls.SqlPortTls;
 import io.herdkeeper.node.tls.SqlPortTls.Plaintext;
+import io.herdkeeper.node.users.MountedUsers;
+import io.herdkeeper.node.users.OwnLogin;
+import io.herdkeeper.node.users.UnusableUsersException;
+import io.herdkeeper.node.users.UsersFile;
 import java.io.IOException;
 import java.io.Reader;
 import java.nio.charset.StandardCharsets;
@@ -23,9 +27,10 @@ import java.util.regex.Pattern;
  * @param server   HerdDB's configuration; it contains passwords and must not be logged
  * @param http     where the HTTP endpoints listen
  * @param tls      what the SQL port proves itself with, or null when it is not encrypted
+ * @param users    who may log in, where that can change while the node runs; null where it can't
  * @param handOver how long a node that is asked to stop waits for others to take its leaderships over
  */
-public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPortTls tls, Duration handOver) {
+public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPortTls tls, MountedUsers users, Duration handOver) {
 
     /** Port of the HTTP endpoints. */
     public static final String HTTP_PORT = "herdkeeper.http.port";
@@ -33,7 +38,10 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
     public static final String HTTP_HOST = "herdkeeper.http.host";
     /** Seconds for {@link #handOver}; less than the pod's grace period. */
     public static final String HAND_OVER_SECONDS = "herdkeeper.hand-over.seconds";
-    /** A folder with the files {@code username} and {@code password}, and optionally {@code users} and {@code token}. */
+    /**
+     * A folder with the files {@code username} and {@code password}, and optionally {@code users} and {@code token}. With {@code users} all of
+     * them may change while the node runs.
+     */
     public static final String CREDENTIALS = "herdkeeper.credentials.dir";
     /** A folder with the files {@code tls.crt} and {@code tls.key}; the SQL port is not encrypted when absent. */
     public static final String TLS = "herdkeeper.tls.dir";
@@ -70,7 +78,7 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
         properties.setProperty(ServerConfiguration.PROPERTY_NODEID, nodeId);
         properties.setProperty(ServerConfiguration.PROPERTY_ADVERTISED_HOST, required(options, "--advertised-host"));
         refuseWhatDestroysOrGuesses(properties);
-        giveCredentials(properties);
+        MountedUsers users = giveCredentials(properties);
         String credentials = properties.getProperty(CREDENTIALS, "");
         HttpSettings http = new HttpSettings(
                 properties.getProperty(HTTP_HOST, ""), number(properties, HTTP_PORT, DEFAULT_HTTP_PORT, HIGHEST_PORT),
@@ -78,7 +86,7 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
         Duration handOver = Duration.ofSeconds(
                 number(properties, HAND_OVER_SECONDS, DEFAULT_HAND_OVER_SECONDS, LONGEST_HAND_OVER_SECONDS));
         SqlPortTls tls = tls(properties);
-        return new NodeSettings(new ServerConfiguration(properties), http, tls, handOver);
+        return new NodeSettings(new ServerConfiguration(properties), http, tls, users, handOver);
     }
 
     private static SqlPortTls tls(Properties properties) throws RefusedException {
@@ -178,37 +186,55 @@ public record NodeSettings(ServerConfiguration server, HttpSettings http, SqlPor
     /**
      * Puts passwords where HerdDB looks for them: {@code server.username} and {@code server.password} are what a follower
      * shows to the leader when it downloads a dump, {@code server.users.file} is who may log in.
+     *
+     * @return the users that can change while the server runs; null when they can't
      */
-    private static void giveCredentials(Properties properties) throws RefusedException {
+    private static MountedUsers giveCredentials(Properties properties) throws RefusedException {
         String folder = properties.getProperty(CREDENTIALS, "");
-        if (!folder.isBlank()) {
-            String username = line(Path.of(folder, "username"));
-            String password = line(Path.of(folder, "password"));
-            properties.setProperty(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_USERNAME, username);
-            properties.setProperty(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_PASSWORD, password);
-            Path users = Path.of(folder, "users");
-            if (Files.exists(users)) {
-                properties.setProperty(ServerConfiguration.PROPERTY_USERS_FILE, users.toAbsolutePath().toString());
-            } else {
-                properties.setProperty(SimpleSingleUserManager.PROPERTY_ADMIN_USERNAME, username);
-                properties.setProperty(SimpleSingleUserManager.PROPERTY_ADMIN_PASSWORD, password);
-                return;
-            }
+        if (folder.isBlank()) {
+            checkUsersFile(properties);
+            return null;
         }
-        UsersFile.read(properties.getProperty(ServerConfiguration.PROPERTY_USERS_FILE, "")).check(
-                properties.getProperty(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_USERNAME, ""),
-                properties.getProperty(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_PASSWORD, ""));
+        Path path = Path.of(folder);
+        try {
+            if (MountedUsers.areIn(path)) {
+                MountedUsers users = new MountedUsers(path);
+                giveLogin(properties, users.login());
+                properties.setProperty(ServerConfiguration.PROPERTY_USERS_FILE, users.file().toAbsolutePath().toString());
+                return users;
+            }
+            OwnLogin login = OwnLogin.read(path);
+            giveLogin(properties, login);
+            properties.setProperty(SimpleSingleUserManager.PROPERTY_ADMIN_USERNAME, login.username());
+            properties.setProperty(SimpleSingleUserManager.PROPERTY_ADMIN_PASSWORD, login.password());
+            return null;
+        } catch (IOException error) {
+            throw new RefusedException(CREDENTIALS + "=" + folder + " can't be read: " + error);
+        } catch (UnusableUsersException error) {
+            throw new RefusedException(CREDENTIALS + ": " + error.getMessage());
+        }
     }
 
-    private static String line(Path file) throws RefusedException {
+    private static void giveLogin(Properties properties, OwnLogin login) {
+        properties.setProperty(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_USERNAME, login.username());
+        properties.setProperty(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_PASSWORD, login.password());
+    }
+
+    private static void checkUsersFile(Properties properties) throws RefusedException {
+        String key = ServerConfiguration.PROPERTY_USERS_FILE;
+        String file = properties.getProperty(key, "");
+        if (file.isBlank()) {
+            throw new RefusedException("no users: set " + CREDENTIALS + " to the folder of the mounted Secret, or "
+                    + key + " to a file with lines user,password,admin");
+        }
         try {
-            String content = Files.readString(file, StandardCharsets.UTF_8).strip();
-            if (content.isEmpty() || content.lines().count() != 1) {
-                throw new RefusedException(CREDENTIALS + ": " + file + " must hold exactly one line");
-            }
-            return content;
+            UsersFile.read(Path.of(file)).demand(new OwnLogin(
+                    properties.getProperty(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_USERNAME, ""),
+                    properties.getProperty(ServerConfiguration.PROPERTY_SERVER_TO_SERVER_PASSWORD, "")));
         } catch (IOException error) {
-            throw new RefusedException(CREDENTIALS + ": " + file + " can't be read: " + error);
+            throw new RefusedException(key + "=" + file + " can't be read: " + error);
+        } catch (UnusableUsersException error) {
+            throw new RefusedException(key + ": " + error.getMessage());
         }
     }
 }

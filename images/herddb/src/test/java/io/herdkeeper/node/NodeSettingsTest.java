@@ -46,6 +46,7 @@ class NodeSettingsTest {
         assertEquals("herdkeeper", settings.server().getString("server.username", ""));
         assertEquals(PASSWORD, settings.server().getString("server.password", ""));
         assertEquals(folder.resolve("users").toString(), settings.server().getString("server.users.file", ""));
+        assertEquals(PASSWORD, settings.users().getExpectedPassword("herdkeeper"));
         assertFalse(settings.server().getBoolean("server.bookkeeper.start", true));
         assertEquals(9845, settings.http().port());
         assertEquals(folder.resolve("token"), settings.http().tokenFile());
@@ -57,6 +58,7 @@ class NodeSettingsTest {
         Files.delete(folder.resolve("users"));
         NodeSettings settings = read(complete);
         assertEquals("", settings.server().getString("server.users.file", ""));
+        assertNull(settings.users());
         assertEquals("herdkeeper", settings.server().getString("admin.username", ""));
         assertEquals(PASSWORD, settings.server().getString("admin.password", ""));
     }
@@ -71,6 +73,8 @@ class NodeSettingsTest {
         Files.writeString(folder.resolve("users"), "herdkeeper," + PASSWORD + ",admin\nbob,with,comma,admin\n");
         String message = refused(complete, "user line 2");
         assertFalse(message.contains("comma,admin"), message);
+        Files.writeString(folder.resolve("users"), "herdkeeper," + PASSWORD + ",admin\nbob,one,admin\nbob,two,admin\n");
+        refused(complete, "user line 3");
         Files.writeString(folder.resolve("users"), "bob,other,admin\n");
         message = refused(complete, "server.username=herdkeeper");
         assertFalse(message.contains(PASSWORD), message);

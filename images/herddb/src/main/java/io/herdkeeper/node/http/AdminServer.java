@@ -55,7 +55,7 @@ public final class AdminServer {
             return thread;
         }));
         server.createContext("/", this::handle);
-        server.createContext("/alive", new AliveStream(node.contacts()));
+        server.createContext("/alive", new AliveStream(node));
     }
 
     public void start() {

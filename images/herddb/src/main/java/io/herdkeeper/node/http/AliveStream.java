@@ -1,10 +1,12 @@
 package io.herdkeeper.node.http;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import com.sun.net.httpserver.HttpExchange;
 import com.sun.net.httpserver.HttpHandler;
 import io.herdkeeper.node.contact.Contacts;
 import io.herdkeeper.node.contact.Contacts.Report;
+import io.herdkeeper.node.status.NodeStatus;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
@@ -13,7 +15,7 @@ import java.nio.charset.StandardCharsets;
  * {@code GET /alive}: a line each second for as long as the process lives, and at once when a leader's log fails.
  *
  * <p>Its end tells at once what a probe finds out seconds later: the kernel closes the connection of a killed process. Its lines tell
- * what the node knows of its own way to ZooKeeper and to its bookies ({@link Report}).
+ * what the node knows of its own way to ZooKeeper and to its bookies ({@link Report}), and which users it lets in.
  */
 final class AliveStream implements HttpHandler {
 
@@ -21,10 +23,12 @@ final class AliveStream implements HttpHandler {
     private static final int LOOKS = 4;
     private static final long LOOK_MILLIS = 250;
 
+    private final NodeStatus node;
     private final Contacts contacts;
 
-    AliveStream(Contacts contacts) {
-        this.contacts = contacts;
+    AliveStream(NodeStatus node) {
+        this.node = node;
+        contacts = node.contacts();
     }
 
     @Override
@@ -32,13 +36,19 @@ final class AliveStream implements HttpHandler {
         try (exchange; OutputStream body = begin(exchange)) {
             while (true) {
                 Report report = contacts.report();
-                body.write(("alive " + JSON.writeValueAsString(report) + "\n").getBytes(StandardCharsets.UTF_8));
+                body.write(("alive " + line(report) + "\n").getBytes(StandardCharsets.UTF_8));
                 body.flush();
                 rest(report);
             }
         } catch (InterruptedException ended) {
             Thread.currentThread().interrupt();
         }
+    }
+
+    private String line(Report report) throws IOException {
+        ObjectNode line = JSON.valueToTree(report);
+        line.set("users", JSON.valueToTree(node.users()));
+        return JSON.writeValueAsString(line);
     }
 
     private void rest(Report told) throws InterruptedException {

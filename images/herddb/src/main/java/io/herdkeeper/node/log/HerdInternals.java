@@ -10,6 +10,9 @@ import herddb.log.CommitLog.FollowerContext;
 import herddb.log.CommitLogManager;
 import herddb.log.LogEntry;
 import herddb.log.LogSequenceNumber;
+import herddb.network.Channel;
+import herddb.server.Server;
+import herddb.server.ServerSideConnectionPeer;
 import java.lang.reflect.Field;
 import java.nio.file.Path;
 import java.util.Map;
@@ -52,6 +55,9 @@ public final class HerdInternals {
             field(CommitFileWriter.class.getName(), "pendingAdds", AtomicLong.class);
     private static final Field WRITE_ERROR =
             field(CommitFileWriter.class.getName(), "writeError", AtomicReference.class);
+    private static final Field CONNECTIONS = field(Server.class.getName(), "connections", Map.class);
+    private static final Field CHANNEL = field(ServerSideConnectionPeer.class.getName(), "channel", Channel.class);
+    private static final Field USERNAME = field(ServerSideConnectionPeer.class.getName(), "username", String.class);
     private static final Field LOGS = field(DBManager.class.getName(), "commitLogManager", CommitLogManager.class);
 
     private HerdInternals() {
@@ -136,6 +142,22 @@ public final class HerdInternals {
     /** What makes the logs of a node's tablespaces. */
     static CommitLogManager logs(DBManager manager) {
         return (CommitLogManager) get(LOGS, manager);
+    }
+
+    /** The open connections of clients and of other nodes, by their numbers. */
+    @SuppressWarnings("unchecked")
+    public static Map<Long, ServerSideConnectionPeer> connections(Server server) {
+        return (Map<Long, ServerSideConnectionPeer>) get(CONNECTIONS, server);
+    }
+
+    /** Whom a connection has logged in as; empty before it has. */
+    public static String username(ServerSideConnectionPeer connection) {
+        return (String) get(USERNAME, connection);
+    }
+
+    /** What closes a connection. */
+    public static Channel channel(ServerSideConnectionPeer connection) {
+        return (Channel) get(CHANNEL, connection);
     }
 
     private static Field field(String className, String name, Class<?> type) {

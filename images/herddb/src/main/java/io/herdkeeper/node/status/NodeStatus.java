@@ -14,6 +14,7 @@ import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
 import io.herdkeeper.node.log.NodeCommitLogManager;
 import io.herdkeeper.node.log.PromotionBars;
+import io.herdkeeper.node.users.MountedUsers;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -49,6 +50,11 @@ public final class NodeStatus {
     /** What the node knows of its way to ZooKeeper and to its bookies. */
     public Contacts contacts() {
         return contacts;
+    }
+
+    /** Which users are let in; null when they can't change while the process lives. */
+    public MountedUsers.Told users() {
+        return server.getUserManager() instanceof MountedUsers users ? users.told() : null;
     }
 
     /** HerdDB's consistency checks that were asked for here. */

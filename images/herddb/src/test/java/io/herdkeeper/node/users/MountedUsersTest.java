@@ -1,0 +1,152 @@
+package io.herdkeeper.node.users;
+
+import static org.junit.jupiter.api.Assertions.assertDoesNotThrow;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertNull;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import herddb.core.DBManager;
+import io.herdkeeper.node.testing.Await;
+import io.herdkeeper.node.testing.BookKeeperForTests;
+import io.herdkeeper.node.testing.RunningNode;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.sql.Connection;
+import java.sql.DriverManager;
+import java.sql.ResultSet;
+import java.sql.SQLException;
+import java.sql.Statement;
+import java.time.Duration;
+import java.util.UUID;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+
+/** A real server, and HerdDB's own client over the network. */
+class MountedUsersTest {
+
+    private static final Duration LIMIT = Duration.ofSeconds(60);
+    private static final int ANSWER_MILLIS = 5_000;
+    private static final String FIRST = "# revision 1\nadmin,first,admin\n# secret app-login\napp,apple,admin\n";
+
+    private MountedSecret secret;
+    private MountedUsers users;
+    private RunningNode node;
+
+    @BeforeEach
+    void startANode() throws Exception {
+        secret = new MountedSecret(BookKeeperForTests.running().newFolder());
+        secret.put("first", FIRST);
+        users = new MountedUsers(secret.folder());
+        node = RunningNode.start("n0", BookKeeperForTests.running().newRoot(), null);
+        node.server().setUserManager(users);
+        node.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+    }
+
+    @AfterEach
+    void stop() throws Exception {
+        node.stop();
+    }
+
+    @Test
+    void aChangedPasswordAndANewUserAreLetInWithoutARestartAndOpenConnectionsGoOn() throws Exception {
+        try (Connection open = connect("admin", "first"); Statement statement = open.createStatement()) {
+            statement.executeUpdate("CREATE TABLE t (k int primary key)");
+            assertFalse(isLetIn("bob", "bobby"));
+            secret.put("second", "# revision 2\nadmin,second,admin\napp,apple,admin\nbob,bobby,admin\n");
+            assertTrue(isLetIn("admin", "first"), "nothing has been looked at yet");
+            users.look(node.server());
+            assertEquals(1, statement.executeUpdate("INSERT INTO t(k) VALUES(1)"), "the open connection");
+            assertTrue(isLetIn("admin", "second"));
+            assertFalse(isLetIn("admin", "first"));
+            assertTrue(isLetIn("bob", "bobby"));
+            assertTrue(isLetIn("app", "apple"));
+        }
+        DBManager manager = node.server().getManager();
+        assertEquals("second", manager.getServerToServerPassword(), "with which the node copies from a leader");
+        assertEquals("2", node.report().at("/users/revision").asText());
+    }
+
+    @Test
+    void aUserWhoIsTakenAwayIsHungUpOnAndNobodyElse() throws Exception {
+        try (Connection kept = connect("admin", "first"); Statement statement = kept.createStatement();
+                Connection lost = connect("app", "apple"); Statement refused = lost.createStatement()) {
+            statement.executeUpdate("CREATE TABLE t (k int primary key)");
+            assertEquals(1, refused.executeUpdate("INSERT INTO t(k) VALUES(1)"));
+            secret.put("first", "# revision 2\nadmin,first,admin\n");
+            users.look(node.server());
+            assertThrows(SQLException.class, () -> refused.executeUpdate("INSERT INTO t(k) VALUES(2)"));
+            assertEquals(1, statement.executeUpdate("INSERT INTO t(k) VALUES(3)"));
+            try (ResultSet rows = statement.executeQuery("SELECT COUNT(*) FROM t")) {
+                assertTrue(rows.next());
+                assertEquals(2, rows.getInt(1));
+            }
+        }
+        assertFalse(isLetIn("app", "apple"));
+    }
+
+    @Test
+    void whatCannotBeUsedLocksNobodyOutAndIsTold() throws Exception {
+        String[] halves = {"", "# revision 2\n", "# revision 2\nadmin,sec", "# revision 2\napp,apple,admin\n", FIRST + "bob,with,comma,admin\n",
+            FIRST + "app,other,admin\n"};
+        try (Connection open = connect("app", "apple"); Statement statement = open.createStatement()) {
+            statement.executeUpdate("CREATE TABLE t (k int primary key)");
+            for (String half : halves) {
+                secret.put("first", half);
+                assertThrows(UnusableUsersException.class, () -> users.look(node.server()), half);
+                assertEquals("1", node.report().at("/users/revision").asText());
+                String told = node.report().at("/users/refused").asText();
+                assertTrue(told.contains("users"), told);
+                assertFalse(told.contains("apple") || told.contains("comma,admin"), told);
+                assertEquals(0, statement.executeUpdate("DELETE FROM t WHERE k=1"), "the open connection");
+            }
+            assertTrue(isLetIn("admin", "first"));
+            secret.put("changed before the users are", FIRST);
+            users.look(node.server());
+            assertTrue(isLetIn("admin", "first"));
+        }
+        secret.put("first", FIRST.replace("revision 1", "revision 3"));
+        assertDoesNotThrow(() -> users.look(node.server()));
+        assertEquals(new MountedUsers.Told("3", null), users.told());
+        assertTrue(node.report().at("/users/refused").isNull());
+    }
+
+    @Test
+    void aSecretThatIsGoneForAMomentLocksNobodyOut() throws Exception {
+        Files.delete(secret.folder().resolve("..data"));
+        assertThrows(IOException.class, () -> users.look(node.server()));
+        assertTrue(isLetIn("app", "apple"));
+        secret.put("first", FIRST);
+        users.look(node.server());
+        assertNull(users.told().refused());
+    }
+
+    @Test
+    void aChangeIsNoticedByItself() throws Exception {
+        users.follow(node.server(), Duration.ofMillis(20));
+        secret.put("second", FIRST.replace("first", "second").replace("revision 1", "revision 2"));
+        Await.until("the change is in force", LIMIT, () -> "2".equals(users.told().revision()));
+        assertTrue(isLetIn("admin", "second"));
+    }
+
+    private boolean isLetIn(String username, String password) throws SQLException {
+        try (Connection connection = connect(username, password); Statement statement = connection.createStatement();
+                ResultSet rows = statement.executeQuery("SELECT * FROM sysnodes")) {
+            return rows.next();
+        } catch (SQLException error) {
+            if (!String.valueOf(error).contains("uthenticat")) {
+                throw error;
+            }
+            return false;
+        }
+    }
+
+    private Connection connect(String username, String password) throws SQLException {
+        // A driver keeps what it knows for each URL, for as long as its process lives: another one is another process.
+        return DriverManager.getConnection("jdbc:herddb:server:127.0.0.1:" + node.server().getServerHostData().getPort()
+                + "?client.client.id=" + UUID.randomUUID() + "&client.network.connect.localvm=false&client.network.timeout=" + ANSWER_MILLIS
+                + "&client.timeout=" + ANSWER_MILLIS + "&client.operation.retry.delay=50&client.max.operation.retry.count=2", username, password);
+    }
+}
