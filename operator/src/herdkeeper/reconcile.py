@@ -30,7 +30,7 @@ from herdkeeper.api import (
 from herdkeeper.api.resource import ObjectMeta, Resource
 from herdkeeper.audit_metrics import LAST_AUDITS
 from herdkeeper.domain import names, validation
-from herdkeeper.domain.conditions import READY, REPLICAS_VERIFIED, condition
+from herdkeeper.domain.conditions import READY, REPLICAS_VERIFIED, USERS_IN_FORCE, condition
 from herdkeeper.domain.left_alone import left_alone_by
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved
@@ -341,6 +341,7 @@ def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> N
         hands.writer.event(resource, ready["reason"], ready["message"], kind)
         logger.info("ready changed", status=ready["status"], reason=ready["reason"], message=ready["message"])
     _tell_of_verdicts(resource, status, hands)
+    _tell_of_users(resource, status, hands)
     _tell_of_drills(resource, before.get("lastDrill"), status.get("lastDrill"), hands)
     for failed in newly_failed(before.get("fullCheck"), status.get("fullCheck")):
         hands.writer.event(resource, Reason.FULL_CHECK_FAILED.value, failed, "Warning")
@@ -369,6 +370,16 @@ def _tell_of_verdicts(resource: Resource, status: dict[str, Any], hands: Hands) 
     kind = "Warning" if verified["status"] == "False" else "Normal"
     hands.writer.event(resource, verified["reason"], verified["message"], kind)
     logger.warning("replicas compared", status=verified["status"], reason=verified["reason"], message=verified["message"])
+
+
+def _tell_of_users(resource: Resource, status: dict[str, Any], hands: Hands) -> None:
+    """Whose login is not as its Secret says, and that all are. That nodes take changes up is part of each change, and no news."""
+    was, entry = condition(resource, USERS_IN_FORCE), _entry(status, USERS_IN_FORCE)
+    if entry is None or entry["reason"] == Reason.USERS_CHANGING or (was is not None and was.message == entry["message"]):
+        return
+    kind = "Normal" if entry["status"] == "True" else "Warning"
+    hands.writer.event(resource, entry["reason"], entry["message"], kind)
+    logger.info("users changed", status=entry["status"], reason=entry["reason"], message=entry["message"])
 
 
 def _entry(status: dict[str, Any], kind: str) -> dict[str, Any] | None:

@@ -51,6 +51,7 @@ from herdkeeper.build.zookeeper import (
 from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.observed.object_store import StoreSecrets
 from herdkeeper.domain.racks import Rack, placement_of
+from herdkeeper.formats.herddb_users import SqlUser
 from herdkeeper.formats.zookeeper_membership import Membership, Role
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -61,6 +62,7 @@ EXECUTORS = {"executors": {"instances": 2}}
 RACKS = {"quick-bookie-0-0.quick-bookie.demo.svc": Rack("zone-a", "north")}
 SUNDAY = datetime.datetime(2026, 5, 10, 5, tzinfo=datetime.UTC)
 CLAIM = {"persistentVolumeClaim": {"claimName": "out"}}
+ADMINISTRATOR, OTHER = SqlUser("admin", "given"), SqlUser("orders", "chosen", "orders-login")
 ON_VOLUME = Destination.model_validate({"persistentVolumeClaim": {"claimName": "out"}})
 STORE = {
     "uri": "s3://backups/flights",
@@ -148,10 +150,10 @@ def built() -> dict[str, tuple[Any, ...]]:
             build_bookie(striped, bookie, ZOOKEEPER),
         ),
         "herddb": (
-            build_herddb_secret(herddb, "quick-herddb-credentials", UserCredentials("admin", "given"), "a-token"),
-            *build_herddb(herddb, log, "quick-herddb-credentials", UserCredentials("admin", "given")),
+            build_herddb_secret(herddb, "quick-herddb-credentials", (ADMINISTRATOR, OTHER), "a-token"),
+            *build_herddb(herddb, log, "quick-herddb-credentials"),
         ),
-        "herddb-encrypted": build_herddb(encrypted, log, "quick-herddb-credentials", UserCredentials("admin", "given")),
+        "herddb-encrypted": build_herddb(encrypted, log, "quick-herddb-credentials"),
         "tablespace": (
             build_leader_service(tablespace, "db-herddb-1"),
             build_connection_secret(tablespace, ZOOKEEPER, UserCredentials("admin", "given")),
@@ -289,6 +291,10 @@ def test_a_job_without_executors_gets_no_rights() -> None:
         ("admin", "a\rb", "password"),
         ("admin", "a\n", "password"),
         ("admin", " a", "password"),
+        ("admin", "a\0b", "password"),
+        ("admin", "not UTF-8: \ufffd", "password"),
+        ("admin", "#a", None),
+        ("#admin", "a", "username"),
     ],
 )
 def test_which_credentials_the_users_file_cannot_hold_is_told(username: str, password: str, unfit: str | None) -> None:
@@ -311,4 +317,4 @@ def test_a_drill_with_a_storage_class_gets_a_volume_that_goes_with_its_pod() -> 
 
 def test_a_password_that_the_users_file_cannot_hold_is_refused() -> None:
     with pytest.raises(ValueError, match="password can't stand in HerdDB's users file"):
-        build_herddb_secret(read(HerdDBCluster, bookKeeperRef={"name": "quick"}), "s", UserCredentials("admin", "a,b"), "a-token")
+        build_herddb_secret(read(HerdDBCluster, bookKeeperRef={"name": "quick"}), "s", (SqlUser("admin", "a,b"),), "a-token")

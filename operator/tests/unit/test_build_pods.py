@@ -13,7 +13,6 @@ from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, buil
 from herdkeeper.build.drain import build_retirement
 from herdkeeper.build.herddb import LogStore, build_herddb
 from herdkeeper.build.zookeeper import Ensemble, build_zookeeper, first_membership
-from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.racks import placement_of
 
 META = {"name": "quick", "namespace": "demo", "uid": "11111111-2222-3333-4444-555555555555"}
@@ -54,7 +53,7 @@ def of_autorecovery(pods: Any) -> Template:
 def of_sql_node(pods: Any) -> Template:
     cluster = HerdDBCluster.model_validate({"metadata": META, "spec": {"bookKeeperRef": {"name": "quick"}, "pods": pods}})
     store = LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookkeeper({}), {}))
-    built = build_herddb(cluster, store, "quick-herddb-credentials", UserCredentials("admin", "given"))
+    built = build_herddb(cluster, store, "quick-herddb-credentials")
     (found,) = [each for each in built if each["kind"] == "StatefulSet"]
     return template(found)
 

@@ -13,7 +13,7 @@ from urllib.error import URLError
 
 import pytest
 
-from herdkeeper.domain.observed.self_report import SelfReport, decode_line
+from herdkeeper.domain.observed.self_report import SelfReport, UsersTold, decode_line
 from herdkeeper.handlers.node_streams import NodeStreams
 from herdkeeper.observe.signs_of_life import SignsOfLife
 from herdkeeper.reconcile import Key
@@ -123,8 +123,8 @@ def test_only_a_node_that_does_not_answer_at_all_is_silent(streams, nodes, lost,
     assert (signs_of_life.silent_seconds("a-uid") is not None) == is_silent
 
 
-def line(*, answers: bool = True, waits: tuple[str, ...] = (), failed: tuple[str, ...] = ()) -> bytes:
-    said = {"zooKeeper": {"answers": answers, "seconds": 2.5}, "unacknowledgedSeconds": dict.fromkeys(waits, 1.5), "failed": failed}
+def line(*, answers: bool = True, waits: tuple[str, ...] = (), failed: tuple[str, ...] = (), **more: Any) -> bytes:
+    said = {"zooKeeper": {"answers": answers, "seconds": 2.5}, "unacknowledgedSeconds": dict.fromkeys(waits, 1.5), "failed": failed, **more}
     return b"alive " + json.dumps(said).encode() + b"\n"
 
 
@@ -133,6 +133,17 @@ def test_a_node_that_tells_of_a_trouble_is_looked_at_once_for_each(streams, node
     for said in (line(), line(answers=False), line(answers=False), line(answers=False, waits=("app",)), line(), line(failed=("app",))):
         nodes.told.put(said)
     _wait_for(lambda: signs_of_life.said("a-uid") == SelfReport(zookeeper_steady=2.5, failed=("app",)))
+    assert [lost.get(timeout=LONG) for _ in range(3)] == [CLUSTER] * 3
+    assert lost.empty()
+
+
+def test_a_node_that_lets_other_users_in_is_looked_at_once(streams, nodes, lost, signs_of_life) -> None:
+    streams.pod(CLUSTER, pod("10.0.0.1"), over=False)
+    old, new = ({"revision": revision, "refused": None} for revision in ("old", "new"))
+    refusing = {"revision": "new", "refused": "/credentials/users: user line 2"}
+    for said in (old, old, new, new, refusing):
+        nodes.told.put(line(users=said))
+    _wait_for(lambda: signs_of_life.said("a-uid") == SelfReport(zookeeper_steady=2.5, users=UsersTold("new", refusing["refused"])))
     assert [lost.get(timeout=LONG) for _ in range(3)] == [CLUSTER] * 3
     assert lost.empty()
 
@@ -149,12 +160,23 @@ def test_what_a_process_said_is_forgotten_with_it() -> None:
     [
         (line(), SelfReport(zookeeper_steady=2.5)),
         (line(answers=False, waits=("app",)), SelfReport(zookeeper_silent=2.5, unacknowledged={"app": 1.5})),
+        (line(users=None), SelfReport(zookeeper_steady=2.5)),
+        (line(users={"revision": None, "refused": None}), SelfReport(zookeeper_steady=2.5, users=UsersTold(None))),
         (b"alive\n", None),
         (b"alive {\n", None),
         (b"alive []\n", None),
         (b'alive {"zooKeeper":{"answers":true}}\n', None),
     ],
-    ids=["well", "in trouble", "an older program", "cut", "something else", "incomplete"],
+    ids=[
+        "well",
+        "in trouble",
+        "fixed users",
+        "users of no revision",
+        "an older program",
+        "cut",
+        "something else",
+        "incomplete",
+    ],
 )
 def test_a_line_tells_what_the_node_says_of_itself_or_only_that_it_lives(said: bytes, report: SelfReport | None) -> None:
     assert decode_line(said) == report

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from situations import claim, live, objects, pods, quickstart, with_metadata, with_spec, with_status
-from test_plan_herddb import CREDENTIALS, LOG
+from test_plan_herddb import LOG
 from test_plan_herddb import SEEN as DATABASE
 from test_plan_tablespace import RECORD, SETTLED
 
@@ -149,7 +149,7 @@ def herddb_plan(*parts, waited=1.0, **seen):
 
 
 def test_sql_nodes_stop_before_their_volumes_and_password_go():
-    made = live(build_herddb(HERDDB, LOG, "db-herddb-credentials", CREDENTIALS)[-1:])
+    made = live(build_herddb(HERDDB, LOG, "db-herddb-credentials")[-1:])
     secret = {("Secret", "s"): {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "uid": "uid-s"}}}
     deleted, _ = stepwise(herddb_plan, made, {**claim("data-db-herddb-0"), **secret}, "db-herddb-0")
     server, data = ("StatefulSet", "db-herddb"), [("PersistentVolumeClaim", "data-db-herddb-0"), ("Secret", "s")]
@@ -174,7 +174,7 @@ def test_a_database_s_metadata_that_can_t_be_reached_is_waited_for_and_then_give
 
 
 def test_a_database_waits_for_tablespaces_that_are_dropped_and_not_for_those_that_live():
-    made = live(build_herddb(HERDDB, LOG, "db-herddb-credentials", CREDENTIALS)[-1:])
+    made = live(build_herddb(HERDDB, LOG, "db-herddb-credentials")[-1:])
     assert herddb_plan(made, dependents=Dependents(deleting=("Tablespace flights",))).actions == ()
     assert herddb_plan(made, dependents=Dependents(living=("Tablespace flights",))).actions != ()
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from situations import bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec
 
-from herdkeeper.api.herddb_cluster import Tls
+from herdkeeper.api.herddb_cluster import Tls, UserSecret
 from herdkeeper.api.resource import SecretReference
 from herdkeeper.build.herddb import build_herddb, build_herddb_secret, token_data, users_data
 from herdkeeper.build.log_store import LogStore
@@ -16,6 +16,7 @@ from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
 from herdkeeper.domain.racks import placement_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_users import SqlUser, decode_users
 from herdkeeper.plan.action import AddToSecret, Apply, Create, EnsureZnode
 from herdkeeper.plan.herddb import plan_herddb
 from herdkeeper.status.herddb import summarize_herddb
@@ -23,6 +24,7 @@ from herdkeeper.status.herddb import summarize_herddb
 CLUSTER = quickstart("HerdDBCluster")
 LOG = LogStore("zk-0:2181", "/demo/bk/ledgers", placement_of(quickstart("BookKeeperCluster"), {}))
 CREDENTIALS = UserCredentials("herdkeeper", "secret")
+ADMINISTRATOR = SqlUser("herdkeeper", "secret")
 PODS = ["db-herddb-0", "db-herddb-1"]
 SEEN = HerdDBObserved(
     objects=objects(),
@@ -36,7 +38,7 @@ SEEN = HerdDBObserved(
 )
 SETTLED = replace(
     SEEN,
-    objects=objects(live(build_herddb(CLUSTER, LOG, "db-herddb-credentials", CREDENTIALS)), pods(PODS)),
+    objects=objects(live(build_herddb(CLUSTER, LOG, "db-herddb-credentials")), pods(PODS)),
     root_parent=True,
     root=True,
     credentials=CREDENTIALS,
@@ -71,26 +73,22 @@ def test_a_password_that_exists_is_never_made_again():
 
 
 def test_a_secret_that_is_older_than_the_tokens_gets_one_and_keeps_it():
-    old = {
-        ("Secret", "db-herddb-credentials"): {
-            "kind": "Secret",
-            "metadata": {"name": "db-herddb-credentials", "uid": "its-uid"},
-            "data": users_data(CREDENTIALS),
-        }
-    }
+    metadata = {"name": "db-herddb-credentials", "uid": "its-uid"}
+    written_before = {"users": base64.b64encode(b"herdkeeper,secret,admin\n").decode()}
+    old = {("Secret", "db-herddb-credentials"): {"kind": "Secret", "metadata": metadata, "data": written_before}}
     older = replace(SETTLED, objects=objects(SETTLED.objects.items, old))
-    added = AddToSecret("db-herddb-credentials", "its-uid", {"token": base64.b64encode(b"a-fresh-token").decode()})
+    token = {"token": base64.b64encode(b"a-fresh-token").decode()}
+    added = AddToSecret("db-herddb-credentials", "its-uid", {**users_data((ADMINISTRATOR,), "a-fresh-token"), **token})
     assert plan_herddb(CLUSTER, older).actions == (added,)
-    secret = old["Secret", "db-herddb-credentials"] | {"data": {**users_data(CREDENTIALS), **added.data}}
+    secret = old["Secret", "db-herddb-credentials"] | {"data": added.data}
     newer = replace(older, objects=objects(older.objects.items, {("Secret", "db-herddb-credentials"): secret}), fresh_token="another")
     assert plan_herddb(CLUSTER, newer).actions == ()
 
 
 def test_the_token_beside_a_named_secret_stays_when_the_secret_is_looked_at_again():
     own = with_spec(CLUSTER, credentials_secret_ref=SecretReference(name="mine"))
-    credentials = UserCredentials("admin", "secret")
-    made = live((build_herddb_secret(own, "db-herddb-users", credentials, "its-token"),))
-    seen = replace(SETTLED, objects=objects(SETTLED.objects.items, made), credentials=credentials)
+    made = live((build_herddb_secret(own, "db-herddb-users", (SqlUser("admin", "secret"),), "its-token"),))
+    seen = replace(SETTLED, objects=objects(SETTLED.objects.items, made), credentials=UserCredentials("admin", "secret"))
     assert [action for action in plan_herddb(own, seen).actions if isinstance(action, Apply) and action.manifest["kind"] == "Secret"] == []
 
 
@@ -111,14 +109,14 @@ def test_tls_rolls_the_nodes_and_a_renewed_certificate_does_not():
     encrypted = with_spec(CLUSTER, tls=Tls(secret_name="mine"))
     seen = replace(SETTLED, tls=TlsUsable("certificates"))
     assert applied(plan_herddb(encrypted, seen)) == ["ConfigMap", "StatefulSet"]
-    settled = objects(live(build_herddb(encrypted, LOG, "db-herddb-credentials", CREDENTIALS)), pods(PODS))
+    settled = objects(live(build_herddb(encrypted, LOG, "db-herddb-credentials")), pods(PODS))
     renewed = replace(seen, objects=settled, tls=TlsUsable("other certificates"))
     assert plan_herddb(encrypted, renewed).actions == ()
 
 
 def test_the_database_is_encrypted_once_no_pod_is_left_that_was_made_without_tls():
     encrypted = with_spec(CLUSTER, tls=Tls(secret_name="mine"))
-    made = live(build_herddb(encrypted, LOG, "db-herddb-credentials", CREDENTIALS))
+    made = live(build_herddb(encrypted, LOG, "db-herddb-credentials"))
     (template,) = [item["spec"]["template"] for (kind, _), item in made.items() if kind == "StatefulSet"]
     old = pods(PODS)
     new = {key: pod | {"spec": template["spec"]} for key, pod in old.items()}
@@ -170,30 +168,57 @@ def test_serving_nodes_are_not_changed_while_the_bookies_are_not_ready():
     assert held.wait.reason is Reason.WAITING_FOR_OTHERS
 
 
-def secret_of(credentials: UserCredentials):
-    """The generated Secret, with what is made of these credentials."""
+def secret_of(*users: SqlUser):
+    """The generated Secret, with the users file made of these."""
     metadata = {"name": "db-herddb-credentials", "uid": "its-uid"}
-    return {("Secret", "db-herddb-credentials"): {"metadata": metadata, "data": {**users_data(credentials), **token_data("a-token")}}}
+    return {("Secret", "db-herddb-credentials"): {"metadata": metadata, "data": {**users_data(users, "a-token"), **token_data("a-token")}}}
 
 
-def test_a_changed_password_reaches_the_users_file_before_it_rolls_the_nodes():
+def test_a_changed_password_reaches_the_users_file_and_restarts_nobody():
     changed = replace(
-        SETTLED, objects=objects(SETTLED.objects.items, secret_of(CREDENTIALS)), credentials=UserCredentials("herdkeeper", "new")
+        SETTLED, objects=objects(SETTLED.objects.items, secret_of(ADMINISTRATOR)), credentials=UserCredentials("herdkeeper", "new")
     )
-    secret, stateful_set = plan_herddb(CLUSTER, changed).actions
-    assert secret == AddToSecret("db-herddb-credentials", "its-uid", users_data(changed.credentials))
-    assert isinstance(stateful_set, Apply)
-    assert stateful_set.manifest["kind"] == "StatefulSet"
-    assert "new" not in str(stateful_set.manifest["spec"]["template"]["metadata"]["annotations"])
+    added = AddToSecret("db-herddb-credentials", "its-uid", users_data((SqlUser("herdkeeper", "new"),), "a-token"))
+    assert plan_herddb(CLUSTER, changed).actions == (added,)
 
 
-def test_a_password_that_stays_rolls_nobody():
-    settled = replace(SETTLED, objects=objects(SETTLED.objects.items, secret_of(CREDENTIALS)))
+def test_a_password_that_stays_changes_nothing():
+    settled = replace(SETTLED, objects=objects(SETTLED.objects.items, secret_of(ADMINISTRATOR)))
     assert plan_herddb(CLUSTER, settled).actions == ()
 
 
+def test_declared_users_are_added_changed_and_taken_away_without_a_restart():
+    two = with_spec(CLUSTER, users=(UserSecret(secret_name="one"), UserSecret(secret_name="two")))
+    found = {"one": UserCredentials("app", "a"), "two": UserCredentials("report", "b")}
+    before = secret_of(ADMINISTRATOR)
+    for cluster, users, wanted in (
+        (two, found, [("herdkeeper", "secret"), ("app", "a"), ("report", "b")]),
+        (two, {**found, "two": UserCredentials("report", "other")}, [("herdkeeper", "secret"), ("app", "a"), ("report", "other")]),
+        (with_spec(CLUSTER, users=(UserSecret(secret_name="two"),)), found, [("herdkeeper", "secret"), ("report", "b")]),
+        (CLUSTER, {}, [("herdkeeper", "secret")]),
+    ):
+        (action,) = plan_herddb(cluster, replace(SETTLED, objects=objects(SETTLED.objects.items, before), users=users)).actions
+        assert isinstance(action, AddToSecret)
+        assert set(action.data) == {"users"}
+        made = decode_users(base64.b64decode(action.data["users"]).decode())
+        assert [(user.username, user.password) for user in made] == wanted
+        before = secret_of(*made)
+
+
+def test_a_secret_that_is_missing_changes_nobodys_login_and_holds_nothing_else_up():
+    one = with_spec(CLUSTER, users=(UserSecret(secret_name="one"),), image="herdkeeper/herddb:0.2.0")
+    stored = secret_of(ADMINISTRATOR, SqlUser("app", "a", "one"))
+    missing = {"one": CredentialsMissing(Reason.WAITING_FOR_SECRET, "there is no such Secret; create it")}
+    seen = replace(SETTLED, objects=objects(SETTLED.objects.items, stored), users=missing)
+    assert applied(plan_herddb(one, seen)) == ["StatefulSet"]
+    assert not [action for action in plan_herddb(one, seen).actions if isinstance(action, AddToSecret)]
+    new_password = replace(seen, credentials=UserCredentials("herdkeeper", "new"))
+    (added,) = [action for action in plan_herddb(one, new_password).actions if isinstance(action, AddToSecret)]
+    made = decode_users(base64.b64decode(added.data["users"]).decode())
+    assert made == (SqlUser("herdkeeper", "new"), SqlUser("app", "a", "one"))
+
+
 def test_a_generated_password_rolls_nobody_once_it_can_be_read():
-    generated = UserCredentials("herdkeeper", SEEN.fresh_password)
     made = plan_herddb(CLUSTER, replace(SEEN, root_parent=True)).actions[-1]
     assert isinstance(made, Apply)
-    assert made.manifest["spec"] == build_herddb(CLUSTER, LOG, "db-herddb-credentials", generated)[-1]["spec"]
+    assert made.manifest["spec"] == build_herddb(CLUSTER, LOG, "db-herddb-credentials")[-1]["spec"]

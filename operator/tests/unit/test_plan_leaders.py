@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from situations import bookkeeper_serving, claim, live, objects, pods, quickstart, with_metadata, with_spec, with_status
-from test_plan_herddb import CLUSTER, CREDENTIALS, LOG, PODS, SETTLED
+from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
 
 from herdkeeper.build.herddb import build_herddb
 from herdkeeper.build.tablespace import build_leader_service
@@ -107,7 +107,7 @@ def test_a_leader_that_can_not_be_replaced_yet_is_looked_at_soon_whatever_else_i
 
 def test_a_broken_configuration_is_mended_though_no_leader_can_be_found():
     changed = CLUSTER.model_copy(update={"spec": CLUSTER.spec.model_copy(update={"image": "mended:1"})})
-    broken = objects(live(build_herddb(CLUSTER, LOG, "db-herddb-credentials", CREDENTIALS)), pods(PODS, conditions=[]))
+    broken = objects(live(build_herddb(CLUSTER, LOG, "db-herddb-credentials")), pods(PODS, conditions=[]))
     plan = plan_herddb(changed, replace(LOST, objects=broken, nodes=dict.fromkeys(PODS, NotListening("refused"))))
     assert [action.manifest["kind"] for action in plan.actions] == ["StatefulSet"]
 

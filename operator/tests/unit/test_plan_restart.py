@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from situations import live, objects, pods
-from test_plan_herddb import CLUSTER, CREDENTIALS, LOG, PODS, SETTLED
+from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
 from test_plan_leaders import CALM, FOLLOWING, LEADER, RECORD
 
 from herdkeeper.build.herddb import build_herddb
@@ -17,7 +17,7 @@ from herdkeeper.plan.action import ChangeTablespaceRecord, Delete, WakeNodes
 from herdkeeper.plan.herddb import plan_herddb
 
 OLD, NEW = "db-herddb-old", "db-herddb-new"
-BUILT = build_herddb(CLUSTER, LOG, "db-herddb-credentials", CREDENTIALS)
+BUILT = build_herddb(CLUSTER, LOG, "db-herddb-credentials")
 DELETED = [Delete("v1", "Pod", pod, f"uid-{pod}", Reason.ROLLING) for pod in PODS]
 
 

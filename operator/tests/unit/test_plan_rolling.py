@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from situations import bookkeeper_serving, claim, live, objects, pods, quickstart, with_spec
-from test_plan_herddb import CREDENTIALS
 
 from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
 from herdkeeper.build.herddb import build_herddb
@@ -21,7 +20,7 @@ def bookie(image: str):
 
 
 def herddb(image: str):
-    return build_herddb(with_spec(quickstart("HerdDBCluster"), image=image), log_store(bookkeeper_serving()), "secret", CREDENTIALS)[-1]
+    return build_herddb(with_spec(quickstart("HerdDBCluster"), image=image), log_store(bookkeeper_serving()), "secret")[-1]
 
 
 def going(name: str):

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
-from test_plan_herddb import CREDENTIALS, LOG, SETTLED
+from test_plan_herddb import LOG, SETTLED
 
 from herdkeeper.build.herddb import build_herddb
 from herdkeeper.build.tablespace import build_leader_service
@@ -53,7 +53,7 @@ def running(count: int, *, found: dict[str, VersionedRecord], with_pods: int | N
         for node in names_of_pods
     }
     services = live(build_leader_service(TABLESPACE, each.record.leader) for name, each in found.items() if name == "flights")
-    made = live(build_herddb(CLUSTER, LOG, "db-herddb-credentials", CREDENTIALS, count))
+    made = live(build_herddb(CLUSTER, LOG, "db-herddb-credentials", count))
     return replace(
         SETTLED,
         objects=objects(made, services, pods(names_of_pods)),

@@ -67,6 +67,20 @@ class Tls(Model):
     )
 
 
+MOST_USERS = 32
+
+
+class UserSecret(Model):
+    """A user who may log in beside the administrator."""
+
+    secret_name: str = Field(
+        min_length=1,
+        max_length=253,
+        description="A Secret in the same namespace with `username` and `password`, as the type kubernetes.io/basic-auth has them. A "
+        "changed one is in force on all nodes within three minutes or so, without a restart.",
+    )
+
+
 class HerdDBClusterSpec(Model):
     """What the SQL nodes shall be."""
 
@@ -79,6 +93,12 @@ class HerdDBClusterSpec(Model):
     pods: Pods = Field(Pods(), description="Where the pods of SQL nodes run, and what else they carry.")
     credentials_secret_ref: SecretReference | None = Field(
         None, description="A Secret with `username` and `password` of the administrator; one is generated when absent. Immutable."
+    )
+    users: tuple[UserSecret, ...] = Field(
+        (),
+        max_length=MOST_USERS,
+        description="Users beside the administrator. HerdDB knows no permissions: each of them may do all that the administrator may. Who "
+        "is taken away can't log in any more, and his connections are closed.",
     )
     tls: Tls | None = Field(None, description="Encrypts the SQL port; not encrypted when absent.")
     config: ConfigLines = Field({}, description="More lines of server.properties. Keys that the operator owns are refused.")
@@ -97,6 +117,8 @@ class HerdDBClusterStatus(Status):
     sql_address: str | None = Field(None, description="host:port of the SQL nodes inside the cluster.")
     jdbc_url: str | None = Field(None, description="JDBC URL that finds leaders through ZooKeeper.")
     credentials_secret: str | None = Field(None, description="Secret with `username` and `password`.")
+    users: tuple[str, ...] = Field((), description="Who may log in, as all SQL nodes have it: the administrator first.")
+    users_revision: str | None = Field(None, description="Which users file that is; the nodes tell it.")
     encrypted: bool | None = Field(None, description="`true` when every SQL node has been started with TLS.")
     tablespaces: tuple[str, ...] = Field((), description="Tablespaces that the nodes report.")
 
@@ -151,6 +173,15 @@ class HerdDBCluster(Resource):
             field_path=".ledgers",
         ),
         unchanged("bookKeeperRef", "SELF.bookKeeperRef.name", "the log can't move; create a new HerdDBCluster"),
+        Rule(
+            rule="!has(self.users) || self.users.all(one, self.users.exists_one(other, other.secretName == one.secretName))",
+            message="spec.users must name each Secret once: remove one of two entries with the same secretName",
+            message_expression=formatted(
+                "spec.users names the Secret %s more than once: remove one of its entries",
+                "self.users.filter(one, !self.users.exists_one(other, other.secretName == one.secretName))[0].secretName",
+            ),
+            field_path=".users",
+        ),
         unchanged_optional(
             "credentialsSecretRef",
             "SELF.credentialsSecretRef.name",

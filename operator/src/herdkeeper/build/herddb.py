@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.api.herddb_cluster import Tls
@@ -11,9 +12,9 @@ from herdkeeper.build.log_store import LogStore
 from herdkeeper.build.pod import Json
 from herdkeeper.build.racks import MOUNT, placement_lines, racks_volume
 from herdkeeper.domain import names
-from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.sql_nodes import names_of
 from herdkeeper.domain.validation import bytes_of
+from herdkeeper.formats.herddb_users import SqlUser, encode_users
 
 COMPONENT = names.HERDDB_COMPONENT
 TLS_MOUNT = "/tls"
@@ -37,17 +38,13 @@ last, stays off: 4.16.6 cuts the entry at which a write to a bookie failed to 20
 takes another bookie for it in longer ledgers; a recovery could count one bookie's "no such entry" twice.)"""
 
 
-def build_herddb(
-    cluster: HerdDBCluster, log: LogStore, secret: str, credentials: UserCredentials, nodes: int | None = None
-) -> tuple[Json, ...]:
-    """All objects but the Secret, in the order in which they are applied. `secret` has the keys username, password, users, token.
-
-    `credentials` are what it holds: a node reads them when it starts, so others roll the nodes. `nodes`: how many nodes there shall be for
-    now, when that is not what is declared.
+def build_herddb(cluster: HerdDBCluster, log: LogStore, secret: str, nodes: int | None = None) -> tuple[Json, ...]:
+    """All objects but the Secret, in the order in which they are applied. `secret` has the keys username, password, users, token; what is
+    changed in it the nodes take up while they run. `nodes`: how many nodes there shall be for now, when that is not what is declared.
     """
     named = names_of(cluster)
     files = {"server.properties": _server_properties(cluster, log)}
-    config = pod.config_hash({**files, names.USERS_KEY: _users_file(credentials)})
+    config = pod.config_hash(files)
     ports = {"sql": names.HERDDB_SQL_PORT, "http": names.HERDDB_HTTP_PORT}
     return (
         pod.config_map(cluster, COMPONENT, named.config_map, files),
@@ -58,34 +55,30 @@ def build_herddb(
     )
 
 
-def build_herddb_secret(cluster: HerdDBCluster, name: str, credentials: UserCredentials, token: str) -> Json:
-    """The Secret that the nodes mount: credentials, HerdDB's users file made of them, and the token of the nodes' HTTP port.
+def build_herddb_secret(cluster: HerdDBCluster, name: str, users: Sequence[SqlUser], token: str) -> Json:
+    """The Secret that the nodes mount: the administrator (the first of the users), HerdDB's users file, and the token of the nodes' HTTP
+    port.
 
     ValueError for what the users file can't hold.
     """
-    if (unfit := credentials.unfit) is not None:
-        raise ValueError(f"{unfit} can't stand in HerdDB's users file: use one line without commas and without spaces around it")
+    administrator = users[0]
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": pod.retained_metadata(cluster, COMPONENT, name),
         "type": "Opaque",
         "data": {
-            names.USERNAME_KEY: _base64(credentials.username),
-            names.PASSWORD_KEY: _base64(credentials.password),
-            **users_data(credentials),
+            names.USERNAME_KEY: _base64(administrator.username),
+            names.PASSWORD_KEY: _base64(administrator.password),
+            **users_data(users, token),
             **token_data(token),
         },
     }
 
 
-def _users_file(credentials: UserCredentials) -> str:
-    return f"{credentials.username},{credentials.password},admin\n"
-
-
-def users_data(credentials: UserCredentials) -> dict[str, str]:
-    """HerdDB's users file as the Secret's data."""
-    return {names.USERS_KEY: _base64(_users_file(credentials))}
+def users_data(users: Sequence[SqlUser], token: str) -> dict[str, str]:
+    """HerdDB's users file as the Secret's data. Its revision is made with the token, so that nobody can try passwords on it."""
+    return {names.USERS_KEY: _base64(encode_users(users, token))}
 
 
 def token_data(token: str) -> dict[str, str]:

@@ -19,6 +19,8 @@ LOG_ARCHIVED = "LogArchived"
 """Of a Tablespace with spec.log.archive: False while the archive lags behind, or can't go on."""
 NODES_REACHABLE = "NodesReachable"
 """False while a pod hangs on a node that is down; not there otherwise."""
+USERS_IN_FORCE = "UsersInForce"
+"""Of a HerdDBCluster: True once every SQL node lets in whom the Secrets name, and nobody else."""
 CONFIG_KNOWN = "ConfigKnown"
 """False while lines of spec.config have no effect; not there otherwise."""
 

@@ -99,7 +99,8 @@ HERDDB_HTTP_PORT = 9845
 USERNAME_KEY = "username"
 PASSWORD_KEY = "password"  # noqa: S105 - the key in the Secret, not a password
 USERS_KEY = "users"
-"""Keys of the credentials Secret. `users` is HerdDB's users file, derived by the operator from the other two."""
+"""Keys of the credentials Secret. `users` is HerdDB's users file, derived by the operator from the other two, and from the Secrets of
+`spec.users`."""
 TOKEN_KEY = "token"  # noqa: S105 - as above
 """Key of the same Secret: what a request that changes something must show to a SQL node's HTTP port."""
 CONNECTION_HOST_KEY, CONNECTION_PORT_KEY = "host", "port"
@@ -375,7 +376,7 @@ class HerdDBNames:
 
     @property
     def users_secret(self) -> str:
-        """Secret with HerdDB's users file, derived from the credentials that the resource names."""
+        """Secret with HerdDB's users file, derived from the Secrets that the resource names."""
         return f"{self.stateful_set}-users"
 
     def pod(self, number: int) -> str:

@@ -167,7 +167,7 @@ HERDDB: OwnedKeys = MappingProxyType(
         "server.ssl": "spec.tls",
         "server.password": "spec.credentialsSecretRef",
         "server.username": "spec.credentialsSecretRef",
-        "server.users.file": "spec.credentialsSecretRef",
+        "server.users.file": "spec.users",
     }
 )
 """HerdDB hands `bookkeeper.…` on to its BookKeeper client. `server.clear.at.boot` would empty a node at its start; `requirefsync` and the

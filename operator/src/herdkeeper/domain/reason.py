@@ -15,11 +15,13 @@ class Reason(StrEnum):
     SCHEDULED = "Scheduled"
     VERIFIED = "Verified"
     DRILLED = "Drilled"
+    USERS_IN_FORCE = "UsersInForce"
     TIME_MISSED = "TimeMissed"
 
     # acting
     CREATING = "Creating"
     UPDATING = "Updating"
+    USERS_CHANGING = "UsersChanging"
     ROLLING = "Rolling"
     FOUNDED = "Founded"
     FORMATTED = "MetadataFormatted"
@@ -109,6 +111,7 @@ class Reason(StrEnum):
 
     # needs a person
     INVALID_SPEC = "InvalidSpec"
+    IMAGE_TOO_OLD = "ImageTooOld"
     INVALID_SECRET = "InvalidSecret"  # noqa: S105 - a reason, not a password
     UNKNOWN_CONFIG_KEYS = "UnknownConfigKeys"
     NAME_TAKEN = "NameTaken"
@@ -143,6 +146,7 @@ class Reason(StrEnum):
 _NEED_A_PERSON = frozenset(
     {
         Reason.INVALID_SPEC,
+        Reason.IMAGE_TOO_OLD,
         Reason.INVALID_SECRET,
         Reason.NAME_TAKEN,
         Reason.CLAIM_LOST,

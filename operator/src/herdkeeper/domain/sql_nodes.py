@@ -12,6 +12,12 @@ def names_of(cluster: HerdDBCluster) -> HerdDBNames:
     return HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
 
 
+def mounted_secret(cluster: HerdDBCluster) -> str:
+    """The Secret that the nodes mount: the generated one, or what is made of the one that the resource names."""
+    named = names_of(cluster)
+    return named.users_secret if cluster.spec.credentials_secret_ref is not None else named.generated_secret
+
+
 def staying_nodes(cluster: HerdDBCluster) -> tuple[str, ...]:
     """The nodes that are declared, by number."""
     return tuple(map(names_of(cluster).pod, range(cluster.spec.replicas)))

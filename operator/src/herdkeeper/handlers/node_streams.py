@@ -15,7 +15,7 @@ from contextlib import closing
 from typing import Any
 
 from herdkeeper.domain.names import HERDDB_HTTP_PORT
-from herdkeeper.domain.observed.self_report import decode_line
+from herdkeeper.domain.observed.self_report import UsersTold, decode_line
 from herdkeeper.observe.signs_of_life import SignsOfLife
 from herdkeeper.reconcile import Key
 
@@ -36,7 +36,7 @@ def open_stream(address: str) -> Generator[bytes, None, None]:
 
 class NodeStreams:
     """The streams of all SQL nodes that the watches have told of. `lost` is called with the cluster of a node that is lost, or that tells
-    of a new trouble, by any thread."""
+    of a new trouble or of other users, by any thread."""
 
     def __init__(
         self,
@@ -81,6 +81,7 @@ class NodeStreams:
         """Read until the stream ends; whether there was one."""
         lived = False
         known: frozenset[str] = frozenset()
+        users: UsersTold | None = None
         try:
             with closing(self._connect(address)) as lines:
                 for line in lines:
@@ -90,9 +91,10 @@ class NodeStreams:
                     if end.is_set():
                         break
                     trouble = said.trouble() if said is not None else frozenset()
-                    if trouble - known:
+                    told = said.users if said is not None else None
+                    if trouble - known or told != users:
                         self._lost(owner)
-                    known = trouble
+                    known, users = trouble, told
         except (OSError, http.client.HTTPException) as error:
             if _is_silence(error):
                 return lived

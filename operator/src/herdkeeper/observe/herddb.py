@@ -28,10 +28,11 @@ from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.observed.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
-from herdkeeper.domain.sql_nodes import names_of, present_nodes
+from herdkeeper.domain.sql_nodes import mounted_secret, names_of, present_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_node import nodes_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path, tablespaces_path
+from herdkeeper.formats.herddb_users import FIT
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import EnsembleError
@@ -85,6 +86,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         zookeeper=times,
         machines=nodes_of_doubted(objects, present_nodes(cluster, objects), world),
         tls=read_tls(cluster, world),
+        users=_users(cluster, world),
     )
 
 
@@ -102,20 +104,36 @@ def read_credentials(cluster: HerdDBCluster, world: World) -> UserCredentials | 
     values = world.kubernetes.secret(ObjectKey(namespace, name))
     if values is None:
         return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"there is no Secret {name}") if reference else None
+    return _login_of(name, values, Reason.INVALID_SPEC)
+
+
+def _users(cluster: HerdDBCluster, world: World) -> dict[str, UserCredentials | CredentialsMissing]:
+    """What the Secrets of `spec.users` hold, by their names."""
+    keys = [ObjectKey(cluster.metadata.namespace, user.secret_name) for user in cluster.spec.users]
+    if not keys:
+        return {}
+    # all at the same time: a leader that is lost is replaced only after this look
+    with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(keys))) as readers:
+        values = dict(zip((key.name for key in keys), readers.map(world.kubernetes.secret, keys), strict=True))
+    missing = CredentialsMissing(
+        Reason.WAITING_FOR_SECRET, f"there is no such Secret; create it with {names.USERNAME_KEY} and {names.PASSWORD_KEY}"
+    )
+    return {name: missing if held is None else _login_of(name, held, Reason.INVALID_SECRET) for name, held in values.items()}
+
+
+def _login_of(name: str, values: Mapping[str, str], unfit_reason: Reason) -> UserCredentials | CredentialsMissing:
     missing = [entry for entry in (names.USERNAME_KEY, names.PASSWORD_KEY) if not values.get(entry)]
     if missing:
         return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"the Secret {name} lacks {' and '.join(missing)}: add it")
     found = UserCredentials(values[names.USERNAME_KEY], values[names.PASSWORD_KEY])
     if (unfit := found.unfit) is not None:
-        why = f"the Secret {name} has a {unfit} that HerdDB's users file can't hold: use one line without commas and spaces around it"
-        return CredentialsMissing(Reason.INVALID_SPEC, why)
+        return CredentialsMissing(unfit_reason, f"the Secret {name} has a {unfit} that HerdDB's users file can't hold: {FIT}")
     return found
 
 
 def read_token(cluster: HerdDBCluster, world: World) -> str | Unknown:
     """The token that the nodes' HTTP port asks for."""
-    named = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
-    secret = named.users_secret if cluster.spec.credentials_secret_ref else named.generated_secret
+    secret = mounted_secret(cluster)
     values = world.kubernetes.secret(ObjectKey(cluster.metadata.namespace, secret))
     token = (values or {}).get(names.TOKEN_KEY)
     return token or Unknown(f"the Secret {secret} has no {names.TOKEN_KEY} yet")

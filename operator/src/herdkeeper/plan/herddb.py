@@ -10,11 +10,12 @@ from herdkeeper.build.herddb import build_herddb, build_herddb_secret, token_dat
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain.conditions import is_ready_resource
 from herdkeeper.domain.lost_node import unreachable
-from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token
+from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token, users_file
 from herdkeeper.domain.observed.objects import Json
 from herdkeeper.domain.observed.tls import TlsUnusable
 from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.sql_nodes import names_of
+from herdkeeper.domain.sql_nodes import mounted_secret, names_of
+from herdkeeper.domain.sql_users import users_of
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.action import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, Wait, soonest
 from herdkeeper.plan.default_tablespace import plan_default_tablespace
@@ -83,10 +84,9 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
     actions: list[Action] = []
     if not seen.root_parent:
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
-    secret, secret_actions = _secret(cluster, seen)
-    credentials = seen.credentials or _fresh(seen)
+    secret, secret_actions = _secret(cluster, seen, seen.credentials or _fresh(seen))
     actions += secret_actions
-    *others, stateful_set = build_herddb(cluster, log, secret, credentials, shrink.nodes)
+    *others, stateful_set = build_herddb(cluster, log, secret, shrink.nodes)
     actions += settle(others, seen.objects)
     pods = [named.pod(number) for number in range(shrink.nodes)]
     gate = Gate(_why_not_disturb(seen))
@@ -146,34 +146,28 @@ def _why_not_disturb(seen: HerdDBObserved) -> str | None:
     return seen.disturbance if is_ready_resource(seen.bookkeeper) else "its BookKeeperCluster is not Ready"
 
 
-def _secret(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[str, tuple[Action, ...]]:
+def _secret(cluster: HerdDBCluster, seen: HerdDBObserved, administrator: UserCredentials) -> tuple[str, tuple[Action, ...]]:
     """Name of the Secret that the pods mount, and what must be done for it.
 
     The password of a generated one is made once and then only read. What is made by it, the users file, follows when somebody changes
-    it; a token that the Secret lacks, since it is older than the tokens, is added; one that it has stays.
+    it, or a Secret of another user; a token that the Secret lacks, since it is older than the tokens, is added; one that it has stays.
     """
-    named = names_of(cluster)
-    if cluster.spec.credentials_secret_ref is None:
-        name = named.generated_secret
-        if seen.credentials is None:
-            return name, (Create(build_herddb_secret(cluster, name, _fresh(seen), seen.fresh_token)),)
-        live = seen.objects.get("Secret", name)
-        lacking = _lacking(live, seen) if live is not None else {}
-        return name, (AddToSecret(name, live["metadata"]["uid"], lacking),) if live is not None and lacking else ()
-    if not isinstance(seen.credentials, UserCredentials):
-        raise ValueError("a named Secret must have been read before the nodes are planned")
-    name = named.users_secret
+    name = mounted_secret(cluster)
     token = secret_token(seen.objects, name) or seen.fresh_token
-    return name, settle((build_herddb_secret(cluster, name, seen.credentials, token),), seen.objects)
+    users = users_of(cluster, administrator, seen.users, users_file(seen.objects, name)).users
+    intended = build_herddb_secret(cluster, name, users, token)
+    if cluster.spec.credentials_secret_ref is not None:
+        return name, settle((intended,), seen.objects)
+    if seen.credentials is None:
+        return name, (Create(intended),)
+    live = seen.objects.get("Secret", name)
+    lacking = _lacking(live, {**users_data(users, token), **token_data(token)}) if live is not None else {}
+    return name, (AddToSecret(name, live["metadata"]["uid"], lacking),) if live is not None and lacking else ()
 
 
-def _lacking(secret: Json, seen: HerdDBObserved) -> dict[str, str]:
+def _lacking(secret: Json, intended: dict[str, str]) -> dict[str, str]:
     """What a generated Secret needs beside its username and password, and has not, or not as they are now."""
-    if not isinstance(seen.credentials, UserCredentials):
-        return {}
-    users = {key: value for key, value in users_data(seen.credentials).items() if (secret.get("data") or {}).get(key) != value}
-    token = token_data(seen.fresh_token) if secret_token(seen.objects, secret["metadata"]["name"]) is None else {}
-    return {**users, **token}
+    return {key: value for key, value in intended.items() if (secret.get("data") or {}).get(key) != value}
 
 
 def _fresh(seen: HerdDBObserved) -> UserCredentials:

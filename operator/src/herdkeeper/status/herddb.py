@@ -14,6 +14,7 @@ from herdkeeper.domain.sql_nodes import names_of, present_nodes, staying_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.scale_down import scale_down
 from herdkeeper.status.lost_node import nodes_reachable
+from herdkeeper.status.sql_users import users_in_force
 from herdkeeper.status.summary import Health, Summary
 
 MEANWHILE = "Its leaderships go to followers on other nodes. Restarts wait."
@@ -26,6 +27,7 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
     log = log_store(seen.bookkeeper)
     reference = cluster.spec.credentials_secret_ref
     tablespaces = {entry.name for view in seen.nodes.values() if not isinstance(view, Unknown) for entry in view}
+    conditions, users = users_in_force(cluster, seen)
     fields = {
         "nodes": len(present_nodes(cluster, seen.objects)),
         "leavingNodes": [] if left_alone_by(cluster.metadata) else list(scale_down(cluster, seen).leaving),
@@ -34,14 +36,18 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
         "sqlAddress": named.sql_address,
         "jdbcUrl": named.jdbc_url(log.zookeeper_address) if log else None,
         "credentialsSecret": reference.name if reference else named.generated_secret,
+        **users,
         "encrypted": _encrypted(cluster, seen.objects),
         "tablespaces": sorted(tablespaces) or None,
     }
     hanging = nodes_reachable(seen.objects, present_nodes(cluster, seen.objects), seen.machines, MEANWHILE)
+    conditions = {**conditions, **hanging}
     if len(ready) < len(pods):
         shown = "; ".join(f"{pod}: {trouble_of(seen.objects.get('Pod', pod), seen.machines)}" for pod in pods if pod not in ready)
-        return Summary(Health("False", Reason.NODES_NOT_READY, f"{len(ready)} of {len(pods)} SQL nodes serve ({shown})"), fields, hanging)
-    return Summary(Health("True", Reason.READY, f"{len(ready)} SQL nodes serve"), fields, hanging)
+        return Summary(
+            Health("False", Reason.NODES_NOT_READY, f"{len(ready)} of {len(pods)} SQL nodes serve ({shown})"), fields, conditions
+        )
+    return Summary(Health("True", Reason.READY, f"{len(ready)} SQL nodes serve"), fields, conditions)
 
 
 def _encrypted(cluster: HerdDBCluster, objects: Objects) -> bool | None:

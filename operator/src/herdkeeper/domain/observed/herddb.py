@@ -17,6 +17,7 @@ from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
 from herdkeeper.domain.observed.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_users import unfit
 
 
 @dataclass(frozen=True)
@@ -91,21 +92,20 @@ NodeView = tuple[NodeTablespace, ...]
 
 @dataclass(frozen=True)
 class UserCredentials:
-    """Name and password of the administrator, out of a Secret."""
+    """Name and password of the administrator, or of another user, out of a Secret."""
 
     username: str
     password: str = field(repr=False)
 
     @property
     def unfit(self) -> str | None:
-        """Which of the two HerdDB's users file, a line with commas in between, can't hold: `username` or `password`."""
-        values = {"username": self.username, "password": self.password}
-        return next((key for key, value in values.items() if value != value.strip() or not value or set(value) & set(",\r\n")), None)
+        """Which of the two HerdDB's users file can't hold: `username` or `password`."""
+        return unfit(self.username, self.password)
 
 
 @dataclass(frozen=True)
 class CredentialsMissing:
-    """The named Secret is not there, or lacks a key."""
+    """The named Secret is not there, lacks a key, or holds what can't be a login."""
 
     reason: Reason
     why: str
@@ -125,7 +125,7 @@ class HerdDBObserved:
     of their own connections. `heartbeats` are those of all replicas, in seconds since 1970 by ZooKeeper's clock, by tablespace and node.
     `zookeeper` is the time by the same clock.
     `machines` are the Kubernetes nodes of SQL nodes that are not Ready. `tls` is what the Secret of `spec.tls` is good for, None when none
-    is named.
+    is named. `users` is what the Secrets of `spec.users` hold, by their names.
     """
 
     objects: Objects
@@ -149,10 +149,20 @@ class HerdDBObserved:
     zookeeper: ZooKeeperTimes = NOT_TOLD
     machines: Nodes = field(default_factory=dict)
     tls: TlsUsable | TlsUnusable | None = None
+    users: Mapping[str, UserCredentials | CredentialsMissing] = field(default_factory=dict)
 
 
 def secret_token(objects: Objects, secret: str) -> str | None:
     """The token in a Secret that the operator made; None when there is none yet."""
+    return _entry(objects, secret, names.TOKEN_KEY)
+
+
+def users_file(objects: Objects, secret: str) -> str:
+    """HerdDB's users file in a Secret that the operator made; "" when there is none yet."""
+    return _entry(objects, secret, names.USERS_KEY) or ""
+
+
+def _entry(objects: Objects, secret: str, key: str) -> str | None:
     live = objects.get("Secret", secret)
-    encoded = ((live or {}).get("data") or {}).get(names.TOKEN_KEY)
-    return base64.b64decode(encoded).decode() or None if encoded else None
+    encoded = ((live or {}).get("data") or {}).get(key)
+    return base64.b64decode(encoded).decode(errors="replace") or None if encoded else None

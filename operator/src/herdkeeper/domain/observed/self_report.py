@@ -1,12 +1,23 @@
-"""What a SQL node says of its own way to ZooKeeper and to its bookies, each second on its stream (images/herddb, `GET /alive`)."""
+"""What a SQL node says of itself each second on its stream (images/herddb, `GET /alive`): of its own way to ZooKeeper and to its bookies,
+and which users it lets in."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 PREFIX = b"alive "
+
+
+@dataclass(frozen=True)
+class UsersTold:
+    """Which users a node lets in: the `revision` of the users file (None when the file names none), and why it has `refused` the one that
+    it was given since, None when it has not."""
+
+    revision: str | None
+    refused: str | None = None
 
 
 @dataclass(frozen=True)
@@ -16,12 +27,14 @@ class SelfReport:
 
     `unacknowledged` are the tablespaces that the node leads and whose bookies have acknowledged nothing, though entries wait for it, with
     the seconds (a second or more). `failed` are those whose log failed while it led them, until it leads or follows them again.
+    `users` is None of a node whose program is too old to take up others while it runs.
     """
 
     zookeeper_silent: float = 0.0
     zookeeper_steady: float = 0.0
     unacknowledged: Mapping[str, float] = field(default_factory=dict)
     failed: tuple[str, ...] = ()
+    users: UsersTold | None = None
 
     def trouble(self) -> frozenset[str]:
         """What is wrong, without for how long: nothing when all is well."""
@@ -30,7 +43,8 @@ class SelfReport:
 
 
 def decode_line(line: bytes) -> SelfReport | None:
-    """What a line says, e.g. `alive {"zooKeeper":{"answers":true,"seconds":9.5},"unacknowledgedSeconds":{"app":2.5},"failed":[]}`.
+    """What a line says, e.g. `alive {"zooKeeper":{"answers":true,"seconds":9.5},"unacknowledgedSeconds":{"app":2.5},"failed":[],
+    "users":{"revision":"0d1f","refused":null}}`.
 
     None when it says no more than that the process lives, as those of older node programs do.
     """
@@ -44,6 +58,11 @@ def decode_line(line: bytes) -> SelfReport | None:
             zookeeper_steady=seconds if answers else 0.0,
             unacknowledged={str(name): float(waited) for name, waited in said["unacknowledgedSeconds"].items()},
             failed=tuple(str(name) for name in said["failed"]),
+            users=_users(said.get("users")),
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
+
+
+def _users(said: Mapping[str, Any] | None) -> UsersTold | None:
+    return None if said is None else UsersTold(said["revision"], said["refused"])

@@ -1,0 +1,90 @@
+"""HerdDB's users file: who may log in.
+
+Lines `user,password,admin`, of which none has an escape: no value has a comma, a line's end or spaces around it. The role is always
+`admin`, HerdDB knows no other one. Lines that begin with `#` are comments for HerdDB; in two of them herdkeeper keeps what it wants to find
+again: `# revision R` names the whole file (the node program tells it, images/herddb), `# secret NAME` above a user is the Secret that he
+came from.
+Source: herddb.file.FileBasedUserManager of HerdDB 0.29.0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import unicodedata
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+ROLE = "admin"
+REVISION, SECRET = "# revision ", "# secret "
+REVISION_LENGTH = 16
+COMMENT = "#"
+FIT = "use one line without commas, control characters and spaces around it; a username does not begin with #"
+
+
+@dataclass(frozen=True)
+class SqlUser:
+    """Who may log in. `secret` is the Secret that says so, None of the administrator."""
+
+    username: str
+    password: str = field(repr=False)
+    secret: str | None = None
+
+
+def unfit(username: str, password: str) -> str | None:
+    """Which of the two the file can't hold as a client would send it: `username` or `password`."""
+    if username.startswith(COMMENT) or not _is_fit(username):
+        return "username"
+    return None if _is_fit(password) else "password"
+
+
+def _is_fit(value: str) -> bool:
+    """The replacement character stands for bytes that were no UTF-8; a control character would end the line, or a login's message."""
+    return value != "" and value == value.strip() and not any(_breaks(character) for character in value)
+
+
+def _breaks(character: str) -> bool:
+    return character in (",", "\ufffd") or unicodedata.category(character) == "Cc"
+
+
+def encode_users(users: Iterable[SqlUser], key: str) -> str:
+    """The file. Its revision can be told to anybody: without the `key` no password can be tried on it.
+
+    ValueError for what the file can't hold; the message names no password.
+    """
+    content = "".join(map(_lines, users))
+    revision = hmac.new(key.encode(), content.encode(), hashlib.sha256).hexdigest()[:REVISION_LENGTH]
+    return f"{REVISION}{revision}\n{content}"
+
+
+def _lines(user: SqlUser) -> str:
+    if (part := unfit(user.username, user.password)) is not None:
+        raise ValueError(f"{part} can't stand in HerdDB's users file: {FIT}")
+    return f"{SECRET}{user.secret}\n{_line(user)}" if user.secret is not None else _line(user)
+
+
+def _line(user: SqlUser) -> str:
+    return f"{user.username},{user.password},{ROLE}\n"
+
+
+def decode_users(text: str) -> tuple[SqlUser, ...]:
+    """The users of a file. What is no user's line is left out, as HerdDB does."""
+    return tuple(_users(text))
+
+
+def _users(text: str) -> Iterator[SqlUser]:
+    secret: str | None = None
+    for line in text.split("\n"):
+        if line.startswith(SECRET):
+            secret = line.removeprefix(SECRET).strip()
+            continue
+        parts = line.split(",")
+        if len(parts) == 3 and parts[2] == ROLE and unfit(parts[0], parts[1]) is None:
+            yield SqlUser(parts[0], parts[1], secret)
+        secret = None
+
+
+def revision_of(text: str) -> str | None:
+    """What the file is called; None when it says nothing of it."""
+    found = (line.removeprefix(REVISION).strip() for line in text.split("\n") if line.startswith(REVISION))
+    return next(found, None)

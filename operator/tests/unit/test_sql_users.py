@@ -1,0 +1,170 @@
+"""Who may log in: what the Secrets say, what the users file keeps of it, and when it is in force."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from situations import live, objects, pods, with_spec, with_status
+from test_plan_herddb import CLUSTER, CREDENTIALS, PODS, SETTLED
+
+from herdkeeper.api.herddb_cluster import UserSecret
+from herdkeeper.build.herddb import build_herddb_secret
+from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials
+from herdkeeper.domain.observed.self_report import SelfReport, UsersTold
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.sql_users import users_of
+from herdkeeper.formats.herddb_users import SqlUser, decode_users, encode_users, revision_of, unfit
+from herdkeeper.status.herddb import summarize_herddb
+from herdkeeper.status.summary import Health
+
+ADMINISTRATOR = SqlUser("herdkeeper", "secret")
+APP, REPORT = SqlUser("app", "a", "one"), SqlUser("report", "b", "two")
+TWO = with_spec(CLUSTER, users=(UserSecret(secret_name="one"), UserSecret(secret_name="two")))
+FOUND: dict[str, UserCredentials | CredentialsMissing] = {"one": UserCredentials("app", "a"), "two": UserCredentials("report", "b")}
+GONE = CredentialsMissing(Reason.WAITING_FOR_SECRET, "there is no such Secret; create it with username and password")
+
+
+def file_of(*users: SqlUser) -> str:
+    return encode_users(users, "a-token")
+
+
+@given(st.lists(st.tuples(st.text(), st.text(), st.none() | st.sampled_from(["one", "a-secret.of-mine"]))))
+def test_what_the_file_can_hold_is_read_from_it_as_it_was_written(values: list[tuple[str, str, str | None]]) -> None:
+    users = tuple(SqlUser(*value) for value in values if unfit(value[0], value[1]) is None)
+    assert decode_users(file_of(*users)) == users
+
+
+def test_herddb_finds_one_line_for_each_user_and_comments_beside() -> None:
+    revision, *lines = file_of(ADMINISTRATOR, APP).splitlines()
+    assert revision.startswith("# revision ")
+    assert lines == ["herdkeeper,secret,admin", "# secret one", "app,a,admin"]
+
+
+def test_the_revision_follows_passwords_and_tells_nothing_without_the_key() -> None:
+    revisions = {
+        revision_of(encode_users(users, key))
+        for users, key in (((APP,), "key"), ((replace(APP, password="other"),), "key"), ((APP,), "other key"), ((APP, REPORT), "key"))
+    }
+    assert len(revisions) == 4
+    assert None not in revisions
+    assert revision_of(encode_users((APP,), "key")) == revision_of(encode_users((APP,), "key"))
+    assert revision_of("herdkeeper,secret,admin\n") is None
+
+
+def test_a_file_of_an_earlier_version_has_the_administrator_only() -> None:
+    assert decode_users("herdkeeper,secret,admin\n") == (ADMINISTRATOR,)
+    assert decode_users("half a line\n,,admin\na,b,writer\n# secret one\n\napp,a,admin\n") == (SqlUser("app", "a"),)
+
+
+def test_the_administrator_comes_first_and_the_others_as_declared() -> None:
+    assert users_of(TWO, CREDENTIALS, FOUND, "").users == (ADMINISTRATOR, APP, REPORT)
+    assert users_of(TWO, CREDENTIALS, FOUND, "").problems == ()
+    assert users_of(CLUSTER, CREDENTIALS, {}, file_of(ADMINISTRATOR, APP)).users == (ADMINISTRATOR,)
+
+
+@pytest.mark.parametrize(
+    ("found", "stored", "users", "reason", "why"),
+    [
+        ({"two": GONE}, "", (ADMINISTRATOR, APP), Reason.WAITING_FOR_SECRET, "spec.users[1].secretName is two: there is no such Secret; "),
+        ({"two": GONE}, "kept", (ADMINISTRATOR, APP, REPORT), Reason.WAITING_FOR_SECRET, "(report stays as it was)"),
+        ({"one": GONE}, "kept", (ADMINISTRATOR, APP, REPORT), Reason.WAITING_FOR_SECRET, "spec.users[0].secretName is one: "),
+        (
+            {"two": UserCredentials("app", "x")},
+            "",
+            (ADMINISTRATOR, APP),
+            Reason.INVALID_SECRET,
+            "spec.users[1].secretName is two: its username app is that of the user of the Secret one; give it another username",
+        ),
+        (
+            {"one": UserCredentials("herdkeeper", "x")},
+            "kept",
+            (ADMINISTRATOR, APP, REPORT),
+            Reason.INVALID_SECRET,
+            "spec.users[0].secretName is one: its username herdkeeper is that of the administrator; give it another username (app stays",
+        ),
+        # the name that would stay belongs to another one now
+        (
+            {"one": UserCredentials("report", "x"), "two": UserCredentials("herdkeeper", "y")},
+            "kept",
+            (ADMINISTRATOR, SqlUser("report", "x", "one")),
+            Reason.INVALID_SECRET,
+            "spec.users[1].secretName is two",
+        ),
+    ],
+)
+def test_what_is_wrong_with_one_secret_is_told_and_takes_no_login_away(found, stored, users, reason, why) -> None:
+    before = file_of(ADMINISTRATOR, APP, REPORT) if stored == "kept" else stored
+    made = users_of(TWO, CREDENTIALS, {**FOUND, **found}, before)
+    assert made.users == users
+    (problem,) = made.problems
+    assert problem.reason is reason
+    assert why in problem.why
+
+
+def seen_with(told: dict[str, UsersTold | None], *users: SqlUser) -> HerdDBObserved:
+    """The database with a users file of these, and what its nodes tell."""
+    secret = live((build_herddb_secret(CLUSTER, "db-herddb-credentials", users, "a-token"),))
+    reports = {node: SelfReport(users=each) for node, each in told.items()}
+    return replace(SETTLED, objects=objects(SETTLED.objects.items, secret), reports=reports, users=FOUND)
+
+
+def in_force(cluster, seen: HerdDBObserved) -> Health:
+    return summarize_herddb(cluster, seen).conditions["UsersInForce"]
+
+
+NEW = UsersTold(revision_of(file_of(ADMINISTRATOR, APP, REPORT)))
+OLD = UsersTold("an-older-one")
+
+
+def test_users_are_in_force_once_every_node_tells_so_and_the_status_names_them_then() -> None:
+    everybody = (ADMINISTRATOR, APP, REPORT)
+    half = seen_with({PODS[0]: NEW, PODS[1]: OLD}, *everybody)
+    known = with_status(TWO, users=("herdkeeper",), users_revision="an-older-one")
+    assert in_force(known, half) == Health("False", Reason.USERS_CHANGING, "db-herddb-1 has not taken them up yet")
+    assert summarize_herddb(known, half).fields["users"] == ["herdkeeper"]
+    whole = seen_with(dict.fromkeys(PODS, NEW), *everybody)
+    assert in_force(known, whole) == Health("True", Reason.USERS_IN_FORCE, "every SQL node lets in herdkeeper, app, report")
+    fields = summarize_herddb(known, whole).fields
+    assert (fields["users"], fields["usersRevision"]) == (["herdkeeper", "app", "report"], NEW.revision)
+
+
+def test_a_node_that_says_nothing_is_not_taken_for_one_that_has_them_unless_it_had_them_before() -> None:
+    seen = seen_with({PODS[0]: NEW}, ADMINISTRATOR, APP, REPORT)
+    assert in_force(TWO, seen).message == "db-herddb-1 has not told yet which users it lets in"
+    assert in_force(with_status(TWO, users_revision=NEW.revision), seen).status == "True"
+    assert in_force(with_status(TWO, users_revision=NEW.revision), seen_with({PODS[0]: OLD}, ADMINISTRATOR, APP, REPORT)).status == "False"
+    starting = replace(seen, objects=objects(seen.objects.items, pods(PODS[1:], conditions=[])))
+    assert in_force(TWO, starting).status == "True", "it reads them before it serves"
+    hanging = replace(starting, reports={**seen.reports, PODS[1]: SelfReport(users=OLD)})
+    assert in_force(TWO, hanging).status == "False", "it may serve all the same"
+
+
+def test_a_node_that_refuses_the_file_says_why_and_one_of_an_older_program_what_to_do() -> None:
+    refusing = {PODS[0]: NEW, PODS[1]: UsersTold("an-older-one", "/credentials/users: user line 2")}
+    told = in_force(TWO, seen_with(refusing, ADMINISTRATOR, APP, REPORT))
+    assert (told.reason, told.message) == (Reason.USERS_CHANGING, "db-herddb-1 has not taken them up yet (/credentials/users: user line 2)")
+    old_program = in_force(TWO, seen_with({PODS[0]: NEW, PODS[1]: None}, ADMINISTRATOR, APP, REPORT))
+    assert (old_program.status, old_program.reason) == ("False", Reason.IMAGE_TOO_OLD)
+    assert "change spec.image" in old_program.message
+
+
+def test_a_problem_is_told_while_all_others_are_in_force_and_the_database_stays_ready() -> None:
+    gone = replace(seen_with(dict.fromkeys(PODS, NEW), ADMINISTRATOR, APP, REPORT), users={**FOUND, "two": GONE})
+    told = in_force(TWO, gone)
+    assert (told.status, told.reason) == ("False", Reason.WAITING_FOR_SECRET)
+    assert told.message.endswith("create it with username and password (report stays as it was)")
+    summary = summarize_herddb(TWO, gone)
+    assert summary.health.status == "True"
+    assert summary.fields["users"] == ["herdkeeper", "app", "report"]
+
+
+def test_a_file_that_is_about_to_change_is_not_in_force() -> None:
+    told = in_force(TWO, seen_with(dict.fromkeys(PODS, UsersTold(revision_of(file_of(ADMINISTRATOR)))), ADMINISTRATOR))
+    assert (told.status, told.reason) == ("False", Reason.USERS_CHANGING)
+
+
+def test_nothing_is_told_of_users_before_there_is_a_users_file() -> None:
+    assert "UsersInForce" not in summarize_herddb(TWO, SETTLED).conditions
