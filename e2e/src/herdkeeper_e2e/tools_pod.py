@@ -10,9 +10,10 @@ import io
 import json
 import tarfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from herdkeeper.sql.connection import Credentials
 from herdkeeper_e2e.client_pod import client_pod, start_pod
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.session import HERD_ROOT, NEXT_PASSWORD, PASSWORD, TABLESPACE, USERNAME, ZOOKEEPER
@@ -64,6 +65,12 @@ class ToolsPod:
     claim: str | None = None
     machine: str | None = None
     next_password: str | None = None
+    login: Credentials | None = None
+    """Whom its programs are; the administrator, as he was when the pod was made, when None."""
+
+    def as_user(self, username: str, password: str) -> ToolsPod:
+        """The same pod, for programs that shall be somebody else."""
+        return replace(self, login=Credentials(username, password))
 
     def start(self) -> None:
         """Makes the pod unless it is there, waits until it runs, and copies the programs into it."""
@@ -81,7 +88,8 @@ class ToolsPod:
 
     def program(self, module: str, *arguments: str) -> tuple[str, ...]:
         """The command line of a program of herdkeeper_e2e inside the pod."""
-        return ("python3", "-m", f"herdkeeper_e2e.{module}", *arguments)
+        login = ("env", f"{USERNAME}={self.login.username}", f"{PASSWORD}={self.login.password}") if self.login is not None else ()
+        return (*login, "python3", "-m", f"herdkeeper_e2e.{module}", *arguments)
 
     def run(self, module: str, *arguments: str, timeout_seconds: float = 900.0) -> str:
         """Runs a program to its end; its standard output. Raises KubectlError."""
