@@ -18,6 +18,12 @@ CHANGE = Limit(900, 1)
 ANSWERED = Limit(240, 1)
 
 
+def processes(stack: Stack) -> dict[str, str]:
+    """The SQL nodes' pods, and which ones they are."""
+    pods = stack.kubectl.list("pods", "app.kubernetes.io/name=herddb")
+    return {str(pod["metadata"]["name"]): str(pod["metadata"]["uid"]) for pod in pods}
+
+
 def settled_on(stack: Stack, nodes: list[str]) -> None:
     """Until exactly these nodes are there, each with a settled copy, and nothing is left to do."""
 

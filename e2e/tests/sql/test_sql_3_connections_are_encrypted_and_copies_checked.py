@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from conftest import Stack, say
-from sql_steps import CHANGE, ROWS, answer_to, connection_of, each_copy_has_every_row, every_row_is_there, settled_on
+from sql_steps import CHANGE, ROWS, answer_to, connection_of, each_copy_has_every_row, every_row_is_there, processes, settled_on
 
 from herdkeeper_e2e.certificates import Authority, Issued
 from herdkeeper_e2e.checker.contents import Contents, parse_contents
@@ -34,12 +34,6 @@ RENEWED = Limit(300, 5)
 CHECKED = Limit(240, 1)
 COMPOSITE = {"weather"}
 """The tables with a composite key: HerdDB's digest can fail equal copies of them (docs/limits.md)."""
-
-
-def processes(stack: Stack) -> dict[str, str]:
-    """The SQL nodes' pods, and which ones they are."""
-    pods = stack.kubectl.list("pods", "app.kubernetes.io/name=herddb")
-    return {str(pod["metadata"]["name"]): str(pod["metadata"]["uid"]) for pod in pods}
 
 
 def rolled(stack: Stack, change: Callable[[], None]) -> None:

@@ -9,7 +9,7 @@ from base64 import b64encode
 
 import pytest
 from conftest import Stack, say
-from sql_steps import ROWS, connection_of, each_copy_has_every_row, settled_on
+from sql_steps import ROWS, connection_of, each_copy_has_every_row, processes, settled_on
 
 from herdkeeper_e2e.checker.contents import parse_contents
 from herdkeeper_e2e.checker.history import parse_history
@@ -33,12 +33,6 @@ DRIVERS = Share(first_client=300, adders=1, register=0, readers=0)
 HISTORY = "/tmp/history-of-users.jsonl"
 NEVER = 1_000_000_000
 """More rows than can be written while one waits."""
-
-
-def processes(stack: Stack) -> dict[str, str]:
-    """The SQL nodes' pods, and which ones they are."""
-    pods = stack.kubectl.list("pods", "app.kubernetes.io/name=herddb")
-    return {str(pod["metadata"]["name"]): str(pod["metadata"]["uid"]) for pod in pods}
 
 
 def database(stack: Stack) -> Object:
