@@ -60,6 +60,11 @@ def in_force(stage: Stage) -> Json:
     return dict(entry)
 
 
+def marks(stage: Stage) -> list[str | None]:
+    """Which users file the kubelet was asked to bring to each node's pod."""
+    return [(stage.found("Pod", node)["metadata"].get("annotations") or {}).get("herdkeeper.io/users") for node in NODES]
+
+
 def made_from(stage: Stage) -> list[str]:
     """The versions of what a node is made from."""
     return [stage.found(kind, "db-herddb")["metadata"]["resourceVersion"] for kind in ("ConfigMap", "StatefulSet")]
@@ -80,6 +85,7 @@ def test_a_user_comes_is_changed_and_goes_and_no_node_is_touched(stage: Stage) -
     assert stage.found(HERDDB, "db")["status"]["users"] == ["herdkeeper", "app"]
 
     known = users_file(stage)
+    assert marks(stage) == [revision_of(known)] * 2, "the kubelet was asked to bring it"
     put_login(stage, "app-login", password="second")
     stage.settle(HERDDB, "db")
     assert let_in(stage)["app"] == "second"

@@ -17,6 +17,8 @@ from herdkeeper.domain.observed.self_report import SelfReport, UsersTold
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_users import users_of
 from herdkeeper.formats.herddb_users import SqlUser, decode_users, encode_users, revision_of, unfit
+from herdkeeper.plan.herddb import plan_herddb
+from herdkeeper.plan.sql_users import bring_users
 from herdkeeper.status.herddb import summarize_herddb
 from herdkeeper.status.summary import Health
 
@@ -159,6 +161,21 @@ def test_a_problem_is_told_while_all_others_are_in_force_and_the_database_stays_
     summary = summarize_herddb(TWO, gone)
     assert summary.health.status == "True"
     assert summary.fields["users"] == ["herdkeeper", "app", "report"]
+
+
+def test_the_kubelet_is_asked_once_to_bring_a_file_that_a_node_has_not() -> None:
+    seen = seen_with({PODS[0]: NEW, PODS[1]: OLD}, ADMINISTRATOR, APP, REPORT)
+    (mark,) = bring_users(TWO, seen)
+    assert (mark.name, mark.uid, mark.annotations) == (PODS[1], f"uid-{PODS[1]}", {"herdkeeper.io/users": NEW.revision})
+    assert plan_herddb(TWO, seen).actions == (mark,)
+    pod = seen.objects.get("Pod", PODS[1])
+    assert pod is not None
+    marked = {("Pod", PODS[1]): {**pod, "metadata": {**pod["metadata"], "annotations": dict(mark.annotations)}}}
+    stopping = {("Pod", PODS[1]): {**pod, "metadata": {**pod["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}}
+    for other in (marked, stopping):
+        assert bring_users(TWO, replace(seen, objects=objects(seen.objects.items, other))) == ()
+    for told in ({}, dict.fromkeys(PODS), dict.fromkeys(PODS, NEW)):
+        assert bring_users(TWO, seen_with(told, ADMINISTRATOR, APP, REPORT)) == ()
 
 
 def test_a_file_that_is_about_to_change_is_not_in_force() -> None:

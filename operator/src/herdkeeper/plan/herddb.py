@@ -26,6 +26,7 @@ from herdkeeper.plan.next_look import SOON_SECONDS
 from herdkeeper.plan.restart import Relieve, next_restart
 from herdkeeper.plan.rolling import Gate, roll
 from herdkeeper.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
+from herdkeeper.plan.sql_users import bring_users
 
 ADMINISTRATOR = "herdkeeper"
 """User name in a generated Secret."""
@@ -85,7 +86,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
     if not seen.root_parent:
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
     secret, secret_actions = _secret(cluster, seen, seen.credentials or _fresh(seen))
-    actions += secret_actions
+    actions += secret_actions or bring_users(cluster, seen)
     *others, stateful_set = build_herddb(cluster, log, secret, shrink.nodes)
     actions += settle(others, seen.objects)
     pods = [named.pod(number) for number in range(shrink.nodes)]

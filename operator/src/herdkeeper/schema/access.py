@@ -88,7 +88,11 @@ ACCESS: tuple[AccessRule, ...] = (
         "SQL credentials: generated, or the user's, from which the users file is made; whether those of an object store are there",
     ),
     AccessRule(
-        Scope.WATCHED, "", ("pods",), (*READ, "delete"), "readiness of members, and what blocks them; SQL nodes are restarted one by one"
+        Scope.WATCHED,
+        "",
+        ("pods",),
+        (*READ, "patch", "delete"),
+        "readiness of members, and what blocks them; SQL nodes are restarted one by one, and marked so that changed users reach them soon",
     ),
     AccessRule(Scope.WATCHED, "", ("events",), ("create",), "what was done, beside the resource"),
     AccessRule(Scope.WATCHED, "rbac.authorization.k8s.io", ("roles", "rolebindings"), APPLY_UNWATCHED, "the Role of a Spark driver"),
