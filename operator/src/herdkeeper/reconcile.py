@@ -30,7 +30,7 @@ from herdkeeper.api import (
 from herdkeeper.api.resource import ObjectMeta, Resource
 from herdkeeper.audit_metrics import LAST_AUDITS
 from herdkeeper.domain import names, validation
-from herdkeeper.domain.conditions import READY, REPLICAS_VERIFIED, USERS_IN_FORCE, condition
+from herdkeeper.domain.conditions import LOG_USED_IN_TIME, READY, REPLICAS_VERIFIED, USERS_IN_FORCE, condition
 from herdkeeper.domain.left_alone import left_alone_by
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved
@@ -40,6 +40,7 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.validation import Refusal
 from herdkeeper.drill_metrics import forget_drill, show_drill
 from herdkeeper.execute.action import Hands, execute
+from herdkeeper.log_metrics import forget_log, show_log
 from herdkeeper.metrics import READY as READY_GAUGE
 from herdkeeper.observe.bookkeeper import observe_bookkeeper, see_ledgers
 from herdkeeper.observe.herddb import observe_herddb
@@ -55,6 +56,7 @@ from herdkeeper.plan.bookkeeper import plan_bookkeeper
 from herdkeeper.plan.checkpoint_removal import plan_removal
 from herdkeeper.plan.herddb import plan_herddb, plan_refused_herddb
 from herdkeeper.plan.job import plan_audit, plan_checkpoint
+from herdkeeper.plan.log_in_time import log_standings
 from herdkeeper.plan.restore_drill import plan_scheduled_checkpoint
 from herdkeeper.plan.schedule import plan_schedule
 from herdkeeper.plan.tablespace import plan_tablespace
@@ -243,6 +245,8 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
         LAST_AUDITS.show(resource, summary.fields)
     if isinstance(resource, ScheduledCheckpoint):
         show_drill(resource, summary.fields.get("lastDrill"))
+    if isinstance(resource, Tablespace):
+        show_log(resource, log_standings(resource, seen))
     if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true" and not deleting:
         summary = replace(summary, fields={**summary.fields, "plan": planned(plan)})
         plan = _shown(plan)
@@ -309,6 +313,8 @@ def _gone(key: Key) -> Result:
         READY_GAUGE.remove(key.kind, key.namespace, key.name)
     if key.kind == ScheduledCheckpoint.KIND:
         forget_drill(ObjectKey(key.namespace, key.name))
+    if key.kind == Tablespace.KIND:
+        forget_log(ObjectKey(key.namespace, key.name))
     if key.kind == BookKeeperCluster.KIND:
         LAST_AUDITS.forget(ObjectKey(key.namespace, key.name))
     return Result(Outcome.GONE)
@@ -340,7 +346,8 @@ def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> N
         kind = "Warning" if Reason(ready["reason"]).needs_person else "Normal"
         hands.writer.event(resource, ready["reason"], ready["message"], kind)
         logger.info("ready changed", status=ready["status"], reason=ready["reason"], message=ready["message"])
-    _tell_of_verdicts(resource, status, hands)
+    for kind in (REPLICAS_VERIFIED, LOG_USED_IN_TIME):
+        _tell_of_condition(resource, status, kind, hands)
     _tell_of_users(resource, status, hands)
     _tell_of_drills(resource, before.get("lastDrill"), status.get("lastDrill"), hands)
     for failed in newly_failed(before.get("fullCheck"), status.get("fullCheck")):
@@ -361,15 +368,14 @@ def _tell_of_drills(resource: Resource, before: dict[str, Any] | None, after: di
     logger.info("restore drill ended", reason=reason.value, message=drill_sentence(ended))
 
 
-def _tell_of_verdicts(resource: Resource, status: dict[str, Any], hands: Hands) -> None:
-    """That a replica differs, and that none does any more. That one is not compared yet is no news."""
-    was, verified = condition(resource, REPLICAS_VERIFIED), _entry(status, REPLICAS_VERIFIED)
+def _tell_of_condition(resource: Resource, status: dict[str, Any], kind: str, hands: Hands) -> None:
+    """That it turned False, a replica differs or the log's retention nears, and that it is so no more. That nobody knows yet is no news."""
+    was, now = condition(resource, kind), _entry(status, kind)
     before = was.status if was is not None else None
-    if verified is None or verified["status"] == before or "False" not in (before, verified["status"]):
+    if now is None or now["status"] == before or "False" not in (before, now["status"]):
         return
-    kind = "Warning" if verified["status"] == "False" else "Normal"
-    hands.writer.event(resource, verified["reason"], verified["message"], kind)
-    logger.warning("replicas compared", status=verified["status"], reason=verified["reason"], message=verified["message"])
+    hands.writer.event(resource, now["reason"], now["message"], "Warning" if now["status"] == "False" else "Normal")
+    logger.warning("condition turned", condition=kind, status=now["status"], reason=now["reason"], message=now["message"])
 
 
 def _tell_of_users(resource: Resource, status: dict[str, Any], hands: Hands) -> None:

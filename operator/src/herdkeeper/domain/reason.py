@@ -14,6 +14,7 @@ class Reason(StrEnum):
     SUCCEEDED = "Succeeded"
     SCHEDULED = "Scheduled"
     VERIFIED = "Verified"
+    USED_IN_TIME = "UsedInTime"
     DRILLED = "Drilled"
     USERS_IN_FORCE = "UsersInForce"
     TIME_MISSED = "TimeMissed"
@@ -107,6 +108,9 @@ class Reason(StrEnum):
     FULL_CHECK_FAILED = "FullCheckFailed"
     REBUILT_IN_VAIN = "RebuiltInVain"
     LOG_RETAINED = "LogRetained"
+    RETENTION_NEARS = "RetentionNears"
+    RETENTION_OVER = "RetentionOver"
+    LOG_GONE = "LogGone"
     MEMBERSHIP_CHANGING = "MembershipChanging"
 
     # needs a person

@@ -21,7 +21,7 @@ from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_ledgers import ledgers_path
+from herdkeeper.formats.herddb_ledgers import LedgerList, decode_ledgers, ledgers_path
 from herdkeeper.formats.herddb_log_archive import (
     ArchiveProgress,
     archive_progress_path,
@@ -93,6 +93,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
             unread,
             _secrets_of_archive(tablespace, world),
         ),
+        ledgers=metadata.ledgers,
         now=now,
     )
     return see_restore(tablespace, seen, world)
@@ -156,6 +157,7 @@ class _Metadata:
     archive_pin: LogPin | Unknown | None
     progress: ArchiveProgress | Unknown | None
     order: SeenOrder | Unknown | None
+    ledgers: LedgerList | Unknown | None
 
 
 def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, world: World) -> _Metadata:
@@ -167,19 +169,28 @@ def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore,
         record = _record(ensemble, root, tablespace.sql_name)
         pinned = uuid or (record.record.uuid if isinstance(record, VersionedRecord) else None)
         if pinned is None:
-            return _Metadata(record, left, _leaders(ensemble, root), None, None, None, None)
+            return _Metadata(record, left, _leaders(ensemble, root), None, None, None, None, None)
         checkpoint_pin, archive_pin = (_pin(ensemble, log_pin_path(root, pinned, name)) for name in (CHECKPOINT, ARCHIVE))
         progress = _progress(ensemble, archive_progress_path(root, pinned))
         order = _order(ensemble, expiry_order_path(root, pinned))
-        return _Metadata(record, left, _leaders(ensemble, root), checkpoint_pin, archive_pin, progress, order)
+        ledgers = _ledgers(ensemble, ledgers_path(root, pinned))
+        return _Metadata(record, left, _leaders(ensemble, root), checkpoint_pin, archive_pin, progress, order, ledgers)
     except (EnsembleError, MalformedDataError) as error:
         why = Unknown(str(error))
-        return _Metadata(why, why, {}, why, why, why, why)
+        return _Metadata(why, why, {}, why, why, why, why, why)
 
 
 def _record(ensemble: Ensemble, root: str, name: str) -> VersionedRecord | RecordAbsent:
     found = ensemble.read(tablespace_path(root, name))
     return RecordAbsent() if found is None else VersionedRecord(decode_tablespace(found[0]), found[1])
+
+
+def _ledgers(ensemble: Ensemble, path: str) -> LedgerList | Unknown | None:
+    found = ensemble.read(path)
+    try:
+        return None if found is None else decode_ledgers(*found)
+    except MalformedDataError as error:
+        return Unknown(str(error))
 
 
 def _archiver_trouble(tablespace: Tablespace, world: World) -> str:

@@ -17,6 +17,7 @@ from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
 from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_ledgers import LedgerList
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
@@ -43,6 +44,7 @@ class TablespaceObserved:
     `checkpoints` are those that refer to it. `places` tells where SQL nodes run; it is only looked at while copies are added or taken away.
     `tls` is what the Secret of the database's `spec.tls` is good for, None when none is named.
     `log_pin` is the operator's pin on the log for Checkpoints, None while there is none. `archive` is what was seen of the log's archive.
+    `ledgers` is the list of the log's ledgers, None while there is none.
     `now` is when that was seen.
     """
 
@@ -65,6 +67,7 @@ class TablespaceObserved:
     tls: TlsUsable | TlsUnusable | None = None
     log_pin: LogPin | Unknown | None = None
     archive: ArchiveObserved = field(default_factory=ArchiveObserved)
+    ledgers: LedgerList | Unknown | None = None
     now: datetime.datetime = EPOCH
     store_unusable: StoreUnusable | None = None
     work: tuple[CheckpointWork, ...] = ()

@@ -1,0 +1,54 @@
+"""The gauges of how near those who need a tablespace's log are to its retention."""
+
+from __future__ import annotations
+
+import contextlib
+
+from prometheus_client import Gauge
+
+from herdkeeper.api import Tablespace
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.log_in_time import Needer, Phase, Standing
+
+IN_TIME = Gauge(
+    "herdkeeper_log_used_in_time",
+    "0 when less than a quarter of the retention is left of the log that somebody needs, or that log is gone, else 1.",
+    ["namespace", "tablespace"],
+)
+RETENTION_ENDS = Gauge(
+    "herdkeeper_log_retention_ends_timestamp_seconds",
+    "When the oldest ledger of the log that is needed is past its retention; absent while that is still written.",
+    ["namespace", "tablespace", "needed_by"],
+)
+
+
+def show_log(tablespace: Tablespace, standings: tuple[Standing, ...] | Unknown) -> None:
+    """Shows how it stands; what nobody knows, or needs, is not shown."""
+    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    known = () if isinstance(standings, Unknown) else standings
+    ends = {each.need.by: each.retention_ends for each in known if each.retention_ends is not None}
+    _forget(key, *(needer for needer in Needer if needer not in ends))
+    for needer, end in ends.items():
+        RETENTION_ENDS.labels(key.namespace, key.name, needer.value).set(end.timestamp())
+    if known:
+        IN_TIME.labels(key.namespace, key.name).set(all(each.phase is Phase.IN_TIME for each in known))
+    else:
+        _forget_whether(key)
+
+
+def forget_log(tablespace: ObjectKey) -> None:
+    """Takes away what is shown of a tablespace that is no more."""
+    _forget(tablespace, *Needer)
+    _forget_whether(tablespace)
+
+
+def _forget(tablespace: ObjectKey, *needers: Needer) -> None:
+    for needer in needers:
+        with contextlib.suppress(KeyError):
+            RETENTION_ENDS.remove(tablespace.namespace, tablespace.name, needer.value)
+
+
+def _forget_whether(tablespace: ObjectKey) -> None:
+    with contextlib.suppress(KeyError):
+        IN_TIME.remove(tablespace.namespace, tablespace.name)
