@@ -27,10 +27,12 @@ def show_log(tablespace: Tablespace, standings: tuple[Standing, ...] | Unknown) 
     """Shows how it stands; what nobody knows, or needs, is not shown."""
     key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
     known = () if isinstance(standings, Unknown) else standings
-    ends = {each.need.by: each.retention_ends for each in known if each.retention_ends is not None}
-    _forget(key, *(needer for needer in Needer if needer not in ends))
-    for needer, end in ends.items():
-        RETENTION_ENDS.labels(key.namespace, key.name, needer.value).set(end.timestamp())
+    for needer in Needer:
+        ends = [each.retention_ends for each in known if each.need.by is needer and each.retention_ends is not None]
+        if ends:
+            RETENTION_ENDS.labels(key.namespace, key.name, needer.value).set(min(ends).timestamp())
+        else:
+            _forget(key, needer)
     if known:
         IN_TIME.labels(key.namespace, key.name).set(all(each.phase is Phase.IN_TIME for each in known))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import datetime
+import json
 import time
 
 import pytest
@@ -14,6 +15,7 @@ from stage import Stage, nothing_written
 from herdkeeper.domain import names
 from herdkeeper.domain.names import FINALIZER
 from herdkeeper.domain.observed.schedule import text_of
+from herdkeeper.formats.herddb_ledgers import ledgers_path
 from herdkeeper.formats.herddb_log_archive import (
     ArchivedRange,
     ArchiveProgress,
@@ -22,7 +24,15 @@ from herdkeeper.formats.herddb_log_archive import (
     encode_archive_progress,
     expiry_order_path,
 )
-from herdkeeper.formats.herddb_log_pin import ARCHIVE, BEGIN, decode_log_pin, log_pin_path
+from herdkeeper.formats.herddb_log_pin import (
+    ARCHIVE,
+    BEGIN,
+    StreamPin,
+    decode_log_pin,
+    encode_stream_pin,
+    log_pin_path,
+    stream_pin,
+)
 
 LOG = {"archive": {"destination": {"persistentVolumeClaim": {"claimName": "archives"}}}}
 CONDITION = "LogArchived"
@@ -272,3 +282,58 @@ def test_what_is_archived_expires_behind_a_checkpoint_that_the_schedule_keeps_fo
     stage.settle(TABLESPACE, "flights")
     assert may_go(stage) is None
     assert "expiry" not in stage.found(TABLESPACE, "flights")["status"]["archive"]
+
+
+def log_has(stage: Stage, *opened_hours_ago: float) -> None:
+    """Ledgers from 3 on, which were opened so long ago."""
+    opened = [int((time.time() - hours * 3600) * 1000) for hours in opened_hours_ago]
+    ids = [3 + number for number in range(len(opened))]
+    document = {"activeLedgers": ids, "ledgersTimestamps": opened, "firstLedger": 3, "zkVersion": len(ids)}
+    stage.ensemble.put(ledgers_path(named(stage).herd_root, "a-uuid"), json.dumps(document).encode())
+
+
+def test_it_is_told_before_the_log_that_is_not_archived_yet_is_past_its_retention(stage: Stage) -> None:
+    conditions = stage.found(TABLESPACE, "flights")["status"]["conditions"]
+    assert "LogUsedInTime" not in [each["type"] for each in conditions], "nobody needs its log"
+    stage.patch(TABLESPACE, "flights", {"spec": {"log": LOG}})
+    archives(stage, held=ArchivedRange((3, 0), 0, True, (4, 8), 0, (4, 9)))
+    log_has(stage, 90, 80, 10)
+    stage.settle(TABLESPACE, "flights")
+    assert stage.condition(TABLESPACE, "flights", "LogUsedInTime") == ("True", "UsedInTime")
+    log_has(stage, 90, 80, 40)
+    stage.settle(TABLESPACE, "flights")
+    assert stage.condition(TABLESPACE, "flights", "LogUsedInTime") == ("False", "RetentionNears")
+    told = message(stage, TABLESPACE, "flights", "LogUsedInTime")
+    assert told.startswith("the log is archived up to LSN 4,9; the log behind that ended at 20")
+    assert ("Warning", "RetentionNears") in [(event["type"], event["reason"]) for event in stage.events("flights")]
+    with nothing_written(stage):
+        stage.reconcile(TABLESPACE, "flights")
+    stage.ensemble.put(ledgers_path(named(stage).herd_root, "a-uuid"), b"?")
+    stage.settle(TABLESPACE, "flights")
+    assert stage.condition(TABLESPACE, "flights", "LogUsedInTime") == ("Unknown", "Unreadable")
+
+
+def test_streams_that_keep_the_log_are_told_and_since_when_one_stands(stage: Stage) -> None:
+    def pinned(stream: str, data: bytes, hours_ago: float) -> None:
+        path = log_pin_path(named(stage).herd_root, "a-uuid", stream_pin(stream))
+        stage.ensemble.put(path, data)
+        stage.ensemble.changed_by_path[path] = time.time() - hours_ago * 3600
+
+    log_has(stage, 90, 80, 1)
+    pinned("audit", encode_stream_pin(StreamPin((4, 7), 7200)), 1)
+    pinned("reads", encode_stream_pin(StreamPin((5, 7), 7200)), 0)
+    pinned("gone", encode_stream_pin(StreamPin((3, 7), 7200)), 3)
+    pinned("odd", b"?", 0)
+    stage.settle(TABLESPACE, "flights")
+    streams = stage.found(TABLESPACE, "flights")["status"]["streams"]
+    assert [(each["name"], each["state"]) for each in streams] == [
+        ("odd", "Unreadable"),
+        ("gone", "Abandoned"),
+        ("audit", "Stands"),
+        ("reads", "Moves"),
+    ]
+    assert streams[2]["lsn"] == {"ledgerId": 4, "entryId": 7}
+    assert "nobody can read what the stream odd needs" in message(stage, TABLESPACE, "flights", "LogUsedInTime")
+    pinned("reads", encode_stream_pin(StreamPin((5, 99), 7200)), 0)
+    with nothing_written(stage):
+        stage.reconcile(TABLESPACE, "flights")

@@ -8,24 +8,29 @@ from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
-from situations import with_metadata, with_spec
+from situations import with_metadata, with_spec, with_status
 from test_plan_archive import ARCHIVED, HELD, PROGRESS
 from test_plan_log_pin import FORGETFUL, KEEPS, SEEN, UUID, checkpoint
 
 from herdkeeper.api import Tablespace
 from herdkeeper.api.checkpoint import Lsn
-from herdkeeper.api.tablespace import TablespaceLog
+from herdkeeper.api.tablespace import StreamStatus, TablespaceLog
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.archive import ArchiveObserved
+from herdkeeper.domain.observed.herddb import NodeTablespace, RetainedLog
+from herdkeeper.domain.observed.log_pin import SeenStream
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_ledgers import LedgerList
+from herdkeeper.formats.herddb_log_pin import StreamPin
 from herdkeeper.log_metrics import forget_log, show_log
-from herdkeeper.plan.log_in_time import log_standings, seconds_to_turn
+from herdkeeper.plan.log_in_time import log_standings, seconds_to_stand, seconds_to_turn
 from herdkeeper.plan.tablespace import plan_tablespace
 from herdkeeper.status.log_in_time import log_used_in_time
+from herdkeeper.status.log_released import log_released
+from herdkeeper.status.streams import stream_fields
 from herdkeeper.status.tablespace import summarize_tablespace
 
 NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
@@ -193,3 +198,86 @@ def test_the_uuid_of_another_tablespace_s_checkpoint_is_no_base() -> None:
     assert (status, reason) == ("False", Reason.RETENTION_NEARS)
     assert "no Checkpoint is verified yet" in message
     assert UUID != "another"
+
+
+def stream(name: str, lsn: tuple[int, int] | None, hours_ago: float, hours: float = 72) -> SeenStream:
+    """One whose pin was written so long ago, and counts for so long."""
+    pin = None if lsn is None else StreamPin(lsn, int(hours * 3600))
+    return SeenStream(name, pin, NOW - datetime.timedelta(hours=hours_ago))
+
+
+@pytest.mark.parametrize(
+    ("situation", "streams", "ledgers", "reason", "words"),
+    [
+        ("it reads what is written", (stream("audit", (5, 3), 0),), opened(90, 80, 47), Reason.USED_IN_TIME, "nobody"),
+        ("its ledger has ended long ago", (stream("audit", (4, 3), 20),), opened(90, 80, 40), Reason.RETENTION_NEARS, "LSN 4,3;"),
+        ("and what becomes of it", (stream("audit", (4, 3), 20),), opened(90, 80, 40), Reason.RETENTION_NEARS, "til 2026-11-22T16:00:00Z"),
+        ("it has read nothing", (stream("audit", (-1, -1), 1),), opened(90, 50, 40), Reason.RETENTION_OVER, "audit has read nothing"),
+        ("nobody can read its pin", (stream("audit", None, 1),), opened(90, 50), Reason.RETENTION_OVER, "znode stream-audit holds some"),
+        ("it came too late", (stream("audit", (2, 0), 1),), opened(90, 50), Reason.LOG_GONE, "LogTruncatedError"),
+        ("of several one is late", (stream("a", (5, 3), 0), stream("b", (3, 0), 0)), opened(90, 40, 1), Reason.RETENTION_NEARS, "stream b"),
+        ("it was abandoned", (stream("audit", (3, 0), 73),), opened(90, 80, 50), None, ""),
+    ],
+)
+def test_it_is_told_that_the_log_is_kept_for_a_stream(
+    situation: str, streams: Any, ledgers: LedgerList, reason: Reason | None, words: str
+) -> None:
+    seen = replace(SEEN, ledgers=ledgers, streams=streams, now=NOW)
+    found = list(log_used_in_time(log_standings(FORGETFUL, seen)).values())
+    assert [(each.reason, words in each.message) for each in found] == ([] if reason is None else [(reason, True)]), (situation, found)
+
+
+def test_pins_of_streams_that_can_t_be_read_are_unknown_where_somebody_needs_the_log() -> None:
+    seen = replace(SEEN, ledgers=opened(90, 80, 40), streams=Unknown("silence"), now=NOW)
+    assert log_standings(KEEPS, seen) == Unknown("silence")
+    assert log_standings(FORGETFUL, seen) == ()
+
+
+def test_the_status_has_the_streams_with_the_one_first_that_needs_most_and_nothing_that_changes_while_they_move() -> None:
+    streams = (stream("late", (4, 7), 2), stream("gone", (3, 7), 100), stream("new", (-1, -1), 0.5), stream("reads", (6, 1), 0.1))
+    told = {"name": "reads", "state": "Moves"}
+    assert stream_fields(FORGETFUL, replace(SEEN, streams=(*streams, stream("odd", None, 1)), now=NOW))["streams"] == [
+        {"name": "odd", "state": "Unreadable", "standsSince": "2026-11-20T11:00:00Z"},
+        {"name": "new", "state": "Stands", "standsSince": "2026-11-20T11:30:00Z", "countsUntil": "2026-11-23T11:30:00Z"},
+        {
+            "name": "gone",
+            "state": "Abandoned",
+            "standsSince": "2026-11-16T08:00:00Z",
+            "countsUntil": "2026-11-19T08:00:00Z",
+            "lsn": {"ledgerId": 3, "entryId": 7},
+        },
+        {
+            "name": "late",
+            "state": "Stands",
+            "standsSince": "2026-11-20T10:00:00Z",
+            "countsUntil": "2026-11-23T10:00:00Z",
+            "lsn": {"ledgerId": 4, "entryId": 7},
+        },
+        told,
+    ]
+    moved = replace(SEEN, streams=(stream("reads", (7, 99), 0),), now=NOW)
+    assert stream_fields(FORGETFUL, moved)["streams"] == [told]
+    assert summarize_tablespace(FORGETFUL, moved).fields["streams"] == [told]
+
+
+def test_what_was_known_of_streams_stays_while_nobody_can_look() -> None:
+    before = with_status(FORGETFUL, streams=(StreamStatus(name="audit", state="Moves"),))
+    assert stream_fields(before, replace(SEEN, streams=Unknown("silence")))["streams"] == [{"name": "audit", "state": "Moves"}]
+
+
+@pytest.mark.parametrize(
+    ("situation", "hours_ago", "seconds"),
+    [
+        ("when it will stand", 0, 601),
+        ("when it will be abandoned", 1, 71 * 3600 + 1),
+        ("not once it is", 73, None),
+    ],
+)
+def test_a_stream_that_moves_no_more_is_told_of_without_an_event(situation: str, hours_ago: float, seconds: float | None) -> None:
+    assert seconds_to_stand(replace(SEEN, streams=(stream("audit", (5, 0), hours_ago),), now=NOW)) == seconds, situation
+
+
+def test_a_log_that_is_held_back_for_a_stream_says_so() -> None:
+    leader = NodeTablespace("flights", UUID, "leader", True, (9, 7), None, retained_log=RetainedLog(7, 1_795_000_000_000, ("stream-a",)))
+    (condition,) = log_released(leader).values()
+    assert condition.message.endswith("is needed by the stream a, which has not read it yet: see status.streams")

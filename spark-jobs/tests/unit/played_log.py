@@ -68,6 +68,11 @@ class PlayedMetadata:
     def create(self, path: str, data: bytes) -> None:
         self.told[path] = data
 
+    def delete(self, path: str) -> None:
+        if path not in self.told:
+            raise NoNodeError
+        del self.told[path]
+
     def read_many(self, ids: Sequence[int]) -> Iterator[VersionedMetadata]:
         return (VersionedMetadata(self.ledgers[ledger_id], 0) for ledger_id in ids if ledger_id in self.ledgers)
 
@@ -124,4 +129,9 @@ class PlayedSource(BookKeeperDataSource):
 
 @contextmanager
 def found(file: Path) -> Iterator[PlayedMetadata]:
-    yield pickle.loads(file.read_bytes())
+    """What is written of it is there for whoever looks next."""
+    metadata: PlayedMetadata = pickle.loads(file.read_bytes())
+    before = dict(metadata.told)
+    yield metadata
+    if metadata.told != before:
+        file.write_bytes(pickle.dumps(metadata))

@@ -359,6 +359,22 @@ class FullCheckStatus(Model):
     schedule: FullCheckTimes | None = Field(None, description="With `spec.fullCheck`: what became of its times.")
 
 
+class StreamStatus(Model):
+    """A stream of changes that the log is kept for."""
+
+    name: str = Field(description="The stream's option `pin`.")
+    state: Literal["Moves", "Stands", "Abandoned", "Unreadable"] = Field(
+        description="Moves: it has told within ten minutes how far it is. Stands: not since `standsSince`; the log is kept for it until "
+        "`countsUntil`. Abandoned: that is over, and the log is not kept for it any more. Unreadable: its znode holds something else, and "
+        "the whole log is kept.",
+    )
+    stands_since: str | None = Field(None, description="When it told last.", json_schema_extra={"format": "date-time"})
+    counts_until: str | None = Field(
+        None, description="Up to when the log is kept for it unless it moves.", json_schema_extra={"format": "date-time"}
+    )
+    lsn: Lsn | None = Field(None, description="The log is kept from here on for one that stands; from its beginning when absent.")
+
+
 class TablespaceStatus(Status):
     """What the tablespace is."""
 
@@ -375,6 +391,9 @@ class TablespaceStatus(Status):
     ready_replicas: int | None = Field(None, description="Copies that are settled in their role.")
     restore: RestoreStatus | None = Field(None, description="With `spec.bootstrap`: how far it is.")
     archive: ArchiveStatus | None = Field(None, description="With `spec.log.archive`: how far it is.")
+    streams: tuple[StreamStatus, ...] = Field(
+        (), description="Streams of changes that keep the log by the option `pin`, the one that needs most of it first; 50 at most."
+    )
     recovery_window: RecoveryWindow | None = Field(
         None,
         description="With `spec.log.archive`: the moments that can be had. Absent while there is none: an archive that does not "

@@ -16,8 +16,8 @@ REPLICAS_VERIFIED = "ReplicasVerified"
 LOG_RELEASED = "LogReleased"
 """Of a Tablespace: False while ledgers past the retention are kept, since somebody needs them; not there otherwise."""
 LOG_USED_IN_TIME = "LogUsedInTime"
-"""Of a Tablespace with Checkpoints or an archive: False once three quarters of the log's retention are over for what the next Checkpoint,
-or the archive, still needs of it."""
+"""Of a Tablespace with Checkpoints, an archive or pins of streams: False once three quarters of the log's retention are over for what one
+of them still needs of it."""
 LOG_ARCHIVED = "LogArchived"
 """Of a Tablespace with spec.log.archive: False while the archive lags behind, or can't go on."""
 NODES_REACHABLE = "NodesReachable"

@@ -12,7 +12,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey, TablespaceNames
 from herdkeeper.domain.observed.archive import ArchiveObserved, SeenOrder
 from herdkeeper.domain.observed.herddb import UserCredentials
-from herdkeeper.domain.observed.log_pin import LogPin
+from herdkeeper.domain.observed.log_pin import LogPin, SeenStream
 from herdkeeper.domain.observed.node import Node
 from herdkeeper.domain.observed.object_store import ARCHIVE_FIELD, StoreSecrets, StoreUnusable
 from herdkeeper.domain.observed.objects import Json, Objects, is_made_for, is_ready, pod_trouble
@@ -29,7 +29,15 @@ from herdkeeper.formats.herddb_log_archive import (
     decode_expiry_order,
     expiry_order_path,
 )
-from herdkeeper.formats.herddb_log_pin import ARCHIVE, CHECKPOINT, decode_log_pin, log_pin_path
+from herdkeeper.formats.herddb_log_pin import (
+    ARCHIVE,
+    CHECKPOINT,
+    decode_log_pin,
+    decode_stream_pin,
+    log_pin_path,
+    log_pins_path,
+    stream_of,
+)
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
@@ -94,6 +102,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
             _secrets_of_archive(tablespace, world),
         ),
         ledgers=metadata.ledgers,
+        streams=metadata.streams,
         now=now,
     )
     return see_restore(tablespace, seen, world)
@@ -158,6 +167,7 @@ class _Metadata:
     progress: ArchiveProgress | Unknown | None
     order: SeenOrder | Unknown | None
     ledgers: LedgerList | Unknown | None
+    streams: tuple[SeenStream, ...] | Unknown = ()
 
 
 def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, world: World) -> _Metadata:
@@ -174,10 +184,11 @@ def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore,
         progress = _progress(ensemble, archive_progress_path(root, pinned))
         order = _order(ensemble, expiry_order_path(root, pinned))
         ledgers = _ledgers(ensemble, ledgers_path(root, pinned))
-        return _Metadata(record, left, _leaders(ensemble, root), checkpoint_pin, archive_pin, progress, order, ledgers)
+        streams = _streams(ensemble, root, pinned)
+        return _Metadata(record, left, _leaders(ensemble, root), checkpoint_pin, archive_pin, progress, order, ledgers, streams)
     except (EnsembleError, MalformedDataError) as error:
         why = Unknown(str(error))
-        return _Metadata(why, why, {}, why, why, why, why, why)
+        return _Metadata(why, why, {}, why, why, why, why, why, why)
 
 
 def _record(ensemble: Ensemble, root: str, name: str) -> VersionedRecord | RecordAbsent:
@@ -241,6 +252,24 @@ def _pin(ensemble: Ensemble, path: str) -> LogPin | None:
         return LogPin(decode_log_pin(found[0]), found[1])
     except MalformedDataError:
         return LogPin(None, found[1])
+
+
+def _streams(ensemble: Ensemble, root: str, uuid: str) -> tuple[SeenStream, ...]:
+    names_of_pins = ensemble.children(log_pins_path(root, uuid)) or ()
+    found = ((name, stream_of(name)) for name in names_of_pins)
+    seen = (_stream(ensemble, log_pin_path(root, uuid, name), stream) for name, stream in found if stream is not None)
+    return tuple(each for each in seen if each is not None)
+
+
+def _stream(ensemble: Ensemble, path: str, name: str) -> SeenStream | None:
+    found = ensemble.read_changed(path)
+    if found is None:
+        return None
+    moved_at = datetime.datetime.fromtimestamp(found.changed_at, datetime.UTC)
+    try:
+        return SeenStream(name, decode_stream_pin(found.data), moved_at)
+    except MalformedDataError:
+        return SeenStream(name, None, moved_at)
 
 
 def _leaders(ensemble: Ensemble, root: str) -> dict[str, str]:

@@ -16,11 +16,13 @@ from enum import Enum
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.domain.checkpoint_base import Base, bases
 from herdkeeper.domain.observed.archive import archive_begins, archived_at
+from herdkeeper.domain.observed.log_pin import SeenStream
 from herdkeeper.domain.observed.restore_drill import is_made_for_a_drill
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_ledgers import LedgerList
+from herdkeeper.formats.herddb_log_pin import BEGIN
 
 NEAR_SHARE = 0.75
 """Of the retention: once so much of it is over it is told, so that a quarter is left for what has to be done."""
@@ -33,17 +35,19 @@ class Needer(Enum):
 
     CHECKPOINT = "checkpoint"
     ARCHIVE = "archive"
+    STREAM = "stream"
 
 
 @dataclass(frozen=True)
 class Need:
     """Who needs the log, and from which LSN on (ledger id, entry id); None: whatever is there. `kept`: a pin keeps it past the retention.
-    `base` is the newest verified Checkpoint, which the next one is made from."""
+    `base` is the newest verified Checkpoint, which the next one is made from; `stream` the stream of changes."""
 
     by: Needer
     since: tuple[int, int] | None
     kept: bool
     base: Base | None = None
+    stream: SeenStream | None = None
 
 
 class Phase(Enum):
@@ -74,17 +78,18 @@ def log_standings(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Sta
     if not isinstance(seen.record, VersionedRecord) or seen.herddb is None:
         return ()
     uuid = seen.record.record.uuid
-    if not _is_needed(tablespace, seen.checkpoints):
+    if not _is_needed(tablespace, seen):
         return ()
     progress = None if tablespace.spec.log.archive is None else seen.archive.progress
-    for unread in (seen.ledgers, seen.archive.unread, progress):
+    for unread in (seen.ledgers, seen.streams, seen.archive.unread, progress):
         if isinstance(unread, Unknown):
             return unread
     if seen.ledgers is None or isinstance(seen.ledgers, Unknown):
         return ()
     retention = datetime.timedelta(hours=seen.herddb.spec.ledgers.retention_hours)
     ledgers = seen.ledgers
-    return tuple(standing(need, ledgers, retention, seen.now) for need in _needs(tablespace, seen, ledgers, uuid))
+    needs = (*_needs(tablespace, seen, ledgers, uuid), *_needs_of_streams(seen))
+    return tuple(standing(need, ledgers, retention, seen.now) for need in needs)
 
 
 def standing(need: Need, ledgers: LedgerList, retention: datetime.timedelta, now: datetime.datetime) -> Standing:
@@ -113,6 +118,13 @@ def seconds_to_turn(standings: Iterable[Standing] | Unknown, now: datetime.datet
     return None if turns is None else (turns - now).total_seconds() + _AFTER_SECONDS
 
 
+def seconds_to_stand(seen: TablespaceObserved) -> float | None:
+    """Until a stream is told of as something else unless it moves; None when none will be."""
+    streams = () if isinstance(seen.streams, Unknown) else seen.streams
+    moments = [moment for each in streams for moment in (each.stands_at, each.counts_until) if moment is not None and moment >= seen.now]
+    return (min(moments) - seen.now).total_seconds() + _AFTER_SECONDS if moments else None
+
+
 def _end(ledgers: LedgerList, index: int) -> datetime.datetime | None:
     """When a ledger ended, as the node program reckons it (ReleaseRule): leaders' clocks differ, and one that is behind makes no ledger
     older than those before it. None while it is written."""
@@ -121,9 +133,9 @@ def _end(ledgers: LedgerList, index: int) -> datetime.datetime | None:
     return datetime.datetime.fromtimestamp(max(ledgers.added_millis[: index + 2]) / 1000, datetime.UTC)
 
 
-def _is_needed(tablespace: Tablespace, checkpoints: Iterable[Checkpoint]) -> bool:
-    log = tablespace.spec.log
-    return log.keep_until_checkpoint or log.archive is not None or any(_counts(each) for each in checkpoints)
+def _is_needed(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
+    log, streams = tablespace.spec.log, isinstance(seen.streams, tuple) and bool(seen.streams)
+    return log.keep_until_checkpoint or log.archive is not None or streams or any(_counts(each) for each in seen.checkpoints)
 
 
 def _counts(checkpoint: Checkpoint) -> bool:
@@ -141,6 +153,14 @@ def _needs(tablespace: Tablespace, seen: TablespaceObserved, ledgers: LedgerList
     if log.archive is not None:
         held = archived_at(seen.archive, log.archive.destination.place)
         yield Need(Needer.ARCHIVE, None if held is None else held.resume, kept=True)
+
+
+def _needs_of_streams(seen: TablespaceObserved) -> Iterator[Need]:
+    """One whose pin nobody can read keeps the whole log."""
+    for stream in () if isinstance(seen.streams, Unknown) else seen.streams:
+        if not stream.is_abandoned(seen.now):
+            since = None if stream.pin is None or stream.pin.lsn == BEGIN else stream.pin.lsn
+            yield Need(Needer.STREAM, since, kept=True, stream=stream)
 
 
 def _is_archived(tablespace: Tablespace, seen: TablespaceObserved, newest: Base | None) -> bool:

@@ -7,6 +7,7 @@ from typing import assert_never
 
 from herdkeeper.domain.checkpoint_base import Base
 from herdkeeper.domain.conditions import LOG_USED_IN_TIME
+from herdkeeper.domain.observed.log_pin import SeenStream
 from herdkeeper.domain.observed.schedule import text_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -58,8 +59,15 @@ def _has(standing: Standing) -> str:
         case Need(Needer.CHECKPOINT, base=Base() as base):
             of = f" of {base.stamp}" if base.stamp is not None else ""
             return f"the newest verified Checkpoint is {base.name}{of}, and the next one goes on from LSN {_lsn(base.restart)}"
-        case Need(since=since):
-            return "nothing of the log is archived yet" if since is None else f"the log is archived up to LSN {_lsn(since)}"
+        case Need(Needer.ARCHIVE, since=None):
+            return "nothing of the log is archived yet"
+        case Need(Needer.STREAM, stream=SeenStream(pin=None, name=name)):
+            return f"nobody can read what the stream {name} needs (its znode stream-{name} holds something else)"
+        case Need(Needer.ARCHIVE, since=since) if since is not None:
+            return f"the log is archived up to LSN {_lsn(since)}"
+        case Need(since=since, stream=stream):
+            name = "" if stream is None else stream.name
+            return f"the stream {name} has read {'nothing' if since is None else f'up to LSN {_lsn(since)}'}"
 
 
 def _to_do(standing: Standing) -> str:
@@ -70,6 +78,10 @@ def _to_do(standing: Standing) -> str:
             return "make a Checkpoint, or see why the last one failed; spec.log.keepUntilCheckpoint keeps the log until there is one"
         case Needer.ARCHIVE:
             return "see the condition LogArchived"
+        case Needer.STREAM:
+            until = standing.need.stream.counts_until if standing.need.stream is not None else None
+            kept = "" if until is None else f", which counts until {text_of(until)} unless it moves"
+            return f"start the stream again, see why it is slow, or remove its pin{kept}"
         case _:
             assert_never(standing.need.by)
 
@@ -80,6 +92,8 @@ def _when_gone(standing: Standing) -> str:
             return "no other Checkpoint of this tablespace can be made; copy its rows into a new Tablespace, and make Checkpoints of that"
         case Needer.ARCHIVE:
             return "see the condition LogArchived"
+        case Needer.STREAM:
+            return "it can't go on (LogTruncatedError); begin it anew behind a Checkpoint, or remove its pin"
         case _:
             assert_never(standing.need.by)
 

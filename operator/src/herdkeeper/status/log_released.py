@@ -9,7 +9,7 @@ from herdkeeper.domain.conditions import LOG_RELEASED
 from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_log_pin import ARCHIVE, CHECKPOINT
+from herdkeeper.formats.herddb_log_pin import ARCHIVE, CHECKPOINT, stream_of
 from herdkeeper.status.summary import Health
 
 
@@ -31,4 +31,6 @@ def log_released(leader: NodeTablespace | Unknown | None) -> Mapping[str, Health
 def _who(name: str) -> str:
     if name == ARCHIVE:
         return "the archive, which has not copied it yet (spec.log.archive): see the condition LogArchived"
+    if (stream := stream_of(name)) is not None:
+        return f"the stream {stream}, which has not read it yet: see status.streams"
     return "the next Checkpoint (spec.log.keepUntilCheckpoint): see why there is no newer one" if name == CHECKPOINT else name

@@ -25,6 +25,7 @@ from herdkeeper.status.log_in_time import log_used_in_time
 from herdkeeper.status.log_released import log_released
 from herdkeeper.status.replicas_verified import replicas_verified
 from herdkeeper.status.restore import restore_fields, restore_health
+from herdkeeper.status.streams import stream_fields
 from herdkeeper.status.summary import Health, Summary
 
 
@@ -57,6 +58,7 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
         **_for_clients(tablespace, seen),
         "restore": restore_fields(tablespace, seen),
         **archive_fields(tablespace, seen, record.uuid),
+        **stream_fields(tablespace, seen),
     }
     health = _health(tablespace, record, copies, len(settled))
     verified = replicas_verified(record, _about_present_nodes(verdicts, record, seen))

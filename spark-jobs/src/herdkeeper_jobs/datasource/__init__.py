@@ -1,5 +1,6 @@
 """`spark.read.format("bookkeeper")` and `spark.readStream`: ledgers, and a tablespace's log as changes, for users' own Spark programs."""
 
+from herdkeeper_jobs.datasource.pin import remove_pin
 from herdkeeper_jobs.datasource.source import BookKeeperDataSource, register
 
-__all__ = ["BookKeeperDataSource", "register"]
+__all__ = ["BookKeeperDataSource", "register", "remove_pin"]

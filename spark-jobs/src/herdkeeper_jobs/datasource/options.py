@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from herdkeeper.formats.herddb_log_pin import stream_pin
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -25,7 +26,11 @@ TIMEOUT_SECONDS = "timeoutSeconds"
 SPECULATIVE_READ_SECONDS = "speculativeReadSeconds"
 MAX_ENTRIES_PER_BATCH = "maxEntriesPerBatch"
 POLL_SECONDS = "pollSeconds"
+PIN = "pin"
+PIN_MAX_AGE_HOURS = "pinMaxAgeHours"
 
+_PIN_HOURS, _MOST_PIN_HOURS = 72.0, 720.0
+"""Longer than a weekend; and a month, since what nobody reads any more fills the bookies for so long."""
 _PARTITIONS_PER_TASK = 3
 _PARTITIONS = 8
 """Where nobody says how many tasks run at once."""
@@ -48,6 +53,14 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
+class PinOptions:
+    """That the log is kept for a stream: the name of its pin, and for how long that counts after it was written last."""
+
+    stream: str
+    max_age_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
 class SourceOptions:
     """What a user asked for. Either `ledger_ids` or `tablespace` is given."""
 
@@ -62,6 +75,7 @@ class SourceOptions:
     read: ReadSettings
     max_entries_per_batch: int
     poll_seconds: float
+    pin: PinOptions | None = None
 
 
 def parse_options(options: Mapping[str, str], tasks_at_once: int | None = None) -> SourceOptions:
@@ -76,6 +90,8 @@ def parse_options(options: Mapping[str, str], tasks_at_once: int | None = None) 
         raise OptionError(f"give exactly one of {LEDGERS} (ids and ranges, like 1,2,5-9) and {TABLESPACE} (its name)")
     if tablespace and not herd_root.startswith("/"):
         raise OptionError(f"{HERD_ROOT} is {herd_root!r}: with {TABLESPACE} give HerdDB's root in ZooKeeper, like /shop/db/herd")
+    if ledger_ids and options.get(PIN) is not None:
+        raise OptionError(f"{PIN} is {options[PIN]!r}: it keeps a tablespace's log, and {LEDGERS} are none; leave it out")
     at_once = _number(options, TASKS_AT_ONCE, int, tasks_at_once or 0)
     partitions = _number(options, PARTITIONS, int, _PARTITIONS_PER_TASK * at_once or _PARTITIONS)
     # Each task keeps to its share, so that all that may run at once stay within the budget of a bookie.
@@ -97,7 +113,24 @@ def parse_options(options: Mapping[str, str], tasks_at_once: int | None = None) 
         ),
         max_entries_per_batch=_number(options, MAX_ENTRIES_PER_BATCH, int, 100_000),
         poll_seconds=_number(options, POLL_SECONDS, float, 1.0),
+        pin=_pin(options),
     )
+
+
+def _pin(options: Mapping[str, str]) -> PinOptions | None:
+    stream = options.get(PIN)
+    hours = _number(options, PIN_MAX_AGE_HOURS, float, _PIN_HOURS)
+    if hours > _MOST_PIN_HOURS:
+        raise OptionError(f"{PIN_MAX_AGE_HOURS} is {options[PIN_MAX_AGE_HOURS]!r}: give {_MOST_PIN_HOURS:g} at most")
+    if stream is None:
+        if options.get(PIN_MAX_AGE_HOURS) is not None:
+            raise OptionError(f"{PIN_MAX_AGE_HOURS} is {options[PIN_MAX_AGE_HOURS]!r}, but there is no {PIN}: give its name, or neither")
+        return None
+    try:
+        stream_pin(stream)
+    except ValueError as error:
+        raise OptionError(f"{PIN}: {error}") from error
+    return PinOptions(stream, max(1, int(hours * 3600)))
 
 
 def _metadata_service(text: str) -> tuple[str, str]:

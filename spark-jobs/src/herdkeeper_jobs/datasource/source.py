@@ -19,7 +19,7 @@ from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetada
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pieces, last_confirmed, ledger_pieces, read_partition
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.datasource.log_range import LogRange, changes_in, log_range
-from herdkeeper_jobs.datasource.options import LEDGERS, OptionError, Range, SourceOptions, parse_options
+from herdkeeper_jobs.datasource.options import LEDGERS, PIN, OptionError, Range, SourceOptions, parse_options
 from herdkeeper_jobs.datasource.schema import CHANGES, ENTRIES, changes_to_batches
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -40,6 +40,8 @@ class BookKeeperDataSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - fixed by the options
         """For `spark.read`."""
         options = self.parsed()
+        if options.pin is not None:
+            raise OptionError(f"{PIN} is {options.pin.stream!r}: a batch is read at once; leave it out, or use readStream")
         return EntryReader(self, options) if options.ledger_ids else ChangeReader(self, options)
 
     def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:  # noqa: N802, ARG002 - Spark's name

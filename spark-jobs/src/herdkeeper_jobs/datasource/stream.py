@@ -3,6 +3,9 @@
 An offset is the last LSN that was read, and the restart LSN: the oldest BEGIN that was open there. Both are in Spark's own checkpoint, so
 that a query that starts again knows where to read from, whatever became of the process that ran it. One process reads a log, in order:
 which change is committed when is known to who has read all entries before.
+
+With a pin (pin.py) the log is kept from where a query that starts again reads on: the pin is there before the first entry is read, and
+moves on only when Spark has committed what comes before.
 """
 
 from __future__ import annotations
@@ -18,16 +21,19 @@ import structlog
 from pyspark.sql.datasource import SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
+from herdkeeper.formats.herddb_log_pin import BEGIN
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, MetadataUnavailableError
 from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
-from herdkeeper_jobs.checkpoint.log_source import open_log
+from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
 from herdkeeper_jobs.datasource.changes import CommittedChanges
 from herdkeeper_jobs.datasource.log_range import LogRange, changes_in, log_range
 from herdkeeper_jobs.datasource.options import Range, SourceOptions
+from herdkeeper_jobs.datasource.pin import HeldLog
 from herdkeeper_jobs.datasource.schema import changes_to_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _log = structlog.get_logger()
+BEGIN_OF_LOG = Lsn(*BEGIN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,11 @@ class StreamOffset:
 
     position: Lsn | None
     restart: Lsn | None
+
+    @property
+    def needed(self) -> Lsn:
+        """From where on a query that starts again here reads."""
+        return self.restart or self.position or BEGIN_OF_LOG
 
     def to_document(self) -> dict[str, str]:
         """As Spark keeps it."""
@@ -57,10 +68,11 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         self._options = options
         self._stop_at: Lsn | None = options.range.up_to
         self._known: tuple[StreamOffset, CommittedChanges] | None = None
+        self._pin = HeldLog(options.pin) if options.pin is not None else None
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what was read: whoever gets it repeats a batch from its offsets."""
-        return {**self.__dict__, "_known": None}
+        return {**self.__dict__, "_known": None, "_pin": None}
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's name
         """Where a new query begins: behind `afterLsn`, or at the log's first entry."""
@@ -69,7 +81,7 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """`trigger(availableNow=True)` ends with what is confirmed now."""
         with self._catalog(self._options) as catalog:
-            end = open_log(catalog, self._options.herd_root, self._options.tablespace).confirmed_end()
+            end = self._log(catalog).confirmed_end()
         self._stop_at = end if self._stop_at is None else min(end, self._stop_at)
 
     def read(self, start: dict[str, str]) -> tuple[Iterator[pa.RecordBatch], dict[str, str]]:
@@ -88,6 +100,7 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
             part = None
         if part is None or part.end is None or (offset.position is not None and part.end <= offset.position):
             self._known = known
+            self._keep(None)
             # Spark asks again at once.
             time.sleep(self._options.poll_seconds)
             return iter([]), start
@@ -98,6 +111,11 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         # A list's iterator, since Spark copies it.
         return iter(batches), end.to_document()
 
+    def commit(self, end: dict[str, str]) -> None:
+        """Spark has done with everything up to there, and asks for nothing of it again: the pin moves on. One that can't be moved keeps
+        more of the log than is needed, until the next time."""
+        self._keep(StreamOffset.of(end).needed)
+
     def readBetweenOffsets(self, start: dict[str, str], end: dict[str, str]) -> Iterator[pa.RecordBatch]:  # noqa: N802 - Spark's name
         """The same changes again."""
         part = self._part(StreamOffset.of(start), StreamOffset.of(end).position, None)
@@ -105,5 +123,20 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
 
     def _part(self, offset: StreamOffset, up_to: Lsn | None, most: int | None) -> LogRange:
         with self._catalog(self._options) as catalog:
-            log = open_log(catalog, self._options.herd_root, self._options.tablespace)
+            log = self._log(catalog)
+            if self._pin is not None:
+                self._pin.begin(log, offset.needed)
             return log_range(log, Range(offset.position, up_to, offset.restart), self._options, most)
+
+    def _keep(self, needed: Lsn | None) -> None:
+        """Moves the pin there when it is time to; None: leaves it, and tells that the stream lives."""
+        if self._pin is None or not self._pin.is_due(needed):
+            return
+        try:
+            with self._catalog(self._options) as catalog:
+                self._pin.keep(self._log(catalog), needed)
+        except (CheckpointRetryable, MetadataUnavailableError) as error:
+            _log.warning("the stream's pin can't be moved now", stream=self._pin.stream, reason=str(error))
+
+    def _log(self, catalog: LedgerCatalog) -> LogSource:
+        return open_log(catalog, self._options.herd_root, self._options.tablespace)

@@ -10,7 +10,7 @@ from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.domain.observed.archive import ArchiveObserved
 from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork
 from herdkeeper.domain.observed.herddb import NodeView, UserCredentials
-from herdkeeper.domain.observed.log_pin import LogPin
+from herdkeeper.domain.observed.log_pin import LogPin, SeenStream
 from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.observed.place import Place
@@ -44,7 +44,7 @@ class TablespaceObserved:
     `checkpoints` are those that refer to it. `places` tells where SQL nodes run; it is only looked at while copies are added or taken away.
     `tls` is what the Secret of the database's `spec.tls` is good for, None when none is named.
     `log_pin` is the operator's pin on the log for Checkpoints, None while there is none. `archive` is what was seen of the log's archive.
-    `ledgers` is the list of the log's ledgers, None while there is none.
+    `ledgers` is the list of the log's ledgers, None while there is none. `streams` are the pins of streams of changes on it.
     `now` is when that was seen.
     """
 
@@ -68,6 +68,7 @@ class TablespaceObserved:
     log_pin: LogPin | Unknown | None = None
     archive: ArchiveObserved = field(default_factory=ArchiveObserved)
     ledgers: LedgerList | Unknown | None = None
+    streams: tuple[SeenStream, ...] | Unknown = ()
     now: datetime.datetime = EPOCH
     store_unusable: StoreUnusable | None = None
     work: tuple[CheckpointWork, ...] = ()

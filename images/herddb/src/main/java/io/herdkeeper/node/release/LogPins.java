@@ -9,29 +9,38 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.OptionalLong;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.KeeperException;
 import org.apache.zookeeper.ZooDefs.Ids;
 import org.apache.zookeeper.ZooKeeper;
+import org.apache.zookeeper.data.Stat;
 
 /**
  * What needs a tablespace's log, and from where on: znodes {@code <HerdDB's root>/logPins/<tablespace uuid>/<name>}, each with
  * an LSN as JSON, {@code {"ledgerId":5,"entryId":90}}. Everything at and behind a pin is kept.
  *
- * <p>{@code replica-<node>} is up to where that node's own disk has the tables, and counts while the node is a replica. Pins of
- * other names count for as long as they are there; {@code checkpoint} is the operator's.
+ * <p>{@code replica-<node>} is up to where that node's own disk has the tables, and counts while the node is a replica.
+ * {@code stream-<name>} is of a stream of changes; it has {@code maxAgeSeconds} besides, and counts for so long after it was written
+ * last. Pins of other names count for as long as they are there; {@code checkpoint} is the operator's.
+ *
+ * <p>How old a pin is, is told by ZooKeeper's clock alone: the time of its own last change beside that of the newest heartbeat of the
+ * tablespace's replicas. Where there is none, no pin is too old.
  */
 public final class LogPins {
 
     private static final String REPLICA = "replica-";
+    private static final String STREAM = "stream-";
     private static final ObjectMapper JSON = new ObjectMapper();
 
     private final ZookeeperMetadataStorageManager metadata;
     private final String root;
+    private final String heartbeats;
 
     public LogPins(ZookeeperMetadataStorageManager metadata) {
         this.metadata = metadata;
         this.root = metadata.getBasePath() + "/logPins";
+        this.heartbeats = metadata.getBasePath() + "/replicas";
     }
 
     /** The pin of a node's copy. */
@@ -45,7 +54,8 @@ public final class LogPins {
     }
 
     /**
-     * The pins of a tablespace by name; empty where what a pin holds is no LSN, so that nobody knows what it keeps.
+     * The pins of a tablespace by name, without those of streams that are too old; empty where what a pin holds is no LSN, so that
+     * nobody knows what it keeps.
      *
      * @throws KeeperException ZooKeeper can't be read
      */
@@ -54,9 +64,21 @@ public final class LogPins {
         ZooKeeper zooKeeper = metadata.ensureZooKeeper();
         String folder = root + "/" + tablespaceUuid;
         Map<String, Optional<LogSequenceNumber>> pins = new HashMap<>();
-        for (String name : children(zooKeeper, folder)) {
+        List<String> names = children(zooKeeper, folder);
+        OptionalLong now = names.stream().anyMatch(name -> name.startsWith(STREAM))
+                ? newestHeartbeat(zooKeeper, tablespaceUuid) : OptionalLong.empty();
+        for (String name : names) {
             try {
-                pins.put(name, position(zooKeeper.getData(folder + "/" + name, false, null)));
+                Stat written = new Stat();
+                byte[] data = zooKeeper.getData(folder + "/" + name, false, written);
+                if (!name.startsWith(STREAM)) {
+                    pins.put(name, position(data));
+                    continue;
+                }
+                Optional<StreamPin> pin = streamPin(data);
+                if (pin.isEmpty() || now.isEmpty() || !pin.get().isAbandoned(written.getMtime(), now.getAsLong())) {
+                    pins.put(name, pin.map(StreamPin::lsn));
+                }
             } catch (KeeperException.NoNodeException gone) {
                 // Whoever took it away does not need the log any more.
             }
@@ -84,6 +106,27 @@ public final class LogPins {
             return zooKeeper.getChildren(folder, false);
         } catch (KeeperException.NoNodeException nobodyYet) {
             return List.of();
+        }
+    }
+
+    /** When a replica gave a sign of life last, in ms by ZooKeeper's clock. */
+    private OptionalLong newestHeartbeat(ZooKeeper zooKeeper, String tablespaceUuid) throws KeeperException, InterruptedException {
+        OptionalLong newest = OptionalLong.empty();
+        for (String node : children(zooKeeper, heartbeats + "/" + tablespaceUuid)) {
+            Stat beat = zooKeeper.exists(heartbeats + "/" + tablespaceUuid + "/" + node, false);
+            if (beat != null) {
+                newest = OptionalLong.of(Math.max(beat.getMtime(), newest.orElse(Long.MIN_VALUE)));
+            }
+        }
+        return newest;
+    }
+
+    /** Empty for what is none: of that nobody knows how long it counts, either. */
+    private static Optional<StreamPin> streamPin(byte[] data) {
+        try {
+            return Optional.ofNullable(JSON.readValue(data == null ? new byte[0] : data, StreamPin.class)).filter(StreamPin::isWhole);
+        } catch (IOException error) {
+            return Optional.empty();
         }
     }
 

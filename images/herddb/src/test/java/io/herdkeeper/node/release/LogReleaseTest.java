@@ -22,6 +22,8 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Predicate;
 import org.apache.bookkeeper.client.BKException.BKNoSuchLedgerExistsOnMetadataServerException;
 import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.ZooDefs.Ids;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -110,6 +112,50 @@ class LogReleaseTest {
     }
 
     @Test
+    void aStreamsPinKeepsTheLogForAsLongAsItSaysAndWhatIsNoPinKeepsAll() throws Exception {
+        List<Long> before = active();
+        String folder = metadata().getBasePath() + "/logPins/" + uuid;
+        new LogPins(metadata()).set(uuid, "checkpoint", new LogSequenceNumber(before.get(3), 0));
+        String later = folder + "/stream-later";
+        create(later, pin(before.get(1), 3600));
+        create(folder + "/stream-audit", pin(before.get(0), 3600));
+        bothCheckpoint();
+        awaitKeptFor("[\"stream-audit\"]"::equals);
+        assertEquals(before, active());
+
+        for (String none : List.of("?", "{}", "null", "[1]", "{\"ledgerId\":" + before.get(2) + ",\"entryId\":0}",
+                "{\"ledgerId\":" + before.get(2) + ",\"entryId\":0,\"maxAgeSeconds\":0}",
+                "{\"ledgerId\":" + before.get(2) + ",\"entryId\":0,\"maxAgeSeconds\":\"soon\"}")) {
+            metadata().ensureZooKeeper().setData(folder + "/stream-audit", none.getBytes(StandardCharsets.UTF_8), -1);
+            assertEquals(Optional.empty(), new LogPins(metadata()).read(uuid).get("stream-audit"), none);
+        }
+        assertEquals(before, active());
+
+        // The stream moves on, and after a while nobody moves its pin any more.
+        metadata().ensureZooKeeper().setData(folder + "/stream-audit", pin(before.get(1), 3), -1);
+        Await.until("what no stream needs is dropped", LIMIT, () -> active().get(0).equals(before.get(1)));
+        metadata().ensureZooKeeper().delete(later, -1);
+        Await.until("the abandoned pin keeps nothing", LIMIT, () -> active().get(0).equals(before.get(3)));
+        assertTrue(metadata().ensureZooKeeper().exists(folder + "/stream-audit", false) != null, "the stream may come back, and is told");
+    }
+
+    @Test
+    void withoutAHeartbeatNobodyKnowsTheTimeAndNoStreamIsTooLate() throws Exception {
+        LogPins pins = new LogPins(metadata());
+        String unheard = "a-tablespace-without-replicas";
+        pins.set(unheard, "checkpoint", new LogSequenceNumber(1, 0));
+        String path = metadata().getBasePath() + "/logPins/" + unheard + "/stream-audit";
+        create(path, pin(1, 1));
+        long written = metadata().ensureZooKeeper().exists(path, false).getMtime();
+        Await.until("ZooKeeper's clock is past its age", LIMIT, () -> {
+            pins.set(unheard, "checkpoint", new LogSequenceNumber(1, 0));
+            return metadata().ensureZooKeeper().exists(metadata().getBasePath() + "/logPins/" + unheard + "/checkpoint", false)
+                    .getMtime() > written + 2_000;
+        });
+        assertEquals(Optional.of(new LogSequenceNumber(1, 0)), pins.read(unheard).get("stream-audit"));
+    }
+
+    @Test
     void aReplicaThatHasNeverToldWhatItsDiskHasKeepsTheLog() throws Exception {
         bothCheckpoint();
         LogPins pins = new LogPins(metadata());
@@ -161,6 +207,15 @@ class LogReleaseTest {
         Await.until("they are old enough", LIMIT, () -> !leader.tablespace("app").get("retainedLog").isNull());
         log().dropOldLedgers(log().getLastSequenceNumber());
         assertEquals(before, active());
+    }
+
+    private void create(String path, byte[] data) throws Exception {
+        metadata().ensureZooKeeper().create(path, data, Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT);
+    }
+
+    private static byte[] pin(long ledger, int maxAgeSeconds) {
+        String json = "{\"ledgerId\":" + ledger + ",\"entryId\":0,\"maxAgeSeconds\":" + maxAgeSeconds + "}";
+        return json.getBytes(StandardCharsets.UTF_8);
     }
 
     private void bothCheckpoint() throws Exception {

@@ -1,0 +1,131 @@
+"""Keeps a tablespace's log for a stream that is down or slow: the znode `logPins/<tablespace uuid>/stream-<name>` (formats/herddb_log_pin).
+
+The SQL node that leads releases no ledger from the pin's on, past the retention too, until the pin is older than it says of itself. A pin
+that is not moved any more, since nobody starts the stream again, would else fill the bookies for ever.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoAuthError, NodeExistsError, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from herdkeeper.formats.herddb_log_pin import StreamPin, decode_stream_pin, encode_stream_pin, log_pin_path, stream_pin
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper_jobs.bookkeeper.metadata import open_catalog
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
+from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
+from herdkeeper_jobs.datasource.options import PIN, OptionError, PinOptions, parse_options
+from herdkeeper_jobs.wal.lsn import Lsn
+
+_MOVES_SECONDS = 30.0
+"""How often a pin moves within a ledger: ledgers are released whole, so that it only tells that the stream lives."""
+
+
+class HeldLog:
+    """The pin of one stream, in the process that plans its batches. `clock` gives seconds."""
+
+    def __init__(self, options: PinOptions, clock: Callable[[], float] = time.monotonic) -> None:
+        self._options = options
+        self._clock = clock
+        self._held: Lsn | None = None
+        self._told_at = 0.0
+
+    @property
+    def stream(self) -> str:
+        """The name."""
+        return self._options.stream
+
+    def begin(self, log: LogSource, needed: Lsn) -> None:
+        """Before this process reads for the first time: keeps the log from what it needs on, unless it is kept from there, or from before,
+        already. A query that begins anew from an earlier place takes its pin back there.
+
+        Raises:
+            CheckpointRetryable: ZooKeeper does not answer.
+            CheckpointRefused: it refuses.
+        """
+        if self._held is None:
+            before = _held_from(log, self._options)
+            self._set(log, needed if before is None else min(before, needed))
+
+    def is_due(self, needed: Lsn | None) -> bool:
+        """Whether it is time to tell that this is needed, and nothing before; None: what was needed last."""
+        if self._held is None:
+            return needed is not None
+        another = needed is not None and needed.ledger_id != self._held.ledger_id
+        return another or self._clock() - self._told_at >= _MOVES_SECONDS
+
+    def keep(self, log: LogSource, needed: Lsn | None) -> None:
+        """Keeps the log from there on only. None: from where it was kept, which tells that the stream lives. Raises as `begin`."""
+        from_here = self._held if needed is None else needed
+        if from_here is not None:
+            self._set(log, from_here)
+
+    def _set(self, log: LogSource, needed: Lsn) -> None:
+        pin = StreamPin((needed.ledger_id, needed.entry_id), self._options.max_age_seconds)
+        _write(log.catalog.client, _path(log, self._options.stream), encode_stream_pin(pin))
+        self._held, self._told_at = needed, self._clock()
+
+
+def remove_pin(options: Mapping[str, str]) -> bool:
+    """Keeps the log no longer for a stream that nobody will start again; `options` are those of the stream. Whether there was a pin.
+
+    Raises:
+        OptionError: one of them is missing or wrong.
+        CheckpointRetryable: ZooKeeper does not answer.
+        CheckpointRefused: it refuses, or there is no such tablespace.
+    """
+    parsed = parse_options(options)
+    if parsed.pin is None:
+        raise OptionError(f"{PIN} is missing: give the name of the pin to remove")
+    with open_catalog(parsed.zookeeper, parsed.ledgers_root) as catalog:
+        return remove_from(open_log(catalog, parsed.herd_root, parsed.tablespace), parsed.pin.stream)
+
+
+def remove_from(log: LogSource, stream: str) -> bool:
+    """The same of a log. Raises as `remove_pin`."""
+    path = _path(log, stream)
+    try:
+        log.catalog.client.delete(path)
+    except NoNodeError:
+        return False
+    except (KazooException, KazooTimeoutError) as error:
+        raise _failed(path, error) from error
+    return True
+
+
+def _held_from(log: LogSource, options: PinOptions) -> Lsn | None:
+    """From where on the log is kept for the stream now; None where it is not, or nobody can tell."""
+    path = _path(log, options.stream)
+    try:
+        return Lsn(*decode_stream_pin(log.catalog.client.get(path)[0]).lsn)
+    except (NoNodeError, MalformedDataError):
+        return None
+    except (KazooException, KazooTimeoutError) as error:
+        raise _failed(path, error) from error
+
+
+def _path(log: LogSource, stream: str) -> str:
+    return log_pin_path(log.herd_root, log.tablespace.uuid, stream_pin(stream))
+
+
+def _write(client: KazooClient, path: str, data: bytes) -> None:
+    try:
+        try:
+            client.set(path, data)
+        except NoNodeError:
+            client.ensure_path(path.rpartition("/")[0])
+            client.create(path, data)
+    except NodeExistsError as error:
+        raise CheckpointRetryable(f"{path} was made just now by another stream with this {PIN}; give each its own") from error
+    except (KazooException, KazooTimeoutError) as error:
+        raise _failed(path, error) from error
+
+
+def _failed(path: str, error: Exception) -> CheckpointRefused | CheckpointRetryable:
+    if isinstance(error, NoAuthError):
+        return CheckpointRefused(f"ZooKeeper refuses {path}: a stream with a {PIN} must be allowed to write there")
+    return CheckpointRetryable(f"ZooKeeper did not answer about {path}: {type(error).__name__} {error}")

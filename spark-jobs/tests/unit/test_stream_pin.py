@@ -1,0 +1,270 @@
+"""A stream keeps the log that it has not read yet: there before it reads, moved on when Spark has committed, for as long as it says."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kazoo.exceptions import ConnectionLoss, NoAuthError
+from played_bookie import PlayedBookie, served
+from played_log import NAMES, TABLESPACE, PlayedLog, PlayedSource, found
+from pyspark.sql import SparkSession
+from test_wal_fold import entry, insert
+
+from herdkeeper.formats.herddb_log_entry import LogEntryType
+from herdkeeper.formats.herddb_log_pin import StreamPin, decode_stream_pin, encode_stream_pin, stream_of, stream_pin
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
+from herdkeeper_jobs.checkpoint.log_source import LogSource
+from herdkeeper_jobs.datasource.options import OptionError, PinOptions, parse_options
+from herdkeeper_jobs.datasource.pin import HeldLog, remove_from
+from herdkeeper_jobs.datasource.schema import CHANGES
+from herdkeeper_jobs.datasource.stream import ChangeStreamReader
+from herdkeeper_jobs.wal.lsn import Lsn
+
+PATH = "/db/herd/logPins/0ab/stream-audit"
+NOOP = entry(LogEntryType.NOOP, -1)
+OPENED = [NOOP, insert("t", b"a", b"1"), entry(LogEntryType.BEGIN, 7), insert("t", b"b", b"2", 7), NOOP]
+"""With a transaction that is open at the end: it began at entry 2, and entry 3 is the last one that is confirmed."""
+PINNED = {"tablespace": "demo", "herdRoot": "/db/herd", "pin": "audit"}
+URI = "zk+hierarchical://z0:2181/bk/ledgers"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[PlayedLog]:
+    bookies = [PlayedBookie(most_in_batch=50) for _ in NAMES]
+    with served(*bookies) as addresses:
+        yield PlayedLog(bookies, addresses, tmp_path)
+
+
+def stream(log: PlayedLog, **options: str) -> ChangeStreamReader:
+    made = PlayedSource({**log.options, **PINNED, **options}).simpleStreamReader(CHANGES)
+    assert isinstance(made, ChangeStreamReader)
+    return made
+
+
+def kept(log: PlayedLog) -> tuple[int, int] | None:
+    """From where on the log is kept."""
+    with found(log.file) as metadata:
+        pin = metadata.told.get(PATH)
+    return None if pin is None else decode_stream_pin(pin).lsn
+
+
+def test_a_new_stream_keeps_the_log_before_it_reads_and_lets_go_only_what_spark_has_committed(log: PlayedLog) -> None:
+    log.write(3, OPENED, closed=True)
+    log.write(9, [NOOP, entry(LogEntryType.COMMIT, 7), NOOP], closed=False)
+    reader = stream(log, maxEntriesPerBatch="5")
+    _, first = reader.read(reader.initialOffset())
+    assert kept(log) == (-1, -1), "the whole log: nothing is committed yet"
+    _, second = reader.read(first)
+    reader.commit(first)
+    assert kept(log) == (3, 2), "the transaction that is open there began before"
+    reader.commit(second)
+    assert kept(log) == (9, 1)
+
+
+def test_a_stream_that_begins_behind_a_checkpoint_keeps_the_log_from_its_open_transactions_on(log: PlayedLog) -> None:
+    log.write(3, OPENED, closed=True)
+    reader = stream(log, afterLsn="3,3", restartLsn="3,2")
+    reader.read(reader.initialOffset())
+    assert kept(log) == (3, 2)
+
+
+@pytest.mark.parametrize(
+    ("situation", "before", "start", "after"),
+    [
+        ("there is no pin yet", None, {"position": "3,1"}, (3, 1)),
+        ("what Spark committed last was not told any more", (3, 0), {"position": "3,1"}, (3, 0)),
+        ("the query goes back to an older place", (3, 3), {"position": "3,1"}, (3, 1)),
+        ("it begins anew, from the beginning", (3, 3), {}, (-1, -1)),
+        ("nobody can read the pin", b"?", {"position": "3,1"}, (3, 1)),
+    ],
+)
+def test_a_query_that_starts_again_keeps_what_it_needs_and_what_was_kept(
+    log: PlayedLog, situation: str, before: Any, start: dict[str, str], after: tuple[int, int]
+) -> None:
+    log.metadata.told = {} if before is None else {PATH: before if isinstance(before, bytes) else encode_stream_pin(StreamPin(before, 9))}
+    log.write(3, OPENED, closed=True)
+    stream(log).read(start)
+    assert kept(log) == after, situation
+
+
+def test_a_stream_without_a_pin_writes_nothing(log: PlayedLog) -> None:
+    log.write(3, OPENED, closed=True)
+    reader = PlayedSource({**log.options, "tablespace": "demo", "herdRoot": "/db/herd"}).simpleStreamReader(CHANGES)
+    _, end = reader.read(reader.initialOffset())
+    reader.commit(end)
+    with found(log.file) as metadata:
+        assert metadata.told == {}
+
+
+def test_whoever_repeats_a_batch_elsewhere_moves_no_pin(log: PlayedLog) -> None:
+    log.write(3, OPENED, closed=True)
+    reader = pickle.loads(pickle.dumps(stream(log)))
+    list(reader.readBetweenOffsets({}, {"position": "3,2"}))
+    assert kept(log) is None
+
+
+def source(client: Any) -> LogSource:
+    catalog: Any = type("Catalog", (), {"client": client})
+    return LogSource(catalog, "/db/herd", TABLESPACE)
+
+
+class Znodes:
+    """ZooKeeper, which counts what is written, and may fail."""
+
+    def __init__(self) -> None:
+        self.data: dict[str, bytes] = {}
+        self.writes = 0
+        self.failure: Exception | None = None
+
+    def get(self, path: str) -> tuple[bytes, None]:
+        return self._asked().data[path], None
+
+    def set(self, path: str, data: bytes) -> None:
+        self._asked().data[path] = data
+        self.writes += 1
+
+    def delete(self, path: str) -> None:
+        del self._asked().data[path]
+
+    def _asked(self) -> Znodes:
+        if self.failure is not None:
+            raise self.failure
+        return self
+
+
+def test_a_pin_moves_at_once_to_another_ledger_and_seldom_within_one() -> None:
+    seconds, znodes = [100.0], Znodes()
+    znodes.data[PATH] = encode_stream_pin(StreamPin((3, 1), 60))
+    held = HeldLog(PinOptions("audit", 60), lambda: seconds[0])
+    assert not held.is_due(None), "nothing is kept yet"
+    held.begin(source(znodes), Lsn(3, 1))
+    held.begin(source(znodes), Lsn(3, 1))
+    assert znodes.writes == 1
+    assert (held.is_due(Lsn(3, 9)), held.is_due(Lsn(4, 0)), held.is_due(None)) == (False, True, False)
+    seconds[0] += 30
+    assert (held.is_due(Lsn(3, 9)), held.is_due(None)) == (True, True)
+    held.keep(source(znodes), None)
+    assert json.loads(znodes.data[PATH]) == {"ledgerId": 3, "entryId": 1, "maxAgeSeconds": 60}, "it lives, and needs as much as before"
+    assert not held.is_due(None)
+
+
+def test_a_zookeeper_that_is_silent_stops_no_query_and_one_that_refuses_does(log: PlayedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    log.write(3, OPENED, closed=True)
+    znodes = Znodes()
+    monkeypatch.setattr("played_log.PlayedMetadata.client", property(lambda metadata: _Either(metadata, znodes)))
+    reader = stream(log)
+    znodes.failure = ConnectionLoss()
+    assert reader.read({})[1] == {}, "nothing is read that could be released meanwhile"
+    znodes.failure = NoAuthError()
+    with pytest.raises(CheckpointRefused, match="ZooKeeper refuses /db/herd/logPins/0ab/stream-audit: a stream with a pin must be allowed"):
+        reader.read({})
+    znodes.failure = None
+    znodes.data[PATH] = b"?"
+    _, end = reader.read({})
+    znodes.failure = ConnectionLoss()
+    reader.commit(end)
+    assert decode_stream_pin(znodes.data[PATH]).lsn == (-1, -1), "more is kept than is needed, until the next time"
+
+
+class _Either:
+    """Pins are in one ZooKeeper, all else in another."""
+
+    def __init__(self, metadata: Any, pins: Znodes) -> None:
+        self._metadata, self._pins = metadata, pins
+
+    def get(self, path: str) -> Any:
+        return self._pins.get(path) if "/logPins/" in path else self._metadata.get(path)
+
+    def set(self, path: str, data: bytes) -> None:
+        self._pins.set(path, data)
+
+
+def test_a_pin_of_a_stream_that_is_over_is_removed_once(log: PlayedLog) -> None:
+    log.write(3, OPENED, closed=True)
+    stream(log).read({})
+    with found(log.file) as metadata:
+        made: Any = metadata
+        assert remove_from(LogSource(made, "/db/herd", TABLESPACE), "audit")
+        assert not remove_from(LogSource(made, "/db/herd", TABLESPACE), "audit")
+    assert kept(log) is None
+
+
+def test_spark_itself_keeps_the_log_from_what_it_has_committed_last(spark: SparkSession, log: PlayedLog, tmp_path: Path) -> None:
+    spark.dataSource.register(PlayedSource)
+    log.write(3, OPENED, closed=True)
+    log.write(9, [NOOP, entry(LogEntryType.COMMIT, 7), NOOP], closed=False)
+
+    def run() -> list[str]:
+        changes = spark.readStream.format("played").options(**log.options, **PINNED, maxEntriesPerBatch="3").load()
+        rows: list[str] = []
+
+        def take(batch: Any, _: int) -> None:
+            rows.extend(bytes(row["row_key"]).decode() for row in batch.collect())
+
+        query = changes.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "progress"))
+        query.trigger(availableNow=True).start().awaitTermination()
+        return rows
+
+    assert run() == ["a", "b"]
+    trails = kept(log)
+    assert trails is not None
+    assert trails <= (9, 1), "never ahead of what Spark has committed"
+    assert trails > (-1, -1)
+    log.metadata.told[PATH] = encode_stream_pin(StreamPin(trails, 9))
+    log.write(9, [NOOP, entry(LogEntryType.COMMIT, 7), NOOP, insert("t", b"c", b"3"), NOOP], closed=False)
+    assert run() == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ledgers": "1", "pin": "audit"}, "pin is 'audit': it keeps a tablespace's log"),
+        ({**PINNED, "pin": "-a"}, "pin: '-a' can't name a pin: give letters"),
+        ({**PINNED, "pin": "a/b"}, "pin: 'a/b' can't name a pin"),
+        ({**PINNED, "pin": ""}, "pin: '' can't name a pin"),
+        ({**PINNED, "pinMaxAgeHours": "0"}, "pinMaxAgeHours is '0': give a number above 0"),
+        ({**PINNED, "pinMaxAgeHours": "721"}, "pinMaxAgeHours is '721': give 720 at most"),
+        ({"tablespace": "demo", "herdRoot": "/h", "pinMaxAgeHours": "3"}, "pinMaxAgeHours is '3', but there is no pin"),
+    ],
+)
+def test_a_pin_that_can_not_be_is_named_with_the_fix(options: dict[str, str], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        parse_options({"metadataServiceUri": URI, **options})
+
+
+def test_a_pin_counts_for_three_days_where_nobody_says_for_how_long() -> None:
+    ages = [parse_options({"metadataServiceUri": URI, **PINNED, **more}).pin for more in ({}, {"pinMaxAgeHours": "0.5"})]
+    assert ages == [PinOptions("audit", 72 * 3600), PinOptions("audit", 1800)]
+
+
+def test_a_batch_that_is_read_at_once_has_no_pin(log: PlayedLog) -> None:
+    with pytest.raises(OptionError, match="pin is 'audit': a batch is read at once"):
+        PlayedSource({**log.options, **PINNED}).reader(CHANGES)
+
+
+def test_a_stream_s_pin_is_read_as_it_was_written() -> None:
+    pin = StreamPin((5, 90), 3600)
+    assert decode_stream_pin(encode_stream_pin(pin)) == pin
+    assert (stream_pin("audit"), stream_of("stream-audit"), stream_of("checkpoint")) == ("stream-audit", "audit", None)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"?",
+        b"[]",
+        b'{"ledgerId":1,"entryId":2}',
+        b'{"ledgerId":1,"entryId":2,"maxAgeSeconds":0}',
+        b'{"ledgerId":1,"entryId":"2","maxAgeSeconds":3}',
+    ],
+)
+def test_a_stream_s_pin_that_is_none_is_refused(data: bytes) -> None:
+    with pytest.raises(MalformedDataError, match="log pin"):
+        decode_stream_pin(data)
