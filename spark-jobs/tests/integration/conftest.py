@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 from real_database import Database, running_database
 
 from herdkeeper_e2e.server_processes import jars_of
+from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 
+ROOT = Path(__file__).parents[3]
 _FIRST_SEED, _SEEDS = 1, 8
 
 
@@ -51,3 +54,15 @@ def database() -> Iterator[Database]:
     assert "JAVA_HOME" in os.environ, "run this through e2e/bootstrap/run.sh"
     with running_database() as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A Spark of this process, with two tasks at once."""
+    # Workers are processes of their own: pytest's `pythonpath` is in sys.path here, which they don't inherit.
+    sources = [str(ROOT / "operator/src"), str(ROOT / "spark-jobs/src"), str(ROOT / "spark-jobs/tests/integration")]
+    os.environ["PYTHONPATH"] = os.pathsep.join([*sources, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    session = start_spark("herdkeeper-integration", SparkSettings(master="local[2]"))
+    session.conf.set("spark.sql.shuffle.partitions", "2")
+    yield session
+    session.stop()

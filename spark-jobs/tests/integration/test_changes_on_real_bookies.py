@@ -1,0 +1,182 @@
+"""`spark.readStream` and `spark.read.format("bookkeeper")` on a real log: rows written through SQL come as changes, over ledger changes and
+leader changes, each once, and whoever writes never notices."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from real_database import Database
+
+from herdkeeper.formats.herddb_ledgers import LedgerList, decode_ledgers, ledgers_path
+from herdkeeper.formats.herddb_log_entry import decode_log_entry
+from herdkeeper.formats.herddb_log_pin import decode_stream_pin, log_pin_path, stream_pin
+from herdkeeper.formats.herddb_record import RowDecoder
+from herdkeeper.formats.herddb_table import decode_table
+from herdkeeper_e2e.server_processes import LEDGERS_ROOT
+from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
+from herdkeeper_jobs.checkpoint.log_source import open_log
+from herdkeeper_jobs.datasource import register, remove_pin
+
+PATIENCE_SECONDS = 120
+ORDER = ("commit_ledger_id", "commit_entry_id", "ledger_id", "entry_id")
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
+    register(spark)
+    return spark
+
+
+@dataclass
+class Followed:
+    """What a stream gave, by batch: one that is repeated replaces itself. `decoders` by table."""
+
+    batches: dict[int, list[tuple[str, Any]]] = field(default_factory=dict)
+    decoders: dict[str, RowDecoder] = field(default_factory=dict)
+
+    def take(self, batch: DataFrame, number: int) -> None:
+        self.batches[number] = [self._change(row) for row in batch.orderBy(*ORDER).collect()]
+
+    @property
+    def changes(self) -> list[tuple[str, Any]]:
+        return [change for number in sorted(self.batches) for change in self.batches[number]]
+
+    def _change(self, row: Any) -> tuple[str, Any]:
+        if row["operation"] == "CREATE_TABLE":
+            self.decoders[row["table_name"]] = RowDecoder(decode_table(bytes(row["row_value"])))
+            return row["operation"], row["table_name"]
+        return row["operation"], tuple(self.decoders[row["table_name"]].decode(bytes(row["row_key"]), bytes(row["row_value"])))
+
+
+def options(database: Database, tablespace: str, **more: str) -> dict[str, str]:
+    uri = f"zk+hierarchical://{database.servers.zookeeper}{LEDGERS_ROOT}"
+    return {"metadataServiceUri": uri, "herdRoot": database.herd_root, "tablespace": tablespace, **more}
+
+
+def started(session: SparkSession, read: dict[str, str], followed: Followed, progress: Path) -> StreamingQuery:
+    stream = session.readStream.format("bookkeeper").options(**read, pollSeconds="0.2", maxEntriesPerBatch="7").load()
+    return stream.writeStream.foreachBatch(followed.take).option("checkpointLocation", str(progress)).start()
+
+
+def wait_for(query: StreamingQuery, what: str, true: Callable[[], bool]) -> None:
+    """A query that failed says so at once."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not true():
+        if (failure := query.exception()) is not None:
+            raise failure
+        assert time.monotonic() < deadline, f"{PATIENCE_SECONDS} s are over, and it is not so that {what}"
+        time.sleep(0.2)
+
+
+def ledgers_of(database: Database, tablespace: str) -> LedgerList:
+    """The log's ledgers now; the last one is written."""
+    with database.catalog() as catalog:
+        log = open_log(catalog, database.herd_root, tablespace)
+        data, stat = catalog.client.get(ledgers_path(database.herd_root, log.tablespace.uuid))
+    return decode_ledgers(data, stat.version)
+
+
+def require_written(database: Database, ledger_id: int) -> None:
+    """It is open: neither closed nor in the recovery that a fencing reader begins."""
+    with database.catalog() as catalog:
+        read = catalog.read_ledger_metadata(ledger_id)
+    assert isinstance(read, VersionedMetadata)
+    assert read.metadata.state.name == "OPEN"
+
+
+def pinned(database: Database, tablespace: str, stream: str) -> tuple[int, int]:
+    with database.catalog() as catalog:
+        log = open_log(catalog, database.herd_root, tablespace)
+        data, _ = catalog.client.get(log_pin_path(database.herd_root, log.tablespace.uuid, stream_pin(stream)))
+    return decode_stream_pin(data).lsn
+
+
+def test_a_stream_gives_each_change_once_over_ledgers_leaders_and_its_own_restart_and_the_writer_never_notices(
+    database: Database, session: SparkSession, tmp_path: Path
+) -> None:
+    with database.tablespace("streamed") as tablespace:
+        followed, expected = Followed(), [("CREATE_TABLE", "t")]
+        read = options(database, tablespace, pin="audit")
+
+        def insert(target: Any, key: int) -> None:
+            target.execute("INSERT INTO t (k, note) VALUES (?, ?)", (key, f"row {key}"))
+
+        with database.connect(tablespace) as connection:
+            connection.execute("CREATE TABLE t (k int primary key, note string)")
+            for key in range(10):
+                insert(connection, key)
+            expected += [("INSERT", (key, f"row {key}")) for key in range(10)]
+            query = started(session, read, followed, tmp_path)
+            with connection.transaction() as transaction:
+                insert(transaction, 100)
+                database.close_ledger(tablespace)
+                insert(transaction, 101)
+                insert(connection, 10)
+                committed = [("INSERT", (10, "row 10"))]
+                wait_for(query, "what is committed came, and what is open did not", lambda: followed.changes[-1:] == committed)
+            expected += [("INSERT", (key, f"row {key}")) for key in (10, 100, 101)]
+            connection.execute("UPDATE t SET note = ? WHERE k = ?", ("changed", 3))
+            connection.execute("DELETE FROM t WHERE k = ?", (4,))
+            expected += [("UPDATE", (3, "changed")), ("DELETE", (4, None))]
+            wait_for(query, "all of it came", lambda: len(followed.changes) >= len(expected))
+            assert followed.changes == expected
+            written = ledgers_of(database, tablespace).active
+            require_written(database, written[-1])
+            assert pinned(database, tablespace, "audit")[0] <= written[-1]
+            query.stop()
+            read_so_far = len(followed.batches)
+            for key in range(11, 20):
+                insert(connection, key)
+            assert ledgers_of(database, tablespace).active == written, "the writer goes on in the ledger that was read"
+            database.close_ledger(tablespace)
+            insert(connection, 20)
+
+        database.kill_leader(tablespace)
+        with database.connect(tablespace) as connection:
+            insert(connection, 21)
+            expected += [("INSERT", (key, f"row {key}")) for key in range(11, 22)]
+            held = pinned(database, tablespace, "audit")
+            query = started(session, read, followed, tmp_path)
+            wait_for(query, "it went on where it stopped", lambda: len(followed.changes) >= len(expected))
+            assert followed.changes == expected
+            assert min(number for number in followed.batches if followed.batches[number] and number >= read_so_far) >= read_so_far
+            written = ledgers_of(database, tablespace).active
+            assert len(written) >= 4, "two were closed, and the new leader began another one"
+            wait_for(query, "the log before is needed no more", lambda: pinned(database, tablespace, "audit")[0] == written[-1])
+            assert held < pinned(database, tablespace, "audit")
+            insert(connection, 22)
+            wait_for(query, "it follows the writer", lambda: followed.changes[-1] == ("INSERT", (22, "row 22")))
+            assert ledgers_of(database, tablespace).active == written
+            require_written(database, written[-1])
+            query.stop()
+        assert remove_pin(read)
+        assert not remove_pin(read)
+
+
+def test_ledgers_are_read_as_they_are_and_the_one_that_is_written_up_to_what_is_confirmed(
+    database: Database, session: SparkSession
+) -> None:
+    with database.tablespace("raw") as tablespace, database.connect(tablespace) as connection:
+        connection.execute("CREATE TABLE t (k int primary key)")
+        closed = database.close_ledger(tablespace)
+        for key in range(50):
+            connection.execute("INSERT INTO t (k) VALUES (?)", (key,))
+        before = ledgers_of(database, tablespace)
+        read = {"metadataServiceUri": options(database, tablespace)["metadataServiceUri"], "ledgers": f"{closed},{before.active[-1]}"}
+        rows = session.read.format("bookkeeper").options(**read).load().collect()
+        by_ledger = {ledger: [row for row in rows if row["ledger_id"] == ledger] for ledger in (closed, before.active[-1])}
+        for found in by_ledger.values():
+            assert sorted(row["entry_id"] for row in found) == list(range(len(found)))
+        types = {ledger: [decode_log_entry(bytes(row["payload"])).type.name for row in found] for ledger, found in by_ledger.items()}
+        assert types[closed].count("CREATE_TABLE") == 1
+        assert 49 <= types[before.active[-1]].count("INSERT") <= 50, "the last one may be confirmed by the entry that follows only"
+        connection.execute("INSERT INTO t (k) VALUES (?)", (50,))
+        assert ledgers_of(database, tablespace).active == before.active
+        require_written(database, before.active[-1])
