@@ -19,8 +19,8 @@ from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_layout import LedgerLayout, inner_levels, ledger_id_of
 from herdkeeper.formats.bookkeeper_metadata import decode_ledger_metadata
 from herdkeeper_e2e.server_processes import LEDGERS_ROOT, servers
-from herdkeeper_jobs.audit.job import LEDGERS_AT_ONCE
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks, sampled
+from herdkeeper_jobs.audit.portion import LEDGERS_AT_ONCE
 from herdkeeper_jobs.audit.shares import segments_of
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, open_catalog
 

@@ -22,7 +22,7 @@ from spent import MEBIBYTE, Meter, report, run_contender
 
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added
 from herdkeeper_jobs.audit.holding import CopyState
-from herdkeeper_jobs.audit.job import LEDGERS_AT_ONCE
+from herdkeeper_jobs.audit.portion import LEDGERS_AT_ONCE
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW
 from herdkeeper_jobs.audit.shares import SEGMENTS, match
 

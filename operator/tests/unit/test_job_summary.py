@@ -121,6 +121,7 @@ def test_every_outcome_has_the_documented_exit_code() -> None:
     assert {outcome: outcome.exit_code for outcome in JobOutcome} == {
         JobOutcome.SUCCEEDED: 0,
         JobOutcome.ALREADY_DONE: 0,
+        JobOutcome.PAUSED: 0,
         JobOutcome.CONFIGURATION_REFUSED: 2,
         JobOutcome.RETRYABLE: 3,
         JobOutcome.INVARIANT_VIOLATED: 42,

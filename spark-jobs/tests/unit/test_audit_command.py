@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper.domain.replication import EntryRange
-from herdkeeper_jobs.audit import cli
+from herdkeeper_jobs.audit import arguments, cli
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 from herdkeeper_jobs.audit.on_spark import run_on_spark
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks
@@ -45,6 +45,26 @@ def test_tasks_run_on_spark_and_every_copy_comes_back(spark: SparkSession) -> No
     ]
 
 
+@pytest.mark.parametrize(("looks", "calls"), [(0, []), (3, ["start", "run", "run", "run", "stop"])], ids=["nothing to read", "three looks"])
+def test_spark_is_started_by_the_first_tasks_and_once(looks: int, calls: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    class Session:
+        def stop(self) -> None:
+            seen.append("stop")
+
+    def start(*_: object) -> Session:
+        seen.append("start")
+        return Session()
+
+    monkeypatch.setattr(cli, "start_spark", start)
+    monkeypatch.setattr(cli, "run_on_spark", lambda *_: seen.append("run"))
+    with cli._tasks_on_spark(SparkSettings()) as run_tasks:
+        for _ in range(looks):
+            run_tasks([])
+    assert seen == calls
+
+
 def test_holdings_survive_the_table() -> None:
     holdings = [Holding(1, 0, "b", 2, state, 3, 9, 7, 100, "why") for state in CopyState]
     table = pa.Table.from_batches([holdings_to_batch(holdings)])
@@ -56,13 +76,13 @@ def test_holdings_survive_the_table() -> None:
     [("", ()), ("7", (EntryRange(7, 7),)), ("1, 2,5-9", (EntryRange(1, 1), EntryRange(2, 2), EntryRange(5, 9)))],
 )
 def test_ledgers_are_given_as_ids_and_ranges(text: str, ranges: tuple[EntryRange, ...]) -> None:
-    assert cli.parse_ledgers(text).ranges == ranges
+    assert arguments.parse_ledgers(text) == ranges
 
 
 @pytest.mark.parametrize("text", ["9-5", "x", "1;2", "-3"])
 def test_ledgers_that_make_no_sense_are_refused_by_the_part(text: str) -> None:
-    with pytest.raises(cli.ArgumentError, match=r"--ledgers: .* write ids and ascending ranges"):
-        cli.parse_ledgers(text)
+    with pytest.raises(arguments.ArgumentError, match=r"--ledgers: .* write ids and ascending ranges"):
+        arguments.parse_ledgers(text)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +161,8 @@ def test_cores_count_the_tasks_that_run_at_once() -> None:
 def test_arguments_become_settings() -> None:
     parser = argparse.ArgumentParser()
     add_spark_arguments(parser)
-    arguments = parser.parse_args(["--master", "k8s://https://k", "--executors", "5", "--executor-image", "i"])
-    assert spark_settings(arguments) == SparkSettings(master="k8s://https://k", executors=5, executor_image="i")
+    parsed = parser.parse_args(["--master", "k8s://https://k", "--executors", "5", "--executor-image", "i"])
+    assert spark_settings(parsed) == SparkSettings(master="k8s://https://k", executors=5, executor_image="i")
     with pytest.raises(SparkConfigurationError, match="--executors and --executor-cores"):
         spark_settings(parser.parse_args(["--master", "k8s://https://k", "--executors", "0"]))
 

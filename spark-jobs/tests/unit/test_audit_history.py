@@ -41,6 +41,17 @@ def test_a_run_reads_back_as_it_was_committed(tmp_path: Path) -> None:
     assert committed_run(tmp_path, "r1") == run
 
 
+def test_a_run_of_chosen_ledgers_tells_which_and_one_of_an_earlier_version_reads_back_too(tmp_path: Path) -> None:
+    run = run_of("r1", MISSING)
+    commit_run(tmp_path, replace(run, summary=replace(run.summary, ledger_filter="states Closed")))
+    assert list(pd.read_parquet(tmp_path / "audit_runs")["ledger_filter"]) == ["states Closed"]
+    path = tmp_path / "audit_runs" / "r1.parquet"
+    pd.read_parquet(path).drop(columns="ledger_filter").to_parquet(path)
+    found = committed_run(tmp_path, "r1")
+    assert found is not None
+    assert found.summary.ledger_filter == ""
+
+
 def test_any_reader_of_parquet_can_join_the_tables(tmp_path: Path) -> None:
     commit_run(tmp_path, run_of("r1", MISSING, AWAY))
     commit_run(tmp_path, run_of("r2", days=1))

@@ -120,6 +120,18 @@ def test_a_ledger_and_a_bookie_are_shown_over_the_newest_runs_up_to_this_one() -
     assert "2026-05-10" not in html
 
 
+def test_a_run_of_chosen_ledgers_says_so_and_calls_no_ledger_good_that_it_may_have_left_out() -> None:
+    chosen = run_of(days=1)
+    chosen = replace(chosen, summary=replace(chosen.summary, ledger_filter="states Closed; bookies <b1>"))
+    html = rendered(chosen, [run_of(MISSING), chosen])
+    assert "<h2>Every copy of every entry is good in the ledgers that were asked for</h2>" in html
+    assert "Only these ledgers were asked for: states Closed; bookies &lt;b1&gt;." in html
+    assert "ledger 1377, 2026-05-04: critical" in html
+    assert "ledger 1377, 2026-05-05: nothing found" not in html
+    nothing = replace(chosen, summary=replace(chosen.summary, ledgers=0))
+    assert "<h2>Nothing was audited: there is no ledger of those that were asked for</h2>" in rendered(nothing, [nothing])
+
+
 def test_a_report_of_very_many_findings_is_made_in_time_and_lists_the_most_urgent() -> None:
     findings = [replace(MISSING, ledger_id=ledger, repair=RepairOutcome.REPAIRED if ledger % 2 else None) for ledger in range(100_000)]
     run = run_of(*findings)

@@ -29,6 +29,7 @@ from herdkeeper.formats.bookkeeper_entry import Entry
 from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
 from herdkeeper_jobs.audit import cli
+from herdkeeper_jobs.audit.arguments import AuditArguments
 from herdkeeper_jobs.audit.request import AuditRequest
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, VersionedMetadata
 from herdkeeper_jobs.spark_session import SparkSettings
@@ -236,8 +237,8 @@ def test_findings_that_name_no_entries_of_a_bookie_are_returned_as_they_are() ->
         assert repaired(catalog_of(addresses, of_herddb(10)), [away, failed]).findings == (away, failed)
 
 
-def arguments(how: str) -> cli.AuditArguments:
-    return cli.AuditArguments("z:1", "/l", "run-1", AuditRequest(), float("inf"), 2.0, how, None, SparkSettings())
+def arguments(how: str) -> AuditArguments:
+    return AuditArguments("z:1", "/l", "run-1", AuditRequest(), float("inf"), 2.0, how, None, SparkSettings())
 
 
 def test_the_summary_of_a_repair_says_first_what_is_not_repaired() -> None:

@@ -32,6 +32,7 @@ from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_entry import Entry
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, Segment
 from herdkeeper_jobs.audit import cli
+from herdkeeper_jobs.audit.arguments import AuditArguments
 from herdkeeper_jobs.audit.request import AuditRequest
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.repair.bookkeeper_client import BookKeeperClient, NotMovedError
@@ -320,7 +321,7 @@ def test_an_audit_whose_image_lacks_the_client_refuses_what_is_damaged_and_names
     damage(bookies[1], 5)
     with served(*bookies) as addresses:
         catalog = catalog_of(addresses, of_herddb(10))
-        told = cli.AuditArguments(
+        told = AuditArguments(
             "z:1", "/l", "run-1", AuditRequest(), float("inf"), 2.0, "repair", None, SparkSettings(), tmp_path / "not-there"
         )
         result = cli.repaired(cast("LedgerCatalog", catalog), audited(catalog), told)

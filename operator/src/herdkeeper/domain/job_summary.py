@@ -33,15 +33,17 @@ class JobOutcome(StrEnum):
 
     SUCCEEDED = "Succeeded"
     ALREADY_DONE = "AlreadyDone"
+    PAUSED = "Paused"
+    """It is not over, and goes on from where it stands when it is started again. Audits only."""
     CONFIGURATION_REFUSED = "ConfigurationRefused"
     RETRYABLE = "Retryable"
     INVARIANT_VIOLATED = "InvariantViolated"
 
     @property
     def exit_code(self) -> int:
-        """0 done, 2 refused by configuration (retrying is useless), 3 worth a retry, 42 an invariant is violated: never retry."""
+        """0 done, or paused; 2 refused by configuration (retrying is useless); 3 worth a retry; 42 an invariant violated: never."""
         match self:
-            case JobOutcome.SUCCEEDED | JobOutcome.ALREADY_DONE:
+            case JobOutcome.SUCCEEDED | JobOutcome.ALREADY_DONE | JobOutcome.PAUSED:
                 return 0
             case JobOutcome.CONFIGURATION_REFUSED:
                 return 2
@@ -193,6 +195,8 @@ class AuditSummary:
     """Findings that were to be repaired and are not; after a dry run those that a repair would leave."""
     copies_repairable: int = 0
     """After a dry run: copies that a repair would write, or have copied to another bookie."""
+    ledger_filter: str = ""
+    """Which ledgers were to be audited, for people; empty for all."""
     report: str = ""
     """Path of the report for people below the destination."""
     findings: tuple[Finding, ...] = ()
@@ -201,7 +205,7 @@ class AuditSummary:
 
     def to_json(self) -> str:
         """At most 4096 bytes of JSON; all counts stay exact whatever was dropped."""
-        short = replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS])
+        short = replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS], ledger_filter=self.ledger_filter[:_MAX_MESSAGE_CHARACTERS])
 
         def keep(count: int) -> AuditSummary:
             return replace(short, findings=short.findings[:count], findings_omitted=self.findings_omitted + len(self.findings) - count)

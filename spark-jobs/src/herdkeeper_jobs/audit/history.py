@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,9 +19,10 @@ import structlog
 from pyarrow import parquet
 
 from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
+from herdkeeper.domain.audit_finding import Finding, RepairOutcome, Severity
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth
+from herdkeeper_jobs.audit.finding_rows import finding_of, known_fields
 from herdkeeper_jobs.audit.schema import BOOKIES_ARROW, FINDINGS_ARROW, RUNS_ARROW, fields_of
 from herdkeeper_jobs.durable_file import link_once, written_beside
 from herdkeeper_jobs.storage.stored_path import sync_folder
@@ -152,7 +153,7 @@ def _findings(destination: Path, row: dict[str, Any]) -> Iterator[Finding]:
     """As they were committed, the most urgent first; some thousands at a time are in memory."""
     with parquet.ParquetFile(destination / FINDINGS / _name(row)) as file:
         for batch in file.iter_batches(_FINDINGS_AT_ONCE):
-            yield from (_finding(each) for each in batch.to_pylist())
+            yield from (finding_of(each) for each in batch.to_pylist())
 
 
 def _name(row: Mapping[str, Any]) -> str:
@@ -167,19 +168,7 @@ def _with_findings(destination: Path, row: dict[str, Any]) -> AuditRun:
 
 def _without_findings(destination: Path, row: dict[str, Any]) -> AuditRun:
     health = tuple(
-        BookieHealth(**_known(BookieHealth, each)) for each in parquet.read_table(destination / BOOKIES / _name(row)).to_pylist()
+        BookieHealth(**known_fields(BookieHealth, each)) for each in parquet.read_table(destination / BOOKIES / _name(row)).to_pylist()
     )
-    summary = AuditSummary(**_known(AuditSummary, row) | {"outcome": JobOutcome(row["outcome"]), "depth": AuditDepth(row["depth"])})
+    summary = AuditSummary(**known_fields(AuditSummary, row) | {"outcome": JobOutcome(row["outcome"]), "depth": AuditDepth(row["depth"])})
     return AuditRun(summary, health, row["finished_at"], row["ledgers_root"])
-
-
-def _finding(row: Mapping[str, Any]) -> Finding:
-    typed = {"kind": FindingKind(row["kind"]), "severity": Severity(row["severity"])}
-    repair = None if row["repair"] is None else RepairOutcome(row["repair"])
-    return Finding(**_known(Finding, row) | typed | {"repair": repair})
-
-
-def _known(kind: type[Any], row: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns that the dataclass has."""
-    names = {field.name for field in fields(kind)}
-    return {name: value for name, value in row.items() if name in names}

@@ -1,19 +1,22 @@
 """The replication audit from beginning to end.
 
-Some thousands of ledgers at a time, so that what is held in memory does not grow with the cluster:
-snapshot of their metadata -> confirmed ends -> plan -> look at all copies (Spark) -> compare with what the metadata wants (audit/shares.py)
--> look again at the suspects, against fresh metadata (audit/second_look.py) -> findings and counts. Ledgers that can't be read as they are
-(undecodable, or nobody tells what is confirmed) are left for the end and read once more then. Then the summary.
+Portion by portion (audit/portion.py), so that what is held in memory does not grow with the cluster, and a run that was broken off need
+not begin anew:
+metadata of the ledgers that the filter admits -> confirmed ends -> plan -> look at all copies (Spark) -> compare with what the metadata
+wants (audit/shares.py) -> look again at the suspects, against fresh metadata (audit/second_look.py) -> findings and counts, made durable.
+Ledgers that can't be read as they are (undecodable, or nobody tells what is confirmed) are left for the end and read once more then. Then
+the summary.
 Reading never fences, so an audit may run beside writers; what a writer changes meanwhile (a new ensemble, a closed or a deleted ledger)
-is settled by the second look.
+is settled by the second look; a ledger that goes later than that, and before the end, has its findings taken away there.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from textwrap import shorten
 from typing import assert_never
 
 import structlog
@@ -29,15 +32,17 @@ from herdkeeper_jobs.audit.look import Look, TaskRunner
 from herdkeeper_jobs.audit.orphans import OrphanRule, orphans, why_orphan
 from herdkeeper_jobs.audit.placement import RackMap, findings_of_placement
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, HoldingCheck, holding_checks, sampled
+from herdkeeper_jobs.audit.portion import Counted, Course, Portion, Work, bytes_of_portion, take, what_is_left
 from herdkeeper_jobs.audit.request import AuditRequest
+from herdkeeper_jobs.audit.scope import Scope, scope_of
 from herdkeeper_jobs.audit.second_look import read_again, second_look
 from herdkeeper_jobs.audit.shares import CopiesLostError, match, segments_of
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, ReadSettings, last_confirmed
 
-LEDGERS_AT_ONCE = 20_000
-"""How many ledgers are audited together: what is held in memory does not grow with the cluster."""
 _OPEN_LEDGERS_AT_ONCE = 8
+_MOST_OF_FILTER = 160
+UNKEPT = Course()
 _log = structlog.get_logger()
 
 
@@ -67,55 +72,49 @@ class _Snapshot:
         return _Snapshot(tuple(ledger for ledger in self.ledgers if ledger.metadata.ledger_id not in unreadable), ())
 
 
-def audit(catalog: LedgerCatalog, request: AuditRequest, budget: AuditBudget, run_tasks: TaskRunner) -> AuditResult:
-    """Audits the ledgers that the request's filter admits. The summary's run id and duration are left to the caller.
+def audit(
+    catalog: LedgerCatalog, request: AuditRequest, budget: AuditBudget, run_tasks: TaskRunner, course: Course = UNKEPT
+) -> AuditResult:
+    """Audits the ledgers that the request's filter admits, from where the course stands. The summary's run id and duration are left to the
+    caller. A run that may not go on has the outcome PAUSED, and the counts up to there.
 
-    Raises MetadataUnavailableError when ZooKeeper is gone, InvariantViolatedError when copies were lost on the way.
+    Raises MetadataUnavailableError when ZooKeeper is gone, FilterRefusedError, InvariantViolatedError when copies were lost on the way.
     """
-    admitted = [ledger_id for ledger_id in catalog.ledger_ids() if request.ledgers.admits(ledger_id)]
-    total = _Part()
+    scope = scope_of(catalog, request.ledgers, begun=bool(course.kept))
+    admitted = [ledger_id for ledger_id in catalog.ledger_ids() if scope.admits_id(ledger_id)]
+    look = Look(budget, run_tasks)
+    portions = list(course.kept)
+    outcome = JobOutcome.SUCCEEDED
     try:
-        for first in range(0, len(admitted), LEDGERS_AT_ONCE):
-            total += _audit_part(catalog, admitted[first : first + LEDGERS_AT_ONCE], request, Look(budget, run_tasks))
-        for first in range(0, len(unreadable := total.unreadable), LEDGERS_AT_ONCE):
-            total += _audit_part(catalog, unreadable[first : first + LEDGERS_AT_ONCE], request, Look(budget, run_tasks), last_try=True)
+        while (work := what_is_left(admitted, portions)) is not None:
+            if not course.may_read():
+                outcome = JobOutcome.PAUSED
+                break
+            portions.append(course.keep(len(portions), _audit_portion(catalog, work, scope, request, look)))
     except CopiesLostError as error:
         raise InvariantViolatedError(str(error)) from error
-    findings = by_urgency([*total.findings, *findings_of_bookies(total.tallies)])
-    summary = replace(_summarize(total, findings), depth=request.depth, instance_id=catalog.instance_id)
+    total = sum((portion.counted for portion in portions), Counted())
+    findings = by_urgency([*_of_ledgers_there(catalog, total.findings), *findings_of_bookies(total.tallies)])
+    known = _summarize(total, findings)
+    summary = replace(known, outcome=outcome, depth=request.depth, instance_id=catalog.instance_id, ledger_filter=request.ledgers.described)
     bookies = health_of_bookies(total.tallies, request.racks.rack_of if request.racks else {})
     return AuditResult(replace(summary, message=_sentence(summary)), findings, bookies)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """What is known of some of the ledgers."""
-
-    ledgers: int = 0
-    open_ledgers: int = 0
-    entries: int = 0
-    findings: tuple[Finding, ...] = ()
-    tallies: Mapping[str, BookieTally] = field(default_factory=dict)
-    unreadable: tuple[int, ...] = ()
-    """Ledgers of which nothing of the above tells, since they could not be read."""
-
-    def __add__(self, other: _Part) -> _Part:
-        return _Part(
-            self.ledgers + other.ledgers,
-            self.open_ledgers + other.open_ledgers,
-            self.entries + other.entries,
-            self.findings + other.findings,
-            added(self.tallies, other.tallies),
-            self.unreadable + other.unreadable,
-        )
+def _of_ledgers_there(catalog: LedgerCatalog, findings: Sequence[Finding]) -> list[Finding]:
+    """Without those on ledgers that were deleted since they were audited: of a long run that may have been days ago."""
+    named = sorted({finding.ledger_id for finding in findings if finding.ledger_id is not None})
+    there = {read.ledger_id if isinstance(read, UndecodableMetadata) else read.metadata.ledger_id for read in catalog.read_many(named)}
+    return [finding for finding in findings if finding.ledger_id is None or finding.ledger_id in there]
 
 
-def _audit_part(catalog: LedgerCatalog, ledger_ids: Sequence[int], request: AuditRequest, look: Look, last_try: bool = False) -> _Part:
-    """With `last_try` a ledger that can't be read is reported, and audited as far as it can be; else it is left out, and named."""
+def _audit_portion(catalog: LedgerCatalog, work: Work, scope: Scope, request: AuditRequest, look: Look) -> Portion:
+    """On the last try a ledger that can't be read is reported, and audited as far as it can be; else it is left out, and named."""
     addresses = catalog.bookie_addresses()
-    snapshot = _read_snapshot(catalog, ledger_ids, addresses, look.budget)
-    left_out = () if last_try else tuple(finding.ledger_id for finding in snapshot.unreadable if finding.ledger_id is not None)
-    snapshot = snapshot if last_try else snapshot.without_unreadable()
+    taken = take(work, catalog.read_many(work.ledger_ids), (scope, request.depth, bytes_of_portion(look.budget, len(addresses))))
+    snapshot = _snapshot(taken.reads, addresses, look.budget)
+    left_out = () if work.last_try else tuple(finding.ledger_id for finding in snapshot.unreadable if finding.ledger_id is not None)
+    snapshot = snapshot if work.last_try else snapshot.without_unreadable()
     checks = [_of_depth(check, request) for ledger in snapshot.ledgers for check in holding_checks(ledger)]
     _log.info("planned", ledgers=len(snapshot.ledgers), copies=sum(check.copies for check in checks), bookies=sorted(addresses))
     suspects = _orphans_at_first_sight(snapshot.ledgers, request.orphans)
@@ -124,7 +123,7 @@ def _audit_part(catalog: LedgerCatalog, ledger_ids: Sequence[int], request: Audi
     ledgers = [second.ledgers.get(ledger.metadata.ledger_id, ledger) for ledger in snapshot.ledgers]
     still_there = [ledger for ledger in ledgers if ledger is not None]
     orphaned = orphans(catalog, suspects, request.orphans) if request.orphans is not None else ()
-    return _Part(
+    counted = Counted(
         ledgers=len(still_there),
         open_ledgers=sum(1 for ledger in still_there if not ledger.metadata.closed),
         entries=sum(ledger.last_entry_id + 1 for ledger in still_there),
@@ -132,6 +131,7 @@ def _audit_part(catalog: LedgerCatalog, ledger_ids: Sequence[int], request: Audi
         tallies=added(first.tallies, second.tallies),
         unreadable=left_out,
     )
+    return Portion(work.last_of_run, taken.through, work.last_try, counted)
 
 
 def _orphans_at_first_sight(ledgers: Iterable[AuditedLedger], rule: OrphanRule | None) -> list[int]:
@@ -161,12 +161,12 @@ def _misplaced(catalog: LedgerCatalog, ledgers: Iterable[AuditedLedger], racks: 
     return [finding for ledger in again if ledger is not None for finding in findings_of_placement(ledger, racks)]
 
 
-def _read_snapshot(
-    catalog: LedgerCatalog, ledger_ids: Sequence[int], addresses: dict[str, BookieAddress], budget: AuditBudget
+def _snapshot(
+    reads: Iterable[VersionedMetadata | UndecodableMetadata], addresses: dict[str, BookieAddress], budget: AuditBudget
 ) -> _Snapshot:
     unreadable: list[Finding] = []
     readable: list[VersionedMetadata] = []
-    for read in catalog.read_many(ledger_ids):
+    for read in reads:
         if isinstance(read, UndecodableMetadata):
             unreadable.append(_unreadable(read.ledger_id, read.reason))
         else:
@@ -193,7 +193,7 @@ def _unreadable(ledger_id: int, reason: str) -> Finding:
     return Finding(FindingKind.LEDGER_UNREADABLE, Severity.UNKNOWN, ledger_id=ledger_id, detail=reason)
 
 
-def _summarize(total: _Part, findings: tuple[Finding, ...]) -> AuditSummary:
+def _summarize(total: Counted, findings: tuple[Finding, ...]) -> AuditSummary:
     severities = [finding.severity for finding in findings]
     whole = sum(total.tallies.values(), BookieTally())
     return AuditSummary(
@@ -223,4 +223,14 @@ def _sentence(summary: AuditSummary) -> str:
     copies = f"{summary.copies_verified} of {summary.copies_expected} copies verified{unknown}"
     if summary.depth is AuditDepth.LIGHT:
         copies = f"light: {copies}, {summary.copies_unread} not read"
-    return f"{summary.ledgers} ledgers, {summary.entries} entries, {copies}: {found}"
+    whole = f"{summary.ledgers} ledgers{_only(summary)}, {summary.entries} entries, {copies}: {found}"
+    if summary.outcome is JobOutcome.PAUSED:
+        return f"paused; so far {whole}"
+    if summary.ledger_filter and not summary.ledgers and not summary.findings:
+        return f"nothing was audited: there is no such ledger{_only(summary)}"
+    return whole
+
+
+def _only(summary: AuditSummary) -> str:
+    """A filter may have a thousand ids, and what was found must not be lost behind them."""
+    return f" (only {shorten(summary.ledger_filter, _MOST_OF_FILTER, placeholder=' …')})" if summary.ledger_filter else ""

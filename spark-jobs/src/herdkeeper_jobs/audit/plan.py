@@ -6,9 +6,11 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import assert_never
 
 from xxhash import xxh3_64_intdigest
 
+from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.replication import EntryRange, Striping, segment_ranges, striping
 from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_entry import EntryDigest
@@ -99,6 +101,8 @@ class AuditBudget:
     """Tasks that run at the same time."""
     bytes_per_second_per_bookie: float = float("inf")
     timeout_seconds: float = 15.0
+    portion_bytes: int = 1024**3
+    """About so much is read, at most, before it is made durable (audit/portion.py)."""
 
 
 def holding_checks(ledger: AuditedLedger) -> tuple[HoldingCheck, ...]:
@@ -121,6 +125,20 @@ def holding_checks(ledger: AuditedLedger) -> tuple[HoldingCheck, ...]:
         for position, bookie_id in enumerate(segment.bookies)
     )
     return tuple(check for check in checks if check.copies > 0)
+
+
+def estimated_ledger_bytes(metadata: LedgerMetadata, depth: AuditDepth) -> int:
+    """What reading all copies of a ledger, or a sample of them, will transfer, roughly; of an open one without its last segment."""
+    last = metadata.segments[-1].first_entry_id - 1 if metadata.last_entry_id is None else metadata.last_entry_id
+    copies = (last + 1) * metadata.write_quorum
+    match depth:
+        case AuditDepth.DEEP:
+            read = copies
+        case AuditDepth.LIGHT:
+            read = min(copies, len(metadata.segments) * metadata.ensemble_size * _SAMPLE)
+        case _:
+            assert_never(depth)
+    return read * _entry_bytes(metadata)
 
 
 def sampled(check: HoldingCheck, seed: str) -> HoldingCheck:

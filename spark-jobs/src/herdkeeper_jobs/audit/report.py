@@ -70,8 +70,11 @@ def _judge(run: AuditRun) -> tuple[str, str]:
     found = [f"{count:,} {_SEVERITIES[severity][2].partition(':')[0]}" for severity, count in counts if count]
     mended = len(summary.findings) - len(left)
     repaired = f"{many(mended, 'finding')} repaired" if mended else ""
+    if not found and summary.ledger_filter and not summary.ledgers:
+        return "doubtful", "Nothing was audited: there is no ledger of those that were asked for"
     if not found:
         good = "Every copy that was read is good" if summary.depth is AuditDepth.LIGHT else "Every copy of every entry is good"
+        good += " in the ledgers that were asked for" if summary.ledger_filter else ""
         return "good", f"{repaired}; the rest is good" if repaired else good
     worst = next(severity for severity, count in counts if count)
     style = "bad" if worst in (Severity.CRITICAL, Severity.UNDER_REPLICATED) else "doubtful"
@@ -84,7 +87,8 @@ def _audited(run: AuditRun) -> str:
     unread = f", {summary.copies_unread:,} not read since a sample of their neighbours is good" if summary.copies_unread else ""
     unknown = f", {summary.copies_unknown:,} could not be looked at" if summary.copies_unknown else ""
     ledgers = f"{many(summary.ledgers, 'ledger')} ({summary.open_ledgers:,} open) with {summary.entries:,} confirmed entries"
-    return f"{ledgers} on {many(len(run.bookies), 'bookie')}: {copies}{unread}{unknown}."
+    only = f" Only these ledgers were asked for: {summary.ledger_filter}." if summary.ledger_filter else ""
+    return f"{ledgers} on {many(len(run.bookies), 'bookie')}: {copies}{unread}{unknown}.{only}"
 
 
 def what_to_do(run: AuditRun) -> tuple[str, ...]:
@@ -200,20 +204,24 @@ def _by_ledger(run: AuditRun, shown: Sequence[PastRun]) -> str:
         return section("Health by ledger", f"<p>No finding about a ledger in {_runs(shown)}.</p>")
     ledgers = every[:_MOST_LEDGERS]
     cells = [[_ledger_cell(one.worst.get(ledger), one.run) for one in shown] for ledger in ledgers]
+    chosen = "<p>A run that was asked for some ledgers only shows nothing where it found nothing: it may have left the ledger out.</p>"
+    filtered = chosen if any(one.run.summary.ledger_filter for one in shown) else ""
     names = [f"ledger {ledger}" for ledger in ledgers]
     some = " at least" if any(len(one.worst) >= MOST_LEDGERS for one in shown) else ""
     more = f"<p>… and{some} {len(every) - len(ledgers):,} more ledgers.</p>" if len(every) > len(ledgers) else ""
     plot = grid(names, [_day(one.run) for one in shown], cells, "Worst finding by ledger and run")
     colours = legend([("ok", "nothing found"), *((style, f"{letter} {words}") for style, letter, words in _SEVERITIES.values())])
     words = f"<p>The {len(ledgers)} ledgers with the most urgent findings in {_runs(shown)}; all {run.summary.ledgers:,} were audited.</p>"
-    return section("Health by ledger", words + colours + plot + more)
+    return section("Health by ledger", words + filtered + colours + plot + more)
 
 
 def _ledger_order(ledger: int, now: Mapping[int, Severity]) -> tuple[int, int]:
     return (_URGENCY.index(now[ledger]) if ledger in now else len(_URGENCY), ledger)
 
 
-def _ledger_cell(severity: Severity | None, run: AuditRun) -> Cell:
+def _ledger_cell(severity: Severity | None, run: AuditRun) -> Cell | None:
+    if severity is None and run.summary.ledger_filter:
+        return None
     if severity is None:
         return Cell("ok", f"nothing found ({run.summary.depth.value})")
     style, letter, words = _SEVERITIES[severity]

@@ -6,19 +6,50 @@ from dataclasses import dataclass
 
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.replication import EntryRange
+from herdkeeper.formats.bookkeeper_metadata import LedgerState
 from herdkeeper_jobs.audit.orphans import OrphanRule
 from herdkeeper_jobs.audit.placement import RackMap
+
+STATES = {"Open": LedgerState.OPEN, "InRecovery": LedgerState.IN_RECOVERY, "Closed": LedgerState.CLOSED}
+"""A ledger's states as people write them."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TablespaceName:
+    """A tablespace of a HerdDB database, which is known by its root in ZooKeeper, e.g. `/namespace/name/herd`."""
+
+    herd_root: str
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerFilter:
-    """Which ledgers to audit; none given means all."""
+    """Which ledgers to audit: those that meet each of the conditions; one of which nothing is given is met by all."""
 
     ranges: tuple[EntryRange, ...] = ()
+    """Ids in one of these."""
+    tablespaces: tuple[TablespaceName, ...] = ()
+    """In the log of one of these."""
+    states: frozenset[LedgerState] = frozenset()
+    """In one of these states when their metadata is read."""
+    bookies: frozenset[str] = frozenset()
+    """One of these is in an ensemble."""
 
-    def admits(self, ledger_id: int) -> bool:
-        """Whether this ledger is to be audited."""
-        return not self.ranges or any(part.first <= ledger_id <= part.last for part in self.ranges)
+    @property
+    def described(self) -> str:
+        """For people, and equal for equal filters; empty when all ledgers are admitted."""
+        tablespaces = ", ".join(f"{each.name} of {each.herd_root}" for each in sorted(self.tablespaces))
+        conditions = {
+            "ledgers": ", ".join(_written(part) for part in sorted(self.ranges)),
+            "tablespaces": tablespaces,
+            "states": ", ".join(name for name, state in STATES.items() if state in self.states),
+            "bookies": ", ".join(sorted(self.bookies)),
+        }
+        return "; ".join(f"{name} {values}" for name, values in conditions.items() if values)
+
+
+def _written(ids: EntryRange) -> str:
+    return str(ids.first) if ids.first == ids.last else f"{ids.first}-{ids.last}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,6 +80,7 @@ RUNS_ARROW = pa.schema(
         pa.field("outcome", pa.string(), nullable=False),
         pa.field("message", pa.string(), nullable=False),
         *(pa.field(name, pa.int64(), nullable=False) for name in _COUNTS),
+        pa.field("ledger_filter", pa.string()),
     ]
 )
 """One row per run: its AuditSummary (herdkeeper/domain/job_summary.py) without the findings."""

@@ -1,0 +1,199 @@
+"""The command line of `herdkeeper-audit`, and what it means."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from herdkeeper.domain.audit_depth import AuditDepth
+from herdkeeper.domain.replication import EntryRange
+from herdkeeper.formats.bookkeeper_metadata import LedgerState
+from herdkeeper_jobs.audit.placement import RackMap
+from herdkeeper_jobs.audit.request import STATES, AuditRequest, LedgerFilter, TablespaceName
+from herdkeeper_jobs.shared_arguments import add_cluster_arguments, add_reading_rate_argument, add_timeout_argument
+from herdkeeper_jobs.spark_session import SparkSettings, add_spark_arguments, spark_settings
+
+_BOOKKEEPER_LIBRARY = Path("/opt/bookkeeper/lib")
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+REPORT, DRY_RUN, REPAIR = "report", "dry-run", "repair"
+
+
+class ArgumentError(ValueError):
+    """An argument is refused; the message names it, its value and the fix."""
+
+
+@dataclass(frozen=True, slots=True)
+class AuditArguments:
+    """The validated command line."""
+
+    zookeeper: str
+    ledgers_root: str
+    run_id: str
+    request: AuditRequest
+    bytes_per_second_per_bookie: float
+    timeout_seconds: float
+    repair: str
+    output: Path | None
+    spark: SparkSettings
+    bookkeeper_library: Path = _BOOKKEEPER_LIBRARY
+    """The jars of BookKeeper's client, where they are."""
+    read_until: datetime | None = None
+    """No portion begins at or after this time; None: the run goes on to its end."""
+
+
+def parse_ledgers(text: str) -> tuple[EntryRange, ...]:
+    """`1,2,5-9` as ranges; an empty text gives none. Raises ArgumentError naming the part that is wrong."""
+    ranges = []
+    for part in filter(None, (part.strip() for part in text.split(","))):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        first, last = (int(match.group(1)), int(match.group(2) or match.group(1))) if match else (1, 0)
+        if first > last:
+            raise ArgumentError(f"--ledgers: {part!r} is no ledger id and no range; write ids and ascending ranges, like 1,2,5-9")
+        ranges.append(EntryRange(first, last))
+    return tuple(ranges)
+
+
+def parse_states(text: str) -> frozenset[LedgerState]:
+    """`Closed,Open`; an empty text gives none. Raises ArgumentError naming the part that is wrong."""
+    named = [part.strip() for part in text.split(",") if part.strip()]
+    if unknown := [part for part in named if part not in STATES]:
+        raise ArgumentError(f"--states: {unknown[0]!r} is no state of a ledger; there are {', '.join(STATES)}")
+    return frozenset(STATES[part] for part in named)
+
+
+def parse_time(text: str | None) -> datetime | None:
+    """A time with its zone (RFC 3339). Raises ArgumentError."""
+    if text is None:
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise ArgumentError(f"--read-until: {text!r} is no time with a zone; write it like 2026-11-23T05:00:00Z")
+    return found
+
+
+def parse_racks(text: str, wanted: int) -> RackMap | None:
+    """`id=rack,id=rack`; None for an empty text. Raises ArgumentError naming the part that is wrong."""
+    if wanted < 1:
+        raise ArgumentError(f"--min-racks: {wanted} is below 1")
+    rack_of: dict[str, str] = {}
+    for part in filter(None, text.split(",")):
+        bookie_id, equals, rack = part.partition("=")
+        if not (bookie_id and equals and rack):
+            raise ArgumentError(f"--racks: {part!r} names no bookie and rack; write them like bookie-0=zone-a,bookie-1=zone-b")
+        rack_of[bookie_id] = rack
+    return RackMap(rack_of, wanted) if rack_of else None
+
+
+def audit_parser() -> argparse.ArgumentParser:
+    """Of the command line as it is written."""
+    parser = argparse.ArgumentParser(
+        "herdkeeper-audit", description="Verifies every copy of every confirmed entry of a BookKeeper cluster."
+    )
+    add_cluster_arguments(parser)
+    parser.add_argument("--run-id", required=True, metavar="ID", help="name of this run, in the summary and in the findings")
+    parser.add_argument(
+        "--depth",
+        choices=[depth.value.lower() for depth in AuditDepth],
+        default="deep",
+        help="read a sample of each bookie's share of a ledger, or every copy (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--racks", default="", metavar="MAP", help="where bookies stand: id=rack,id=rack (default: placement is not judged)"
+    )
+    parser.add_argument(
+        "--min-racks", type=int, default=2, metavar="N", help="racks that the copies of each entry shall be in (default: %(default)s)"
+    )
+    parser.add_argument("--ledgers", default="", metavar="IDS", help="ids and ranges, like 1,2,5-9 (default: all)")
+    parser.add_argument(
+        "--tablespace",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("HERD_ROOT", "NAME"),
+        help="only ledgers of this tablespace's log, for example /namespace/name/herd orders; may be repeated (default: all)",
+    )
+    parser.add_argument("--states", default="", metavar="STATES", help=f"only ledgers in these: {','.join(STATES)} (default: all)")
+    parser.add_argument(
+        "--bookies",
+        default="",
+        metavar="IDS",
+        help="only ledgers that have one of these in an ensemble, separated by commas (default: all)",
+    )
+    parser.add_argument(
+        "--read-until",
+        metavar="TIME",
+        help="begin no portion of the ledgers at or after this time, but end as paused; needs --output, from which the run goes on when it "
+        "is started again with its id",
+    )
+    add_reading_rate_argument(parser)
+    add_timeout_argument(parser)
+    parser.add_argument(
+        "--repair",
+        choices=(REPORT, DRY_RUN, REPAIR),
+        default=REPORT,
+        help="report what is found; say what would be repaired; or repair it (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="add the run to the tables audit_runs, audit_findings and audit_bookies in this directory, and write its report beside them",
+    )
+    parser.add_argument(
+        "--bookkeeper-library",
+        type=Path,
+        default=_BOOKKEEPER_LIBRARY,
+        metavar="DIR",
+        help="jars of BookKeeper's client, which a repair needs for damaged entries (default: %(default)s)",
+    )
+    add_spark_arguments(parser)
+    return parser
+
+
+def validated(parsed: argparse.Namespace) -> AuditArguments:
+    """Raises ArgumentError, SparkConfigurationError."""
+    if not _RUN_ID.fullmatch(parsed.run_id):
+        raise ArgumentError(f"--run-id: {parsed.run_id!r} is no file name; use letters, digits, dots, dashes and underscores, at most 128")
+    if not parsed.ledgers_root.startswith("/"):
+        raise ArgumentError(f"--ledgers-root: {parsed.ledgers_root!r} is no absolute path; begin it with a slash")
+    rate = parsed.bytes_per_second_per_bookie
+    if rate <= 0:
+        raise ArgumentError(f"--bytes-per-second-per-bookie: {rate} is not above 0; leave the argument out for no limit")
+    if parsed.timeout_seconds <= 0:
+        raise ArgumentError(f"--timeout-seconds: {parsed.timeout_seconds} is not above 0")
+    read_until = parse_time(parsed.read_until)
+    if read_until is not None and parsed.output is None:
+        raise ArgumentError("--read-until: a run can only go on from what it has written; add --output")
+    return AuditArguments(
+        zookeeper=parsed.zookeeper,
+        ledgers_root=parsed.ledgers_root,
+        run_id=parsed.run_id,
+        request=AuditRequest(
+            ledgers=_ledger_filter(parsed),
+            depth=AuditDepth(parsed.depth.capitalize()),
+            seed=parsed.run_id,
+            racks=parse_racks(parsed.racks, parsed.min_racks),
+        ),
+        bytes_per_second_per_bookie=rate,
+        timeout_seconds=parsed.timeout_seconds,
+        repair=parsed.repair,
+        output=parsed.output,
+        spark=spark_settings(parsed),
+        read_until=read_until,
+        bookkeeper_library=parsed.bookkeeper_library,
+    )
+
+
+def _ledger_filter(parsed: argparse.Namespace) -> LedgerFilter:
+    return LedgerFilter(
+        ranges=parse_ledgers(parsed.ledgers),
+        tablespaces=tuple(TablespaceName(root.rstrip("/"), name) for root, name in parsed.tablespace),
+        states=parse_states(parsed.states),
+        bookies=frozenset(filter(None, (part.strip() for part in parsed.bookies.split(",")))),
+    )

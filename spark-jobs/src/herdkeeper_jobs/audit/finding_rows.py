@@ -1,0 +1,22 @@
+"""Rows of the audit's tables as what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
+
+
+def finding_of(row: Mapping[str, Any]) -> Finding:
+    """The finding of a row of audit_findings. Raises KeyError or ValueError for one of another program."""
+    typed = {"kind": FindingKind(row["kind"]), "severity": Severity(row["severity"])}
+    repair = None if row["repair"] is None else RepairOutcome(row["repair"])
+    return Finding(**known_fields(Finding, row) | typed | {"repair": repair})
+
+
+def known_fields(kind: type[Any], row: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that the dataclass has."""
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in row.items() if name in names}

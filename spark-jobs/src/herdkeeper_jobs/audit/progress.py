@@ -1,0 +1,174 @@
+"""What a run has done so far, at its destination: `audit_progress/<run>/<number of the portion>.parquet`, until the run is in the tables.
+
+A portion's file has a row for each of its findings, as the table audit_findings does, and everything else as JSON in the schema's metadata:
+one file, so that a portion is there as a whole or not at all (written beside, fsynced, linked). Numbers go up by one from 0; who comes
+second with a number takes over what the first one wrote, so that two processes of a run never both count a ledger. Beside them is a mark
+once a repair has begun.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import parquet
+
+from herdkeeper.domain.audit_depth import AuditDepth
+from herdkeeper_jobs.audit.bookie_health import BookieTally
+from herdkeeper_jobs.audit.finding_rows import finding_of
+from herdkeeper_jobs.audit.holding import CopyState
+from herdkeeper_jobs.audit.portion import Counted, Portion
+from herdkeeper_jobs.audit.schema import FINDINGS_ARROW, fields_of
+from herdkeeper_jobs.durable_file import link_once, written_beside
+from herdkeeper_jobs.storage.stored_path import sync_folder
+
+PROGRESS = "audit_progress"
+_KEY = b"herdkeeper.audit.portion"
+_STATES = [state.value for state in CopyState]
+
+
+class ProgressRefusedError(ValueError):
+    """What lies at the destination can't be gone on from; the message says why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunIdentity:
+    """What must be equal for a run to go on from what another process has done."""
+
+    run_id: str
+    instance_id: str
+    """Of the cluster."""
+    depth: AuditDepth
+    ledger_filter: str
+    """As `LedgerFilter.described` says it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The portions of a run, in order, and how long the processes worked on them."""
+
+    portions: tuple[Portion, ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """The progress of one run at a destination."""
+
+    destination: Path
+    run: RunIdentity
+
+    @property
+    def folder(self) -> Path:
+        """Where its portions are."""
+        return self.destination / PROGRESS / self.run.run_id
+
+    def read(self) -> Kept:
+        """Up to the first number that is not there; nothing, and it is taken away, when what was found may have been repaired since.
+        Raises ProgressRefusedError for another run's, or a damaged file."""
+        if self._repairing.exists():
+            forget_progress(self.destination, self.run.run_id)
+        kept = list(self._read_in_order())
+        return Kept(tuple(portion for portion, _ in kept), sum(seconds for _, seconds in kept))
+
+    def keep(self, number: int, portion: Portion, seconds: float) -> Portion:
+        """Makes a portion durable, which took so many seconds; the other process's, when it has one with this number."""
+        path = self._path(number)
+        if not link_once(written_beside(path, lambda stream: parquet.write_table(self._table(portion, seconds), stream)), path):
+            return self._read(path)[0]
+        for folder in (self.folder, self.folder.parent, self.destination):
+            sync_folder(folder)
+        return portion
+
+    def repair_begins(self) -> None:
+        """From now on the findings are not what there is: a process that comes after one that is killed must audit anew."""
+        link_once(written_beside(self._repairing, lambda stream: stream.write(b"")), self._repairing)
+        sync_folder(self.folder)
+
+    @property
+    def _repairing(self) -> Path:
+        return self.folder / "repairing"
+
+    def _path(self, number: int) -> Path:
+        return self.folder / f"{number:06d}.parquet"
+
+    def _read_in_order(self) -> Iterator[tuple[Portion, float]]:
+        number = 0
+        while (path := self._path(number)).exists():
+            yield self._read(path)
+            number += 1
+
+    def _read(self, path: Path) -> tuple[Portion, float]:
+        try:
+            table = parquet.read_table(path)
+            said = json.loads((table.schema.metadata or {})[_KEY])
+            portion, seconds = _portion(said, table), float(said["seconds"])
+            identity = {name: said[name] for name in _identity(self.run)}
+        except (pa.ArrowException, ValueError, KeyError, TypeError) as error:
+            raise ProgressRefusedError(f"{path} can't be read ({error}): delete {self.folder}, and the run begins anew") from error
+        self._require_same_run(identity)
+        return portion, seconds
+
+    def _require_same_run(self, begun: Mapping[str, str]) -> None:
+        for name, mine in _identity(self.run).items():
+            if begun[name] != mine:
+                problem = f"the run {self.run.run_id} was begun with {name} {begun[name]!r}, not {mine!r}"
+                raise ProgressRefusedError(f"{problem}: give another --run-id, or delete {self.folder} to begin it anew")
+
+    def _table(self, portion: Portion, seconds: float) -> pa.Table:
+        counted = portion.counted
+        said = {
+            **_identity(self.run),
+            "seconds": seconds,
+            "last_of_run": portion.last_of_run,
+            "through": portion.through,
+            "last_try": portion.last_try,
+            **{name: getattr(counted, name) for name in ("ledgers", "open_ledgers", "entries", "unreadable")},
+            "bookies": {bookie_id: _tally_row(tally) for bookie_id, tally in counted.tallies.items()},
+        }
+        named = {"run_id": self.run.run_id, "attempt": ""}
+        rows = pa.Table.from_pylist([named | row for row in fields_of(counted.findings)], schema=FINDINGS_ARROW)
+        return rows.replace_schema_metadata({_KEY: json.dumps(said).encode()})
+
+
+def forget_progress(destination: Path, run_id: str) -> None:
+    """Takes all of it away, at once: a folder of which a part is left would be gone on from. What can't be removed then does no harm."""
+    folder = destination / PROGRESS / run_id
+    gone = folder.with_name(f".{run_id}.{uuid.uuid4().hex}")
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(gone)
+        sync_folder(folder.parent)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def _identity(run: RunIdentity) -> dict[str, str]:
+    return {"instance_id": run.instance_id, "depth": run.depth.value, "ledger_filter": run.ledger_filter}
+
+
+def _portion(said: Mapping[str, Any], table: pa.Table) -> Portion:
+    counted = Counted(
+        ledgers=said["ledgers"],
+        open_ledgers=said["open_ledgers"],
+        entries=said["entries"],
+        findings=tuple(finding_of(row) for row in table.to_pylist()),
+        tallies={bookie_id: _tally(row) for bookie_id, row in said["bookies"].items()},
+        unreadable=tuple(said["unreadable"]),
+    )
+    return Portion(said["last_of_run"], said["through"], said["last_try"], counted)
+
+
+def _tally_row(tally: BookieTally) -> dict[str, Any]:
+    """Copies by the names of their states: a later version may have more of them."""
+    (row,) = fields_of([tally])
+    return row | {"copies": dict(zip(_STATES, tally.copies, strict=True))}
+
+
+def _tally(row: Mapping[str, Any]) -> BookieTally:
+    return BookieTally(**{**row, "copies": tuple(row["copies"].get(state, 0) for state in _STATES)})

@@ -1,0 +1,86 @@
+"""Which ledgers a filter admits in a cluster: the names in it are looked up, and refused when they name nothing.
+
+A tablespace that is not there, or a bookie that BookKeeper does not know, is a mistake that would look like a clean audit. That no ledger
+meets the conditions is an answer, which the audit's message gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
+from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path, tablespaces_path
+from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper_jobs.audit.request import LedgerFilter, TablespaceName
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
+
+_MOST_NAMES_TOLD = 10
+
+
+class FilterRefusedError(ValueError):
+    """The filter names something that is not there, or can't be read; the message names it, and what there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """A filter, with the ledgers of its tablespaces."""
+
+    ledgers: LedgerFilter
+    of_tablespaces: frozenset[int] | None
+    """None: any."""
+
+    def admits_id(self, ledger_id: int) -> bool:
+        """Whether a ledger may be audited, as far as its id tells."""
+        ranges = self.ledgers.ranges
+        if ranges and not any(part.first <= ledger_id <= part.last for part in ranges):
+            return False
+        return self.of_tablespaces is None or ledger_id in self.of_tablespaces
+
+    def admits(self, metadata: LedgerMetadata) -> bool:
+        """Whether a ledger is to be audited whose id was admitted."""
+        states, bookies = self.ledgers.states, self.ledgers.bookies
+        if states and metadata.state not in states:
+            return False
+        return not bookies or any(not bookies.isdisjoint(segment.bookies) for segment in metadata.segments)
+
+
+def scope_of(catalog: LedgerCatalog, ledgers: LedgerFilter, *, begun: bool = False) -> Scope:
+    """Raises FilterRefusedError, MetadataUnavailableError. Of a run that has `begun`, what went away meanwhile is no mistake."""
+    if not begun:
+        _require_bookies(catalog, ledgers.bookies)
+    if not ledgers.tablespaces:
+        return Scope(ledgers, None)
+    return Scope(ledgers, frozenset(ledger for each in ledgers.tablespaces for ledger in _ledgers_of(catalog, each, begun)))
+
+
+def _require_bookies(catalog: LedgerCatalog, wanted: frozenset[str]) -> None:
+    """A bookie that is down has its cookie; one that never had one (BookKeeper can be told so) is registered."""
+    if not wanted:
+        return
+    known = {*catalog.names_below(f"{catalog.root}/cookies"), *catalog.bookie_addresses()}
+    if unknown := sorted(wanted - known):
+        raise FilterRefusedError(f"there is no bookie {', '.join(unknown)}: none has a cookie or is registered; there are {_told(known)}")
+
+
+def _ledgers_of(catalog: LedgerCatalog, tablespace: TablespaceName, begun: bool) -> Iterator[int]:
+    root, name = tablespace.herd_root, tablespace.name
+    (record,) = catalog.contents([tablespace_path(root, name)])
+    if record is None:
+        if begun:
+            return
+        there = catalog.names_below(tablespaces_path(root))
+        raise FilterRefusedError(f"there is no tablespace {name!r} in the database at {root}; there are {_told(there)}")
+    try:
+        (ledgers,) = catalog.contents([ledgers_path(root, decode_tablespace(record).uuid)])
+        if ledgers is not None:  # one whose leader has not begun to write has no list
+            yield from decode_ledgers(ledgers).active
+    except MalformedDataError as error:
+        raise FilterRefusedError(f"the ledgers of tablespace {name!r} of the database at {root} can't be known: {error}") from error
+
+
+def _told(names: Iterable[str]) -> str:
+    every = sorted(names)
+    more = f" and {len(every) - _MOST_NAMES_TOLD} more" if len(every) > _MOST_NAMES_TOLD else ""
+    return (", ".join(every[:_MOST_NAMES_TOLD]) or "none") + more
