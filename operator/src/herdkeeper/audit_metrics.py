@@ -51,7 +51,7 @@ class LastAudits:
     def show(self, audit: ReplicationAudit, status: Mapping[str, Any]) -> None:
         """Shows the audit, unless it is not over, is not about a whole cluster, or a newer one of its depth is shown."""
         counts = status.get("findingsBySeverity")
-        if status.get("phase") != "Succeeded" or not status.get("completedAt") or counts is None or audit.spec.ledgers:
+        if status.get("phase") != "Succeeded" or not status.get("completedAt") or counts is None or audit.spec.chooses_ledgers:
             return
         labels = (audit.metadata.namespace, audit.spec.book_keeper_ref.name, audit.spec.depth)
         ended = datetime.fromisoformat(status["completedAt"])

@@ -32,6 +32,7 @@ from herdkeeper.build.spark_job import (
     CheckpointSource,
     DrillSource,
     Login,
+    OpenWindow,
     RestoreSource,
     build_audit,
     build_checkpoint,
@@ -125,6 +126,19 @@ def built() -> dict[str, tuple[Any, ...]]:
     with_keys = CLAIM | {"encryption": {"keysSecretRef": {"name": "archive-keys"}}}
     sealed_log = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": with_keys}})
     audit = read(ReplicationAudit, bookKeeperRef={"name": "quick"}, job=EXECUTORS)
+    in_a_window = read(
+        ReplicationAudit,
+        bookKeeperRef={"name": "quick"},
+        ledgers=[7],
+        filter={
+            "tablespaces": [{"herdDBRef": {"name": "db"}, "name": "orders"}],
+            "states": ["Closed"],
+            "bookies": ["quick-bookie-1-abc", "quick-bookie-2-def"],
+            "ledgerRanges": [{"first": 100, "last": 199}],
+        },
+        window={"from": "22:00", "to": "05:00", "timeZone": "Europe/Rome"},
+        destination={"persistentVolumeClaim": {"claimName": "audits"}},
+    )
     drilled = read(
         ScheduledCheckpoint,
         schedule="0 3 * * *",
@@ -221,6 +235,12 @@ def built() -> dict[str, tuple[Any, ...]]:
             ),
         ),
         "audit": build_audit(audit, AuditSource(ZOOKEEPER, "/demo/quick/ledgers"), "herdkeeper/spark:0.1.0"),
+        "audit-in-a-window": build_audit(
+            in_a_window,
+            AuditSource(ZOOKEEPER, "/demo/quick/ledgers"),
+            SPARK,
+            OpenWindow(datetime.datetime(2026, 6, 1, 23, 30, tzinfo=datetime.UTC), datetime.datetime(2026, 6, 2, 3, tzinfo=datetime.UTC)),
+        ),
     }
 
 

@@ -9,7 +9,8 @@ from pydantic import Field
 from herdkeeper.api.pods import PodTraits
 from herdkeeper.api.resource import Compute, CpuQuantity, Image, Model, Quantity, Rule, SecretReference, Status, formatted
 
-Phase = Literal["Pending", "Running", "Succeeded", "Failed"]
+Phase = Literal["Pending", "Running", "Paused", "Succeeded", "Failed"]
+"""Only a ReplicationAudit with a window is ever Paused."""
 
 
 class Executors(Model):
@@ -155,7 +156,7 @@ def one_destination(field: str) -> Rule:
 class JobStatus(Status):
     """How far the job has come."""
 
-    phase: Phase | None = Field(None, description="Pending, Running, Succeeded or Failed.")
+    phase: Phase | None = Field(None, description="Pending, Running, Succeeded or Failed; of an audit with a window also Paused.")
     job: str | None = Field(None, description="The Job that runs it.")
     started_at: str | None = Field(None, description="When its pod started.", json_schema_extra={"format": "date-time"})
     completed_at: str | None = Field(None, description="When it ended.", json_schema_extra={"format": "date-time"})

@@ -22,7 +22,49 @@ from herdkeeper.api.resource import (
 )
 
 LedgerId = Annotated[int, Field(ge=0)]
+BookieId = Annotated[str, Field(min_length=1, max_length=255, pattern=r"^[^-,\s][^,\s]*$", examples=["bk-bookie-2"])]
+LedgerStateName = Literal["Open", "InRecovery", "Closed"]
+TimeOfDay = Annotated[str, Field(max_length=5, pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]$", examples=["22:00"])]
+"""Hours and minutes of a day of 24 hours."""
 RepairMode = Literal["Report", "DryRun", "Repair"]
+
+
+class TablespaceOfDatabase(Model):
+    """A tablespace, by its name in SQL."""
+
+    herd_db_ref: Reference = Field(alias="herdDBRef", description="The HerdDBCluster that it is, or was, in. The resource may be gone.")
+    name: str = Field(max_length=128, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="Name of the tablespace in SQL, e.g. `default`.")
+
+
+class LedgerRange(Model):
+    """Ledgers by their ids."""
+
+    first: LedgerId = Field(description="The first id.")
+    last: LedgerId = Field(description="The last id, which is included.")
+
+
+class LedgerFilter(Model):
+    """Which ledgers are audited. What is absent is met by every ledger."""
+
+    tablespaces: tuple[TablespaceOfDatabase, ...] = Field(
+        (), max_length=50, description="In the log of one of these. One that is not there fails the audit."
+    )
+    states: tuple[LedgerStateName, ...] = Field((), max_length=3, description="In one of these states when its metadata is read.")
+    bookies: tuple[BookieId, ...] = Field(
+        (), max_length=100, description="One of these is in an ensemble of the ledger. One that BookKeeper does not know fails the audit."
+    )
+    ledger_ranges: tuple[LedgerRange, ...] = Field(
+        (), max_length=100, description="With an id in one of these, or among those of `spec.ledgers`."
+    )
+
+
+class Window(Model):
+    """Hours of the day. On days on which clocks are changed, a time that is left out comes as much later as is left out, and of one that
+    comes twice the first one counts."""
+
+    from_: TimeOfDay = Field(alias="from", description="When it opens, e.g. `22:00`.")
+    to: TimeOfDay = Field(description="When it closes, e.g. `05:00`; on the next day when that is not after `from`.")
+    time_zone: str = Field("UTC", min_length=1, max_length=64, description="Time zone of both, by its IANA name, e.g. `Europe/Rome`.")
 
 
 class ReplicationAuditSpec(Model):
@@ -36,8 +78,16 @@ class ReplicationAuditSpec(Model):
         "good. Both look at metadata and placement.",
     )
     ledgers: tuple[LedgerId, ...] = Field((), max_length=1000, description="Only these ledgers; all of the cluster when empty.")
+    filter: LedgerFilter | None = Field(None, description="Only ledgers that meet all of its conditions, and `ledgers`.")
     bytes_per_second_per_bookie: Quantity | None = Field(
         None, description="Most bytes per second read from one bookie; unlimited when absent."
+    )
+    window: Window | None = Field(
+        None,
+        description="Reads in these hours only. Outside of them the audit is Paused, its Job has ended, and another one goes on from there "
+        "when the window opens. A portion of the ledgers that was begun is read to its end, which takes about a minute where "
+        "`bytesPerSecondPerBookie` is set. Needs `destination`, where what is done is kept. `job.deadlineSeconds` counts from when the "
+        "window closes.",
     )
     repair: RepairMode = Field(
         "Report",
@@ -49,9 +99,14 @@ class ReplicationAuditSpec(Model):
     destination: VolumeDestination | None = Field(
         None,
         description="Where the run is added to the Parquet tables of the audits' history, with all findings, and where its report is "
-        "written; the status has a summary in any case.",
+        "written; the status has a summary in any case. A run with one goes on from there when its pod is killed; without, it begins anew.",
     )
     job: SparkJob = Field(SparkJob(), description="How the Spark job runs.")
+
+    @property
+    def chooses_ledgers(self) -> bool:
+        """Whether it is not about the whole cluster."""
+        return bool(self.ledgers) or self.filter not in (None, LedgerFilter())
 
 
 class SeverityCounts(Model):
@@ -86,7 +141,11 @@ class FindingStatus(Model):
 class ReplicationAuditStatus(JobStatus):
     """What was found."""
 
-    ledgers: int | None = Field(None, description="Ledgers audited.")
+    resumes_at: str | None = Field(
+        None, description="Of a Paused one: when its window opens and it goes on.", json_schema_extra={"format": "date-time"}
+    )
+    ledger_filter: str | None = Field(None, description="Which ledgers it was asked for; absent for all of the cluster.")
+    ledgers: int | None = Field(None, description="Ledgers audited; of a Paused one so far, as is what follows.")
     entries: int | None = Field(None, description="Entries audited.")
     replicas: int | None = Field(None, description="Replicas of entries that were read and verified.")
     replicas_unread: int | None = Field(None, description="Of a light audit: replicas that were not read, since a sample of them is good.")
@@ -108,6 +167,28 @@ class ReplicationAuditStatus(JobStatus):
     )
 
 
+def audit_rules(parent: str = "") -> tuple[Rule, ...]:
+    """What the API server refuses of an audit's spec, or of the part of a spec that is one, e.g. `template.`."""
+    return (
+        Rule(
+            rule=f"!has(self.{parent}window) || has(self.{parent}destination)",
+            message=f"spec.{parent}window needs spec.{parent}destination: what is done by the end of the window is kept there",
+            field_path=f".{parent}window",
+        ),
+        Rule(
+            rule=f"!has(self.{parent}window) || self.{parent}window.from != self.{parent}window.to",
+            message=f"spec.{parent}window opens when it closes: leave it out to read at any time, or change one of from and to",
+            field_path=f".{parent}window",
+        ),
+        Rule(
+            rule=f"!has(self.{parent}filter) || !has(self.{parent}filter.ledgerRanges) || "
+            f"self.{parent}filter.ledgerRanges.all(each, each.first <= each.last)",
+            message=f"spec.{parent}filter.ledgerRanges has one whose first is above its last: exchange them",
+            field_path=f".{parent}filter.ledgerRanges",
+        ),
+    )
+
+
 class ReplicationAudit(Resource):
     """An audit."""
 
@@ -125,6 +206,7 @@ class ReplicationAudit(Resource):
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
         Rule(rule="self == oldSelf", message="spec can't change: the job may have read it already; create a new ReplicationAudit"),
+        *audit_rules(),
         least_memory("job.resources.memory", 1024),
         least_memory("job.executors.memory", 256),
         *pods_rules("job.pods"),

@@ -7,7 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from herdkeeper.api.pods import pods_rules
-from herdkeeper.api.replication_audit import ReplicationAuditSpec
+from herdkeeper.api.replication_audit import ReplicationAuditSpec, audit_rules
 from herdkeeper.api.resource import PrinterColumn, Resource, Rule, least_memory
 from herdkeeper.api.schedule import SCHEDULE_COLUMNS, SCHEDULE_RULES, Schedule, ScheduleStatus
 
@@ -40,6 +40,7 @@ class ScheduledReplicationAudit(Resource):
         *SCHEDULE_COLUMNS[-2:],
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
+        *audit_rules("template."),
         least_memory("template.job.resources.memory", 1024),
         least_memory("template.job.executors.memory", 256),
         *pods_rules("template.job.pods"),

@@ -7,7 +7,9 @@ configuration, 42 invariant.
 
 from __future__ import annotations
 
+import datetime
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -15,13 +17,14 @@ from typing import assert_never
 from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, Tablespace
 from herdkeeper.api.checkpoint import Target
 from herdkeeper.api.job import Destination, Executors, ObjectStore, SparkJob
-from herdkeeper.api.replication_audit import RepairMode
+from herdkeeper.api.replication_audit import LedgerFilter, RepairMode
 from herdkeeper.api.resource import Compute
 from herdkeeper.api.tablespace import Bootstrap
 from herdkeeper.build import encryption_keys, pod, throwaway_server
 from herdkeeper.build.pod import Json
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.schedule import text_of
 from herdkeeper.domain.validation import MIB, bytes_of
 
 DESTINATION = "/checkpoints"
@@ -65,6 +68,19 @@ class AuditSource:
     ledgers_root: str
     rack_of: Mapping[str, str] = field(default_factory=dict)
     min_racks: int = 1
+
+
+@dataclass(frozen=True)
+class OpenWindow:
+    """The hours in which an audit may read, as they are now."""
+
+    now: datetime.datetime
+    closes: datetime.datetime
+
+    @property
+    def seconds_left(self) -> int:
+        """Until it closes, whole ones, rounded up."""
+        return math.ceil((self.closes - self.now).total_seconds())
 
 
 @dataclass(frozen=True)
@@ -215,8 +231,8 @@ def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: s
     return _job(_Run(checkpoint, names.REMOVAL_COMPONENT, default_image, command, spec, files), ())
 
 
-def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str) -> tuple[Json, ...]:
-    """The ReplicationAudit's Job, preceded by its rights when it has executors."""
+def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str, window: OpenWindow | None = None) -> tuple[Json, ...]:
+    """The ReplicationAudit's Job, preceded by its rights when it has executors. Its deadline counts from the end of the window."""
     spec = audit.spec
     rate = spec.bytes_per_second_per_bookie
     command = (
@@ -225,13 +241,28 @@ def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str
         *("--ledgers-root", source.ledgers_root),
         *(("--depth", "light") if spec.depth == "Light" else ()),
         *_placement_arguments(source),
-        *(("--ledgers", ",".join(map(str, spec.ledgers))) if spec.ledgers else ()),
+        *_filter_arguments(audit),
         *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
         *_repair_arguments(spec.repair),
         *(("--output", DESTINATION) if spec.destination else ()),
+        *(("--read-until", text_of(window.closes)) if window else ()),
     )
     claim = spec.destination.persistent_volume_claim.claim_name if spec.destination else None
-    return _objects(_Run(audit, names.AUDIT_COMPONENT, default_image, command, spec.job, _Files(claim)))
+    seconds = spec.job.deadline_seconds + (window.seconds_left if window else 0)
+    job = spec.job.model_copy(update={"deadline_seconds": seconds})
+    return _objects(_Run(audit, names.AUDIT_COMPONENT, default_image, command, job, _Files(claim)))
+
+
+def _filter_arguments(audit: ReplicationAudit) -> tuple[str, ...]:
+    chosen = audit.spec.filter or LedgerFilter()
+    ids = ",".join((*map(str, audit.spec.ledgers), *(f"{each.first}-{each.last}" for each in chosen.ledger_ranges)))
+    roots = ((names.herd_root(ObjectKey(audit.metadata.namespace, each.herd_db_ref.name)), each.name) for each in chosen.tablespaces)
+    return (
+        *(("--ledgers", ids) if ids else ()),
+        *(argument for root, name in roots for argument in ("--tablespace", root, name)),
+        *(("--states", ",".join(chosen.states)) if chosen.states else ()),
+        *(("--bookies", ",".join(chosen.bookies)) if chosen.bookies else ()),
+    )
 
 
 def _placement_arguments(source: AuditSource) -> tuple[str, ...]:

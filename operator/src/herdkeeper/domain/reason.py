@@ -52,6 +52,7 @@ class Reason(StrEnum):
     RUN_STARTED = "RunStarted"
     RUN_REQUEST_ANSWERED = "RunRequestAnswered"
     RUN_EXPIRED = "RunExpired"
+    RUN_GOES_ON = "RunGoesOn"
     DRILL_STARTED = "DrillStarted"
     DRILL_ENDED = "DrillEnded"
     RUNNING = "Running"
@@ -77,6 +78,7 @@ class Reason(StrEnum):
     WAITING_FOR_SECRET = "WaitingForSecret"  # noqa: S105 - a reason, not a password
     WAITING_FOR_FOLLOWER = "WaitingForFollower"
     WAITING_FOR_OTHERS = "WaitingForOthers"
+    WAITING_FOR_WINDOW = "WaitingForWindow"
     WAITING_FOR_PODS = "WaitingForPods"
     WAITING_FOR_DEPENDENTS = "WaitingForDependents"
     TOO_FEW_BOOKIES = "TooFewBookies"

@@ -27,9 +27,11 @@ from herdkeeper.api import (
 )
 from herdkeeper.api.bookkeeper_cluster import GarbageCollection
 from herdkeeper.api.job import SparkJob
+from herdkeeper.api.replication_audit import Window
 from herdkeeper.api.resource import ObjectMeta
 from herdkeeper.api.schedule import FIVE_FIELDS, MOST_NAME_CHARACTERS, Times
 from herdkeeper.domain import names, owned_config
+from herdkeeper.domain.daily_window import DailyWindow, UnknownTimeZoneError
 from herdkeeper.domain.ensemble import SAFE_SIZE
 from herdkeeper.domain.owned_config import OwnedKeys
 from herdkeeper.domain.sql_nodes import told_nodes
@@ -139,7 +141,11 @@ def checkpoint_refusals(checkpoint: Checkpoint, tablespace: Tablespace | None) -
 
 def audit_refusals(audit: ReplicationAudit) -> tuple[Refusal, ...]:
     """What a ReplicationAudit says and must not say."""
-    return (*_name_refusals(audit.metadata), *_job_refusals(audit.spec.job))
+    return (
+        *_name_refusals(audit.metadata),
+        *_window_refusals(audit.spec.window, "spec.window"),
+        *_job_refusals(audit.spec.job),
+    )
 
 
 def schedule_refusals(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> tuple[Refusal, ...]:
@@ -149,6 +155,11 @@ def schedule_refusals(schedule: ScheduledCheckpoint | ScheduledReplicationAudit)
         *_timetable_refusals(schedule.spec, "spec"),
         *_drill_refusals(schedule),
         *_fixed_position(schedule),
+        *(
+            _window_refusals(schedule.spec.template.window, "spec.template.window")
+            if isinstance(schedule, ScheduledReplicationAudit)
+            else ()
+        ),
         *_job_refusals(schedule.spec.template.job, "spec.template.job"),
     )
 
@@ -367,11 +378,22 @@ def _timetable_refusals(timing: Times, path: str) -> Iterator[Refusal]:
         Timetable.of(timing.schedule, timing.time_zone)
     except TimetableError as error:
         if error.field == "timeZone":
-            yield Refusal(
-                f"{path}.timeZone", repr(timing.time_zone), str(error), "take a name of the IANA database, e.g. UTC or Europe/Vienna"
-            )
+            yield _unknown_time_zone(f"{path}.timeZone", timing.time_zone)
         else:
             yield Refusal(f"{path}.schedule", repr(timing.schedule), str(error), f"write {FIVE_FIELDS}")
+
+
+def _window_refusals(window: Window | None, path: str) -> Iterator[Refusal]:
+    if window is None:
+        return
+    try:
+        DailyWindow.of(window.from_, window.to, window.time_zone)
+    except UnknownTimeZoneError:
+        yield _unknown_time_zone(f"{path}.timeZone", window.time_zone)
+
+
+def _unknown_time_zone(path: str, name: str) -> Refusal:
+    return Refusal(path, repr(name), "there is no time zone of this name", "take a name of the IANA database, e.g. UTC or Europe/Vienna")
 
 
 def _fixed_position(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> Iterator[Refusal]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import replace
 
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
@@ -66,8 +67,8 @@ def _referred(checkpoint: Checkpoint, objects: Objects, world: World) -> JobObse
 
 
 def observe_audit(audit: ReplicationAudit, world: World) -> JobObserved:
-    """The Job's objects and the BookKeeperCluster."""
+    """The Job's objects, the BookKeeperCluster, and the present time."""
     namespace = audit.metadata.namespace
     objects = world.kubernetes.owned(audit.KIND, ObjectKey(namespace, audit.metadata.name), JOBS)
     bookkeeper = world.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, audit.spec.book_keeper_ref.name))
-    return JobObserved(objects, bookkeeper=bookkeeper)
+    return JobObserved(objects, bookkeeper=bookkeeper, now=datetime.datetime.now(datetime.UTC))

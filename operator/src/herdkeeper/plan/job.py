@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import datetime
+
 from herdkeeper.api import Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
+from herdkeeper.api.replication_audit import Window
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.build.log_store import log_store
-from herdkeeper.build.spark_job import ArchiveSource, AuditSource, CheckpointSource, build_audit, build_checkpoint
+from herdkeeper.build.spark_job import ArchiveSource, AuditSource, CheckpointSource, OpenWindow, build_audit, build_checkpoint
 from herdkeeper.domain import names
+from herdkeeper.domain.audit_window import described, goes_on_at, present, window_of
 from herdkeeper.domain.conditions import is_ready_resource, why_not_ready
 from herdkeeper.domain.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
 from herdkeeper.domain.observed.objects import Json
+from herdkeeper.domain.observed.schedule import text_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.replica_verdict import replicas_of
-from herdkeeper.plan.action import Plan
+from herdkeeper.plan.action import Plan, deletions
 from herdkeeper.plan.intent import settle
 
+_AGAIN_SECONDS = 1.0
+"""After a Job was deleted, until one of its name can be made."""
 _GONE = ("Stopped", "Lost")
 """Bookies whose racks no new copy can be in."""
 
@@ -64,10 +71,13 @@ def _waiting_for_places(checkpoint: Checkpoint, seen: JobObserved) -> Plan | Non
 
 
 def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> Plan:
-    """Make the Job unless it is there, or ended before. An unhealthy cluster is audited all the same: that is when it is needed."""
+    """Make the Job unless it is there, or the run ended before; that of a paused run anew when its window opens. An unhealthy cluster is
+    audited all the same: that is when it is needed."""
     name = names.audit_names(_key(audit)).job
-    if (audit.status is not None and audit.status.phase in ("Succeeded", "Failed")) or seen.objects.get("Job", name) is not None:
+    if audit.status is not None and audit.status.phase in ("Succeeded", "Failed"):
         return Plan()
+    if seen.objects.get("Job", name) is not None:
+        return _going_on(audit, seen, name)
     log = log_store(seen.bookkeeper)
     if seen.bookkeeper is None or log is None or not (seen.bookkeeper.status and seen.bookkeeper.status.instance_id):
         return Plan.waiting(
@@ -75,7 +85,28 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
         )
     racks = {bookie.bookie_id: bookie.rack for bookie in seen.bookkeeper.status.bookies if bookie.rack and bookie.state not in _GONE}
     source = AuditSource(log.zookeeper_address, log.ledgers_root, racks, log.placement.min_racks)
-    return _once(build_audit(audit, source, spark_image), seen)
+    if audit.spec.window is None:
+        return _once(build_audit(audit, source, spark_image), seen)
+    window, now = window_of(audit.spec.window), present(seen)
+    closes = window.closing(now)
+    if closes is None:
+        return _until(window.opening_after(now), audit.spec.window, now)
+    return _once(build_audit(audit, source, spark_image, OpenWindow(now, closes)), seen)
+
+
+def _going_on(audit: ReplicationAudit, seen: JobObserved, job: str) -> Plan:
+    """The Job of a paused run goes when the window opens: the next one, of the same name and run id, goes on where it ended."""
+    opens = goes_on_at(audit, seen)
+    if opens is None:
+        return Plan()
+    if (left := (opens - present(seen)).total_seconds()) > 0:
+        return Plan(look_again_seconds=max(_AGAIN_SECONDS, left))
+    return Plan(deletions([seen.objects.get("Job", job)], Reason.RUN_GOES_ON), look_again_seconds=_AGAIN_SECONDS)
+
+
+def _until(opens: datetime.datetime, window: Window, now: datetime.datetime) -> Plan:
+    message = f"it reads from {described(window)} only; it begins at {text_of(opens)}"
+    return Plan.waiting(Reason.WAITING_FOR_WINDOW, message, max(_AGAIN_SECONDS, (opens - now).total_seconds()))
 
 
 def _archive(tablespace: Tablespace) -> ArchiveSource | None:

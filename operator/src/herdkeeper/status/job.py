@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, assert_never
@@ -10,10 +12,12 @@ from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.domain import names
 from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, SummaryError
+from herdkeeper.domain.audit_window import goes_on_at
+from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome, SummaryError
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
 from herdkeeper.domain.observed.objects import Json, Objects, driver_said, job_ended, pod_trouble, pods_of_job
+from herdkeeper.domain.observed.schedule import text_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.status.summary import Health, Summary
 
@@ -40,9 +44,23 @@ def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
 
 
 def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
-    """The phase, and of an ended run what was audited and found."""
+    """The phase, and of an ended run what was audited and found; of a paused one so far."""
     job = names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
+    over = audit.status is not None and audit.status.phase in ("Succeeded", "Failed")
+    if not over and (opens := goes_on_at(audit, seen)) is not None:
+        return _paused(audit, observe_run(seen.objects, job), opens)
     return _summarize(audit, seen, job, lambda said: audit_fields(AuditSummary.from_json(said), audit.spec.repair))
+
+
+def _paused(audit: ReplicationAudit, run: Run, opens: datetime.datetime) -> Summary:
+    """What the driver said when it paused, if it could be read."""
+    fields: dict[str, Any] = {"message": "paused"}
+    with contextlib.suppress(SummaryError):
+        fields = audit_fields(AuditSummary.from_json(run.said or ""), audit.spec.repair)
+    message = f"{fields.pop('message')}; it goes on at {text_of(opens)}"
+    done = {name: value for name, value in run.fields.items() if name != "completedAt"}
+    everything = {**done, "phase": "Paused", "resumesAt": text_of(opens), **fields}
+    return Summary(Health("False", Reason.WAITING_FOR_WINDOW, message), everything)
 
 
 def _summarize(resource: Checkpoint | ReplicationAudit, seen: JobObserved, job: str, fields_of: Callable[[str], dict[str, Any]]) -> Summary:
@@ -113,6 +131,7 @@ def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
     ]
     return {
         "message": summary.message,
+        "ledgerFilter": summary.ledger_filter or None,
         "ledgers": summary.ledgers,
         "entries": summary.entries,
         "replicas": summary.copies_verified,
@@ -137,7 +156,7 @@ def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
 
 def _repair_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, int]:
     """Nothing of a run that ended early: what it had repaired by then it didn't tell."""
-    if summary.outcome.exit_code:
+    if summary.outcome.exit_code or summary.outcome is JobOutcome.PAUSED:
         return {}
     match repair:
         case "Report":

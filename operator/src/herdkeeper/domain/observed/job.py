@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
@@ -16,7 +17,7 @@ class JobObserved:
 
     Of a Checkpoint that has no Job yet, or is being deleted: `work` is what all Checkpoints of the namespace do, and `store_unusable` why
     a Secret of its destination is not what it needs, `archive_unusable` the same of the log's archive. Of one that is being deleted:
-    `removal` is who may need its files.
+    `removal` is who may need its files. Of an audit: `now` is when that was seen.
     """
 
     objects: Objects
@@ -27,3 +28,4 @@ class JobObserved:
     removal: RemovalObserved | None = None
     store_unusable: StoreUnusable | None = None
     archive_unusable: StoreUnusable | None = None
+    now: datetime.datetime | None = None

@@ -37,7 +37,7 @@ class Run:
     @property
     def active(self) -> bool:
         """Whether it is not over."""
-        return self.phase in ("Pending", "Running")
+        return self.phase in ("Pending", "Running", "Paused")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,52 @@
+"""The window of a ReplicationAudit: when its Job may read, and when one that paused goes on."""
+
+from __future__ import annotations
+
+import datetime
+
+from herdkeeper.api import ReplicationAudit
+from herdkeeper.api.replication_audit import Window
+from herdkeeper.domain import names
+from herdkeeper.domain.daily_window import DailyWindow
+from herdkeeper.domain.job_summary import AuditSummary, JobOutcome, SummaryError
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.job import JobObserved
+from herdkeeper.domain.observed.objects import driver_said, job_ended
+from herdkeeper.domain.observed.schedule import moment_of
+
+
+def window_of(window: Window) -> DailyWindow:
+    """As it is declared. Raises UnknownTimeZoneError."""
+    return DailyWindow.of(window.from_, window.to, window.time_zone)
+
+
+def described(window: Window) -> str:
+    """For people."""
+    return f"{window.from_} to {window.to} ({window.time_zone})"
+
+
+def goes_on_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime | None:
+    """When a paused run goes on: as soon as its window opens after its Job has ended. None for a run that is not paused.
+
+    A Job that ended well, and whose driver's words are lost, may have paused: when it is run again, it tells how the run ended, if it has.
+    """
+    name = names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
+    job = seen.objects.get("Job", name)
+    if audit.spec.window is None or job is None or job_ended(job) != "Complete" or _tells_an_end(driver_said(seen.objects, name)):
+        return None
+    ended = moment_of(job["status"].get("completionTime")) or present(seen)
+    return window_of(audit.spec.window).opening_after(ended)
+
+
+def present(seen: JobObserved) -> datetime.datetime:
+    """When it was looked. ValueError where nobody noted that."""
+    if seen.now is None:
+        raise ValueError("an audit was looked at, and not when")
+    return seen.now
+
+
+def _tells_an_end(said: str | None) -> bool:
+    try:
+        return said is not None and AuditSummary.from_json(said).outcome is not JobOutcome.PAUSED
+    except SummaryError:
+        return False

@@ -1,0 +1,166 @@
+"""A ReplicationAudit with a window: its Job runs while the window is open, and one that paused goes on when it opens again."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+
+import pytest
+import yaml
+from situations import EXAMPLES, bookkeeper_serving, objects, with_metadata, with_spec, with_status
+
+from herdkeeper.api.job import ClaimDestination, VolumeDestination
+from herdkeeper.api.replication_audit import LedgerFilter, LedgerRange, Window
+from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
+from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
+from herdkeeper.domain.observed.job import JobObserved
+from herdkeeper.domain.observed.schedule import run_of
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.validation import audit_refusals
+from herdkeeper.plan.action import Apply, Delete
+from herdkeeper.plan.job import plan_audit
+from herdkeeper.schema.defaulting import stored
+from herdkeeper.status.job import summarize_audit
+
+HOUR = datetime.timedelta(hours=1)
+NIGHT = Window.model_validate({"from": "22:00", "to": "05:00", "timeZone": "Europe/Rome"})
+OPENS = datetime.datetime(2026, 6, 1, 20, tzinfo=datetime.UTC)
+CLOSES = OPENS + 7 * HOUR
+AUDIT = with_spec(
+    next(stored(each, "demo") for each in yaml.safe_load_all((EXAMPLES / "audit.yaml").read_text()) if each["kind"] == "ReplicationAudit"),
+    window=NIGHT,
+    destination=VolumeDestination(persistent_volume_claim=ClaimDestination(claim_name="audits")),
+)
+JOB = f"{AUDIT.metadata.name}-audit"
+FOUND = Finding(FindingKind.MISSING, Severity.CRITICAL, 3, 5, 6, "b1")
+PAUSED = AuditSummary("r", JobOutcome.PAUSED, "paused; so far 3 ledgers", ledgers=3, critical=1, findings=(FOUND,))
+
+
+def seen(now: datetime.datetime, *parts) -> JobObserved:
+    return JobObserved(objects(*parts), bookkeeper=bookkeeper_serving(), now=now)
+
+
+def job(ended: datetime.datetime | None, condition: str = "Complete"):
+    status = {"conditions": [{"type": condition, "status": "True", "reason": "r", "message": "m"}]} if ended else {}
+    completed = {"completionTime": ended.strftime("%Y-%m-%dT%H:%M:%SZ")} if ended and condition == "Complete" else {}
+    found = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": JOB, "uid": "job-1"}, "status": {**status, **completed}}
+    return {("Job", JOB): found}
+
+
+def driver(said: str | None):
+    state = {"terminated": {"exitCode": 0, **({"message": said} if said else {})}}
+    metadata = {"name": "p", "creationTimestamp": "2026-06-01T20:00:00Z", "labels": {"batch.kubernetes.io/job-name": JOB}}
+    status = {"phase": "Succeeded", "containerStatuses": [{"name": "driver", "state": state}]}
+    return {("Pod", "p"): {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}}
+
+
+def made(plan):
+    (applied,) = [action.manifest for action in plan.actions if isinstance(action, Apply)]
+    return applied
+
+
+def test_a_job_is_made_while_the_window_is_open_and_its_deadline_counts_from_the_end_of_that():
+    plan = plan_audit(AUDIT, seen(OPENS + HOUR), "spark:1")
+    arguments = made(plan)["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert arguments[arguments.index("--read-until") + 1] == "2026-06-02T03:00:00Z"
+    assert made(plan)["spec"]["activeDeadlineSeconds"] == 6 * 3600 + AUDIT.spec.job.deadline_seconds
+
+
+@pytest.mark.parametrize("now", [OPENS - HOUR, CLOSES, CLOSES + HOUR], ids=["before", "at its end", "after"])
+def test_no_job_is_made_while_the_window_is_closed_and_it_is_looked_again_when_it_opens(now):
+    plan = plan_audit(AUDIT, seen(now), "spark:1")
+    opens = OPENS if now < OPENS else OPENS + 24 * HOUR
+    assert plan.actions == ()
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.WAITING_FOR_WINDOW
+    assert plan.wait.message == f"it reads from 22:00 to 05:00 (Europe/Rome) only; it begins at {opens:%Y-%m-%dT%H:%M:%SZ}"
+    assert plan.look_again_seconds == (opens - now).total_seconds()
+
+
+@pytest.mark.parametrize("said", [PAUSED.to_json(), None, "rubbish"], ids=["paused", "its words are lost", "no summary"])
+def test_the_job_of_a_run_that_may_have_paused_goes_when_the_window_opens_again(said):
+    ended = job(CLOSES + datetime.timedelta(minutes=1))
+    before = plan_audit(AUDIT, seen(CLOSES + 2 * HOUR, ended, driver(said)), "spark:1")
+    assert (before.actions, before.look_again_seconds) == ((), 15 * 3600)
+    after = plan_audit(AUDIT, seen(OPENS + 24 * HOUR, ended, driver(said)), "spark:1")
+    assert after.actions == (Delete("batch/v1", "Job", JOB, "job-1", Reason.RUN_GOES_ON),)
+    again = plan_audit(with_status(AUDIT, phase="Paused"), seen(OPENS + 24 * HOUR), "spark:1")
+    assert made(again)["metadata"]["name"] == JOB
+
+
+def test_a_job_that_is_being_deleted_is_not_deleted_again():
+    ended = job(CLOSES)
+    ended["Job", JOB]["metadata"]["deletionTimestamp"] = "2026-06-02T20:00:00Z"
+    assert plan_audit(AUDIT, seen(OPENS + 24 * HOUR, ended, driver(None)), "spark:1").actions == ()
+
+
+def test_a_run_that_pauses_by_a_clock_that_is_early_does_not_go_on_in_the_same_window():
+    ended = job(CLOSES - datetime.timedelta(seconds=2))
+    assert plan_audit(AUDIT, seen(CLOSES - datetime.timedelta(seconds=1), ended, driver(PAUSED.to_json())), "spark:1").actions == ()
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        (job(None), driver(None)),
+        (job(CLOSES, "Failed"), driver(PAUSED.to_json())),
+        (job(CLOSES), driver(replace(PAUSED, outcome=JobOutcome.SUCCEEDED).to_json())),
+        (job(CLOSES), driver(replace(PAUSED, outcome=JobOutcome.ALREADY_DONE).to_json())),
+    ],
+    ids=["it runs", "it failed", "it is done", "it was done before"],
+)
+def test_any_other_job_is_left_alone(state):
+    plan = plan_audit(AUDIT, seen(OPENS + 24 * HOUR, *state), "spark:1")
+    assert (plan.actions, plan.look_again_seconds) == ((), None)
+
+
+def test_a_paused_run_tells_what_it_has_found_so_far_and_when_it_goes_on():
+    summary = summarize_audit(AUDIT, seen(CLOSES + HOUR, job(CLOSES), driver(PAUSED.to_json())))
+    assert (summary.health.status, summary.health.reason) == ("False", Reason.WAITING_FOR_WINDOW)
+    assert summary.health.message == "paused; so far 3 ledgers; it goes on at 2026-06-02T20:00:00Z"
+    told = {name: summary.fields[name] for name in ("phase", "resumesAt", "ledgers", "findingsTotal", "job")}
+    assert told == {"phase": "Paused", "resumesAt": "2026-06-02T20:00:00Z", "ledgers": 3, "findingsTotal": 1, "job": JOB}
+    assert "completedAt" not in summary.fields
+
+
+def test_a_paused_run_whose_words_are_lost_is_paused_and_not_a_success():
+    summary = summarize_audit(AUDIT, seen(CLOSES + HOUR, job(CLOSES), driver(None)))
+    assert (summary.fields["phase"], summary.health.message) == ("Paused", "paused; it goes on at 2026-06-02T20:00:00Z")
+
+
+def test_a_run_without_a_window_whose_words_are_lost_succeeded_as_before():
+    summary = summarize_audit(with_spec(AUDIT, window=None), seen(CLOSES, job(CLOSES), driver(None)))
+    assert summary.fields["phase"] == "Succeeded"
+
+
+def test_a_run_that_is_over_stays_so_though_its_job_says_that_it_paused():
+    over = with_status(AUDIT, phase="Succeeded", message="done")
+    assert summarize_audit(over, seen(CLOSES, job(CLOSES), driver(PAUSED.to_json()))).fields["phase"] == "Succeeded"
+
+
+def test_a_paused_run_holds_up_its_schedule():
+    created = with_metadata(AUDIT, creation_timestamp="2026-06-01T20:00:00Z")
+    assert run_of(with_status(created, phase="Paused")).active
+    assert not run_of(with_status(created, phase="Succeeded")).active
+
+
+def test_a_time_zone_that_there_is_not_is_refused():
+    refused = audit_refusals(with_spec(AUDIT, window=NIGHT.model_copy(update={"time_zone": "Rome"})))
+    assert [each.sentence for each in refused] == [
+        "spec.window.timeZone is 'Rome': there is no time zone of this name; take a name of the IANA database, e.g. UTC or Europe/Vienna"
+    ]
+    assert audit_refusals(AUDIT) == ()
+
+
+@pytest.mark.parametrize(
+    ("changes", "chosen"),
+    [
+        ({}, False),
+        ({"filter": LedgerFilter()}, False),
+        ({"ledgers": (7,)}, True),
+        ({"filter": LedgerFilter(ledger_ranges=(LedgerRange(first=1, last=2),))}, True),
+    ],
+    ids=["all", "an empty filter", "ids", "a filter"],
+)
+def test_an_audit_of_chosen_ledgers_is_not_about_the_cluster(changes, chosen):
+    assert with_spec(AUDIT, **changes).spec.chooses_ledgers is chosen
