@@ -71,6 +71,7 @@ def test_a_run_pauses_at_the_windows_end_and_goes_on_as_itself_when_it_opens(sta
     stage.reconcile_at(OPENS[0], KIND, "by-night")
     first = stage.found("Job", JOB)
     assert first["spec"]["activeDeadlineSeconds"] == 7 * 3600 + 3600
+    stage.reconcile_at(OPENS[0] + HOUR, KIND, "by-night")  # its status tells of the Job
     with nothing_written(stage):
         stage.reconcile_at(CLOSES[0] + HOUR, KIND, "by-night")  # the last portion takes its time
 

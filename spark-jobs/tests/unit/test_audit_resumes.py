@@ -344,6 +344,24 @@ def test_a_run_whose_time_is_over_pauses_and_goes_on_when_it_may(program: Progra
     assert table(program, "audit_findings", "night") == table(program, "audit_findings", "whole")
 
 
+@pytest.mark.parametrize(("how", "read_again"), [("repair", {1, 2, 3, 4, 5}), ("dry-run", set())])
+def test_a_run_that_broke_off_while_it_repaired_looks_at_everything_again(
+    how: str, read_again: set[int], program: Program, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> AuditResult:
+        raise MetadataUnavailableError("ZooKeeper went away")
+
+    def nothing_repaired(_: object, result: AuditResult, __: object) -> AuditResult:
+        return result
+
+    with damaged_cluster() as catalog:
+        monkeypatch.setattr(cli, "repaired", broken)
+        assert program.run(catalog(), "r", "--repair", how)[0] == 3
+        monkeypatch.setattr(cli, "repaired", nothing_repaired)
+        assert program.run(catalog(), "r", "--repair", how)[0] == 0
+    assert program.asked == [{1, 2, 3, 4, 5}, read_again]
+
+
 def test_a_run_that_could_not_go_on_is_not_asked_to_pause(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(VARIABLE, str(program.folder / "message"))
     given = ["--zookeeper", "z:1", "--ledgers-root", "/elsewhere/ledgers", "--run-id", "r", "--read-until", "2026-11-23T05:00:00Z"]

@@ -22,7 +22,7 @@ LEDGERS_AT_ONCE = 20_000
 _SECONDS_OF_READING = 60
 """So long a portion reads where the bytes per second have a limit: a pause comes soon, and little is lost by a process that is killed."""
 _LEAST_BYTES = 16 * 1024 * 1024
-"""A portion costs some tenths of a second, whatever it reads."""
+"""A portion costs a Spark job and some fsyncs, whatever it reads."""
 
 
 @dataclass(frozen=True, slots=True)
