@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import object_store_server
+import played_web_hdfs
 import pytest
 import secret_keys
 from pyspark.sql import SparkSession
@@ -15,17 +16,20 @@ from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
 ROOT = Path(__file__).parents[3]
-# Spark's workers, too, open the store with the variables that they were started with.
+# Spark's workers, too, open the store and the file system with the variables that they were started with.
 object_store_server.announce()
+played_web_hdfs.announce()
 secret_keys.announce()
 
 
-@pytest.fixture(params=["folder", "object store"])
+@pytest.fixture(params=["folder", "object store", "file system"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> StoredPath:
     """Where checkpoints lie; what is true of one place is true of the other."""
     if request.param == "folder":
         (tmp_path / "checkpoints").mkdir()
         return tmp_path / "checkpoints"
+    if request.param == "file system":
+        return played_web_hdfs.new_folder() / "checkpoints"
     return object_store_server.new_bucket() / "checkpoints"
 
 

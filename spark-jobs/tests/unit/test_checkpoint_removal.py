@@ -9,6 +9,7 @@ from types import ModuleType
 
 import obstore
 import pytest
+from fsspec.implementations.webhdfs import WebHDFS
 from places import all_files, write
 from test_checkpoint_manifest import IDENTITY, manifest, table
 
@@ -79,10 +80,10 @@ class Killed(BaseException):
 
 
 def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
-    """Every change of a folder or of a store counts; the process ends before the one with this number."""
+    """Every change of a folder, of a store or of a file system counts; the process ends before the one with this number."""
     done = 0
 
-    def counting(module: ModuleType, name: str) -> None:
+    def counting(module: ModuleType | type, name: str) -> None:
         real: Callable[..., object] = getattr(module, name)
 
         def counted(*arguments: object, **options: object) -> object:
@@ -98,6 +99,8 @@ def kill_at(monkeypatch: pytest.MonkeyPatch, step: int) -> None:
         counting(os, name)
     for name in ("put", "delete"):
         counting(obstore, name)
+    for name in ("pipe_file", "mv", "rm"):
+        counting(WebHDFS, name)
 
 
 def test_killed_at_each_step_there_is_a_whole_checkpoint_or_none_and_the_retry_completes(
@@ -129,7 +132,7 @@ def test_a_checkpoint_that_was_made_again_while_a_removal_had_stopped_is_left_al
 ) -> None:
     leaving, _ = situation(place)
     with monkeypatch.context() as patch:
-        kill_at(patch, 1 if isinstance(place, Path) else 2)  # a rename is a copy and a deletion there
+        kill_at(patch, 1 if isinstance(place, Path) else 2)  # what has the new name is deleted before, or a rename is a copy and a deletion
         with pytest.raises(Killed):
             remove_checkpoint(place, "run-1", leaving)
     assert checkpoint(place, "run-3", 7, file_of("run-3", "new")) == leaving

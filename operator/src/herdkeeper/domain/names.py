@@ -115,8 +115,10 @@ ACCESS_KEY_ID_KEY, SECRET_ACCESS_KEY_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCE
 """Keys of the Secret that an object store is opened with, and the variables of the jobs that open it."""
 ENDPOINT_VARIABLE = "AWS_ENDPOINT_URL"
 """The variable of those jobs that has the store's address."""
+FILE_SYSTEM_OPTIONS_VARIABLE = "FILE_SYSTEM_OPTIONS"
+"""The variable of those jobs that names the folder with the options of a file system: its mounted Secret."""
 ARCHIVE_VARIABLES = "ARCHIVE_"
-"""Before the names of these variables where they are of the store with the log's archive, in a job that has another destination."""
+"""Before the names of these variables where they are of the place with the log's archive, in a job that has another destination."""
 SUPER_DIGEST_KEY = "super-digest"
 """Beside `password` in the Secret of a ZooKeeperCluster: what the members get of it."""
 

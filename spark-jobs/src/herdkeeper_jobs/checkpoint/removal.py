@@ -18,7 +18,7 @@ from pathlib import Path, PurePosixPath
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Outline, manifest_path, read_outline, report_path
 from herdkeeper_jobs.checkpoint.reading import manifests
-from herdkeeper_jobs.storage.object_path import ObjectPath
+from herdkeeper_jobs.storage.remote_path import RemotePath
 from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, remove_file, sync_folder, take_name
 
 MANIFEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*/manifests/[0-9]{20}-[0-9]{20}\.json")
@@ -149,12 +149,14 @@ def _sweep(folder: StoredPath, run_ids: Iterable[str], named: set[StoredPath]) -
                 # One with files of a checkpoint stays, and so does a link, which nobody follows.
                 with contextlib.suppress(OSError):
                     path.rmdir()
+        if isinstance(run, RemotePath):
+            run.remove_empty_folders()
     return files, size, kept
 
 
 def _walked(run: StoredPath) -> Iterator[tuple[list[StoredPath], list[Path]]]:
-    """The files below, and the folders that may be empty when they are gone, from the innermost on; an object store has none."""
-    if isinstance(run, ObjectPath):
+    """The files below, and the folders of a volume that may be empty when they are gone, from the innermost on."""
+    if isinstance(run, RemotePath):
         yield list(run.below()), []
         return
     for place, folders, found in os.walk(run, topdown=False):

@@ -39,7 +39,7 @@ from herdkeeper_jobs.spark_session import (
     spark_settings,
     start_spark,
 )
-from herdkeeper_jobs.storage.object_path import ObjectPath
+from herdkeeper_jobs.storage.remote_path import RemotePath
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
 from herdkeeper_jobs.task_error import essence, outcome_of_tasks
 from herdkeeper_jobs.termination_message import write_termination_message
@@ -69,7 +69,8 @@ def _parser() -> argparse.ArgumentParser:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument(
         "--manifest",
-        help="file of the checkpoint's manifest; with executors as pods all must mount it; or s3://bucket/key",
+        help="file of the checkpoint's manifest; with executors as pods all must mount it; or s3://bucket/key, or the URL of "
+        "another file system",
     )
     which.add_argument(
         "--folder", help="with --to, where there is no checkpoint: the tablespace's folder with the archive, <INSTANCEID>/<tablespace uuid>"
@@ -128,7 +129,7 @@ def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Rest
     if parsed.manifest is None:
         raise RestoreRefused("--folder names no checkpoint: give --to with it, or --manifest")
     manifest = _stored("--manifest", parsed.manifest)
-    if isinstance(manifest, ObjectPath) and (unusable := why_unusable(manifest.parent, writes=False)) is not None:
+    if isinstance(manifest, RemotePath) and (unusable := why_unusable(manifest.parent, writes=False)) is not None:
         raise RestoreRefused(f"--manifest is {parsed.manifest!r}: {unusable}")
     return RestoreRequest(manifest, target, parsed.run_id)
 

@@ -1,1 +1,1 @@
-"""Where checkpoints lie: a folder of a volume, or a prefix of an object store."""
+"""Where checkpoints lie: a folder of a volume, a prefix of an object store, or a folder of another file system."""

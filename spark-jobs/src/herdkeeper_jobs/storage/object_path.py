@@ -1,4 +1,4 @@
-"""Objects of an S3-compatible store under the part of pathlib's interface that readers of checkpoints use.
+"""Objects of an S3-compatible store.
 
 A path holds the names of the bucket and the key only, and of the variables with which its store is opened, so that Spark can pickle it:
 each process opens the store with its own environment (`StoreSettings`), and credentials are never part of a task. obstore does the
@@ -7,29 +7,29 @@ requests: they are retried within a minute, and an object is there with all of i
 
 from __future__ import annotations
 
-import io
 import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
-from fnmatch import fnmatchcase
 from functools import lru_cache
-from pathlib import PurePosixPath
-from typing import IO, cast
+from typing import IO
 
 import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store
 
+from herdkeeper_jobs.storage.remote_path import RemotePath, read_by_ranges
+
 SCHEME = "s3://"
 ENDPOINT, REGION = "AWS_ENDPOINT_URL", "AWS_REGION"
 ACCESS_KEY_ID, SECRET_ACCESS_KEY = "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
 AUTHORITIES = "OBJECT_STORE_AUTHORITIES"
-_READ_AHEAD = 1 << 20
 _PART, _PARTS_AT_ONCE = 8 << 20, 2
 """What an upload holds in memory: a task has little, and a store takes 10,000 parts of an object."""
+_PROBE = ".herdkeeper-creates-once"
+"""An object at a destination that is created twice, to see that the store refuses the second one."""
 _MARKUP = re.compile(r"<\?xml|<Error")
 _RETRIED_FOR = timedelta(seconds=60)
 _ANSWERED_WITHIN = timedelta(seconds=120)
@@ -91,14 +91,13 @@ def _opened(bucket: str, variables: str, process: int) -> S3Store:
     return StoreSettings.of(os.environ, variables).open(bucket)
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ObjectPath:
-    """A key of a bucket, or what begins with it and a slash. What can't be read is told by OSError, as of a file."""
+@dataclass(frozen=True, slots=True)
+class ObjectPath(RemotePath):
+    """A key of a bucket, or what begins with it and a slash."""
 
     bucket: str
     key: str = ""
     variables: str = ""
-    """What the names of the variables begin with that the store is opened with: a job may have two stores."""
 
     @staticmethod
     def parse(uri: str, variables: str = "") -> ObjectPath:
@@ -108,50 +107,13 @@ class ObjectPath:
             raise ValueError(f"{uri!r} names no object store: give s3://bucket or s3://bucket/prefix")
         return ObjectPath(bucket, "/".join(parts), variables)
 
-    def __str__(self) -> str:
-        return f"{SCHEME}{self.bucket}/{self.key}" if self.key else f"{SCHEME}{self.bucket}"
-
-    def __truediv__(self, name: str) -> ObjectPath:
-        return self._at(PurePosixPath(self.key) / name)
-
     @property
-    def parent(self) -> ObjectPath:
-        """What it lies in; the bucket lies in itself."""
-        return self._at(PurePosixPath(self.key).parent)
+    def place(self) -> str:
+        """`s3://bucket`."""
+        return f"{SCHEME}{self.bucket}"
 
-    @property
-    def name(self) -> str:
-        """Its last part."""
-        return PurePosixPath(self.key).name
-
-    @property
-    def stem(self) -> str:
-        """Its last part without the suffix."""
-        return PurePosixPath(self.key).stem
-
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """Bucket and parts of the key."""
-        return (self.bucket, *PurePosixPath(self.key).parts)
-
-    def joinpath(self, *names: str) -> ObjectPath:
-        """As `/`, for several."""
-        return self._at(PurePosixPath(self.key).joinpath(*names))
-
-    def with_name(self, name: str) -> ObjectPath:
-        """The same with another last part."""
-        return self._at(PurePosixPath(self.key).with_name(name))
-
-    def relative_to(self, other: ObjectPath) -> PurePosixPath:
-        """Its key below another one. ValueError when it is not there."""
-        if (self.bucket, self.variables) != (other.bucket, other.variables):
-            raise ValueError(f"{self} is not below {other}")
-        return PurePosixPath(self.key).relative_to(PurePosixPath(other.key))
-
-    def _at(self, key: PurePosixPath) -> ObjectPath:
-        return self._named("" if key == PurePosixPath() else key.as_posix())
-
-    def _named(self, key: str) -> ObjectPath:
+    def named(self, key: str) -> ObjectPath:
+        """Another key of the bucket."""
         return ObjectPath(self.bucket, key, self.variables)
 
     def bucket_is_there(self) -> bool:
@@ -160,18 +122,6 @@ class ObjectPath:
             self.read_bytes()
         except FileNotFoundError as error:
             return "<Code>NoSuchBucket</Code>" not in str(error.__cause__)
-        return True
-
-    def is_symlink(self) -> bool:
-        """Objects lead nowhere else."""
-        return False
-
-    def is_file(self) -> bool:
-        """Whether there is such an object."""
-        try:
-            self.size()
-        except FileNotFoundError:
-            return False
         return True
 
     def size(self) -> int:
@@ -193,7 +143,7 @@ class ObjectPath:
         """The object as a file that can be read anywhere in it. ValueError for another mode: `create` and `stream` write."""
         if mode != "rb":
             raise ValueError(f"mode {mode!r}: an object is opened for reading only")
-        return cast("IO[bytes]", io.BufferedReader(_RangeReader(self, self.size()), _READ_AHEAD))
+        return read_by_ranges(self.read_range, self.size())
 
     def create(self, content: bytes) -> bool:
         """One request with `If-None-Match: *`, which the store decides; whether the object was created."""
@@ -222,7 +172,7 @@ class ObjectPath:
         """All objects whose key begins with this one and a slash, sorted."""
         with _told(self):
             found = [str(item["path"]) for chunk in obstore.list(self._store, self.key or None) for item in chunk]
-        return (self._named(key) for key in sorted(found))
+        return (self.named(key) for key in sorted(found))
 
     def names_from(self, first: str) -> Iterator[str]:
         """The names of the objects right below that are not before `first`, in the order in which the store tells them: by their bytes. It
@@ -235,24 +185,30 @@ class ObjectPath:
                 names = (str(item["path"]).removeprefix(prefix) for item in chunk)
                 yield from (name for name in names if name >= first and "/" not in name)
 
-    def glob(self, pattern: str) -> Iterator[ObjectPath]:
-        """What is below and matches, part by part; a part without `*`, `?` and `[` is a name."""
-        *folders, last = pattern.split("/")
-        places = [self]
-        for part in folders:
-            places = [found for place in places for found in place._matching(part)]
-        return (child for place in places for child in place._children() if fnmatchcase(child.name, last))
-
-    def _matching(self, part: str) -> list[ObjectPath]:
-        if not any(character in part for character in "*?["):
-            return [self / part]
-        return [child for child in self._children() if fnmatchcase(child.name, part)]
-
-    def _children(self) -> list[ObjectPath]:
+    def children(self) -> list[ObjectPath]:
+        """Objects and prefixes right below."""
         with _told(self):
             found = obstore.list_with_delimiter(self._store, self.key or None)
         keys = [*found["common_prefixes"], *(item["path"] for item in found["objects"])]
-        return [self._named(str(key).rstrip("/")) for key in sorted(keys)]
+        return [self.named(str(key).rstrip("/")) for key in sorted(keys)]
+
+    def why_unusable(self, *, writes: bool) -> str | None:
+        """Whether bucket and keys are right and, with `writes`, whether the store refuses a second create."""
+        probe = self / _PROBE
+        try:
+            if not probe.bucket_is_there():
+                return f"the object store has no bucket {self.bucket}; create it, or correct the endpoint"
+            # The first create of a new destination succeeds; from then on each of them must be refused.
+            if writes and probe.create(b"") and probe.create(b""):
+                return "the object store ignores `If-None-Match: *`, so two jobs could write over each other; take one that honours it"
+        except StoreNotConfiguredError as error:
+            return str(error)
+        except PermissionError as error:
+            return f"{error}; correct the keys in the Secret, or what they may do in the bucket"
+        return None
+
+    def remove_empty_folders(self) -> None:
+        """There are none."""
 
     @property
     def _store(self) -> S3Store:
@@ -276,36 +232,6 @@ class ObjectWriter:
         """Makes the object: it is durable when this returns."""
         with _told(self._path):
             self._writer.close()
-
-
-class _RangeReader(io.RawIOBase):
-    """Reads an object by ranges."""
-
-    def __init__(self, path: ObjectPath, size: int) -> None:
-        super().__init__()
-        self._path = path
-        self._size = size
-        self._position = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
-        return self._position
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        length = max(0, min(len(buffer), self._size - self._position))
-        if length:
-            buffer[:length] = self._path.read_range(self._position, length)
-            self._position += length
-        return length
 
 
 @contextmanager

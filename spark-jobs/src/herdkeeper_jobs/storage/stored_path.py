@@ -1,7 +1,8 @@
 """Files of checkpoints, wherever they lie: whole or not there, committed once, never written over.
 
-A folder is a `pathlib.Path`, a prefix of an object store an `ObjectPath` with the same interface for readers. What writes differs, and is
-here: a folder commits by `link()` and fsync, an object store by a conditional create (`If-None-Match: *`).
+A folder is a `pathlib.Path`, a prefix of an object store an `ObjectPath`, a folder of another file system a `FileSystemPath`, with the same
+interface for readers. What writes differs, and is here: a folder commits by `link()` and fsync, an object store by a conditional create
+(`If-None-Match: *`), another file system in the way that was proven of it.
 """
 
 from __future__ import annotations
@@ -12,38 +13,30 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Protocol, TypeVar, assert_never, cast
+from typing import IO, TypeVar, assert_never, cast
 
 from xxhash import xxh3_128
 
 from herdkeeper_jobs.durable_file import link_once, written_beside
-from herdkeeper_jobs.storage.object_path import SCHEME, ObjectPath, StoreNotConfiguredError
+from herdkeeper_jobs.storage.file_system_path import FileSystemPath
+from herdkeeper_jobs.storage.object_path import SCHEME, ObjectPath
+from herdkeeper_jobs.storage.remote_path import NewFile, RemotePath
 
-StoredPath = Path | ObjectPath
-"""A file or a folder of a volume, an object or a prefix of an object store."""
-AnyPath = TypeVar("AnyPath", bound=Path | ObjectPath)
-"""One of the two: what is made of it lies at the same place."""
+StoredPath = Path | RemotePath
+"""A file or a folder of a volume, of an object store, or of another file system."""
+AnyPath = TypeVar("AnyPath", bound=Path | RemotePath)
+"""One of them: what is made of it lies at the same place."""
 Answer = TypeVar("Answer")
 _READ_AT_ONCE = 1 << 23
 _ASKED_AT_ONCE = 16
-_PROBE = ".herdkeeper-creates-once"
-"""An object at a destination that is created twice, to see that the store refuses the second one."""
-
-
-class NewFile(Protocol):
-    """A file that is being written. It is durable once it is closed."""
-
-    def write(self, data: bytes, /) -> int:
-        """Takes the bytes."""
-
-    def close(self) -> None:
-        """Makes them durable."""
 
 
 def stored_path(text: str, variables: str = "") -> StoredPath:
-    """From an argument: `s3://bucket/prefix`, or the path of a folder. `variables` is what the names of those begin with that the store is
-    opened with. Raises ValueError for an address that names no bucket."""
-    return ObjectPath.parse(text, variables) if text.startswith(SCHEME) else Path(text)
+    """From an argument: `s3://bucket/prefix`, the URL of another file system, or the path of a folder. `variables` is what the names of
+    those begin with that it is opened with. Raises ValueError for an address that names no bucket or no file system."""
+    if text.startswith(SCHEME):
+        return ObjectPath.parse(text, variables)
+    return FileSystemPath.parse(text, variables) if "://" in text else Path(text)
 
 
 def below(folder: AnyPath, *names: str) -> AnyPath:
@@ -62,7 +55,7 @@ def names_from(folder: StoredPath, first: str = "") -> Iterator[str]:
     match folder:
         case Path():
             yield from sorted(name for name in os.listdir(folder) if name >= first) if folder.is_dir() else ()
-        case ObjectPath():
+        case RemotePath():
             yield from folder.names_from(first)
         case _:
             assert_never(folder)
@@ -75,7 +68,7 @@ def names_below(folder: StoredPath) -> Iterator[str]:
             for place, _, names in os.walk(folder):
                 above = Path(place).relative_to(folder)
                 yield from ((above / name).as_posix() for name in names)
-        case ObjectPath():
+        case RemotePath():
             yield from (path.relative_to(folder).as_posix() for path in folder.below())
         case _:
             assert_never(folder)
@@ -99,29 +92,14 @@ def why_unusable(destination: StoredPath, *, writes: bool) -> str | None:
     match destination:
         case Path():
             return None if destination.is_dir() else "no such folder; mount the volume there"
-        case ObjectPath():
-            return _why_unusable_store(destination, writes)
+        case RemotePath():
+            return destination.why_unusable(writes=writes)
         case _:
             assert_never(destination)
 
 
-def _why_unusable_store(destination: ObjectPath, writes: bool) -> str | None:
-    probe = destination / _PROBE
-    try:
-        if not probe.bucket_is_there():
-            return f"the object store has no bucket {destination.bucket}; create it, or correct the endpoint"
-        # The first create of a new destination succeeds; from then on each of them must be refused.
-        if writes and probe.create(b"") and probe.create(b""):
-            return "the object store ignores `If-None-Match: *`, so two jobs could write over each other; take one that honours it"
-    except StoreNotConfiguredError as error:
-        return str(error)
-    except PermissionError as error:
-        return f"{error}; correct the keys in the Secret, or what they may do in the bucket"
-    return None
-
-
 def create_if_absent(path: StoredPath, content: bytes) -> bool:
-    """Commits a file, durably; whether it was created, which False says that somebody else's is there. Raises OSError when the store has
+    """Commits a file, durably; whether it was created, which False says that somebody else's is there. Raises OSError when there are
     other bytes afterwards than it acknowledged."""
     match path:
         case Path():
@@ -130,23 +108,24 @@ def create_if_absent(path: StoredPath, content: bytes) -> bool:
             sync_folder(path.parent)
             sync_folder(path.parent.parent)
             return True
-        case ObjectPath():
+        case RemotePath():
             if not path.create(content):
                 # A request whose answer was lost is tried again, and then refused for what it has done itself.
                 return path.read_bytes() == content
             if path.read_bytes() != content:
-                raise OSError(f"{path} has other bytes than the object store acknowledged")
+                raise OSError(f"{path} has other bytes than were acknowledged")
             return True
         case _:
             assert_never(path)
 
 
 def replace_file(path: StoredPath, content: bytes) -> None:
-    """Makes a file, or puts another content in its place: whoever opens it has the old one or the new one, whole. Raises OSError."""
+    """Makes a file, or puts another content in its place: whoever opens it has the old one or the new one, whole; in a file
+    system by URL perhaps none, for a moment. Raises OSError."""
     match path:
         case Path():
             written_beside(path, lambda stream: stream.write(content)).replace(path)
-        case ObjectPath():
+        case RemotePath():
             path.write(content)
         case _:
             assert_never(path)
@@ -158,7 +137,7 @@ def new_file(path: StoredPath) -> NewFile:
         case Path():
             path.parent.mkdir(parents=True, exist_ok=True)
             return _SyncedFile(path.open("xb"))
-        case ObjectPath():
+        case RemotePath():
             return path.stream()
         case _:
             assert_never(path)
@@ -188,12 +167,12 @@ def file_hash(path: StoredPath) -> str:
 
 def file_size(path: StoredPath) -> int:
     """Bytes of a file. Raises FileNotFoundError when there is none, and OSError."""
-    return path.size() if isinstance(path, ObjectPath) else path.stat().st_size
+    return path.size() if isinstance(path, RemotePath) else path.stat().st_size
 
 
 def sync_folder(path: StoredPath) -> None:
-    """Makes the names in a folder durable, by fsync; those of an object store are."""
-    if isinstance(path, ObjectPath):
+    """Makes the names in a folder durable, by fsync; those that are on no volume are."""
+    if isinstance(path, RemotePath):
         return
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -209,9 +188,8 @@ def take_name(path: StoredPath, other: StoredPath) -> None:
         case Path(), Path():
             path.rename(other)
             sync_folder(path.parent)
-        case ObjectPath(), ObjectPath():
-            other.write(path.read_bytes())
-            path.unlink()
+        case RemotePath(), RemotePath():
+            path.take_name(other)
         case _:
             raise ValueError(f"{path} and {other} do not lie at the same place")
 
@@ -219,7 +197,7 @@ def take_name(path: StoredPath, other: StoredPath) -> None:
 def remove_file(path: StoredPath) -> int | None:
     """Removes a file; its bytes, None when there was none."""
     try:
-        size = path.size() if isinstance(path, ObjectPath) else path.lstat().st_size
+        size = path.size() if isinstance(path, RemotePath) else path.lstat().st_size
         path.unlink()
     except FileNotFoundError:
         return None
@@ -229,7 +207,9 @@ def remove_file(path: StoredPath) -> int | None:
 def remove_empty_folder(folder: StoredPath) -> None:
     """Makes what was removed from a folder stay away, by fsync, and removes the folder if nothing is left in it. An object store has
     none."""
-    if isinstance(folder, Path) and folder.is_dir():
+    if isinstance(folder, RemotePath):
+        folder.remove_empty_folders()
+    elif folder.is_dir():
         sync_folder(folder)  # else a file could come back that nobody knows any more
         with contextlib.suppress(OSError):
             folder.rmdir()
@@ -240,9 +220,10 @@ def remove_below(folder: StoredPath) -> None:
     match folder:
         case Path():
             shutil.rmtree(folder, ignore_errors=True)
-        case ObjectPath():
+        case RemotePath():
             with contextlib.suppress(OSError):
                 for path in folder.below():
                     path.unlink()
+                folder.remove_empty_folders()
         case _:
             assert_never(folder)
