@@ -122,6 +122,12 @@ def built() -> dict[str, tuple[Any, ...]]:
         bytesPerSecondPerBookie="20Mi",
         job=EXECUTORS,
     )
+    hdfs = {"fileSystem": {"url": "webhdfs://namenode:9870/backups", "optionsSecretRef": {"name": "hdfs-options"}}}
+    in_hdfs = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=hdfs, job=EXECUTORS)
+    log_in_hdfs = {**hdfs["fileSystem"], "url": "webhdfs://archives:9870/logs", "optionsSecretRef": {"name": "archive-options"}}
+    archived_in_hdfs = read(
+        Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": {"fileSystem": log_in_hdfs}}}
+    )
     sealed = read(Checkpoint, tablespaceRef={"name": "flights"}, destination=SEALED, job=EXECUTORS)
     with_keys = CLAIM | {"encryption": {"keysSecretRef": {"name": "archive-keys"}}}
     sealed_log = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights", log={"archive": {"destination": with_keys}})
@@ -174,6 +180,22 @@ def built() -> dict[str, tuple[Any, ...]]:
         ),
         "tablespace-encrypted": (build_connection_secret(tablespace, ZOOKEEPER, UserCredentials("admin", "given"), "certificates"),),
         "checkpoint": build_checkpoint(checkpoint, source, "herdkeeper/spark:0.1.0"),
+        "checkpoint-in-hdfs": (
+            *build_checkpoint(
+                in_hdfs,
+                replace(source, archive=ArchiveSource("flights", archived_in_hdfs.spec.log.archive.destination)),
+                SPARK,
+            ),
+            build_removal(in_hdfs, "i/u/manifests/m.json", SPARK),
+        ),
+        "archive-in-hdfs": (
+            build_archiver(
+                archived_in_hdfs,
+                ArchivedLog(ZOOKEEPER, "/demo/quick/ledgers", "/demo/quick/herd"),
+                SPARK,
+                StoreSecrets({"archive-options/user": "archives"}),
+            ),
+        ),
         "checkpoint-in-object-store": (*build_checkpoint(stored, source, SPARK), build_removal(stored, "i/u/manifests/m.json", SPARK)),
         "checkpoint-with-keys": (*build_checkpoint(sealed, source, SPARK), build_removal(sealed, "i/u/manifests/m.json", SPARK)),
         "restore-with-keys": build_restore(

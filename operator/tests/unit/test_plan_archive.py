@@ -325,6 +325,24 @@ def test_the_log_is_kept_until_it_is_archived_at_the_very_store_that_is_declared
     assert fields(PROGRESS, tablespace=IN_STORE) == {"archive": {"objectStore": STORE}}
 
 
+def test_an_archive_in_a_file_system_is_told_by_its_url_and_its_archiver_started_anew_with_other_options() -> None:
+    hdfs = {"url": "webhdfs://namenode:9870/archives", "optionsSecretRef": {"name": "hdfs-options"}}
+    declared = with_spec(FORGETFUL, log=TablespaceLog.model_validate({"archive": {"destination": {"fileSystem": hdfs}}}))
+
+    def annotations(options: dict[str, str]) -> Any:
+        store = store_secrets(
+            declared.spec.log.archive.destination.store, {"hdfs-options": options}, "spec.log.archive.destination.fileSystem"
+        )
+        made = archive_steps(declared, replace(SEEN, archive=ArchiveObserved(store=store)), "spark:1")
+        (template,) = (action.manifest["spec"]["template"] for action in made.actions if isinstance(action, Apply))
+        return template["metadata"]["annotations"]
+
+    assert annotations({"user": "a"}) == annotations({"user": "a"})
+    assert annotations({"user": "a"}) != annotations({"user": "b"})
+    told = fields(replace(PROGRESS, destination=hdfs["url"]), tablespace=declared)["archive"]
+    assert (told["fileSystem"], told["lsn"], "claimName" in told) == (hdfs, {"ledgerId": 5, "entryId": 9}, False)
+
+
 OTHER_STORE: dict[str, Any] = {"uri": "s3://backups", "endpoint": "http://other:9000", "credentialsSecretRef": {"name": "backup-keys"}}
 
 

@@ -21,7 +21,7 @@ from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, Follo
 from herdkeeper.domain.observed.checkpoint_removal import work_of
 from herdkeeper.domain.observed.encryption_keys import why_keys_unusable
 from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.object_store import why_store_unusable
+from herdkeeper.domain.observed.object_store import StoreSecrets, store_secrets, why_store_unusable
 from herdkeeper.domain.reason import Reason
 from herdkeeper.plan.action import Apply
 from herdkeeper.plan.job import plan_audit, plan_checkpoint
@@ -156,6 +156,34 @@ def test_a_checkpoint_in_an_object_store_waits_until_its_secrets_are_whole_and_n
     assert plan.wait.reason is Reason.WAITING_FOR_SECRET
     assert plan.wait.message.startswith(expected)
     assert "a secret" not in plan.wait.message
+
+
+HDFS = {"url": "webhdfs://namenode:9870/backups", "optionsSecretRef": {"name": "hdfs-options"}}
+IN_HDFS = with_spec(CHECKPOINT, destination=Destination.model_validate({"fileSystem": HDFS}))
+
+
+def test_a_checkpoint_in_a_file_system_waits_for_the_secret_with_its_options_whatever_they_are():
+    place, field = IN_HDFS.spec.destination, "spec.destination.fileSystem"
+    missing = why_store_unusable(place.store, {"hdfs-options": None}, field)
+    plan = plan_checkpoint(IN_HDFS, replace(SEEN, store_unusable=missing), "spark:1")
+    assert (plan.actions, plan.wait.reason) == ((), Reason.WAITING_FOR_SECRET)
+    assert plan.wait.message == f"{field}.optionsSecretRef.name is hdfs-options: there is no such Secret; create it with the options"
+    assert store_secrets(place.store, {"hdfs-options": {"user": "me"}}, field) == StoreSecrets({"hdfs-options/user": "me"})
+    plan = plan_checkpoint(IN_HDFS, SEEN, "spark:1")
+    assert arguments(plan)[arguments(plan).index("--destination") + 1] == "webhdfs://namenode:9870/backups"
+    without = Destination.model_validate({"fileSystem": {"url": HDFS["url"]}})
+    assert why_store_unusable(without.store, {}, field) is None
+    assert (place.place, without.place, place.claim_name, place.described) == (
+        HDFS["url"],
+        HDFS["url"],
+        None,
+        "the file system webhdfs://namenode:9870/backups",
+    )
+
+
+def test_what_a_job_does_in_a_file_system_is_seen_as_the_place_that_its_checkpoint_names():
+    (job,) = (action.manifest for action in plan_checkpoint(IN_HDFS, SEEN, "spark:1").actions if isinstance(action, Apply))
+    assert [(work.place, work.at(IN_HDFS.place)) for work in work_of({**job, "status": {}})] == [(HDFS["url"], True)]
 
 
 VOLUME = {"persistentVolumeClaim": {"claimName": "checkpoints"}}

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from herdkeeper.api.job import Destination, JobStatus, SparkJob, one_destination
+from herdkeeper.api.job import Destination, JobStatus, SparkJob, place_rules
 from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
@@ -181,7 +181,7 @@ class Checkpoint(Resource):
             message="spec.at and spec.target are both set: spec.at is an older name of spec.target.lsn, remove it",
             field_path=".at",
         ),
-        one_destination("destination"),
+        *place_rules("destination"),
         least_memory("job.resources.memory", 1024),
         least_memory("job.executors.memory", 256),
         *pods_rules("job.pods"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
@@ -86,6 +86,13 @@ class ObjectStore(Model):
         None, description="Secret whose key `ca.crt` has the certificates (PEM) to trust besides those that are well known."
     )
 
+    FIELD: ClassVar[str] = "objectStore"
+
+    @property
+    def address(self) -> str:
+        """As the programs' arguments name it."""
+        return self.uri
+
     @property
     def place(self) -> str:
         """What is equal for two that are the same."""
@@ -95,6 +102,44 @@ class ObjectStore(Model):
 def place_in_store(uri: str, endpoint: str | None) -> str:
     """What is equal for two that are the same, and no claim's name."""
     return uri if endpoint is None else f"{uri} at {endpoint}"
+
+
+FileSystemAddress = Annotated[
+    str,
+    Field(
+        max_length=512,
+        pattern=r"^[a-z][a-z0-9+-]*://[A-Za-z0-9._-]+(:[0-9]{1,5})?(/[A-Za-z0-9_=-][A-Za-z0-9._=-]*)*$",
+        examples=["webhdfs://namenode:9870/backups/flights"],
+    ),
+]
+"""The URL of a folder, without user and password."""
+
+
+class FileSystem(Model):
+    """A folder of a file system that fsspec knows by its URL, e.g. HDFS. It must give a name only once, which each job tries first."""
+
+    url: FileSystemAddress = Field(
+        description="The folder's URL, whose scheme is one of fsspec's. The image has what `webhdfs://host:port/folder` needs (HDFS, and "
+        "what an HttpFS gateway serves); others need an image with their package."
+    )
+    options_secret_ref: SecretReference | None = Field(
+        None,
+        description="Secret whose entries are options of fsspec's class for the scheme, e.g. `user` or `token`; one whose name ends with "
+        "`.json` has a value that is no text (`use_https.json`: `true`). Entries with another dot in their name are files that an option "
+        "may name: `/file-systems/<name of the Secret>/<entry>`.",
+    )
+
+    FIELD: ClassVar[str] = "fileSystem"
+
+    @property
+    def address(self) -> str:
+        """As the programs' arguments name it."""
+        return self.url
+
+    @property
+    def place(self) -> str:
+        """What is equal for two that are the same."""
+        return self.url
 
 
 class Encryption(Model):
@@ -114,42 +159,64 @@ class Encryption(Model):
 
 
 class Destination(Model):
-    """Where checkpoints lie. One of `persistentVolumeClaim` and `objectStore`."""
+    """Where checkpoints lie. One of `persistentVolumeClaim`, `objectStore` and `fileSystem`."""
 
     persistent_volume_claim: ClaimDestination | None = Field(None, description="A volume.")
     object_store: ObjectStore | None = Field(None, description="A prefix of an S3-compatible object store.")
+    file_system: FileSystem | None = Field(None, description="A folder of another file system, e.g. HDFS.")
     encryption: Encryption | None = Field(
         None,
         description="Encrypts new files before they leave the job's pods, and gives the keys to read those that are. Plain when absent.",
     )
 
     @property
+    def store(self) -> ObjectStore | FileSystem | None:
+        """What is opened by its address; None for a volume."""
+        return self.object_store or self.file_system
+
+    @property
     def place(self) -> str:
         """What is equal for two that are the same: the name of a claim, or the address of a store, which is no such name."""
-        if self.object_store is not None:
-            return self.object_store.place
-        return self.claim_name or ""
+        return self.claim_name or "" if self.store is None else self.store.place
 
     @property
     def claim_name(self) -> str | None:
-        """The claim; None for an object store."""
+        """The claim; None for what is no volume."""
         return None if self.persistent_volume_claim is None else self.persistent_volume_claim.claim_name
 
     @property
     def described(self) -> str:
         """For people."""
-        return f"the volume claim {self.place}" if self.object_store is None else f"the object store {self.place}"
+        kind = "volume claim" if self.store is None else "object store" if self.object_store is not None else "file system"
+        return f"the {kind} {self.place}"
 
 
-def one_destination(field: str) -> Rule:
-    """A rule that refuses none and two places at the spec's `field`, which is a Destination, e.g. `destination`."""
-    volume, store = f"self.{field}.persistentVolumeClaim", f"self.{field}.objectStore"
-    fix = f"set one of spec.{field}.persistentVolumeClaim and spec.{field}.objectStore"
-    return Rule(
-        rule=f"has({volume}) != has({store})",
-        message=f"spec.{field} names no place, or two: {fix}",
-        message_expression=formatted(f"spec.{field} names %s: {fix}", f"has({volume}) ? 'two places' : 'no place'"),
-        field_path=f".{field}",
+PLACES = ("persistentVolumeClaim", "objectStore", "fileSystem")
+"""The fields of a Destination of which it has one."""
+
+
+def place_rules(field: str, absent: str | None = None) -> tuple[Rule, Rule]:
+    """Rules that refuse none and several places at the spec's `field`, which is a Destination, e.g. `destination`, and a URL of what is no
+    file system of its own. `absent` is CEL for that there is no such Destination."""
+    unless = f"{absent} || " if absent else ""
+    there = [f"has(self.{field}.{place})" for place in PLACES]
+    fix = f"set one of {', '.join(PLACES)} there"
+    named = "fileSystem.url"
+    other = f"spec.{field}.{named} is in the pod itself or an object store: set persistentVolumeClaim or objectStore there instead"
+    return (
+        Rule(
+            rule=f"{unless}[{', '.join(there)}].filter(there, there).size() == 1",
+            message=f"spec.{field} names no place, or several: {fix}",
+            message_expression=None
+            if absent
+            else formatted(f"spec.{field} names %s: {fix}", f"{' || '.join(there)} ? 'several places' : 'no place'"),
+            field_path=f".{field.split('.', maxsplit=1)[0]}" if absent else f".{field}",
+        ),
+        Rule(
+            rule=f"{unless}!{there[-1]} || !self.{field}.{named}.matches('^(s3|s3a|file|local|memory)://')",
+            message=other,
+            field_path=f".{field.split('.', maxsplit=1)[0]}" if absent else f".{field}.{named}",
+        ),
     )
 
 

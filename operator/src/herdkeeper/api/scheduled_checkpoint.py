@@ -7,7 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from herdkeeper.api.checkpoint import CheckpointSpec
-from herdkeeper.api.job import one_destination
+from herdkeeper.api.job import place_rules
 from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.resource import Model, PrinterColumn, Resource, Rule, least_memory
 from herdkeeper.api.restore_drill import DRILL_RULES, Drill, DrillStatus
@@ -70,7 +70,7 @@ class ScheduledCheckpoint(Resource):
             message="spec.template.at would make the same checkpoint each time: remove it, or create a Checkpoint",
             field_path=".template",
         ),
-        one_destination("template.destination"),
+        *place_rules("template.destination"),
         least_memory("template.job.resources.memory", 1024),
         least_memory("template.job.executors.memory", 256),
         *pods_rules("template.job.pods"),

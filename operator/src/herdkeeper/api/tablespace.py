@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from herdkeeper.api.checkpoint import Lsn, Moment
-from herdkeeper.api.job import ClaimDestination, Destination, Encryption, ObjectStore, Phase, SparkJob
+from herdkeeper.api.job import PLACES, ClaimDestination, Destination, Encryption, FileSystem, ObjectStore, Phase, SparkJob, place_rules
 from herdkeeper.api.pods import PodTraits, pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
@@ -229,6 +229,7 @@ class RestoreStatus(Model):
     job: str | None = Field(None, description="The Job that runs it.")
     claim_name: str | None = Field(None, description="The volume claim with the checkpoint.")
     object_store: ObjectStore | None = Field(None, description="The object store with the checkpoint.")
+    file_system: FileSystem | None = Field(None, description="The file system with the checkpoint.")
     encryption: Encryption | None = Field(None, description="The keys that the checkpoint is read with.")
     manifest: str | None = Field(
         None,
@@ -250,9 +251,10 @@ class RestoreStatus(Model):
     def source(self) -> Destination | None:
         """Where the checkpoint is; None while that is not noted."""
         claim = ClaimDestination(claim_name=self.claim_name) if self.claim_name else None
-        if claim is None and self.object_store is None:
+        store, file_system = self.object_store, self.file_system
+        if claim is None and store is None and file_system is None:
             return None
-        return Destination(persistent_volume_claim=claim, object_store=self.object_store, encryption=self.encryption)
+        return Destination(persistent_volume_claim=claim, object_store=store, file_system=file_system, encryption=self.encryption)
 
 
 class ArchiveStatus(Model):
@@ -260,6 +262,7 @@ class ArchiveStatus(Model):
 
     claim_name: str | None = Field(None, description="The volume claim with the archive.")
     object_store: ObjectStore | None = Field(None, description="The object store with the archive.")
+    file_system: FileSystem | None = Field(None, description="The file system with the archive.")
     lsn: Lsn | None = Field(None, description="Everything up to here is archived, from where the archive begins.")
     lsn_timestamp: str | None = Field(
         None,
@@ -401,16 +404,6 @@ class TablespaceStatus(Status):
     )
 
 
-def _one_place(field: str, absent: str) -> Rule:
-    """Refuses none and two places at the spec's `field`, unless `absent` holds."""
-    volume, store = f"{field}.persistentVolumeClaim", f"{field}.objectStore"
-    return Rule(
-        rule=f"{absent} || has(self.{volume}) != has(self.{store})",
-        message=f"spec.{field} names no place, or two: set one of spec.{volume} and spec.{store}",
-        field_path=f".{field.split('.', maxsplit=1)[0]}",
-    )
-
-
 def _unchanged_in_bootstrap(*fields: str) -> str:
     return " && ".join(
         f"has(self.bootstrap.{field}) == has(oldSelf.bootstrap.{field}) && "
@@ -422,7 +415,7 @@ def _unchanged_in_bootstrap(*fields: str) -> str:
 def _same_place(place: str, path: str) -> str:
     """A place of the bootstrap, and the path there at its field `path`, are as before. Its keys may come and change: they say how files are
     read, and a restore that lacks one could else never go on."""
-    same = _unchanged_in_bootstrap(f"{place}.{path}", f"{place}.persistentVolumeClaim", f"{place}.objectStore")
+    same = _unchanged_in_bootstrap(f"{place}.{path}", *(f"{place}.{kind}" for kind in PLACES))
     there = f"has(self.bootstrap.{place})"
     return f"{there} == has(oldSelf.bootstrap.{place}) && (!{there} || ({same}))"
 
@@ -486,8 +479,8 @@ class Tablespace(Resource):
             ),
             field_path=".bootstrap",
         ),
-        _one_place("bootstrap.archive", "!has(self.bootstrap) || !has(self.bootstrap.archive)"),
-        _one_place("bootstrap.files", "!has(self.bootstrap) || !has(self.bootstrap.files)"),
+        *place_rules("bootstrap.archive", "!has(self.bootstrap) || !has(self.bootstrap.archive)"),
+        *place_rules("bootstrap.files", "!has(self.bootstrap) || !has(self.bootstrap.files)"),
         Rule(
             rule=f"has(self.bootstrap) == has(oldSelf.bootstrap) && "
             f"(!has(self.bootstrap) || ({_unchanged_in_bootstrap('checkpoint')} && {_same_place('files', 'manifest')}))",
@@ -514,7 +507,7 @@ class Tablespace(Resource):
             )
             for field, mebibytes in (("resources.memory", 1024), ("executors.memory", 256))
         ),
-        _one_place("log.archive.destination", "!has(self.log.archive)"),
+        *place_rules("log.archive.destination", "!has(self.log.archive)"),
         Rule(
             rule="!has(self.log.archive) || quantity(self.log.archive.resources.memory).compareTo(quantity('512Mi')) >= 0",
             message="spec.log.archive.resources.memory is too small: the process does not run in less than 512Mi; raise it",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdkeeper.api import Tablespace
-from herdkeeper.build import encryption_keys, pod
+from herdkeeper.build import encryption_keys, file_system, pod
 from herdkeeper.build.pod import Json
 from herdkeeper.build.spark_job import store_access
 from herdkeeper.domain import names
@@ -27,15 +27,15 @@ class ArchivedLog:
 
 
 def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str, secrets: StoreSecrets | None = None) -> Json:
-    """The Deployment. `secrets` is what an object store is opened with: a process has the keys that it was started with, so others start it
+    """The Deployment. `secrets` is what a store is opened with: a process has the keys that it was started with, so others start it
     anew. ValueError for a Tablespace whose log is not archived."""
     archive = tablespace.spec.log.archive
     if archive is None:
         raise ValueError("spec.log.archive is absent: there is nothing to archive")
-    claim, store, rate = archive.destination.claim_name, archive.destination.object_store, archive.bytes_per_second_per_bookie
+    claim, store, rate = archive.destination.claim_name, archive.destination.store, archive.bytes_per_second_per_bookie
     key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
     labels = names.labels(names.ARCHIVE_COMPONENT, tablespace.KIND, key.name)
-    keys = encryption_keys.secrets_of(archive.destination)
+    keys, options = encryption_keys.secrets_of(archive.destination), file_system.secrets_of(archive.destination)
     environment = [*(store_access(store) if store else ()), *encryption_keys.variables(keys)]
     container = {
         "name": "archiver",
@@ -46,7 +46,7 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
             *("--ledgers-root", log.ledgers_root),
             *("--herd-root", log.herd_root),
             *("--tablespace", tablespace.sql_name),
-            *("--destination", DESTINATION if store is None else store.uri),
+            *("--destination", DESTINATION if store is None else store.address),
             *(("--claim", claim) if claim else ("--place", archive.destination.place)),
             *encryption_keys.encrypts(archive.destination),
             *("--run-id", tablespace.metadata.uid or key.name),
@@ -55,10 +55,15 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
         ],
         "resources": pod.compute(archive.resources),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [*([{"name": "destination", "mountPath": DESTINATION}] if claim else []), *encryption_keys.mounts(keys)],
+        "volumeMounts": [
+            *([{"name": "destination", "mountPath": DESTINATION}] if claim else []),
+            *encryption_keys.mounts(keys),
+            *file_system.mounts(options),
+        ],
         **({"env": environment} if environment else {}),
     }
     destination = [{"name": "destination", "persistentVolumeClaim": {"claimName": claim}}] if claim else []
+    volumes = [*destination, *encryption_keys.volumes(keys), *file_system.volumes(options)]
     opened_with = {names.CONFIG_ANNOTATION: pod.config_hash(secrets.values)} if secrets else {}
     return {
         "apiVersion": "apps/v1",
@@ -71,7 +76,7 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
             "selector": {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, key.name)},
             "template": {
                 "metadata": pod.template_metadata(labels, opened_with, archive.pods),
-                "spec": {**pod.pod_spec(container, [*destination, *encryption_keys.volumes(keys)], 30), **pod.admitted(archive.pods)},
+                "spec": {**pod.pod_spec(container, volumes, 30), **pod.admitted(archive.pods)},
             },
         },
     }

@@ -16,11 +16,11 @@ from typing import assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, Tablespace
 from herdkeeper.api.checkpoint import Target
-from herdkeeper.api.job import Destination, Executors, ObjectStore, SparkJob
+from herdkeeper.api.job import Destination, Executors, FileSystem, ObjectStore, SparkJob
 from herdkeeper.api.replication_audit import LedgerFilter, RepairMode
 from herdkeeper.api.resource import Compute
 from herdkeeper.api.tablespace import Bootstrap
-from herdkeeper.build import encryption_keys, pod, throwaway_server
+from herdkeeper.build import encryption_keys, file_system, pod, throwaway_server
 from herdkeeper.build.pod import Json
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
@@ -118,19 +118,32 @@ class DrillSource:
 @dataclass(frozen=True)
 class _Files:
     """What a job reads and writes: at `claim` or in `store`, both None where that is nothing. `reads_only`: it writes nothing to its claim;
-    `archive`: where the log that it reads is archived; `keys`: the Secrets with keys of its files."""
+    `archive`: where the log that it reads is archived; `keys`: the Secrets with keys of its files; `options`: those with options of file
+    systems."""
 
     claim: str | None
-    store: ObjectStore | None = None
+    store: ObjectStore | FileSystem | None = None
     reads_only: bool = False
     archive: ArchiveSource | None = None
     keys: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
 
     @staticmethod
     def at(place: Destination, archive: ArchiveSource | None = None, *, reads_only: bool = False) -> _Files:
         """Those at a place, and at an archive, which are opened with the keys of both."""
-        keys = encryption_keys.secrets_of(place, archive.destination if archive else None)
-        return _Files(place.claim_name, place.object_store, reads_only, archive, keys)
+        places = (place, archive.destination if archive else None)
+        keys, options = encryption_keys.secrets_of(*places), file_system.secrets_of(*places)
+        return _Files(place.claim_name, place.store, reads_only, archive, keys, options)
+
+    @property
+    def secret_volumes(self) -> list[Json]:
+        """The Secrets that are mounted, in the driver and in executors."""
+        return [*encryption_keys.volumes(self.keys), *file_system.volumes(self.options)]
+
+    @property
+    def secret_mounts(self) -> list[Json]:
+        """Where they are mounted."""
+        return [*encryption_keys.mounts(self.keys), *file_system.mounts(self.options)]
 
 
 @dataclass(frozen=True)
@@ -194,17 +207,17 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
 
 def root_of(destination: Destination) -> str:
     """What paths are relative to, as the programs' arguments name it."""
-    return DESTINATION if destination.object_store is None else destination.object_store.uri
+    return DESTINATION if destination.store is None else destination.store.address
 
 
 def _archive_arguments(archive: ArchiveSource | None, destination: Destination) -> tuple[str, ...]:
     """Nothing where the archive is at the destination itself, opened with the same Secrets. All keys are there in any case."""
     if archive is None:
         return ()
-    claim, store = archive.destination.claim_name, archive.destination.object_store
-    if (claim, store) == (destination.claim_name, destination.object_store):
+    claim, store = archive.destination.claim_name, archive.destination.store
+    if (claim, store) == (destination.claim_name, destination.store):
         return ()
-    return ("--archive", ARCHIVE if store is None else store.uri)
+    return ("--archive", ARCHIVE if store is None else store.address)
 
 
 def _moment(target: Target | None) -> str:
@@ -227,7 +240,8 @@ def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: s
     )
     spec = checkpoint.spec.job.model_copy(update={"resources": REMOVAL_RESOURCES, "executors": Executors()})
     destination = checkpoint.spec.destination
-    files = _Files(destination.claim_name, destination.object_store)  # no rows are read: no key is needed
+    options = file_system.secrets_of(destination)
+    files = _Files(destination.claim_name, destination.store, options=options)  # no rows are read: no key is needed
     return _job(_Run(checkpoint, names.REMOVAL_COMPONENT, default_image, command, spec, files), ())
 
 
@@ -379,7 +393,7 @@ def _volumes(files: _Files) -> tuple[list[Json], list[Json]]:
     read = {DESTINATION: files.reads_only, ARCHIVE: True}
     volumes = [{"name": called[path], "persistentVolumeClaim": {"claimName": claim}} for claim, path in _claims(files)]
     mounts = [{"name": called[path], "mountPath": path, **({"readOnly": True} if read[path] else {})} for _, path in _claims(files)]
-    return [*volumes, *encryption_keys.volumes(files.keys)], [*mounts, *encryption_keys.mounts(files.keys)]
+    return [*volumes, *files.secret_volumes], [*mounts, *files.secret_mounts]
 
 
 def _beside_the_archiver(archive: ArchiveSource | None) -> Json:
@@ -454,7 +468,7 @@ def _executor_pod(run: _Run) -> Json:
         "name": "executor",
         "securityContext": pod.CONTAINER_SECURITY,
         **({"env": opens} if (opens := list(_access_to_files(run.files))) else {}),
-        **({"volumeMounts": encryption_keys.mounts(run.files.keys)} if run.files.keys else {}),
+        **({"volumeMounts": mounts} if (mounts := run.files.secret_mounts) else {}),
     }
     return {
         "apiVersion": "v1",
@@ -465,7 +479,7 @@ def _executor_pod(run: _Run) -> Json:
             "enableServiceLinks": False,
             "securityContext": pod.POD_SECURITY,
             "containers": [container],
-            **({"volumes": encryption_keys.volumes(run.files.keys)} if run.files.keys else {}),
+            **({"volumes": volumes} if (volumes := run.files.secret_volumes) else {}),
             **pod.admitted(run.spec.pods),
         },
     }
@@ -487,15 +501,17 @@ def _access_to_files(files: _Files) -> tuple[Json, ...]:
 
 def _opens_stores(files: _Files) -> tuple[Json, ...]:
     """The variables for the destination's store, and those for the archive's: each has its own, so that they may be different stores."""
-    archive = files.archive.destination.object_store if files.archive is not None else None
+    archive = files.archive.destination.store if files.archive is not None else None
     return (
         *(store_access(files.store) if files.store else ()),
         *(store_access(archive, names.ARCHIVE_VARIABLES) if archive is not None and archive != files.store else ()),
     )
 
 
-def store_access(store: ObjectStore, prefix: str = "") -> tuple[Json, ...]:
-    """What herdkeeper_jobs.storage.object_path reads, in the driver and in executors; `prefix` goes before the variables' names."""
+def store_access(store: ObjectStore | FileSystem, prefix: str = "") -> tuple[Json, ...]:
+    """What herdkeeper_jobs.storage reads, in the driver and in executors; `prefix` goes before the variables' names."""
+    if isinstance(store, FileSystem):
+        return file_system.variables(store, prefix)
     plain = {names.ENDPOINT_VARIABLE: store.endpoint, "AWS_REGION": store.region}
     secret, authorities = store.credentials_secret_ref.name, f"{prefix}OBJECT_STORE_AUTHORITIES"
     return (

@@ -45,7 +45,7 @@ def observe_checkpoint(checkpoint: Checkpoint, world: World) -> JobObserved:
 
 def _store(checkpoint: Checkpoint, world: World) -> StoreUnusable | None:
     """What a removal needs: no key, since it reads only what is in the clear."""
-    return observe_store(checkpoint.spec.destination.object_store, checkpoint.metadata.namespace, "spec.destination.objectStore", world)
+    return observe_store(checkpoint.spec.destination.store, checkpoint.metadata.namespace, _FIELD, world)
 
 
 def _archive(tablespace: Tablespace, world: World) -> StoreUnusable | None:

@@ -220,7 +220,7 @@ def _secrets_of_archive(tablespace: Tablespace, world: World) -> StoreSecrets | 
     if archive is None:
         return None
     where, namespace = archive.destination, tablespace.metadata.namespace
-    opened_with = observe_store_secrets(where.object_store, namespace, f"{ARCHIVE_FIELD}objectStore", world)
+    opened_with = observe_store_secrets(where.store, namespace, ARCHIVE_FIELD, world)
     if isinstance(opened_with, StoreUnusable):
         return opened_with
     return observe_keys(where.encryption, f"{ARCHIVE_FIELD}encryption", world, namespace=namespace, writes=True) or opened_with

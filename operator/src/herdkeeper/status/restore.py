@@ -113,7 +113,8 @@ def _source(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:
     files = files_of(tablespace, seen)
     if not isinstance(files, RestoreFiles):
         return {}
-    said = {"objectStore": files.destination.object_store, "encryption": files.destination.encryption}
+    place = files.destination
+    said = {"objectStore": place.object_store, "fileSystem": place.file_system, "encryption": place.encryption}
     shown = {name: value.model_dump(mode="json", by_alias=True, exclude_none=True) for name, value in said.items() if value is not None}
     return {"claimName": files.destination.claim_name, **shown, "manifest": files.manifest}
 

@@ -12,10 +12,13 @@ from herdkeeper.domain import names
 from herdkeeper.domain.observed.objects import Json, job_ended
 from herdkeeper.domain.unknown import Unknown
 
+_PLACES = ("--destination", "--archive")
+"""The options of a Checkpoint's programs that name a place."""
+
 
 @dataclass(frozen=True)
 class RemovalObserved:
-    """`claim` is that of the destination as it is stored, None when it is gone, or when the destination is an object store. `checkpoints`
+    """`claim` is that of the destination as it is stored, None when it is gone, or when the destination is no volume. `checkpoints`
     are the others of the namespace, `tablespaces` and `schedules` all; Unknown when one of them can't be read: it may be any of those that
     need the files."""
 
@@ -51,11 +54,11 @@ def work_of(item: Json) -> tuple[CheckpointWork, ...]:
 
 
 def _stores(spec: Json) -> Iterator[str]:
-    """The places in object stores that the containers' arguments and variables name, as `ObjectStore.place` does."""
+    """The places that the containers' arguments and variables name, as `Destination.place` does of object stores and file systems."""
     for container in spec.get("containers") or []:
         variables = {entry["name"]: entry.get("value") for entry in container.get("env") or []}
         arguments = container.get("args") or []
         for option, argument in pairwise(arguments):
-            if argument.startswith("s3://"):
+            if option in _PLACES and "://" in argument:
                 prefix = names.ARCHIVE_VARIABLES if option == "--archive" else ""
                 yield place_in_store(argument, variables.get(f"{prefix}{names.ENDPOINT_VARIABLE}"))
