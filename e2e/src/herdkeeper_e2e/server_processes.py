@@ -55,7 +55,7 @@ class Servers:
 
     def start_zookeeper(self) -> str:
         """One member; returns where it listens."""
-        port = _free_port()
+        port = free_port()
         data = self._folder("zookeeper")
         listens = f"clientPort={port}\nclientPortAddress=127.0.0.1\n"
         (data / "zoo.cfg").write_text(f"dataDir={data}\n{listens}tickTime=2000\nmaxClientCnxns=0\nadmin.enableServer=false\n")
@@ -63,7 +63,7 @@ class Servers:
         options = ["-Xmx512m", "-Dzookeeper.forceSync=no", f"-Dlogback.configurationFile={quiet}"]
         self._start("zookeeper", options, "zookeeper", ("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(data / "zoo.cfg")))
         self.zookeeper = f"127.0.0.1:{port}"
-        self._wait("zookeeper", lambda: _listens(port))
+        self.wait("zookeeper", lambda: _listens(port))
         return self.zookeeper
 
     def start_bookies(self, count: int, settings: Mapping[str, object] | None = None) -> list[str]:
@@ -87,7 +87,7 @@ class Servers:
         process.wait(_START_SECONDS)
         with self.client() as client:
             # The registration of a bookie that ended in order goes with it; it must not be taken for the next one's.
-            self._wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is None, may_have_ended=True)
+            self.wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is None, may_have_ended=True)
             if meanwhile is not None:
                 meanwhile(self.folder / name)
             self._start_bookie(name)
@@ -99,7 +99,7 @@ class Servers:
         self._start(name, options, "bookkeeper", ("org.apache.bookkeeper.server.Main", "--conf", str(file)))
 
     def _wait_for_bookie(self, client: KazooClient, name: str) -> None:
-        self._wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is not None)
+        self.wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is not None)
 
     def start_sql_node(self, more: Mapping[str, object] | None = None) -> Address:
         """A SQL node that leads the tablespace `herd`, whose log has as many copies as there are bookies, three at most.
@@ -107,7 +107,7 @@ class Servers:
         `more` are settings that a caller wants besides, or other than, these.
         """
         copies = min(3, sum(1 for name in self.processes if name.startswith("bookie-")))
-        port, http, folder = _free_port(), _free_port(), self._folder(NODE)
+        port, http, folder = free_port(), free_port(), self._folder(NODE)
         credentials = self._folder("credentials")
         (credentials / "username").write_text(CREDENTIALS.username)
         (credentials / "password").write_text(CREDENTIALS.password)
@@ -135,7 +135,7 @@ class Servers:
         self.node_http = f"http://127.0.0.1:{http}"
         self._start(NODE, options, "herddb", ("io.herdkeeper.node.Main", *arguments))
         address = Address("127.0.0.1", port)
-        self._wait(NODE, lambda: leads(address))
+        self.wait(NODE, lambda: leads(address))
         return address
 
     def kill(self, name: str) -> None:
@@ -145,8 +145,8 @@ class Servers:
 
     def start_again(self, name: str, ready: Callable[[], bool]) -> None:
         """Starts a server that has ended, with the same command and files, and waits until it is ready."""
-        self._run(name, self.commands[name])
-        self._wait(name, ready)
+        self.run(name, self.commands[name])
+        self.wait(name, ready)
 
     @contextmanager
     def client(self) -> Iterator[KazooClient]:
@@ -174,7 +174,7 @@ class Servers:
         settings: Mapping[str, object] = {
             "metadataServiceUri": f"zk+hierarchical://{self.zookeeper}{LEDGERS_ROOT}",
             "bookieId": name,
-            "bookiePort": _free_port(),
+            "bookiePort": free_port(),
             "listeningInterface": "lo",
             "allowLoopback": "true",
             "advertisedAddress": "127.0.0.1",
@@ -206,14 +206,15 @@ class Servers:
         log4j.write_text(_LOG4J)
         settings = ("-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Dlog4j2.configurationFile={log4j}")
         self.commands[name] = ["java", *options, *settings, "-cp", f"{jars_of(jars)}/*", *command]
-        return self._run(name, self.commands[name])
+        return self.run(name, self.commands[name])
 
-    def _run(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
+    def run(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
+        """Starts a process in the folder; what it says goes into a file there."""
         with (self.folder / f"{name}.log").open("ab") as output:
             self.processes[name] = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, cwd=self.folder)
         return self.processes[name]
 
-    def _wait(self, name: str, ready: Callable[[], bool], may_have_ended: bool = False) -> None:
+    def wait(self, name: str, ready: Callable[[], bool], may_have_ended: bool = False) -> None:
         """SystemExit with the end of the server's output when it has ended, or does not get ready."""
         deadline = time.monotonic() + _START_SECONDS
         while not ready():
@@ -237,8 +238,8 @@ def servers() -> Iterator[Servers]:
         shutil.rmtree(made.folder)
 
 
-def _free_port() -> int:
-    """Nobody else on this machine is given it by the kernel for as long as few ports are asked for."""
+def free_port() -> int:
+    """Of this machine. Nobody else is given it by the kernel for as long as few ports are asked for."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]

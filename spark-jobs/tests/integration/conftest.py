@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """What the tests start is made before them, while no test's time runs."""
     if not config.option.collectonly:
-        for server in ("zookeeper", "bookkeeper", "herddb"):
+        for server in ("zookeeper", "bookkeeper", "herddb", "hdfs"):
             jars_of(server)
 
 
