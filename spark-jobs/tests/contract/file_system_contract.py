@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from herdkeeper_jobs.storage import creates_once
 from herdkeeper_jobs.storage.file_system_path import FileSystemPath
 from herdkeeper_jobs.storage.stored_path import (
     create_if_absent,
@@ -93,16 +92,3 @@ def test_files_are_found_renamed_replaced_and_removed_with_their_folders(folder:
     with pytest.raises(FileNotFoundError, match="other/3 is not there"):
         (folder / "a/data/other/3").read_bytes()
     assert not (folder / "a/manifests").is_file()
-
-
-def test_a_file_system_that_looks_first_and_writes_then_is_refused(folder: FileSystemPath) -> None:
-    """As fsspec's own `pipe_file(mode="create")` does: of two at once both may win, though one after the other they don't."""
-
-    def look_first(path: FileSystemPath, content: bytes) -> bool:
-        if path.is_file():
-            return False
-        path._write_whole(content)
-        return True
-
-    # Whether two meet is up to chance, so it is tried for as long as that takes.
-    assert any("of two at once" in (creates_once._why_not(folder, look_first) or "") for _ in range(50))

@@ -12,7 +12,6 @@ import pytest
 from file_system_contract import (  # noqa: F401
     test_a_destination_is_usable_once_a_name_was_given_only_once,
     test_a_file_is_created_once_and_whole,
-    test_a_file_system_that_looks_first_and_writes_then_is_refused,
     test_a_large_file_is_read_anywhere_in_it,
     test_a_rename_whose_answer_is_lost_is_known_by_what_is_left,
     test_files_are_found_renamed_replaced_and_removed_with_their_folders,
@@ -27,7 +26,6 @@ from herdkeeper_jobs.checkpoint import removal_cli
 from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.encryption.keys import FOLDERS
 from herdkeeper_jobs.restore import cli as restore_cli
-from herdkeeper_jobs.storage import creates_once
 from herdkeeper_jobs.storage.file_system_path import FileSystemPath
 from herdkeeper_jobs.storage.stored_path import names_below, stored_path
 
@@ -52,7 +50,6 @@ def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture
 def folder(hdfs: str) -> FileSystemPath:
     """A folder of it that is not there yet."""
-    creates_once._proven.clear()
     found = stored_path(f"{hdfs}/folder-{uuid.uuid4().hex}")
     assert isinstance(found, FileSystemPath)
     return found

@@ -78,15 +78,23 @@ def _why_not_twice(name: FileSystemPath, way: Way) -> str | None:
 
 
 def _why_not_in_a_race(name: FileSystemPath, way: Way) -> str | None:
-    together = Barrier(2, timeout=60)
+    together, failed = Barrier(2, timeout=60), list[OSError]()
 
     def race(content: bytes) -> bool:
         together.wait()
-        return way(name, content)
+        try:
+            return way(name, content)
+        except UnsupportedOperation:
+            raise
+        except OSError as error:
+            failed.append(error)  # an error is no answer, but it is none that the file is theirs
+            return False
 
     contents = (b"of one", b"of another")
     with ThreadPoolExecutor(2) as racing:
         won = [content for content, created in zip(contents, racing.map(race, contents), strict=True) if created]
+    if failed and not won:
+        raise failed[0]
     if len(won) != 1:
         return f"of two at once {len(won)} were told that the file is theirs"
     return None if name.read_bytes() == won[0] else "of two at once the one that was refused has written the file"
