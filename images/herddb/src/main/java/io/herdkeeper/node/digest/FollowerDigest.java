@@ -47,7 +47,7 @@ public final class FollowerDigest {
 
         private static final long serialVersionUID = 1L;
 
-        NotAFollowerException(String message) {
+        public NotAFollowerException(String message) {
             super(message);
         }
     }
@@ -104,6 +104,15 @@ public final class FollowerDigest {
     }
 
     private void checkFollows() throws NotAFollowerException {
+        checkFollows(tableSpace);
+    }
+
+    /**
+     * That a copy of a tablespace is a follower's and runs.
+     *
+     * @throws NotAFollowerException it leads, or stops or boots
+     */
+    public static void checkFollows(TableSpaceManager tableSpace) throws NotAFollowerException {
         if (tableSpace.isLeader()) {
             throw new NotAFollowerException("this node leads the tablespace, and a leader is never held: ask a follower");
         }

@@ -39,6 +39,7 @@ public final class AdminServer {
                 new ReadyEndpoint(node, metadata),
                 new TablespacesEndpoint(node, metadata),
                 new DigestEndpoint(node),
+                new TablesEndpoint(node),
                 new CheckEndpoint(node),
                 new CloseLedgerEndpoint(node),
                 new CheckpointEndpoint(node, copies),
@@ -74,10 +75,7 @@ public final class AdminServer {
 
     private void handle(HttpExchange exchange) throws IOException {
         try (exchange) {
-            Answer answer = answer(exchange);
-            exchange.getResponseHeaders().set("Content-Type", answer.contentType());
-            exchange.sendResponseHeaders(answer.status(), answer.body().length);
-            exchange.getResponseBody().write(answer.body());
+            answer(exchange).send(exchange);
         }
     }
 

@@ -3,9 +3,10 @@ package io.herdkeeper.node.log;
 import herddb.log.LogSequenceNumber;
 import java.time.Duration;
 import java.util.concurrent.TimeoutException;
+import java.util.function.BooleanSupplier;
 
 /**
- * Holds a follower exactly after one entry of its log.
+ * Holds a follower exactly after one entry of its log: a certain one, or the first one at which its tables are as somebody wants them.
  *
  * <p>The follower reads in rounds. At the start of a round it tells its position here and takes the limit, which then holds
  * for the whole round: {@link LimitedReadHandle} shows it no entry above. Between rounds HerdDB releases the tablespace's
@@ -37,18 +38,24 @@ public final class FollowerGate {
         private static final long serialVersionUID = 1L;
 
         AlreadyHeldException(LogSequenceNumber limit) {
-            super("already held for a digest at " + limit);
+            super(limit == null ? "already held as soon as its tables suit another request" : "already held at " + limit);
         }
     }
 
     /** The follower is held until this is closed. */
     public interface Hold extends AutoCloseable {
 
+        /** The last entry that the follower has applied. */
+        LogSequenceNumber position();
+
+        /** Lets it go on; without effect when that was done before. */
         @Override
         void close();
     }
 
     private LogSequenceNumber wantedLimit;
+    /** Asked by the follower's thread before each round, while its tables stand still. */
+    private BooleanSupplier wantedState;
     private LogSequenceNumber position = LogSequenceNumber.START_OF_TIME;
     /** Read by the follower's thread without the monitor, several times an entry. */
     private volatile LogSequenceNumber roundLimit;
@@ -56,6 +63,10 @@ public final class FollowerGate {
     /** Starts a round: the follower has applied everything up to {@code applied} and nothing beyond. */
     synchronized void startRound(LogSequenceNumber applied) {
         position = applied;
+        if (wantedState != null && applied.offset >= 0 && wantedState.getAsBoolean()) {
+            wantedState = null;
+            wantedLimit = applied;
+        }
         roundLimit = wantedLimit;
         notifyAll();
     }
@@ -78,19 +89,54 @@ public final class FollowerGate {
      */
     public synchronized Hold holdAt(LogSequenceNumber target, Duration timeout)
             throws AlreadyPassedException, AlreadyHeldException, TimeoutException, InterruptedException {
-        if (wantedLimit != null) {
-            throw new AlreadyHeldException(wantedLimit);
-        }
+        requireFree();
         wantedLimit = target;
         boolean held = false;
         try {
             waitFor(target, System.nanoTime() + timeout.toNanos());
             held = true;
-            return this::release;
+            return new Held(target);
         } finally {
             if (!held) {
                 release();
             }
+        }
+    }
+
+    /**
+     * Waits until the follower stands between two rounds and {@code suits} holds there, and holds it there. Rounds are short, so that this is
+     * looked at often, but not after each entry.
+     *
+     * @param suits looks at the follower's tables, which nobody changes meanwhile; it is called by the follower's thread
+     * @throws AlreadyHeldException another hold is open
+     * @throws TimeoutException     it did not hold in time, or no round began; the follower runs on
+     */
+    public synchronized Hold holdWhen(BooleanSupplier suits, Duration timeout)
+            throws AlreadyHeldException, TimeoutException, InterruptedException {
+        requireFree();
+        wantedState = suits;
+        boolean held = false;
+        try {
+            long deadline = System.nanoTime() + timeout.toNanos();
+            while (wantedState != null) {
+                long millis = (deadline - System.nanoTime()) / 1_000_000;
+                if (millis <= 0) {
+                    throw new TimeoutException("not at any position up to " + position);
+                }
+                wait(millis);
+            }
+            held = true;
+            return new Held(wantedLimit);
+        } finally {
+            if (!held) {
+                release();
+            }
+        }
+    }
+
+    private void requireFree() throws AlreadyHeldException {
+        if (wantedLimit != null || wantedState != null) {
+            throw new AlreadyHeldException(wantedLimit);
         }
     }
 
@@ -111,5 +157,32 @@ public final class FollowerGate {
 
     private synchronized void release() {
         wantedLimit = null;
+        wantedState = null;
+    }
+
+    /** Closed by whoever is done with it, or by a clock: the second time it must not let go of what somebody else holds. */
+    private final class Held implements Hold {
+
+        private final LogSequenceNumber at;
+        private boolean open = true;
+
+        Held(LogSequenceNumber at) {
+            this.at = at;
+        }
+
+        @Override
+        public LogSequenceNumber position() {
+            return at;
+        }
+
+        @Override
+        public void close() {
+            synchronized (FollowerGate.this) {
+                if (open) {
+                    open = false;
+                    release();
+                }
+            }
+        }
     }
 }

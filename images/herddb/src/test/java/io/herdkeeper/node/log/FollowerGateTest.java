@@ -82,6 +82,68 @@ class FollowerGateTest {
         assertEquals(Long.MAX_VALUE, gate.lastReadableEntry(3));
     }
 
+    @Test
+    void aFollowerStandsAtTheFirstPositionThatSuits() throws Exception {
+        FollowerGate gate = new FollowerGate();
+        AtomicBoolean suits = new AtomicBoolean();
+        CompletableFuture<Hold> holding = new CompletableFuture<>();
+        Thread waiting = new Thread(() -> {
+            try {
+                holding.complete(gate.holdWhen(suits::get, LONG));
+            } catch (Exception error) {
+                holding.completeExceptionally(error);
+            }
+        });
+        waiting.start();
+        while (waiting.getState() != Thread.State.TIMED_WAITING && waiting.isAlive()) {
+            Thread.onSpinWait();
+        }
+        assertThrows(AlreadyHeldException.class, () -> gate.holdAt(new LogSequenceNumber(3, 9), LONG));
+        gate.startRound(new LogSequenceNumber(3, 7));
+        assertEquals(Long.MAX_VALUE, gate.lastReadableEntry(3), "it goes on while it does not suit");
+        suits.set(true);
+        gate.startRound(new LogSequenceNumber(3, 9));
+        assertEquals(9, gate.lastReadableEntry(3), "nothing behind it is read in this very round");
+        Hold hold = holding.get();
+        assertEquals(new LogSequenceNumber(3, 9), hold.position());
+        hold.close();
+        gate.startRound(new LogSequenceNumber(3, 9));
+        assertEquals(Long.MAX_VALUE, gate.lastReadableEntry(3));
+    }
+
+    @Test
+    void aPositionThatNeverSuitsIsGivenUpAndSoIsOneBeforeTheFirstEntry() {
+        FollowerGate gate = new FollowerGate();
+        assertThrows(TimeoutException.class, () -> gate.holdWhen(() -> false, Duration.ofMillis(50)));
+        Thread rounds = new Thread(() -> {
+            while (!Thread.interrupted()) {
+                gate.startRound(new LogSequenceNumber(3, -1));
+            }
+        });
+        rounds.start();
+        assertThrows(TimeoutException.class, () -> gate.holdWhen(() -> true, Duration.ofMillis(50)));
+        rounds.interrupt();
+    }
+
+    @Test
+    void aHoldThatIsClosedTwiceLetsNobodyElsesGo() throws Exception {
+        FollowerGate gate = new FollowerGate();
+        LogSequenceNumber position = new LogSequenceNumber(3, 7);
+        Thread rounds = new Thread(() -> {
+            while (!Thread.interrupted()) {
+                gate.startRound(position);
+            }
+        });
+        rounds.start();
+        Hold first = gate.holdWhen(() -> true, LONG);
+        first.close();
+        Hold second = gate.holdAt(position, LONG);
+        first.close();
+        assertThrows(AlreadyHeldException.class, () -> gate.holdAt(position, LONG));
+        second.close();
+        rounds.interrupt();
+    }
+
     private static CompletableFuture<Hold> hold(NodeCommitLog log, LogSequenceNumber target) throws Exception {
         CompletableFuture<Hold> held = new CompletableFuture<>();
         Thread thread = new Thread(() -> {

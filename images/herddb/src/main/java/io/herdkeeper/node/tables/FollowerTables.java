@@ -1,0 +1,170 @@
+package io.herdkeeper.node.tables;
+
+import herddb.core.AbstractIndexManager;
+import herddb.core.AbstractTableManager;
+import herddb.core.TableSpaceManager;
+import herddb.log.LogSequenceNumber;
+import herddb.model.Table;
+import herddb.utils.Bytes;
+import io.herdkeeper.node.digest.FollowerDigest;
+import io.herdkeeper.node.digest.FollowerDigest.NotAFollowerException;
+import io.herdkeeper.node.log.FollowerGate.AlreadyHeldException;
+import io.herdkeeper.node.log.FollowerGate.Hold;
+import io.herdkeeper.node.log.NodeCommitLog;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ScheduledFuture;
+import java.util.concurrent.ScheduledThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+
+/**
+ * All tables of a follower as they are exactly after one entry of the log, with which a checkpoint begins where the log no longer does.
+ *
+ * <p>The follower is held where no transaction is open: what such a one has changed is in its own memory and not in the tables, and its
+ * entries lie below. Rows are read as for a digest ({@link FollowerDigest}). No writer and no other replica waits; a leader is never held.
+ */
+public final class FollowerTables implements AutoCloseable {
+
+    /** Lets followers go on whose rows somebody asked for and does not take. */
+    private static final ScheduledThreadPoolExecutor CLOCK = clock();
+
+    private final TableSpaceManager tableSpace;
+    private final NodeCommitLog log;
+    private final Hold hold;
+    private final long deadline;
+    private final ScheduledFuture<?> letGo;
+
+    private FollowerTables(TableSpaceManager tableSpace, NodeCommitLog log, Hold hold, Duration limit) {
+        this.tableSpace = tableSpace;
+        this.log = log;
+        this.hold = hold;
+        this.deadline = System.nanoTime() + limit.toNanos();
+        this.letGo = CLOCK.schedule(hold::close, limit.toNanos(), TimeUnit.NANOSECONDS);
+    }
+
+    /**
+     * Waits until no transaction is open on the follower, and holds it there until it is closed, or the limit is over.
+     *
+     * @param wait  how long it may take until it stands there
+     * @param limit how long it may be held
+     * @throws NotAFollowerException the node leads the tablespace, or stops or boots
+     * @throws AlreadyHeldException  somebody else holds it
+     * @throws TimeoutException      there was no such position in time
+     */
+    public static FollowerTables held(TableSpaceManager tableSpace, NodeCommitLog log, Duration wait, Duration limit)
+            throws NotAFollowerException, AlreadyHeldException, TimeoutException, InterruptedException {
+        FollowerDigest.checkFollows(tableSpace);
+        Hold hold;
+        try {
+            hold = log.gate().holdWhen(() -> tableSpace.getOpenTransactions().isEmpty(), wait);
+        } catch (TimeoutException error) {
+            throw new TimeoutException("transactions were open at each position that was looked at within " + wait.toSeconds()
+                    + " s (now " + tableSpace.getOpenTransactions().size() + "), or the follower did not move: " + error.getMessage());
+        }
+        return new FollowerTables(tableSpace, log, hold, limit);
+    }
+
+    /** Writes all of it as {@link TablesWriter} says; what goes wrong on this node ends it with the reason. */
+    public void writeTo(OutputStream stream) throws IOException {
+        TablesWriter writer = new TablesWriter(stream);
+        LogSequenceNumber position = hold.position();
+        writer.position(position.ledgerId, position.offset, tableSpace.getTableSpaceUUID());
+        try {
+            List<Table> tables = tableSpace.getAllCommittedTables();
+            tables.sort(Comparator.comparing(table -> table.name));
+            for (Table table : tables) {
+                AbstractTableManager manager = tableSpace.getTableManager(table.name);
+                if (manager != null && !manager.isSystemTable()) {
+                    write(writer, manager);
+                }
+            }
+            checkHeld();
+        } catch (UncheckedIOException error) {
+            throw error.getCause();
+        } catch (NotAFollowerException | TimeoutException | RuntimeException error) {
+            writer.failure(error instanceof RuntimeException ? error.toString() : error.getMessage());
+            return;
+        }
+        // Before whoever reads this learns that it is whole, so that he can have the same follower held again.
+        close();
+        writer.end();
+    }
+
+    /** Lets the follower go on; without effect the second time. */
+    @Override
+    public void close() {
+        letGo.cancel(false);
+        hold.close();
+    }
+
+    private void write(TablesWriter writer, AbstractTableManager manager) throws IOException, NotAFollowerException, TimeoutException {
+        Table table = manager.getTable();
+        writer.table(manager.getNextPrimaryKeyValue(), table.serialize());
+        Map<String, AbstractIndexManager> indexes = tableSpace.getIndexesOnTable(table.name);
+        if (indexes != null) {
+            for (AbstractIndexManager index : indexes.values()) {
+                writer.index(index.isAvailable(), index.getIndex().serialize());
+            }
+        }
+        try {
+            manager.scanForIndexRebuild(row -> {
+                try {
+                    checkHeld();
+                    writer.row(buffer(row.key), buffer(row.value));
+                } catch (IOException error) {
+                    throw new UncheckedIOException(error);
+                } catch (NotAFollowerException | TimeoutException error) {
+                    throw new Ended(error);
+                }
+            });
+        } catch (Ended ended) {
+            if (ended.getCause() instanceof TimeoutException late) {
+                throw late;
+            }
+            throw (NotAFollowerException) ended.getCause();
+        }
+        writer.endTable();
+    }
+
+    /** Behind each row, so that none is sent that another position has. */
+    private void checkHeld() throws NotAFollowerException, TimeoutException {
+        if (System.nanoTime() - deadline > 0) {
+            throw new TimeoutException("the follower was held as long as it may be, and goes on");
+        }
+        FollowerDigest.checkFollows(tableSpace);
+        if (!log.appliedPosition().equals(hold.position())) {
+            throw new NotAFollowerException("the log moved to " + log.appliedPosition() + " while its tables were read");
+        }
+    }
+
+    private static ByteBuffer buffer(Bytes bytes) {
+        return ByteBuffer.wrap(bytes.getBuffer(), bytes.getOffset(), bytes.getLength());
+    }
+
+    private static ScheduledThreadPoolExecutor clock() {
+        ScheduledThreadPoolExecutor clock = new ScheduledThreadPoolExecutor(1, task -> {
+            Thread thread = new Thread(task, "held-followers");
+            thread.setDaemon(true);
+            return thread;
+        });
+        clock.setRemoveOnCancelPolicy(true);
+        return clock;
+    }
+
+    /** Carries the reason out of HerdDB's scan. */
+    private static final class Ended extends RuntimeException {
+
+        private static final long serialVersionUID = 1L;
+
+        Ended(Exception cause) {
+            super(null, cause, false, false);
+        }
+    }
+}
