@@ -21,7 +21,7 @@ from herdkeeper.formats.row_digest import digest_of_rows
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import Place
-from herdkeeper_jobs.checkpoint.base import Base, BaseUnusable, candidates, described
+from herdkeeper_jobs.checkpoint.base import BaseUnusable, CheckpointBase, candidates, described
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
 from herdkeeper_jobs.checkpoint.log_source import open_log
@@ -190,7 +190,7 @@ def made_of(folder: Path, entry_id: int, **changes: object) -> None:
 
 def reasons(folder: Path, at: Lsn | Time) -> list[str | Lsn]:
     found = candidates(folder, IDENTITY, at)
-    return [item.start.at if isinstance(item, Base) else str(item) for item in found]
+    return [item.start.at if isinstance(item, CheckpointBase) else str(item) for item in found]
 
 
 def test_bases_are_looked_at_from_the_newest_on_and_those_behind_the_target_are_none(tmp_path: Path) -> None:

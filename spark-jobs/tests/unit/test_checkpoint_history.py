@@ -87,6 +87,7 @@ def history_of(*read: Recorded | Unreadable, gone: tuple[Lsn, ...] = (), older: 
     return checkpoint_history(IDENTITY, Listing(names, read), more.get("window"))
 
 
+OF_FOLLOWER = ManifestBase(manifest="", lsn=Position.of(Lsn(4, 0)), run_id="", follower="n1.nodes.demo.svc:9845")
 A, B, C = checkpoint(3, 0), checkpoint(5, 24, based_on(Lsn(3, 7))), checkpoint(9, 30, based_on(Lsn(5, 7)))
 BROKEN = Unreadable(named(Lsn(4, 7)), "is no manifest: Expecting value")
 
@@ -106,6 +107,7 @@ BROKEN = Unreadable(named(Lsn(4, 7)), "is no manifest: Expecting value")
         ),
         ((A, replace(B, moment_millis=None), C), [Start.WHOLE_LOG, Start.THERE, Start.THERE], [None, None, None]),
         ((A, replace(B, moment_millis=at(-2))), [Start.WHOLE_LOG, Start.THERE], [None, Gap(0, True)]),
+        ((A, replace(B, base=OF_FOLLOWER)), [Start.WHOLE_LOG, Start.FOLLOWER], [None, Gap(24 * HOUR, True)]),
         ((), [], []),
     ],
 )

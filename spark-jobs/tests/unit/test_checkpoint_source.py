@@ -32,6 +32,7 @@ from herdkeeper_jobs.checkpoint.errors import (
     LogTruncatedError,
     NotConfirmedYet,
 )
+from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
 from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, log_position
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest
@@ -221,6 +222,7 @@ ARGUMENTS = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/h
         (["--run-id", "r", "--master", "yarn"], "--master is 'yarn'"),
         (["--run-id", "r", "--destination", "/no/such/folder"], "--destination is '/no/such/folder'"),
         (["--run-id", "r", "--bytes-per-second-per-bookie", "0"], "--bytes-per-second-per-bookie is 0: give more than 0"),
+        (["--run-id", "r", "--base-follower", "n1:1", "--base-witness", "n1:1"], "--base-witness is n1:1, the same as --base-follower"),
     ],
 )
 def test_bad_arguments_end_with_2_and_a_summary_that_names_them(
@@ -232,6 +234,25 @@ def test_bad_arguments_end_with_2_and_a_summary_that_names_them(
     summary = CheckpointSummary.from_json(message.read_text())
     assert summary.outcome is JobOutcome.CONFIGURATION_REFUSED
     assert words in summary.message
+
+
+def test_the_token_for_a_followers_tables_comes_from_the_environment_and_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    followers: list[FollowerSource | None] = []
+
+    def made(parsed: object, request: CheckpointRequest, settings: object) -> CheckpointSummary:
+        followers.append(request.follower)
+        return CheckpointSummary("r", JobOutcome.SUCCEEDED, "done")
+
+    monkeypatch.setattr(cli, "_checkpoint", made)
+    monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(tmp_path / "message"))
+    monkeypatch.setenv("HERDDB_TOKEN", "of-the-secret")
+    arguments = [*ARGUMENTS, "--destination", str(tmp_path), "--run-id", "r"]
+    assert cli.main([*arguments, "--base-follower", "n1:9845", "--base-witness", "n2:9845"]) == 0
+    assert cli.main(arguments) == 0
+    assert followers == [FollowerSource("n1:9845", "of-the-secret", "n2:9845"), None]
+    assert "of-the-secret" not in repr(followers)
 
 
 def test_the_most_that_is_read_from_a_bookie_is_for_all_tasks_that_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

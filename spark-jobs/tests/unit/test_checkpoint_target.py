@@ -72,6 +72,11 @@ def test_a_new_leader_that_has_not_written_yet_stands_at_the_end_of_the_ledgers_
     assert choose_target(PlayedLog(), TargetRequest(leader_http="n0:9845")).read_to == Lsn(5, 10)  # type: ignore[arg-type]
 
 
+def test_now_is_not_before_what_is_known_to_be_confirmed() -> None:
+    assert choose_target(PlayedLog(), TargetRequest(not_before=Lsn(5, 14))).read_to == Lsn(5, 14)  # type: ignore[arg-type]
+    assert choose_target(PlayedLog(), TargetRequest(not_before=Lsn(5, 3))).read_to == Lsn(5, 10)  # type: ignore[arg-type]
+
+
 def test_a_follower_that_stands_at_the_lsn_is_held_there_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     follower = follow(monkeypatch, HELD)
     chosen = choose_target(PlayedLog(), TargetRequest(verify_against="n1:9845"))  # type: ignore[arg-type]

@@ -115,6 +115,8 @@ class CheckpointSummary:
     base_ledger_id: int | None = None
     """LSN of the checkpoint that it was made from, with the log behind it; None for the whole log."""
     base_entry_id: int | None = None
+    base_follower: str = ""
+    """host:port of the follower whose tables it was made from instead, at that LSN; empty for a checkpoint."""
     open_transactions: int | None = None
     """Transactions that were open at the LSN."""
     restart_ledger_id: int | None = None

@@ -1,4 +1,5 @@
-"""The checkpoint that another one is made from: it and the log behind it give what the whole log gives.
+"""The checkpoint that another one is made from: it and the log behind it give what the whole log gives. (Where there is none, the tables
+of a follower may take its place: `follower_base`.)
 
 HerdDB drops ledgers by age, so the log alone goes back a few days only. A base is taken only where nothing of it has to be believed: the
 log is there from the oldest transaction that was open in it, its manifest knows what was defined and open, its files have the bytes that
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -34,8 +35,10 @@ from herdkeeper_jobs.wal.timeline import Timeline
 
 _VERIFIED = frozenset({"Follower", "Beyond", "Reread"})
 _ROWS_AT_ONCE = 10_000
-_ROW_COLUMNS = "base_table int, row_key binary, row_value binary"
-_ROW_SCHEMA = pa.schema([("base_table", pa.int32()), ("row_key", pa.binary()), ("row_value", pa.binary())])
+ROW_COLUMNS = "base_table int, row_key binary, row_value binary"
+"""ROW_SCHEMA as Spark's DDL text."""
+ROW_SCHEMA = pa.schema([("base_table", pa.int32()), ("row_key", pa.binary()), ("row_value", pa.binary())])
+"""Rows as HerdDB stores them, and the number of their table among those of the base."""
 _DIGEST_COLUMNS = "base_table int, rows long, digest string"
 _DIGEST_SCHEMA = pa.schema([("base_table", pa.int32()), ("rows", pa.int64()), ("digest", pa.string())])
 
@@ -45,7 +48,40 @@ class BaseUnusable(ValueError):  # noqa: N818 - an answer, not a fault of the pr
 
 
 @dataclass(frozen=True, slots=True)
-class Base:
+class BaseTable:
+    """A table of a base: what its rows must be, and the highest auto-increment key that was ever inserted, None where there is none."""
+
+    name: str
+    uuid: str
+    digest: RowDigest
+    highest_auto_increment: int | None
+
+
+class Base(Protocol):
+    """What is gone on from: a checkpoint, or the tables of a follower. Its rows are not read yet."""
+
+    @property
+    def start(self) -> StartingPoint:
+        """Where the log's walk begins."""
+
+    @property
+    def tables(self) -> Sequence[BaseTable]:
+        """What has rows in it, in the order by which rows name them."""
+
+    @property
+    def record(self) -> ManifestBase:
+        """What the new checkpoint's manifest tells of it."""
+
+    @property
+    def latest_timestamp_millis(self) -> int | None:
+        """The latest time of all entries up to its start; None where that is not known."""
+
+    def release(self) -> None:
+        """Frees what was made for it alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointBase:
     """A checkpoint to go on from. Its rows are not read yet."""
 
     manifest: Manifest
@@ -58,15 +94,25 @@ class Base:
         return self.manifest.files_in(self.path.parent.parent)
 
     @property
-    def highest_keys(self) -> dict[str, int]:
-        """Per uuid of a table the highest auto-increment key."""
-        tables = self.manifest.tables
-        return {table.uuid: table.highest_auto_increment for table in tables if table.highest_auto_increment is not None}
+    def tables(self) -> Sequence[BaseTable]:
+        """As the manifest tells of them."""
+        return [
+            BaseTable(table.name, table.uuid, RowDigest.parse(table.rows, table.digest), table.highest_auto_increment)
+            for table in self.manifest.tables
+        ]
+
+    @property
+    def latest_timestamp_millis(self) -> int | None:
+        """As the manifest tells."""
+        return self.manifest.latest_timestamp_millis
 
     @property
     def record(self) -> ManifestBase:
         """What the new checkpoint's manifest tells of it."""
         return ManifestBase(manifest=self.path.name, lsn=self.manifest.lsn, run_id=self.manifest.run_id)
+
+    def release(self) -> None:
+        """It is somebody's checkpoint, and stays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +124,7 @@ class BaseRows:
 
     def placed(self, timeline: Timeline) -> DataFrame:
         """Those whose tables are still there: table_index of the timeline, row_key, row_value."""
-        places = [(position, timeline.place_of_base(table.uuid)) for position, table in enumerate(self.base.manifest.tables)]
+        places = [(position, timeline.place_of_base(table.uuid)) for position, table in enumerate(self.base.tables)]
         index = functions.lit(None).cast("int")
         for position, place in places:
             if place is not None:
@@ -88,9 +134,10 @@ class BaseRows:
     def release(self) -> None:
         """Frees the disk."""
         self.rows.unpersist()
+        self.base.release()
 
 
-def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterator[Base | BaseUnusable]:
+def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterator[CheckpointBase | BaseUnusable]:
     """The checkpoints of a tablespace up to a moment, newest first, each as a base or as the reason why it is none.
 
     What its files hold, and whether the log is there from its `start.restart` on, is not looked at yet.
@@ -99,7 +146,7 @@ def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterat
         try:
             manifest = read_manifest(path)
             if _is_within(manifest, at):
-                yield Base(manifest, path, _starting_point(manifest, identity))
+                yield CheckpointBase(manifest, path, _starting_point(manifest, identity))
         except (InvariantViolated, ValueError, OSError) as error:
             yield BaseUnusable(f"{path.stem}: {error}")
 
@@ -129,28 +176,37 @@ def _starting_point(manifest: Manifest, identity: Identity) -> StartingPoint:
     return start
 
 
-def load_rows(spark: SparkSession, base: Base) -> BaseRows:
+def load_rows(spark: SparkSession, base: CheckpointBase) -> BaseRows:
     """Reads a base's files and proves them. Raises BaseUnusable for files or rows that are not what the manifest says."""
-    rows = _read(spark, base).persist(StorageLevel.DISK_ONLY)
     try:
-        found = _digests(rows, len(base.manifest.tables))
-        for table, digest in zip(base.manifest.tables, found, strict=True):
-            if digest != RowDigest.parse(table.rows, table.digest):
+        return proven_rows(_read(spark, base), base)
+    except BaseUnusable as error:
+        raise BaseUnusable(f"{base.path.stem}: {error}") from error
+
+
+def proven_rows(read: DataFrame, base: Base) -> BaseRows:
+    """The rows of a base (ROW_SCHEMA), which are read once, and must be those of its tables. Raises BaseUnusable, also for what a task
+    raises it for."""
+    rows = read.persist(StorageLevel.DISK_ONLY)
+    try:
+        for table, digest in zip(base.tables, _digests(rows, len(base.tables)), strict=True):
+            if digest != table.digest:
                 raise BaseUnusable(
                     f"table {table.name!r}: its files give {digest.rows} rows with digest {digest.hex} in their stored form, "
-                    f"the manifest says {table.rows} with {table.digest}"
+                    f"instead of {table.digest.rows} with {table.digest.hex}"
                 )
     except (PySparkException, BaseUnusable) as error:
         rows.unpersist()
-        if isinstance(error, BaseUnusable) or BaseUnusable.__name__ in str(error):
+        if isinstance(error, BaseUnusable):
+            raise
+        if BaseUnusable.__name__ in str(error):
             # Spark hands on the text of a task's error, behind the name of its class.
-            reason = essence(str(error)).rpartition(f"{BaseUnusable.__name__}: ")[2]
-            raise BaseUnusable(f"{base.path.stem}: {reason}") from error
+            raise BaseUnusable(essence(str(error)).rpartition(f"{BaseUnusable.__name__}: ")[2]) from error
         raise
     return BaseRows(base, rows)
 
 
-def _read(spark: SparkSession, base: Base) -> DataFrame:
+def _read(spark: SparkSession, base: CheckpointBase) -> DataFrame:
     folder = base.folder
     tables = [decode_table(bytes.fromhex(table.definition)) for table in base.manifest.tables]
     files = [(position, file) for position, table in enumerate(base.manifest.tables) for file in table.files]
@@ -162,9 +218,9 @@ def _read(spark: SparkSession, base: Base) -> DataFrame:
                 for rows in stored_rows(folder, file, tables[position]):
                     keys, values = zip(*rows, strict=True)
                     columns = [pa.array([position] * len(rows), pa.int32()), pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
-                    yield pa.RecordBatch.from_arrays(columns, schema=_ROW_SCHEMA)
+                    yield pa.RecordBatch.from_arrays(columns, schema=ROW_SCHEMA)
 
-    return spark.range(0, len(files), 1, max(1, len(files))).mapInArrow(read, _ROW_COLUMNS)
+    return spark.range(0, len(files), 1, max(1, len(files))).mapInArrow(read, ROW_COLUMNS)
 
 
 def stored_rows(folder: ParquetFolder, file: ManifestFile, table: TableDefinition) -> Iterator[list[tuple[bytes, bytes]]]:
@@ -234,4 +290,5 @@ def uuids_of_altered(timeline: Timeline) -> frozenset[str]:
 
 def highest_keys_of(base: Base | None) -> Mapping[str, int]:
     """What is known of auto-increment keys before the log that is read."""
-    return {} if base is None else base.highest_keys
+    known = () if base is None else base.tables
+    return {table.uuid: table.highest_auto_increment for table in known if table.highest_auto_increment is not None}

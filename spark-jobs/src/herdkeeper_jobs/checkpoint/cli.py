@@ -22,6 +22,7 @@ from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
+from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
 from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.origin import Mode
 from herdkeeper_jobs.checkpoint.removal import why_no_run_id
@@ -77,6 +78,14 @@ def _parser() -> argparse.ArgumentParser:
         "--verify-against", default="", metavar="HOST:PORT", help="HTTP port of a follower, to compare digests at the LSN with"
     )
     parser.add_argument("--leader-http", default="", metavar="HOST:PORT", help="HTTP port of the leader, to learn what `now` is from it")
+    parser.add_argument(
+        "--base-follower",
+        default="",
+        metavar="HOST:PORT",
+        help="HTTP port of a follower whose tables are begun with where neither the log, nor a checkpoint, nor an archive has a beginning; "
+        "it is shown the token in HERDDB_TOKEN. What is made of it is compared with --base-witness, or without one with this follower",
+    )
+    parser.add_argument("--base-witness", default="", metavar="HOST:PORT", help="HTTP port of another follower than --base-follower")
     add_spark_arguments(parser)
     return parser
 
@@ -134,7 +143,16 @@ def _request(parsed: argparse.Namespace, cores: int) -> CheckpointRequest:
         archive=archive,
         key=key,
         budget=ReadBudget(cores, rate),
+        follower=_follower(parsed),
     )
+
+
+def _follower(parsed: argparse.Namespace) -> FollowerSource | None:
+    if not parsed.base_follower:
+        return None
+    if parsed.base_witness == parsed.base_follower:
+        raise CheckpointRefused(f"--base-witness is {parsed.base_witness}, the same as --base-follower: name another follower, or none")
+    return FollowerSource(parsed.base_follower, os.environ.get("HERDDB_TOKEN", ""), parsed.base_witness)
 
 
 def _path(argument: str, text: str, variables: str = "") -> StoredPath:

@@ -203,8 +203,8 @@ class _HashingStream:
         return False
 
 
-class _ParquetFile:
-    """A file that is being written, in one task."""
+class NewParquetFile:
+    """A file that is being written; `path` is relative to the folder."""
 
     def __init__(self, folder: ParquetFolder, path: str, schema: pa.Schema) -> None:
         self.path = path
@@ -214,10 +214,12 @@ class _ParquetFile:
         self._writer = folder.writer(path, self._sink, schema)
 
     def write(self, batch: pa.RecordBatch) -> None:
+        """Takes rows of its schema."""
         self._writer.write_batch(batch)
         self.rows += batch.num_rows
 
     def finish(self) -> DataFile:
+        """Makes it durable, and tells what was written."""
         self._writer.close()
         self._sink.close()
         self._stream.close()
@@ -231,8 +233,8 @@ class _TableWriter:
         self._decoder = RowDecoder(table)
         self._encoder = RowEncoder(table) if keeps_older_forms else None
         self._folder = folder
-        self._file = _ParquetFile(folder, path, arrow_schema(table))
-        self._older: _ParquetFile | None = None
+        self._file = NewParquetFile(folder, path, arrow_schema(table))
+        self._older: NewParquetFile | None = None
         self._held: list[pa.RecordBatch] = []
         self._held_rows = 0
         self._digest = RowDigest()
@@ -266,7 +268,7 @@ class _TableWriter:
         if not older:
             return
         if self._older is None:
-            self._older = _ParquetFile(self._folder, f"{self._file.path.removesuffix('.parquet')}.older.parquet", OLDER_FORMS_SCHEMA)
+            self._older = NewParquetFile(self._folder, f"{self._file.path.removesuffix('.parquet')}.older.parquet", OLDER_FORMS_SCHEMA)
         columns = [pa.array(column, field.type) for column, field in zip(zip(*older, strict=True), OLDER_FORMS_SCHEMA, strict=True)]
         self._older.write(pa.RecordBatch.from_arrays(columns, schema=OLDER_FORMS_SCHEMA))
 

@@ -105,6 +105,8 @@ class Start(StrEnum):
     """What became of that which a checkpoint was made from."""
 
     WHOLE_LOG = "WholeLog"
+    FOLLOWER = "Follower"
+    """The tables of a follower, since there was no checkpoint to go on from. They were never a checkpoint."""
     THERE = "There"
     UNREADABLE = "Unreadable"
     REPLACED = "Replaced"
@@ -176,7 +178,7 @@ def checkpoint_history(identity: Identity, listing: Listing, window: Window | Wi
     recorded = {each.name: each for each in listing.read if isinstance(each, Recorded)}
     broken = frozenset(each.name for each in listing.read if isinstance(each, Unreadable))
     there = frozenset(listing.names)
-    bases = (each.base for each in recorded.values() if each.base is not None)
+    bases = (each.base for each in recorded.values() if each.base is not None and each.base.follower is None)
     gone = sorted({base.lsn.lsn for base in bases if base.manifest not in there})
     entries: list[Link | Unreadable] = []
     before: Recorded | None = None
@@ -204,6 +206,8 @@ def _gap(before: Recorded | None, each: Recorded, gone: list[Lsn]) -> Gap | None
 def _start(each: Recorded, recorded: Mapping[str, Recorded], broken: frozenset[str], there: frozenset[str]) -> Start:
     if each.base is None:
         return Start.WHOLE_LOG
+    if each.base.follower is not None:
+        return Start.FOLLOWER
     if each.base.manifest in broken:
         return Start.UNREADABLE
     base = recorded.get(each.base.manifest)

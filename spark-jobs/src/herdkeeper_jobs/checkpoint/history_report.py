@@ -255,6 +255,8 @@ def _origin(link: Link) -> str:
     match link.start:
         case Start.WHOLE_LOG | Start.THERE:
             return str(base.lsn.lsn)
+        case Start.FOLLOWER:
+            return f"{base.lsn.lsn} (tables of a follower)"
         case Start.GONE:
             return f"{base.lsn.lsn} (gone)"
         case Start.REPLACED:
@@ -283,7 +285,11 @@ def _explanations() -> str:
 
 def _key(links: Sequence[Link]) -> str:
     styles = {_style(link) for link in links}
-    words = (("verified", "made from the whole log"), ("pending", "made from another checkpoint"), ("critical", "files missing"))
+    words = (
+        ("verified", "made from the whole log"),
+        ("pending", "made from another checkpoint, or from a follower's tables"),
+        ("critical", "files missing"),
+    )
     return legend([each for each in words if each[0] in styles])
 
 

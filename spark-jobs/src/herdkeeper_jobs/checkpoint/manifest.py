@@ -152,12 +152,15 @@ class Verification(_Part):
 
 
 class ManifestBase(_Part):
-    """The checkpoint that this one was made from, with the log behind it. A record only: all rows are in this one's own files."""
+    """The checkpoint, or the tables of a follower, that this one was made from, with the log behind it. A record only: all rows are in this
+    one's own files."""
 
     manifest: str
-    """Its file's name beside this one's."""
+    """Its file's name beside this one's; empty for a follower's tables."""
     lsn: Position
     run_id: str
+    follower: str | None = None
+    """host:port of the follower whose tables it was, at the LSN; None for a checkpoint."""
 
 
 class Making(_Part):

@@ -1,22 +1,27 @@
-"""What the job asks of SQL nodes over their HTTP port: the leader's log position, and a follower's digest at an LSN.
+"""What the job asks of SQL nodes over their HTTP port: the leader's log position, a follower's digest at an LSN, and its tables.
 
-Shapes: images/herddb, TablespacesEndpoint and DigestEndpoint.
+Shapes: images/herddb, TablespacesEndpoint, DigestEndpoint and TablesEndpoint.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from herdkeeper.formats.row_digest import RowDigest
-from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
+from herdkeeper_jobs.checkpoint.follower_stream import Part, read_stream
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _CALL_SECONDS = 30.0
+_MOST_REASON = 1000
+"""Bytes of a refusal."""
 _SCAN_SECONDS = 3600
 """Of a follower's tables, for which it stands: no longer than a job may take by default (`job.deadlineSeconds`)."""
 
@@ -61,6 +66,31 @@ def follower_digest(address: str, tablespace: str, lsn: Lsn, timeout_seconds: in
         return FollowerDigest(Lsn(body["ledger"], body["entry"]), tables, address)
     position = body.get("position")
     return NotHeld(f"the node {address} answered {status}: {body.get('error', body)}", _position(position) if position else None)
+
+
+def follower_tables(address: str, tablespace: str, token: str, timeout_seconds: int) -> Iterator[Part]:
+    """The tables of the follower at `host:port`, which is held while they are read, at a position without open transactions, which it has
+    to reach in time.
+
+    Raises:
+        CheckpointRefused: it does not take the token.
+        CheckpointRetryable: it can't be held, leads by now, does not answer, or the stream is not whole.
+    """
+    name = urllib.parse.quote(tablespace.lower())
+    query = urllib.parse.urlencode({"timeoutSeconds": timeout_seconds, "scanSeconds": _SCAN_SECONDS})
+    request = urllib.request.Request(
+        f"http://{address}/tablespaces/{name}/tables?{query}", method="POST", headers={"Authorization": f"Bearer {token}"}
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=timeout_seconds + _CALL_SECONDS) as answer:  # noqa: S310 - as above
+            yield from read_stream(answer)
+    except urllib.error.HTTPError as error:
+        told = f"the node {address} answered {error.code} to a request for its tables: {error.read(_MOST_REASON).decode(errors='replace')}"
+        if error.code == HTTPStatus.UNAUTHORIZED:
+            raise CheckpointRefused(f"{told}; HERDDB_TOKEN has to be the key token of the cluster's credentials Secret") from error
+        raise CheckpointRetryable(told) from error
+    except (OSError, http.client.HTTPException) as error:
+        raise CheckpointRetryable(f"the node {address} did not give its tables: {error}") from error
 
 
 def _position(body: Mapping[str, int]) -> Lsn:

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from herdkeeper_jobs.archive.parts import UNLIMITED, ArchivePartition, LogParts, ReadBudget, WholeLog, archive_partitions, live_partitions
 from herdkeeper_jobs.archive.window import Window, recovery_window
 from herdkeeper_jobs.bookkeeper.reader import PartitionSpec
-from herdkeeper_jobs.checkpoint.base import Base, BaseRows, BaseUnusable, candidates, described, load_rows
+from herdkeeper_jobs.checkpoint.base import Base, BaseRows, BaseUnusable, CheckpointBase, candidates, described, load_rows
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped, NothingToBeginWith
 from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.checkpoint.moment import Time
@@ -72,7 +72,7 @@ class Origin:
     @property
     def base_rows(self) -> int:
         """Rows that the base has."""
-        return 0 if self.base is None else sum(table.rows for table in self.base.manifest.tables)
+        return 0 if self.base is None else sum(table.digest.rows for table in self.base.tables)
 
     def with_rows(self, placed: PlacedChanges, timeline: Timeline) -> PlacedChanges:
         """The changes that are placed of the log, on top of the base's rows."""
@@ -141,13 +141,20 @@ def _origin(log: WholeLog, parts: LogParts, shares: _Shares, rows: BaseRows | No
     return Origin(archived, live, parts.entries, rows)
 
 
-def _usable(candidate: Base | BaseUnusable) -> Base:
+def origin_from(spark: SparkSession, log: WholeLog, rows: BaseRows, read_to: Lsn, budget: ReadBudget = UNLIMITED) -> Origin:
+    """What to read for a checkpoint that begins with these rows. Raises CheckpointRefused when the log behind them has gone, and
+    CheckpointRetryable as `WholeLog.parts_up_to`."""
+    shares = _Shares(3 * spark.sparkContext.defaultParallelism, budget)
+    return _origin(log, log.parts_up_to(read_to, rows.base.start.restart), shares, rows)
+
+
+def _usable(candidate: CheckpointBase | BaseUnusable) -> CheckpointBase:
     if isinstance(candidate, BaseUnusable):
         raise candidate
     return candidate
 
 
-def _from(spark: SparkSession, log: WholeLog, base: Base, reading: tuple[Lsn, _Shares]) -> Origin:
+def _from(spark: SparkSession, log: WholeLog, base: CheckpointBase, reading: tuple[Lsn, _Shares]) -> Origin:
     read_to, shares = reading
     try:
         parts = log.parts_up_to(read_to, base.start.restart)

@@ -1,8 +1,10 @@
 """The Checkpoint job's table of contents: target -> origin (a base?) -> log -> cut -> timeline -> fold -> files -> verify -> manifest,
-and the report of all checkpoints, for which none of this can fail."""
+and the report of all checkpoints, for which none of this can fail. Without an origin a follower's tables are taken, where one is named,
+and the target, which is now, is chosen behind them."""
 
 from __future__ import annotations
 
+import functools
 import platform
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -26,8 +28,16 @@ from herdkeeper_jobs.checkpoint.base import Base, highest_keys_of, uuids_of_alte
 from herdkeeper_jobs.checkpoint.comparison import compare
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable, sync_folders, verify_files, write_tables
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogDropped
+from herdkeeper_jobs.checkpoint.errors import (
+    CheckpointRefused,
+    CheckpointRetryable,
+    FollowerDiffers,
+    InvariantViolated,
+    LogDropped,
+    NothingToBeginWith,
+)
 from herdkeeper_jobs.checkpoint.file_check import faults_of_files
+from herdkeeper_jobs.checkpoint.follower_base import FollowerBase, FollowerSource, load_tables, take_tables
 from herdkeeper_jobs.checkpoint.history_files import Published, publish_history
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import (
@@ -47,7 +57,8 @@ from herdkeeper_jobs.checkpoint.manifest import (
     tablespace_folder,
 )
 from herdkeeper_jobs.checkpoint.moment import Time, stamp
-from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin
+from herdkeeper_jobs.checkpoint.node_http import follower_tables
+from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin, origin_from
 from herdkeeper_jobs.checkpoint.table_digests import table_digests
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
 from herdkeeper_jobs.encryption.keys import Key
@@ -72,6 +83,8 @@ from herdkeeper_jobs.wal.timeline import Timeline
 _log = structlog.get_logger()
 _MOST_OF_A_REASON = 150
 """Characters; the rest is in the pod's log."""
+_STANDS_SECONDS = 120
+"""In which a follower has to stand where no transaction is open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +103,8 @@ class CheckpointRequest:
     """What is written is encrypted, and this key opens it; None: it is written in the clear. It stays in the driver."""
     budget: ReadBudget = UNLIMITED
     """What may be read from each bookie."""
+    follower: FollowerSource | None = None
+    """Whose tables it begins with where there is nothing else; None: nobody's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,18 +164,68 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     identity = log.identity
     whole = WholeLog(log, tablespace_folder(request.archive or request.destination, identity), identity)
     target = chosen_target(whole, request.target, tablespace_folder(request.destination, identity))
-    made = make_checkpoint(start, whole, target, order)
+    spark = functools.cache(start)
+    try:
+        made = make_checkpoint(spark, whole, target, order)
+    except NothingToBeginWith as error:
+        made = _make_from_follower(spark, whole, request, order, error)
     return _with_report(_summary(made, request, time.monotonic() - order.since), made.published)
 
 
 def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: Target, order: Order) -> Made:
     """Makes the checkpoint of a moment that is chosen, from a log or from what is left of it. Raises as `run_checkpoint`."""
-    identity = whole.identity
-    folder = tablespace_folder(order.destination, identity)
-    _log.info("target", at=str(target.at), read_to=str(target.read_to), follower="" if target.follower is None else target.follower.node)
     spark = start()
-    written_to = ParquetFolder(folder, None if order.key is None else FileKey.new(order.key))
-    origin = choose_origin(spark, whole, Search(folder, identity, order.mode, target.at), target.read_to, order.budget)
+    search = Search(tablespace_folder(order.destination, whole.identity), whole.identity, order.mode, target.at)
+    return _make(spark, whole, target, order, choose_origin(spark, whole, search, target.read_to, order.budget))
+
+
+def _make_from_follower(
+    start: Callable[[], SparkSession], whole: WholeLog, request: CheckpointRequest, order: Order, nothing: NothingToBeginWith
+) -> Made:
+    """The same where nothing is there to begin with but a follower. It is compared in any case: with another one when there is one, else
+    with that follower itself, which proves that nothing went wrong since, and was found equal before."""
+    source = request.follower
+    if source is None or request.target.at is not None:
+        raise NothingToBeginWith(f"{_why_no_follower(source)}. {nothing}", nothing.missing, nothing.no_base) from nothing
+    _log.info("no origin but a follower", node=source.address, reason=str(nothing))
+    parts = follower_tables(source.address, whole.name, source.token, _STANDS_SECONDS)
+    where = (_written_to(whole, order), order.run_id)
+    base = take_tables(parts, source.address, whole.identity.tablespace_uuid, where)
+    try:
+        behind = replace(request.target, verify_against=source.witness or source.address, not_before=base.start.at)
+        target = choose_target(whole, behind)
+        spark = start()
+        rows = load_tables(spark, base)
+    except BaseException:
+        base.release()
+        raise
+    try:
+        origin = origin_from(spark, whole, rows, target.read_to, order.budget)
+    except BaseException:
+        rows.release()
+        raise
+    return _make(spark, whole, target, order, origin)
+
+
+def _why_no_follower(source: FollowerSource | None) -> str:
+    if source is None:
+        return (
+            "No follower's tables can be begun with either: none is there that another follower, or an earlier Checkpoint, can prove to be "
+            "right (--base-follower). Raise spec.replicas of the Tablespace to 3"
+        )
+    return "A follower's tables can be begun with for now only: take no spec.target (--to)"
+
+
+def _written_to(whole: WholeLog, order: Order) -> ParquetFolder:
+    """Where a run writes, under a key of its own."""
+    return ParquetFolder(tablespace_folder(order.destination, whole.identity), None if order.key is None else FileKey.new(order.key))
+
+
+def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, origin: Origin) -> Made:
+    identity = whole.identity
+    written_to = _written_to(whole, order)
+    folder = written_to.place
+    _log.info("target", at=str(target.at), read_to=str(target.read_to), follower="" if target.follower is None else target.follower.node)
     try:
         with blocks_of(spark) as blocks:
             folded = _fold(_read(spark, origin, blocks), origin, target, (written_to, order.run_id))
@@ -168,7 +233,7 @@ def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: 
         origin.release()
     sync_folders(folder, order.run_id, order.destination)
     verify_files(spark, zip(folded.timeline.tables, folded.written, strict=True), written_to)
-    comparison = compare(folded.compared, target.follower, identity.tablespace_uuid) if target.follower is not None else None
+    comparison = _compared(folded, target, identity.tablespace_uuid)
     verified = _verification(comparison, folded.cut.lsn)
     _log.info("verified", how=verified.how, by=verified.by)
     making = Making(at_millis=time.time_ns() // 1_000_000, seconds=round(time.monotonic() - order.since, 3))
@@ -179,7 +244,23 @@ def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: 
         if committed.manifest.run_id != order.run_id:
             # This run's files belong to no manifest. Those of an earlier attempt of the same run may be the committed ones.
             remove_below(folder / "data" / order.run_id)
-    return Made(committed, comparison, folded.cut.left_out, publish_history(whole, folder, time.time_ns() // 1_000_000))
+    # Followers that agree prove each other; that they are what the log says is no finding of this run.
+    verdict = None if isinstance(folded.base, FollowerBase) else comparison
+    return Made(committed, verdict, folded.cut.left_out, publish_history(whole, folder, time.time_ns() // 1_000_000))
+
+
+def _compared(folded: _Folded, target: Target, tablespace_uuid: str) -> FollowerComparison | None:
+    if target.follower is None:
+        return None
+    try:
+        return compare(folded.compared, target.follower, tablespace_uuid)
+    except FollowerDiffers as error:
+        if not isinstance(folded.base, FollowerBase):
+            raise
+        raise InvariantViolated(
+            f"{error}. What was folded begins with the tables of the follower {folded.base.node} at {folded.base.start.at}: which of the "
+            "two is wrong can't be told, so nothing was committed. Ask for a full check of the tablespace, and copy its tables into another"
+        ) from error
 
 
 def _require_whole(spark: SparkSession, committed: CommittedManifest, folder: StoredPath) -> None:
@@ -365,7 +446,9 @@ def _manifest_file(file: DataFile) -> ManifestFile:
 
 
 def _latest(folded: _Folded) -> int | None:
-    before = None if folded.base is None else folded.base.manifest.latest_timestamp_millis
+    if isinstance(folded.base, FollowerBase):
+        return None  # of what lies before, nobody knows
+    before = None if folded.base is None else folded.base.latest_timestamp_millis
     return max((millis for millis in (before, folded.extent.latest_timestamp_millis) if millis is not None), default=None)
 
 
@@ -387,12 +470,11 @@ def _summary(made: Made, request: CheckpointRequest, seconds: float) -> Checkpoi
     encrypted = "" if manifest.encryption is None else f", encrypted with the key {manifest.encryption.key_name!r}"
     stamped = "" if manifest.lsn_timestamp_millis is None else stamp(manifest.lsn_timestamp_millis)
     skewed = f"; {left_out} entries behind it are stamped at or before the time, and left out" if left_out else ""
-    origin = "the whole log" if manifest.base is None else f"the checkpoint at {manifest.base.lsn.lsn} and the log behind it"
     return CheckpointSummary(
         run_id=request.run_id,
         outcome=JobOutcome.ALREADY_DONE if committed.existed else JobOutcome.SUCCEEDED,
-        message=f"checkpoint at {manifest.lsn.lsn}{f' ({stamped})' if stamped else ''} {done}{encrypted}, made from {origin}; {by}; "
-        f"{len(manifest.open_transactions)} transactions open there{skewed}",
+        message=f"checkpoint at {manifest.lsn.lsn}{f' ({stamped})' if stamped else ''} {done}{encrypted}, "
+        f"made from {_made_from(manifest)}; {by}; {len(manifest.open_transactions)} transactions open there{skewed}",
         instance_id=manifest.identity.instance_id,
         tablespace=manifest.identity.tablespace,
         tablespace_uuid=manifest.identity.tablespace_uuid,
@@ -404,6 +486,7 @@ def _summary(made: Made, request: CheckpointRequest, seconds: float) -> Checkpoi
         entries_read=manifest.entries_read,
         base_ledger_id=None if manifest.base is None else manifest.base.lsn.ledger_id,
         base_entry_id=None if manifest.base is None else manifest.base.lsn.entry_id,
+        base_follower="" if manifest.base is None or manifest.base.follower is None else manifest.base.follower,
         open_transactions=len(manifest.open_transactions),
         restart_ledger_id=manifest.restart_lsn.ledger_id,
         restart_entry_id=manifest.restart_lsn.entry_id,
@@ -415,6 +498,14 @@ def _summary(made: Made, request: CheckpointRequest, seconds: float) -> Checkpoi
         duration_seconds=round(seconds, 3),
         tables=tuple(TableSummary(table.name, table.rows, table.bytes, table.digest) for table in manifest.tables),
     )
+
+
+def _made_from(manifest: Manifest) -> str:
+    """For people."""
+    if manifest.base is None:
+        return "the whole log"
+    begun = "the checkpoint" if manifest.base.follower is None else f"the tables of the follower {manifest.base.follower}"
+    return f"{begun} at {manifest.base.lsn.lsn} and the log behind it"
 
 
 def _with_report(summary: CheckpointSummary, published: Published) -> CheckpointSummary:

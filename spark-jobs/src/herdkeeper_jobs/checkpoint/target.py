@@ -34,6 +34,8 @@ class TargetRequest:
     at: Lsn | Time | None = None
     leader_http: str = ""
     verify_against: str = ""
+    not_before: Lsn | None = None
+    """Now is not before this, which is confirmed: whoever is asked this time may know of less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,8 @@ def choose_target(log: WholeLog, request: TargetRequest) -> Target:
     match request.at:
         case None:
             end = _now(log, request.leader_http)
+            if request.not_before is not None:
+                end = max(end, request.not_before)
         case Lsn():
             _require_confirmed(log, request.at)
             # Whoever is asked this time may know of less than who confirmed it.

@@ -32,7 +32,7 @@ from herdkeeper_jobs.archive.segment import (
     segments_one_by_one,
 )
 from herdkeeper_jobs.archive.window import windows_of_files
-from herdkeeper_jobs.checkpoint.base import Base, BaseUnusable, candidates, described
+from herdkeeper_jobs.checkpoint.base import BaseUnusable, CheckpointBase, candidates, described
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable, NothingToBeginWith
 from herdkeeper_jobs.checkpoint.manifest import Identity, lsn_of_name, manifest_path, read_outline, tablespace_folder
 from herdkeeper_jobs.checkpoint.moment import Time, parse_moment, stamp
@@ -201,12 +201,12 @@ def _lsn_of_time(whole: WholeLog, source: MomentSource, time_: Time) -> Lsn:
     )
 
 
-def _base_that_meets(oldest: SegmentManifest, found: Iterable[Base | BaseUnusable]) -> Lsn | str:
+def _base_that_meets(oldest: SegmentManifest, found: Iterable[CheckpointBase | BaseUnusable]) -> Lsn | str:
     """Where the newest base is, unless it ends before an archive begins: what lies between the two may be later. Else why there is none."""
     begin = oldest.first.lsn if oldest.follows is None else oldest.follows.lsn
     reasons: list[BaseUnusable] = []
     for candidate in found:
-        if isinstance(candidate, Base):
+        if isinstance(candidate, CheckpointBase):
             if candidate.start.at >= begin:
                 return candidate.start.at
             reasons.append(BaseUnusable(f"{candidate.path.stem}: what lies between it and the archive is not known"))

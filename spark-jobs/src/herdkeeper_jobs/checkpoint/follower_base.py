@@ -1,0 +1,209 @@
+"""The tables of a follower as what a checkpoint begins with, where the log no longer begins with its first ledger and nothing else does.
+
+A follower is held at an LSN at which no transaction is open, and only it waits; a leader refuses. Its rows come as HerdDB stores them, and
+go into files at the destination, in the folder of the run, so that they need no room in the driver, and tasks anywhere can read them. They
+are in no manifest, and go when the checkpoint is made. What came is proven to be what the follower has (count and digest of each table).
+That the follower itself is right is proven by the checkpoint's comparison with another follower (`run`), or by an earlier one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+import pyarrow as pa
+import structlog
+from pyspark.sql import SparkSession
+
+from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper_jobs.checkpoint.base import ROW_COLUMNS, ROW_SCHEMA, BaseRows, BaseTable, BaseUnusable, proven_rows
+from herdkeeper_jobs.checkpoint.data_files import DataFile, NewParquetFile
+from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.file_check import file_fault
+from herdkeeper_jobs.checkpoint.follower_stream import (
+    Part,
+    StreamedIndex,
+    StreamedPosition,
+    StreamedRows,
+    StreamedTable,
+    StreamedTableEnd,
+)
+from herdkeeper_jobs.checkpoint.manifest import ManifestBase, Position
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.storage.stored_path import found_below, remove_file
+from herdkeeper_jobs.wal.log_state import LogState, StartingPoint, StateIndex, StateTable
+
+_log = structlog.get_logger()
+_FILE_BYTES = 64 * 1024 * 1024
+"""Of rows in one file, which one task reads."""
+_GROUP_BYTES = 8 * 1024 * 1024
+"""Of rows that are held until they are written."""
+_ROWS_AT_ONCE = 10_000
+_PREFIX = "follower-"
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerSource:
+    """Whose tables a checkpoint may begin with: `address` is host:port of the follower's HTTP port, `token` what it asks for, and `witness`
+    host:port of another one, with which the checkpoint is compared, empty when there is none."""
+
+    address: str
+    token: str = field(repr=False)
+    witness: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerBase:
+    """The tables of the follower `node`, as they were at the start, in files of `folder`."""
+
+    node: str
+    start: StartingPoint
+    tables: tuple[BaseTable, ...]
+    folder: ParquetFolder
+    files: tuple[DataFile, ...]
+
+    @property
+    def record(self) -> ManifestBase:
+        """What the new checkpoint's manifest tells of it."""
+        return ManifestBase(manifest="", lsn=Position.of(self.start.at), run_id="", follower=self.node)
+
+    @property
+    def latest_timestamp_millis(self) -> None:
+        """Tables don't tell when their entries were written."""
+        return
+
+    def release(self) -> None:
+        """Removes the files."""
+        for file in self.files:
+            remove_file(self.folder / file.path)
+
+
+def take_tables(parts: Iterable[Part], node: str, tablespace_uuid: str, where: tuple[ParquetFolder, str]) -> FollowerBase:
+    """Writes the rows of a stream to files of a run (`where`: the tablespace's folder, and the run's id), some megabytes at a time.
+
+    What an earlier attempt of the run has left of such files goes first. Raises InvariantViolated for the tables of another tablespace, or
+    files that can't be right, and what the stream raises; no files are left then.
+    """
+    folder, run_id = where
+    for left in found_below(folder.place, f"data/{run_id}/{_PREFIX}*.parquet"):
+        remove_file(left)
+    coming = iter(parts)
+    position = next(coming)
+    if not isinstance(position, StreamedPosition) or position.tablespace_uuid != tablespace_uuid:
+        raise InvariantViolated(f"the follower {node} gives tables of {position}, and not of the tablespace {tablespace_uuid}")
+    taking = _Taking(folder, f"data/{run_id}/{_PREFIX}{secrets.token_hex(4)}")
+    try:
+        for part in coming:
+            taking.take(part)
+        files = taking.finish()
+    except BaseException:
+        taking.give_up()
+        raise
+    state = LogState(tuple(taking.state_tables), tuple(sorted(taking.indexes, key=lambda index: index.definition.name)))
+    _log.info("tables of a follower", node=node, lsn=str(position.lsn), rows=sum(table.digest.rows for table in taking.tables))
+    return FollowerBase(node, StartingPoint(position.lsn, state), tuple(taking.tables), folder, files)
+
+
+class _Taking:
+    """What has come of a stream."""
+
+    def __init__(self, folder: ParquetFolder, prefix: str) -> None:
+        self.state_tables: list[StateTable] = []
+        self.indexes: list[StateIndex] = []
+        self.tables: list[BaseTable] = []
+        self._folder, self._prefix = folder, prefix
+        self._table: StreamedTable | None = None
+        self._paths: list[str] = []
+        self._files: list[DataFile] = []
+        self._file: NewParquetFile | None = None
+        self._file_bytes = 0
+        self._held: list[pa.RecordBatch] = []
+        self._held_bytes = 0
+
+    def take(self, part: Part) -> None:
+        match part:
+            case StreamedPosition():
+                raise ValueError("a stream has one position, which comes first")
+            case StreamedTable(definition, _):
+                self._table = part
+                # Whether its columns were ever changed is in the dropped log: rows may be stored in an older form.
+                self.state_tables.append(StateTable(definition, altered=True))
+            case StreamedIndex(definition, available):
+                table = self._current.definition
+                self.indexes.append(StateIndex(replace(definition, table=table.name), table.uuid, available))
+            case StreamedRows():
+                self._add(part)
+            case StreamedTableEnd(digest):
+                self._end_table(digest)
+            case _:
+                assert_never(part)
+
+    @property
+    def _current(self) -> StreamedTable:
+        assert self._table is not None, "the stream has begun a table"
+        return self._table
+
+    def _add(self, rows: StreamedRows) -> None:
+        table = pa.repeat(pa.scalar(len(self.tables), pa.int32()), len(rows.keys))
+        batch = pa.RecordBatch.from_arrays([table, rows.keys, rows.values], schema=ROW_SCHEMA)
+        self._held.append(batch)
+        self._held_bytes += batch.nbytes
+        if self._held_bytes >= _GROUP_BYTES:
+            self._flush()
+
+    def _end_table(self, digest: RowDigest) -> None:
+        current = self._current
+        # HerdDB begins with 1, so 1 says that none was given.
+        highest = current.next_value - 1 if current.definition.auto_increment and current.next_value > 1 else None
+        self.tables.append(BaseTable(current.definition.name, current.definition.uuid, digest, highest))
+
+    def _flush(self) -> None:
+        if not self._held:
+            return
+        if self._file is None:
+            path = f"{self._prefix}-{len(self._paths):05d}.parquet"
+            self._paths.append(path)
+            self._file = NewParquetFile(self._folder, path, ROW_SCHEMA)
+        self._file.write(pa.concat_batches(self._held))
+        self._file_bytes += self._held_bytes
+        self._held, self._held_bytes = [], 0
+        if self._file_bytes >= _FILE_BYTES:
+            self._close()
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._files.append(self._file.finish())
+            self._file, self._file_bytes = None, 0
+
+    def finish(self) -> tuple[DataFile, ...]:
+        """The files, which are durable now."""
+        self._flush()
+        self._close()
+        return tuple(self._files)
+
+    def give_up(self) -> None:
+        """Removes what was written."""
+        for path in self._paths:
+            remove_file(self._folder / path)
+
+
+def load_tables(spark: SparkSession, base: FollowerBase) -> BaseRows:
+    """Reads the rows back, in tasks, and proves them. Raises InvariantViolated when they are not what came of the follower."""
+    folder, files = base.folder, base.files
+
+    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                file = files[number]
+                if fault := file_fault(folder, file):
+                    raise BaseUnusable(fault)
+                with folder.parquet_file(file.path) as content:
+                    for rows in content.iter_batches(_ROWS_AT_ONCE):
+                        yield rows.cast(ROW_SCHEMA)
+
+    try:
+        return proven_rows(spark.range(0, len(files), 1, max(1, len(files))).mapInArrow(read, ROW_COLUMNS), base)
+    except BaseUnusable as error:
+        raise InvariantViolated(f"the tables of the follower {base.node}, as they were written to {folder.place}: {error}") from error

@@ -1,0 +1,269 @@
+"""A checkpoint that begins with the tables of a follower, since the log no longer begins, and there is neither a base nor an archive."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from places import all_files
+from played_bookie import PlayedBookie, served
+from played_follower import TOKEN, PlayedFollower, PlayedTable, following, stream
+from played_log import PlayedLog
+from pyspark.sql import SparkSession
+from secret_keys import MountedSecret
+from test_checkpoint_base import AFTER, FIRST, OLD_ROW, SECOND, THIRD, mark, put
+from test_wal_fold import Log, folded, timeline_of
+from test_wal_increment import folded_on, logs_with_indexes
+
+from herdkeeper.domain.job_summary import CheckpointSummary
+from herdkeeper.formats.herddb_index import IndexDefinition
+from herdkeeper.formats.herddb_log_entry import LogEntryType
+from herdkeeper.formats.herddb_record import encode_row
+from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper_jobs.checkpoint import follower_base
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
+from herdkeeper_jobs.checkpoint.follower_base import FollowerSource, load_tables, take_tables
+from herdkeeper_jobs.checkpoint.follower_stream import read_stream
+from herdkeeper_jobs.checkpoint.manifest import Manifest
+from herdkeeper_jobs.checkpoint.origin import Mode
+from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
+from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.encryption.keys import Key
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.wal.log_state import LogState
+from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.timeline import Timeline
+
+INDEX = IndexDefinition("demo", "by_w", "i1", "an older name", "hash", (("w", 2, 2),))
+HELD = PlayedTable(AFTER, [OLD_ROW, encode_row(AFTER, {"k": 2, "w": 20})], 10, ((INDEX, True),))
+"""What FIRST has left."""
+ROWS = [OLD_ROW, encode_row(AFTER, {"k": 3, "w": 30}), encode_row(AFTER, {"k": 4, "w": 40})]
+"""What SECOND and THIRD leave of it."""
+
+
+@dataclass
+class Job:
+    """A log without its first ledger, and two followers that are there all the time."""
+
+    spark: SparkSession
+    log: PlayedLog
+    destination: Path
+    source: PlayedFollower
+    addresses: tuple[str, str]
+    witness: PlayedFollower = field(default_factory=PlayedFollower)
+    key: Key | None = None
+
+    @property
+    def folder(self) -> Path:
+        return self.destination / "cluster-1" / "0ab"
+
+    def run(self, run_id: str = "run-1", **changes: Any) -> CheckpointSummary:
+        catalog: Any = self.log.metadata
+        source = FollowerSource(self.addresses[0], TOKEN, self.addresses[1])
+        asked = CheckpointRequest("/db/herd", "demo", TargetRequest(), self.destination, run_id, key=self.key, follower=source)
+        return run_checkpoint(lambda: self.spark, catalog, replace(asked, **changes))
+
+    def opened(self, summary: CheckpointSummary) -> Manifest:
+        return open_manifest(self.destination / summary.manifest).manifest
+
+
+@pytest.fixture
+def job(spark: SparkSession, tmp_path: Path) -> Iterator[Job]:
+    bookies = [PlayedBookie() for _ in range(3)]
+    destination = tmp_path / "checkpoints"
+    destination.mkdir()
+    source = PlayedFollower(stream(Lsn(5, 0), "0ab", [HELD]))
+    witness = PlayedFollower(digests={"t": digest_of_rows(ROWS)})
+    with served(*bookies) as addresses, following(source) as first, following(witness) as second:
+        log = PlayedLog(bookies, addresses, tmp_path)
+        for ledger, entries, closed in ((3, FIRST, True), (5, SECOND, True), (7, THIRD, False)):
+            log.write(ledger, entries, closed=closed)
+        log.drop(3)
+        yield Job(spark, log, destination, source, (first, second), witness)
+
+
+def test_a_checkpoint_begins_with_a_followers_tables_and_is_compared_with_another_follower(job: Job) -> None:
+    summary = job.run()
+    assert f"made from the tables of the follower {job.addresses[0]} at 5,0 and the log behind it" in summary.message
+    assert (summary.base_ledger_id, summary.base_entry_id, summary.base_follower) == (5, 0, job.addresses[0])
+    assert summary.entries_read == 7, "from where the follower was held: 5,0 to 7,2"
+    assert summary.comparison is None, "followers that agree are no finding on what the log says"
+    assert summary.latest_timestamp == "", "nobody knows when the dropped log was stamped"
+    made = job.opened(summary)
+    (table,) = made.tables
+    assert (table.rows, table.digest) == (3, digest_of_rows(ROWS).hex)
+    assert table.highest_auto_increment == 9
+    assert [(index.name, index.table) for index in made.indexes] == [("by_w", "t")]
+    assert (made.verified.how, made.verified.by) == ("Follower", job.addresses[1])
+    assert made.base is not None
+    assert (made.base.follower, made.base.lsn.lsn, made.base.manifest) == (job.addresses[0], Lsn(5, 0), "")
+    assert job.witness.asked == ["/tablespaces/demo/digest"]
+    assert not list(job.folder.glob("data/*/follower-*")), "what came of the follower goes when it is used"
+
+
+def test_the_next_checkpoint_goes_on_from_it_and_asks_no_follower_for_tables(job: Job) -> None:
+    first = job.run()
+    job.log.write(7, [*THIRD, put(5), mark(LogEntryType.NOOP)], closed=False)
+    asked = len(job.source.asked)
+    second = job.run("run-2")
+    assert (second.base_ledger_id, second.base_entry_id, second.base_follower) == (first.ledger_id, first.entry_id, "")
+    assert job.opened(second).tables[0].rows == 4
+    assert len(job.source.asked) == asked
+
+
+def test_a_follower_that_is_alone_is_compared_with_itself(job: Job) -> None:
+    job.source.digests["t"] = digest_of_rows(ROWS)
+    summary = job.run(follower=FollowerSource(job.addresses[0], TOKEN))
+    assert job.opened(summary).verified.by == job.addresses[0]
+    assert summary.comparison is None, "its own tables prove nothing of it"
+
+
+def test_followers_that_contradict_each_other_make_no_checkpoint_and_no_verdict(job: Job) -> None:
+    job.witness.digests["t"] = digest_of_rows(ROWS[:2])
+    with pytest.raises(InvariantViolated, match=r"the follower .* has 2 rows.*which of the two is wrong can't be told") as error:
+        job.run()
+    assert not hasattr(error.value, "comparison")
+    assert manifests(job.destination) == []
+    assert not list(job.folder.glob("data/*/follower-*"))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"follower": None}, "none is there that another follower, or an earlier Checkpoint, can prove .* Raise spec.replicas .* to 3"),
+        ({"target": TargetRequest(Lsn(7, 1))}, "for now only: take no spec.target .* begins with ledger 5, its first one was 3"),
+    ],
+    ids=["no follower", "not now"],
+)
+def test_without_a_follower_that_could_be_begun_with_the_refusal_says_why(job: Job, changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(CheckpointRefused, match=words):
+        job.run(**changes)
+    assert job.source.asked == []
+
+
+def test_whoever_asks_for_the_whole_log_gets_no_followers_tables(job: Job) -> None:
+    with pytest.raises(CheckpointRefused, match="Full: take Auto"):
+        job.run(mode=Mode.FULL)
+    assert job.source.asked == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        ((409, "this node leads the tablespace, and a leader is never held"), CheckpointRetryable, "answered 409.*never held"),
+        ((504, "transactions were open at each position"), CheckpointRetryable, "answered 504.*transactions were open"),
+        (stream(Lsn(5, 0), "0ab", [HELD])[:-9], CheckpointRetryable, "ends in its middle"),
+        (stream(Lsn(5, 0), "another", [HELD]), InvariantViolated, "and not of the tablespace 0ab"),
+    ],
+    ids=["it leads", "it is never at rest", "it breaks off", "of another tablespace"],
+)
+def test_tables_that_are_not_given_whole_leave_nothing(
+    job: Job, answer: bytes | tuple[int, str], error: type[Exception], words: str
+) -> None:
+    job.source.tables = answer
+    with pytest.raises(error, match=words):
+        job.run()
+    assert [path for path in all_files(job.destination) if ".parquet" in str(path)] == []
+
+
+def test_a_token_that_is_not_the_clusters_is_refused_with_where_it_is(job: Job) -> None:
+    with pytest.raises(CheckpointRefused, match=r"answered 401.*HERDDB_TOKEN has to be the key token"):
+        job.run(follower=FollowerSource(job.addresses[0], "another"))
+
+
+def test_a_log_that_has_lost_what_lies_behind_the_follower_is_refused(job: Job) -> None:
+    job.source.tables = stream(Lsn(3, 1), "0ab", [HELD])
+    with pytest.raises(CheckpointRefused, match="begins with ledger 5, it would be read from 3"):
+        job.run()
+    assert not list(job.folder.glob("data/*/follower-*"))
+
+
+def test_what_came_of_a_follower_lies_encrypted_where_the_checkpoint_does(
+    job: Job, keys: MountedSecret, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job.key = keys.add("2026-11")
+    seen: list[bytes] = []
+
+    def looked_at(spark: SparkSession, base: follower_base.FollowerBase) -> Any:
+        seen.extend((base.folder / file.path).read_bytes() for file in base.files)
+        return load_tables(spark, base)
+
+    monkeypatch.setattr("herdkeeper_jobs.checkpoint.run.load_tables", looked_at)
+    assert job.opened(job.run()).tables[0].rows == 3
+    assert seen
+    assert all(content.startswith(b"PARE") for content in seen)
+
+
+def test_rows_are_shared_out_among_files_and_come_back_as_they_were(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follower_base, "_GROUP_BYTES", 100)
+    monkeypatch.setattr(follower_base, "_FILE_BYTES", 1_000)
+    many = [encode_row(AFTER, {"k": key, "w": key}) for key in range(200)]
+    other = replace(AFTER, name="other", uuid="u2", auto_increment=False)
+    tables = [PlayedTable(AFTER, many, 200), PlayedTable(replace(AFTER, name="blank", uuid="u3")), PlayedTable(other, many[:3])]
+    (tmp_path / "data" / "run").mkdir(parents=True)
+    (tmp_path / "data" / "run" / "follower-ab-00000.parquet").write_bytes(b"of an attempt that was killed")
+    base = take_tables(read_stream(io.BytesIO(stream(Lsn(5, 0), "0ab", tables))), "n1:9845", "0ab", (ParquetFolder(tmp_path), "run"))
+    assert len(base.files) > 3
+    assert [(table.highest_auto_increment, table.digest.rows) for table in base.tables] == [(199, 200), (None, 0), (None, 3)]
+    rows = load_tables(spark, base)
+    found = sorted((row["base_table"], bytes(row["row_key"]), bytes(row["row_value"])) for row in rows.rows.collect())
+    assert found == sorted([*((0, *row) for row in many), *((2, *row) for row in many[:3])])
+    path = tmp_path / base.files[1].path
+    content = path.read_bytes()
+    rows.rows.unpersist()
+    path.write_bytes(content.replace(b"PAR1", b"PAR2", 1))
+    with pytest.raises(InvariantViolated, match=r"the tables of the follower n1:9845, as they were written to .*other bytes"):
+        load_tables(spark, base)
+    path.write_bytes(content)
+    rows.release()
+    assert [path for path in all_files(tmp_path) if ".parquet" in str(path)] == []
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@given(logs_with_indexes(), st.data())
+def test_a_fold_that_begins_with_a_followers_tables_gives_what_the_whole_log_gives(
+    tmp_path_factory: pytest.TempPathFactory, log: Log, data: st.DataObject
+) -> None:
+    """The follower is what the log gives up to wherever no transaction is open."""
+    # A table that its id's former life has made is nobody's; no leader leaves one.
+    rests = [cut for cut in range(1, len(log) + 1) if _is_at_rest(timeline_of(log[:cut]))]
+    if not rests:
+        return
+    cut = data.draw(st.sampled_from(rests))
+    before, rows = timeline_of(log[:cut]), folded(log[:cut])
+    played = [
+        PlayedTable(
+            table,
+            sorted(rows[table.uuid].items()),
+            indexes=tuple((index.definition, index.committed) for index in before.state.indexes if index.table_uuid == table.uuid),
+        )
+        for table in before.tables
+    ]
+    sent = stream(log[cut - 1][0], "0ab", played)
+    folder = ParquetFolder(tmp_path_factory.mktemp("base"))
+    base = take_tables(read_stream(io.BytesIO(sent)), "n1", "0ab", (folder, "run"))
+    assert base.start.restart == log[cut - 1][0], "nothing before it is read"
+    on_tables, on = folded_on(rows, base.start, log)
+    whole = timeline_of(log)
+    assert on_tables == folded(log)
+    assert (on.tables, on.indexes, on.open_transactions) == (whole.tables, whole.indexes, whole.open_transactions)
+    assert _but_for_altered(on.state) == _but_for_altered(whole.state)
+    assert [table.digest for table in base.tables] == [digest_of_rows(list(item.rows)) for item in played]
+    assert sum((table.digest for table in base.tables), RowDigest()).rows == sum(map(len, rows.values()))
+
+
+def _is_at_rest(timeline: Timeline) -> bool:
+    return not timeline.open_transactions and all(table.maker is None for table in timeline.state.tables)
+
+
+def _but_for_altered(state: LogState) -> LogState:
+    return replace(state, tables=tuple(replace(table, altered=False) for table in state.tables))
