@@ -13,6 +13,7 @@ from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready,
 from herdkeeper.api.bookkeeper_cluster import BookieStatus
 from herdkeeper.api.checkpoint import CheckpointSpec, ComparisonStatus, Lsn, Target
 from herdkeeper.api.job import Destination, Encryption, Executors
+from herdkeeper.api.resource import SecretReference
 from herdkeeper.api.tablespace import ReplicaStatus, TablespaceLog
 from herdkeeper.build.spark_job import build_removal
 from herdkeeper.domain.audit_depth import AuditDepth
@@ -76,6 +77,72 @@ def test_followers_are_compared_in_turn(followers, turn):
     seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], *followers)))
     given = arguments(plan_checkpoint(CHECKPOINT, seen, "spark:1"))
     assert given[given.index("--verify-against") + 1] == f"{turn}.db-herddb-nodes.demo.svc:9845"
+
+
+def begun_with(checkpoint, followers) -> tuple[str | None, str | None]:
+    """The follower whose tables may be begun with, and the one that proves them."""
+    seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], *followers)))
+    given = arguments(plan_checkpoint(checkpoint, seen, "spark:1"))
+    found = (given[given.index(option) + 1] if option in given else None for option in ("--base-follower", "--base-witness"))
+    source, witness = (None if address is None else address.removesuffix(".db-herddb-nodes.demo.svc:9845") for address in found)
+    return source, witness
+
+
+@pytest.mark.parametrize(
+    ("followers", "source", "witness"),
+    [
+        ((follower("n1"), follower("n2")), "n1", "n2"),
+        ((follower("n1"), follower("n2", "Equal", 8)), "n2", "n1"),
+        ((follower("n1", "Equal", 8), follower("n2", "Equal", 9)), "n2", "n1"),
+        ((follower("n1", "Different", 9), follower("n2", "Equal", 8)), "n2", None),
+        ((follower("n1", "Different", 9), follower("n2")), None, None),
+        ((follower("n1", "Equal", 8),), "n1", None),
+        ((follower("n1"),), None, None),
+        ((ReplicaStatus(node="n1", role="booting", verdict="Equal"), follower("n2")), None, None),
+    ],
+    ids=[
+        "never compared, two",
+        "one equal",
+        "equal last",
+        "equal, other differs",
+        "never compared, other differs",
+        "equal",
+        "never",
+        "boots",
+    ],
+)
+def test_a_checkpoint_may_begin_with_a_follower_that_another_one_or_an_earlier_checkpoint_proves(followers, source, witness):
+    assert begun_with(with_spec(CHECKPOINT, verify="Reread"), followers) == (source, witness)
+
+
+@pytest.mark.parametrize(
+    "change", [{"mode": "Full"}, {"target": Target(lsn=Lsn(ledger_id=3, entry_id=4))}], ids=["the whole log", "not now"]
+)
+def test_a_checkpoint_that_can_not_begin_with_a_follower_gets_neither_its_name_nor_the_token(change):
+    checkpoint = with_spec(CHECKPOINT, **change)
+    assert begun_with(checkpoint, (follower("n1"), follower("n2"))) == (None, None)
+    seen = replace(SEEN, tablespace=ready(quickstart("Tablespace"), replicas=(*COPIES[:1], follower("n1"), follower("n2"))))
+    assert "HERDDB_TOKEN" not in str(plan_checkpoint(checkpoint, seen, "spark:1").actions)
+
+
+@pytest.mark.parametrize(
+    ("named", "secret"), [(None, "db-herddb-credentials"), ({"name": "mine"}, "db-herddb-users")], ids=["generated", "named"]
+)
+def test_the_token_comes_from_the_secret_that_the_operator_makes(named, secret):
+    followers = (*COPIES[:1], follower("n1"), follower("n2"))
+    database = ready(with_spec(quickstart("HerdDBCluster"), credentials_secret_ref=named and SecretReference.model_validate(named)))
+    seen = replace(SEEN, herddb=database, tablespace=ready(quickstart("Tablespace"), replicas=followers))
+    plan = plan_checkpoint(CHECKPOINT, seen, "spark:1")
+    job = next(action.manifest for action in plan.actions if isinstance(action, Apply) and action.manifest["kind"] == "Job")
+    (token,) = [one for one in job["spec"]["template"]["spec"]["containers"][0]["env"] if one["name"] == "HERDDB_TOKEN"]
+    assert token["valueFrom"]["secretKeyRef"] == {"name": secret, "key": "token", "optional": True}
+
+
+def test_a_checkpoints_status_names_the_node_whose_tables_it_was_made_from():
+    summary = CheckpointSummary("r", JobOutcome.SUCCEEDED, base_ledger_id=5, base_entry_id=0, base_follower="n1.nodes.demo.svc:9845")
+    fields = checkpoint_fields(summary)
+    assert (fields["base"], fields["baseFollower"]) == ({"ledgerId": 5, "entryId": 0}, "n1")
+    assert checkpoint_fields(replace(summary, base_follower=""))["baseFollower"] is None
 
 
 def test_a_checkpoints_status_tells_what_it_found_out_about_the_follower():

@@ -61,7 +61,9 @@ class CheckpointSpec(Model):
     mode: Literal["Auto", "Full", "Incremental"] = Field(
         "Auto",
         description="What it is made from. Full: the whole log. Incremental: the newest checkpoint at the destination that is whole, and "
-        "the log behind it; the whole log when there is none. Auto: Full while the log begins with its first ledger, else Incremental.",
+        "the log behind it; the whole log when there is none. Auto: Full while the log begins with its first ledger, else Incremental. "
+        "Where neither is to be had, and no target is named, both begin with the tables of a follower that another one, or an earlier "
+        "Checkpoint, proves.",
     )
     destination: Destination = Field(description="Where Parquet files and the manifest go.")
     verify: Literal["Follower", "Reread"] = Field(
@@ -124,6 +126,9 @@ class CheckpointStatus(JobStatus):
     )
     base: Lsn | None = Field(
         None, description="LSN of the checkpoint that it was made from, with the log behind it. Absent: from the whole log."
+    )
+    base_follower: str | None = Field(
+        None, description="The SQL node whose tables at that LSN it was made from, since there was no checkpoint. Absent otherwise."
     )
     restart_lsn: Lsn | None = Field(
         None,

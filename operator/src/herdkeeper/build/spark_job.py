@@ -47,9 +47,19 @@ class ArchiveSource:
 
 
 @dataclass(frozen=True)
+class FollowerSource:
+    """Whose tables a Checkpoint may begin with, where nothing else is there: host:port of the follower's HTTP endpoint, and of another
+    follower's that proves them, None where the first one was found equal before; and the Secret with the token that they ask for."""
+
+    follower: str
+    witness: str | None
+    secret: str
+
+
+@dataclass(frozen=True)
 class CheckpointSource:
     """What a Checkpoint's references resolve to. `leader` and `follower` are host:port of their HTTP endpoints, None where unknown;
-    `archive` is where the log is archived, None where it is not."""
+    `archive` is where the log is archived, None where it is not; `begins_with` is None where no follower is fit for it."""
 
     zookeeper_address: str
     ledgers_root: str
@@ -58,6 +68,7 @@ class CheckpointSource:
     leader: str | None
     follower: str | None
     archive: ArchiveSource | None = None
+    begins_with: FollowerSource | None = None
 
 
 @dataclass(frozen=True)
@@ -148,7 +159,8 @@ class _Files:
 
 @dataclass(frozen=True)
 class _Run:
-    """A job as all kinds describe it. `login`, where it logs in to the database; `called`: the Job's name, where its owner has several."""
+    """A job as all kinds describe it. `login`, where it logs in to the database; `called`: the Job's name, where its owner has
+    several; `node_token`: the Secret with the token of the database's nodes, where it asks them for what needs it."""
 
     owner: Checkpoint | ReplicationAudit | ScheduledCheckpoint | Tablespace
     component: str
@@ -158,6 +170,7 @@ class _Run:
     files: _Files
     login: Login | None = None
     called: str | None = None
+    node_token: str | None = None
 
     @property
     def image(self) -> str:
@@ -179,6 +192,8 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
     archived = _archive_arguments(source.archive, spec.destination)
     verify = ("--verify-against", source.follower) if spec.verify == "Follower" and source.follower else ()
     rate = spec.bytes_per_second_per_bookie
+    # A follower can be held now only, and whoever asks for the whole log takes nothing else.
+    begins_with = source.begins_with if spec.moment is None and spec.mode != "Full" else None
     command = (
         "herdkeeper_jobs.checkpoint.cli",
         *("--zookeeper", source.zookeeper_address),
@@ -192,6 +207,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *encryption_keys.encrypts(spec.destination),
         *(("--leader-http", source.leader) if source.leader and spec.moment is None else ()),
         *verify,
+        *_begins_with(begins_with),
     )
     return _objects(
         _Run(
@@ -201,8 +217,15 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
             (*command, *archived),
             spec.job,
             _Files.at(spec.destination, source.archive),
+            node_token=None if begins_with is None else begins_with.secret,
         )
     )
+
+
+def _begins_with(source: FollowerSource | None) -> tuple[str, ...]:
+    if source is None:
+        return ()
+    return ("--base-follower", source.follower, *(("--base-witness", source.witness) if source.witness is not None else ()))
 
 
 def root_of(destination: Destination) -> str:
@@ -419,6 +442,7 @@ def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
             pod.field("POD_NAMESPACE", "metadata.namespace"),
             *([{"name": "SERVICE_ACCOUNT", "value": run.name}] if run.spec.executors.instances else []),
             *(_login(run.login) if run.login is not None else ()),
+            *((_node_token(run.node_token),) if run.node_token is not None else ()),
             *_access_to_files(run.files),
         ],
         "resources": pod.compute(run.spec.resources),
@@ -492,6 +516,12 @@ def _login(login: Login) -> tuple[Json, ...]:
         pod.secret("HERDDB_PASSWORD", login.secret, names.PASSWORD_KEY),
         *((pod.secret("HERDDB_AUTHORITIES", login.tls_secret, names.AUTHORITIES_KEY),) if login.tls_secret else ()),
     )
+
+
+def _node_token(secret: str) -> Json:
+    """What herdkeeper_jobs.checkpoint.cli shows a node. It is hardly ever needed, so a Secret from before the tokens holds up nothing."""
+    reference = {"name": secret, "key": names.TOKEN_KEY, "optional": True}
+    return {"name": "HERDDB_TOKEN", "valueFrom": {"secretKeyRef": reference}}
 
 
 def _access_to_files(files: _Files) -> tuple[Json, ...]:

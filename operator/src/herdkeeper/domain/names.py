@@ -384,6 +384,163 @@ class HerdDBNames:
         return f"{self.stateful_set}-users"
 
     def pod(self, number: int) -> str:
+        """Pod of member `number`."""
+        return f"{self.stateful_set}-{number}"
+
+    def claim(self, number: int) -> str:
+        """Volume claim of member `number`: the name that the StatefulSet's template `data` adopts."""
+        return f"data-{self.pod(number)}"
+
+    def host(self, number: int) -> str:
+        """Host name of member `number`."""
+        return f"{self.pod(number)}.{self.members_service}.{self.key.namespace}.svc"
+
+    def address(self, replicas: int) -> str:
+        """Connection string for clients that know members one by one, as every ZooKeeper client should."""
+        return addresses(tuple(self.host(number) for number in range(replicas)), ZOOKEEPER_CLIENT_PORT)
+
+
+def ledgers_volume(volume: int) -> str:
+    """Name of a bookie's ledger volume in its pod, and of the folder where it is mounted: of the first one as it was when there was one."""
+    return "ledgers" if volume == 0 else f"ledgers-{volume}"
+
+
+@dataclass(frozen=True)
+class BookKeeperNames:
+    """The names of a BookKeeperCluster's objects. Bookies are numbered from 0, once, and numbers are never reused."""
+
+    key: ObjectKey
+
+    @property
+    def bookies(self) -> str:
+        """Headless Service, ConfigMap and PodDisruptionBudget of all bookies."""
+        return f"{self.key.name}-bookie"
+
+    @property
+    def config_map(self) -> str:
+        """ConfigMap with bk_server.conf and log4j2.xml."""
+        return self.bookies
+
+    @property
+    def service(self) -> str:
+        """Headless Service that gives each bookie its host name, ready or not."""
+        return self.bookies
+
+    @property
+    def disruption_budget(self) -> str:
+        """PodDisruptionBudget of all bookies together."""
+        return self.bookies
+
+    @property
+    def autorecovery(self) -> str:
+        """Deployment and ConfigMap of autorecovery."""
+        return f"{self.key.name}-autorecovery"
+
+    @property
+    def autorecovery_config_map(self) -> str:
+        """ConfigMap of autorecovery."""
+        return self.autorecovery
+
+    @property
+    def racks_config_map(self) -> str:
+        """ConfigMap with the rack of each bookie, for whoever chooses ensembles."""
+        return f"{self.key.name}-racks"
+
+    def stateful_set(self, number: int) -> str:
+        """StatefulSet (one replica) of bookie `number`."""
+        return f"{self.bookies}-{number}"
+
+    def pod(self, number: int) -> str:
+        """Pod of bookie `number`."""
+        return f"{self.stateful_set(number)}-0"
+
+    def journal_claim(self, number: int) -> str:
+        """Journal volume claim of bookie `number`."""
+        return f"{self.stateful_set(number)}-journal"
+
+    def ledgers_claim(self, number: int, volume: int = 0) -> str:
+        """Claim of a ledger volume of bookie `number`: its first, or another one (from 1)."""
+        return f"{self.stateful_set(number)}-{ledgers_volume(volume)}"
+
+    def host(self, number: int) -> str:
+        """Host name of bookie `number`."""
+        return f"{self.pod(number)}.{self.service}.{self.key.namespace}.svc"
+
+    def drain_round(self, number: int, round_number: int) -> str:
+        """ConfigMap with what bookie `number` held before a round of its drain, and the Job that moves it."""
+        return f"{self.stateful_set(number)}-drain-{round_number}"
+
+    def retire_job(self, number: int) -> str:
+        """Job that removes the identity of bookie `number`."""
+        return f"{self.stateful_set(number)}-retire"
+
+    def number_of(self, name: str) -> int | None:
+        """The number in the name of a bookie's StatefulSet or claim, or in its identity; None when it is another name."""
+        match = _OF_A_BOOKIE.fullmatch(name.removeprefix(self.bookies)) if name.startswith(self.bookies) else None
+        return None if match is None else int(match[1])
+
+    def bookie_id(self, number: int, token: str) -> str:
+        """The identity of bookie `number` on one set of claims.
+
+        `token` (6 to 16 small letters and digits) is random for each set of claims: a fresh disk under an old identity lost an
+        acknowledged entry (apache/bookkeeper#4812). ValueError for another token.
+        """
+        if not _TOKEN.fullmatch(token):
+            raise ValueError(f"token is {token!r}: it must be 6 to 16 small letters and digits")
+        return f"{self.stateful_set(number)}-{token}"
+
+    @property
+    def ledgers_root(self) -> str:
+        """The cluster's own root in ZooKeeper."""
+        return ledgers_root(self.key)
+
+
+@dataclass(frozen=True)
+class HerdDBNames:
+    """The names of a HerdDBCluster's objects. A node's id in HerdDB is its pod's name."""
+
+    key: ObjectKey
+
+    @property
+    def stateful_set(self) -> str:
+        """StatefulSet; also ConfigMap, client Service and PodDisruptionBudget."""
+        return f"{self.key.name}-herddb"
+
+    @property
+    def config_map(self) -> str:
+        """ConfigMap with server.properties and logging.properties."""
+        return self.stateful_set
+
+    @property
+    def client_service(self) -> str:
+        """Service of the SQL port: ready nodes only."""
+        return self.stateful_set
+
+    @property
+    def disruption_budget(self) -> str:
+        """PodDisruptionBudget of the nodes."""
+        return self.stateful_set
+
+    @property
+    def nodes_service(self) -> str:
+        """Headless Service that gives each node its host name, ready or not."""
+        return f"{self.stateful_set}-nodes"
+
+    @property
+    def generated_secret(self) -> str:
+        """Secret with the administrator's credentials, when the resource names none."""
+        return f"{self.stateful_set}-credentials"
+
+    @property
+    def users_secret(self) -> str:
+        """Secret with HerdDB's users file, derived from the Secrets that the resource names."""
+        return f"{self.stateful_set}-users"
+
+    def token_secret(self, *, credentials_are_named: bool) -> str:
+        """Secret with the token of the nodes' HTTP port: whichever of the two above the operator makes."""
+        return self.users_secret if credentials_are_named else self.generated_secret
+
+    def pod(self, number: int) -> str:
         """Pod, and id in HerdDB, of node `number`."""
         return f"{self.stateful_set}-{number}"
 

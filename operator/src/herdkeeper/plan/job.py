@@ -8,7 +8,15 @@ from herdkeeper.api import Checkpoint, HerdDBCluster, ReplicationAudit, Tablespa
 from herdkeeper.api.replication_audit import Window
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.build.log_store import log_store
-from herdkeeper.build.spark_job import ArchiveSource, AuditSource, CheckpointSource, OpenWindow, build_audit, build_checkpoint
+from herdkeeper.build.spark_job import (
+    ArchiveSource,
+    AuditSource,
+    CheckpointSource,
+    FollowerSource,
+    OpenWindow,
+    build_audit,
+    build_checkpoint,
+)
 from herdkeeper.domain import names
 from herdkeeper.domain.audit_window import described, goes_on_at, present, window_of
 from herdkeeper.domain.conditions import is_ready_resource, why_not_ready
@@ -51,6 +59,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
         leader=_address(_leader(seen.tablespace), seen.herddb),
         follower=follower,
         archive=_archive(seen.tablespace),
+        begins_with=_begins_with(seen.tablespace, seen.herddb),
     )
     return _once(build_checkpoint(checkpoint, source, spark_image), seen)
 
@@ -129,6 +138,26 @@ def _next_compared(tablespace: Tablespace) -> str | None:
 
     followers = (replica for replica in replicas_of(tablespace) if replica.role == "follower")
     return next((replica.node for replica in sorted(followers, key=order)), None)
+
+
+def _begins_with(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSource | None:
+    """The follower whose tables may be begun with: one that was found equal to the log before any other, and of several the one that was
+    last. It is proven by another follower; one that is alone must have been found equal. None where no follower is fit: one that is known
+    to differ neither gives tables nor proves any.
+    """
+
+    def order(replica: ReplicaStatus) -> tuple[bool, tuple[int, int], str]:
+        lsn = replica.verified_lsn
+        return replica.verdict != "Equal", (-lsn.ledger_id, -lsn.entry_id) if lsn is not None else (0, 0), replica.node
+
+    fit = [replica for replica in replicas_of(tablespace) if replica.role == "follower" and replica.verdict != "Different"]
+    ordered = sorted(fit, key=order)
+    if not ordered or (len(ordered) == 1 and ordered[0].verdict != "Equal"):
+        return None
+    addresses = [_address(replica.node, herddb) for replica in ordered[:2]]
+    secret = mounted_secret(herddb)
+    follower, witness = addresses[0], addresses[1] if len(addresses) > 1 else None
+    return None if follower is None else FollowerSource(follower, witness, secret)
 
 
 def _address(node: str | None, herddb: HerdDBCluster) -> str | None:

@@ -86,6 +86,7 @@ def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
         "manifest": summary.manifest or None,
         "report": summary.report or None,
         "base": _lsn(summary.base_ledger_id, summary.base_entry_id),
+        "baseFollower": HerdDBNames.node_at(summary.base_follower) if summary.base_follower else None,
         "restartLsn": _lsn(summary.restart_ledger_id, summary.restart_entry_id),
         "entriesRead": summary.entries_read or None,
         "tables": [{"name": table.name, "rows": table.rows} for table in summary.tables] or None,
