@@ -1,4 +1,4 @@
-"""Real servers without containers: ZooKeeper, bookies and a SQL node, each a plain Java process on free ports, in a temporary folder.
+"""Real servers without containers: ZooKeeper, bookies and SQL nodes, each a plain Java process on free ports, in a temporary folder.
 
 They are the servers of the images, with the images' jars. Nothing of them outlives who started them, a benchmark or a test: their files
 are not fsynced where a server can be told so, since a client is what is looked at here.
@@ -106,9 +106,23 @@ class Servers:
 
         `more` are settings that a caller wants besides, or other than, these.
         """
-        copies = min(3, sum(1 for name in self.processes if name.startswith("bookie-")))
-        port, http, folder = free_port(), free_port(), self._folder(NODE)
-        credentials = self._folder("credentials")
+        address, self.node_http = self._start_node(NODE, NODE_ID, more or {})
+        self.wait(NODE, lambda: leads(address))
+        return address
+
+    def start_another_sql_node(self, number: int, more: Mapping[str, object] | None = None) -> str:
+        """Node `number`, from 1 on, with the id `node-<number>`, which leads nothing before it is told to; returns the URL of its HTTP
+        port, which answers."""
+        name = f"node-{number}"
+        _, http = self._start_node(name, name, more or {})
+        self.wait(name, lambda: _listens(int(http.rpartition(":")[2])))
+        return http
+
+    def _start_node(self, name: str, node_id: str, more: Mapping[str, object]) -> tuple[Address, str]:
+        copies = min(3, sum(1 for process in self.processes if process.startswith("bookie-")))
+        port, http, folder = free_port(), free_port(), self._folder(name)
+        credentials = self.folder / "credentials"
+        credentials.mkdir(exist_ok=True)
         (credentials / "username").write_text(CREDENTIALS.username)
         (credentials / "password").write_text(CREDENTIALS.password)
         (credentials / "token").write_text(TOKEN)
@@ -128,15 +142,12 @@ class Servers:
             "herdkeeper.hand-over.seconds": 0,
             "herdkeeper.credentials.dir": credentials,
         } | {f"server.bookkeeper.{quorum}.size": copies for quorum in ("ensemble", "write.quorum", "ack.quorum")}
-        settings |= more or {}
+        settings |= more
         (folder / "server.properties").write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         options = ["-Xmx2g", "-XX:MaxDirectMemorySize=1g", "-Xss512k", "-Dio.netty.tryReflectionSetAccessible=true"]
-        arguments = ("--config", str(folder / "server.properties"), "--node-id", NODE_ID, "--advertised-host", "127.0.0.1")
-        self.node_http = f"http://127.0.0.1:{http}"
-        self._start(NODE, options, "herddb", ("io.herdkeeper.node.Main", *arguments))
-        address = Address("127.0.0.1", port)
-        self.wait(NODE, lambda: leads(address))
-        return address
+        arguments = ("--config", str(folder / "server.properties"), "--node-id", node_id, "--advertised-host", "127.0.0.1")
+        self._start(name, options, "herddb", ("io.herdkeeper.node.Main", *arguments))
+        return Address("127.0.0.1", port), f"http://127.0.0.1:{http}"
 
     def kill(self, name: str) -> None:
         """Ends a server at once, as a power cut would (SIGKILL)."""

@@ -26,6 +26,7 @@ from herdkeeper.domain.observed.objects import Json
 from herdkeeper.domain.observed.schedule import text_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.replica_verdict import replicas_of
+from herdkeeper.domain.sql_nodes import mounted_secret
 from herdkeeper.plan.action import Plan, deletions
 from herdkeeper.plan.intent import settle
 
