@@ -210,7 +210,7 @@ def stream(name: str, lsn: tuple[int, int] | None, hours_ago: float, hours: floa
     ("situation", "streams", "ledgers", "reason", "words"),
     [
         ("it reads what is written", (stream("audit", (5, 3), 0),), opened(90, 80, 47), Reason.USED_IN_TIME, "nobody"),
-        ("its ledger has ended long ago", (stream("audit", (4, 3), 20),), opened(90, 80, 40), Reason.RETENTION_NEARS, "LSN 4,3;"),
+        ("its ledger has ended long ago", (stream("audit", (4, 3), 20),), opened(90, 80, 40), Reason.RETENTION_NEARS, "LSN 4,3 on;"),
         ("and what becomes of it", (stream("audit", (4, 3), 20),), opened(90, 80, 40), Reason.RETENTION_NEARS, "til 2026-11-22T16:00:00Z"),
         ("it has read nothing", (stream("audit", (-1, -1), 1),), opened(90, 50, 40), Reason.RETENTION_OVER, "audit has read nothing"),
         ("nobody can read its pin", (stream("audit", None, 1),), opened(90, 50), Reason.RETENTION_OVER, "znode stream-audit holds some"),

@@ -67,7 +67,7 @@ def _has(standing: Standing) -> str:
             return f"the log is archived up to LSN {_lsn(since)}"
         case Need(since=since, stream=stream):
             name = "" if stream is None else stream.name
-            return f"the stream {name} has read {'nothing' if since is None else f'up to LSN {_lsn(since)}'}"
+            return f"the stream {name} {'has read nothing' if since is None else f'needs the log from LSN {_lsn(since)} on'}"
 
 
 def _to_do(standing: Standing) -> str:
