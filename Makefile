@@ -3,7 +3,7 @@ run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
 	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
 .DEFAULT_GOAL := help
-.PHONY: bench bench-leadership bench-servers help demo demo-clean test lint types imports generate verify-generated unit unit-java integration integration-sql e2e e2e-schedules e2e-sql e2e-storage images cluster cluster-clean
+.PHONY: bench bench-leadership bench-servers help demo demo-clean test lint types imports generate verify-generated unit unit-java integration integration-sql e2e e2e-schedules e2e-sql e2e-sql-scenarios e2e-storage images cluster cluster-clean
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
@@ -55,7 +55,10 @@ e2e-schedules: ## checkpoints, restores and audits: by schedule, while pods are 
 	@$(run) pytest e2e/tests/schedules -x -s
 
 e2e-sql: ## 20 minutes of faults at random under SQL clients, and whether a promise was broken (SEED=7 MINUTES=5 ACTIONS="leader killed,switchover")
-	@SEED='$(SEED)' MINUTES='$(MINUTES)' ACTIONS='$(ACTIONS)' $(run) pytest e2e/tests/sql -x -s
+	@SEED='$(SEED)' MINUTES='$(MINUTES)' ACTIONS='$(ACTIONS)' $(run) pytest e2e/tests/sql/test_sql_1_*.py -x -s
+
+e2e-sql-scenarios: ## SQL nodes come and go, are encrypted, hang without an operator, hold a false row; who leads by wish; users and passwords
+	@$(run) pytest e2e/tests/sql --ignore-glob='*/test_sql_1_*' -x -s
 
 bench-leadership: ## how long no write is acknowledged while the leader changes, over 20 rounds, on the test cluster
 	@$(run) python -m herdkeeper_e2e.bench_leadership
