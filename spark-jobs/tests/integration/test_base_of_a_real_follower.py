@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import time
+import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -70,11 +71,18 @@ class Database:
             return json.load(answer)
 
     def roles(self) -> list[str]:
-        found = []
-        for http in self.http:
-            with urllib.request.urlopen(f"http://{http}/tablespaces", timeout=30) as answer:
-                found += [item["role"] for item in json.load(answer) if item["name"] == "story"]
-        return found
+        return [item["role"] for http in self.http for item in _tablespaces(http) if item["name"] == "story"]
+
+
+def _tablespaces(http: str) -> Any:
+    """What a node says of its tablespaces; nothing while it can't read the metadata."""
+    try:
+        with urllib.request.urlopen(f"http://{http}/tablespaces", timeout=30) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as error:
+        if error.code != 503:
+            raise
+        return []
 
 
 def wait_until(what: str, condition: Callable[[], bool]) -> None:
@@ -92,7 +100,8 @@ def running() -> Iterator[Database]:
         address = started.start_sql_node(_SETTINGS)
         others = [started.start_another_sql_node(number, _SETTINGS) for number in (1, 2)]
         with Connection.connect(address, CREDENTIALS, timeout_seconds=60) as connection:
-            connection.execute(f"CREATE TABLESPACE 'story','leader:{NODE_ID}','replica:{NODE_ID},node-1,node-2','wait:60000'")
+            replicas = f"'replica:{NODE_ID},node-1,node-2','expectedreplicacount:1'"
+            connection.execute(f"CREATE TABLESPACE 'story','leader:{NODE_ID}',{replicas},'wait:60000'")
         http = tuple(url.removeprefix("http://") for url in (started.node_http, *others))
         with Connection.connect(address, CREDENTIALS, "story", timeout_seconds=60) as connection:
             database = Database(started, connection, http)
