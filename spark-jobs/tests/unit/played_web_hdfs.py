@@ -35,10 +35,12 @@ def announce() -> None:
 
 @dataclass
 class PlayedHdfs:
-    """What is served: the files of a folder. `renames_over`: a rename replaces what is there, as HDFS never does."""
+    """What is served: the files of a folder. `renames_over`: a rename replaces what is there, as HDFS never does; `loses_blocks`: the
+    DataNode answers with an error instead of what is in a file."""
 
     folder: Path
     renames_over: bool = False
+    loses_blocks: bool = False
     asked: list[str] = field(default_factory=list)
     """Operation and path of each request to the NameNode."""
     changing: threading.Lock = field(default_factory=threading.Lock)
@@ -121,6 +123,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(b"")
 
     def _open(self, path: Path, given: dict[str, str], body: bytes) -> None:
+        if self.hdfs.loses_blocks:
+            self._refuse(403, "IOException", f"Could not obtain a block of {path.name}")
+            return
         first = int(given.get("offset", 0))
         with open(path, "rb") as file:
             file.seek(first)

@@ -20,11 +20,11 @@ from file_system_contract import (  # noqa: F401
 )
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
-from places import all_files
+from places import all_files, write
 
 from herdkeeper.domain.names import FILE_SYSTEM_OPTIONS_VARIABLE
 from herdkeeper_jobs.checkpoint import cli
-from herdkeeper_jobs.storage import creates_once, file_system
+from herdkeeper_jobs.storage import creates_once, file_system, web_hdfs
 from herdkeeper_jobs.storage.file_system import options_of
 from herdkeeper_jobs.storage.file_system_path import FileSystemNotConfiguredError, FileSystemPath
 from herdkeeper_jobs.storage.stored_path import create_if_absent, names_below, replace_file, stored_path, take_name, why_unusable
@@ -110,6 +110,17 @@ def test_a_file_system_that_renames_over_what_is_there_is_refused(tmp_path: Path
     assert "the second file of a name replaces the first" in (why_unusable(FileSystemPath(f"file://{tmp_path}", "here"), writes=True) or "")
 
 
+def test_an_error_that_a_data_node_answers_is_not_taken_for_the_content_of_a_file(tmp_path: Path) -> None:
+    hdfs = played_web_hdfs.PlayedHdfs(tmp_path)
+    path = hdfs.serve() / "a"
+    write(path, b"content")
+    hdfs.loses_blocks = True
+    with pytest.raises(OSError, match=r"a: IOException: Could not obtain a block of a$"):
+        path.read_bytes()
+    with path.open() as stream, pytest.raises(OSError, match=r"a: IOException: Could not obtain a block of a$"):
+        stream.read()
+
+
 def test_a_store_that_creates_files_whole_commits_by_that_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(FILE_SYSTEM_OPTIONS_VARIABLE)
     folder = FileSystemPath("creating://store", "folder")
@@ -167,8 +178,8 @@ def test_options_are_the_entries_of_the_secret(tmp_path: Path) -> None:
 
 
 def test_a_file_system_that_does_not_answer_is_tried_again_and_not_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(file_system, "_CONNECTED_WITHIN", 0.2)
-    monkeypatch.setattr(file_system, "_TRIES", 0)
+    monkeypatch.setattr(web_hdfs, "_CONNECTED_WITHIN", 0.2)
+    monkeypatch.setattr(web_hdfs, "_TRIES", 0)
     with pytest.raises(OSError, match=r"webhdfs://127\.0\.0\.1:9: ConnectionError: "):
         why_unusable(FileSystemPath("webhdfs://127.0.0.1:9"), writes=True)
 

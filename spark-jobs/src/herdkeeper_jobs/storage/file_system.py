@@ -13,16 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
-import requests
 from fsspec.asyn import AsyncFileSystem
-from requests.adapters import HTTPAdapter
-from urllib3 import Retry
 
 from herdkeeper.domain.names import FILE_SYSTEM_OPTIONS_VARIABLE
 from herdkeeper_jobs.storage.file_system_path import FileSystemNotConfiguredError
+from herdkeeper_jobs.storage.web_hdfs import PatientWebHdfs
 
-_CONNECTED_WITHIN, _ANSWERED_WITHIN, _TRIES = 30.0, 120.0, 5
 _JSON = ".json"
+fsspec.register_implementation("webhdfs", PatientWebHdfs, clobber=True)
 
 
 def opened(root: str, variables: str = "") -> fsspec.AbstractFileSystem:
@@ -45,9 +43,6 @@ def _opened(root: str, variables: str, process: int) -> fsspec.AbstractFileSyste
         raise FileSystemNotConfiguredError(f"{root} can't be opened: {error}; run the job with an image that has that package") from None
     except (ValueError, TypeError) as error:
         raise FileSystemNotConfiguredError(f"{root} can't be opened: {error}; correct the URL, or the options in the Secret") from None
-    if isinstance(session := getattr(found, "session", None), requests.Session):
-        for scheme in ("http://", "https://"):
-            session.mount(scheme, _Patient())
     return found
 
 
@@ -72,15 +67,3 @@ def options_of(folder: Path) -> dict[str, Any]:
         except ValueError:
             raise FileSystemNotConfiguredError(f"the entry {path.name} of the file system's options is no JSON; correct it") from None
     return options
-
-
-class _Patient(HTTPAdapter):
-    """Waits for an answer, but not for ever, and asks again for what only reads."""
-
-    def __init__(self) -> None:
-        asks_again = Retry(total=_TRIES, backoff_factor=0.5, allowed_methods={"GET"}, status_forcelist={503}, raise_on_status=False)
-        super().__init__(max_retries=asks_again)
-
-    def send(self, request: requests.PreparedRequest, *given: Any, **more: Any) -> requests.Response:
-        more["timeout"] = more.get("timeout") or (_CONNECTED_WITHIN, _ANSWERED_WITHIN)
-        return super().send(request, *given, **more)

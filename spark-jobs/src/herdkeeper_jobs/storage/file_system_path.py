@@ -27,6 +27,7 @@ _OF_THE_POD = ("file", "local", "memory")
 _WRITTEN_AT_ONCE = 8 << 20
 """What a file that is being written holds in memory."""
 _QUERY = re.compile(r"\?\S+")
+_REFUSALS = ("", "AccessControlException", "AuthorizationException", "SecurityException")
 _LEAST = {"read": "list and read", "write": "list, read, write, rename and delete"}
 
 
@@ -283,10 +284,25 @@ class FileSystemPath(RemotePath):
                 return UnsupportedOperation(f"{self}: {type(error).__name__}: {said}")
             case PermissionError():
                 return PermissionError(f"{self}: the file system refuses this: {said}")
-        status = getattr(getattr(error, "response", None), "status_code", None)
-        if status in (401, 403):
-            return PermissionError(f"{self}: the file system refuses this: {said}")
-        return OSError(f"{self}: {type(error).__name__}: {said}")
+            case _:
+                return self._error_of(getattr(error, "response", None), f"{type(error).__name__}: {said}")
+
+    def _error_of(self, answer: Any, said: str) -> OSError:
+        """The error of an answer to a request, if there was one."""
+        exception, message = _remote_exception(answer)
+        # Hadoop answers 403 to whatever went wrong while a file was read or written.
+        if answer is not None and answer.status_code in (401, 403) and exception in _REFUSALS:
+            return PermissionError(f"{self}: the file system refuses this: {message or said}")
+        return OSError(f"{self}: {exception}: {message}" if message else f"{self}: {said}")
+
+
+def _remote_exception(answer: Any) -> tuple[str, str]:
+    """What an answer of Hadoop says went wrong: the name of its exception, and one line; empty for any other answer."""
+    try:
+        told = answer.json()["RemoteException"]
+        return str(told["exception"]), " ".join(str(told["message"]).split())[:500]
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return "", ""
 
 
 class _Writer:
