@@ -205,7 +205,7 @@ def place_rules(field: str, absent: str | None = None) -> tuple[Rule, Rule]:
     other = f"spec.{field}.{named} is in the pod itself or an object store: set persistentVolumeClaim or objectStore there instead"
     return (
         Rule(
-            rule=f"{unless}[{', '.join(there)}].filter(there, there).size() == 1",
+            rule=f"{unless}[{', '.join(there)}].exists_one(named, named)",
             message=f"spec.{field} names no place, or several: {fix}",
             message_expression=None
             if absent
