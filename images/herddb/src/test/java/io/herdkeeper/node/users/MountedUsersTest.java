@@ -145,8 +145,10 @@ class MountedUsersTest {
 
     private Connection connect(String username, String password) throws SQLException {
         // A driver keeps what it knows for each URL, for as long as its process lives: another one is another process.
+        // With one socket, since each statement goes over any of ten otherwise, and each of them logs in when it is first used.
         return DriverManager.getConnection("jdbc:herddb:server:127.0.0.1:" + node.server().getServerHostData().getPort()
                 + "?client.client.id=" + UUID.randomUUID() + "&client.network.connect.localvm=false&client.network.timeout=" + ANSWER_MILLIS
-                + "&client.timeout=" + ANSWER_MILLIS + "&client.operation.retry.delay=50&client.max.operation.retry.count=2", username, password);
+                + "&client.timeout=" + ANSWER_MILLIS + "&client.maxconnections.perserver=1"
+                + "&client.operation.retry.delay=50&client.max.operation.retry.count=2", username, password);
     }
 }
