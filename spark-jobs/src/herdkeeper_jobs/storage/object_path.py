@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
+from pathlib import PurePosixPath
 from typing import IO
 
 import obstore
@@ -111,6 +112,11 @@ class ObjectPath(RemotePath):
     def place(self) -> str:
         """`s3://bucket`."""
         return f"{SCHEME}{self.bucket}"
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The bucket's name and the parts of the key."""
+        return (self.bucket, *PurePosixPath(self.key).parts)
 
     def named(self, key: str) -> ObjectPath:
         """Another key of the bucket."""
