@@ -4,8 +4,8 @@ An offset is the last LSN that was read, and the restart LSN: the oldest BEGIN t
 that a query that starts again knows where to read from, whatever became of the process that ran it. One process reads a log, in order:
 which change is committed when is known to who has read all entries before.
 
-With a pin (pin.py) the log is kept from where a query that starts again reads on: the pin is there before the first entry is read, and
-moves on only when Spark has committed what comes before.
+With a pin (pin.py) the log is kept from where a query that starts again reads on: the pin is there before a new query reads
+its first entry, and moves on only when Spark has committed what comes before. Nobody writes it while a batch is worked on, or repeated.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from herdkeeper.formats.herddb_log_pin import StreamPin
 
 STANDS_SECONDS = 600
-"""A stream that reads, or waits for more, writes its pin every half minute."""
+"""A stream that waits for more writes its pin each half minute, and one that has work when it has committed a batch: a batch that takes
+longer than this looks as if the stream stood."""
 
 
 @dataclass(frozen=True)
