@@ -77,7 +77,7 @@ def test_no_job_is_made_while_the_window_is_closed_and_it_is_looked_again_when_i
     assert plan.look_again_seconds == (opens - now).total_seconds()
 
 
-@pytest.mark.parametrize("said", [PAUSED.to_json(), None, "rubbish"], ids=["paused", "its words are lost", "no summary"])
+@pytest.mark.parametrize("said", [PAUSED.to_json(), None], ids=["paused", "its words are lost"])
 def test_the_job_of_a_run_that_may_have_paused_goes_when_the_window_opens_again(said):
     ended = job(CLOSES + datetime.timedelta(minutes=1))
     before = plan_audit(AUDIT, seen(CLOSES + 2 * HOUR, ended, driver(said)), "spark:1")
@@ -106,8 +106,9 @@ def test_a_run_that_pauses_by_a_clock_that_is_early_does_not_go_on_in_the_same_w
         (job(CLOSES, "Failed"), driver(PAUSED.to_json())),
         (job(CLOSES), driver(replace(PAUSED, outcome=JobOutcome.SUCCEEDED).to_json())),
         (job(CLOSES), driver(replace(PAUSED, outcome=JobOutcome.ALREADY_DONE).to_json())),
+        (job(CLOSES), driver("rubbish")),
     ],
-    ids=["it runs", "it failed", "it is done", "it was done before"],
+    ids=["it runs", "it failed", "it is done", "it was done before", "its words are no summary"],
 )
 def test_any_other_job_is_left_alone(state):
     plan = plan_audit(AUDIT, seen(OPENS + 24 * HOUR, *state), "spark:1")
@@ -126,6 +127,13 @@ def test_a_paused_run_tells_what_it_has_found_so_far_and_when_it_goes_on():
 def test_a_paused_run_whose_words_are_lost_is_paused_and_not_a_success():
     summary = summarize_audit(AUDIT, seen(CLOSES + HOUR, job(CLOSES), driver(None)))
     assert (summary.fields["phase"], summary.health.message) == ("Paused", "paused; it goes on at 2026-06-02T20:00:00Z")
+
+
+def test_a_run_whose_words_are_no_summary_is_over_and_no_success():
+    summary = summarize_audit(AUDIT, seen(CLOSES + HOUR, job(CLOSES), driver("rubbish")))
+    assert (summary.fields["phase"], summary.health.status, summary.health.reason) == ("Failed", "False", Reason.FAILED)
+    assert "be read from its driver's last words (not a job summary: " in summary.health.message
+    assert summary.health.message.endswith("; create another audit")
 
 
 def test_a_run_without_a_window_whose_words_are_lost_succeeded_as_before():

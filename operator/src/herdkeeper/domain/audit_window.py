@@ -29,6 +29,7 @@ def goes_on_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime 
     """When a paused run goes on: as soon as its window opens after its Job has ended. None for a run that is not paused.
 
     A Job that ended well, and whose driver's words are lost, may have paused: when it is run again, it tells how the run ended, if it has.
+    Words that are there and can't be read would be there again, night after night: they end the run (`unreadable_end`).
     """
     name = names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
     job = seen.objects.get("Job", name)
@@ -36,6 +37,20 @@ def goes_on_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime 
         return None
     ended = moment_of(job["status"].get("completionTime")) or present(seen)
     return window_of(audit.spec.window).opening_after(ended)
+
+
+def unreadable_end(audit: ReplicationAudit, seen: JobObserved) -> str | None:
+    """Why nobody can tell whether the Job of an audit with a window, which ended well, has paused: what is wrong with its driver's words.
+    None where they can be read, or are lost."""
+    name = names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
+    job, said = seen.objects.get("Job", name), driver_said(seen.objects, name)
+    if audit.spec.window is None or job is None or job_ended(job) != "Complete" or said is None:
+        return None
+    try:
+        AuditSummary.from_json(said)
+    except SummaryError as error:
+        return str(error)
+    return None
 
 
 def present(seen: JobObserved) -> datetime.datetime:
@@ -49,4 +64,4 @@ def _tells_an_end(said: str | None) -> bool:
     try:
         return said is not None and AuditSummary.from_json(said).outcome is not JobOutcome.PAUSED
     except SummaryError:
-        return False
+        return True

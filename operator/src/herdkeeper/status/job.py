@@ -12,7 +12,7 @@ from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.domain import names
 from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.audit_window import goes_on_at
+from herdkeeper.domain.audit_window import goes_on_at, unreadable_end
 from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome, SummaryError
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
@@ -49,6 +49,9 @@ def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
     over = audit.status is not None and audit.status.phase in ("Succeeded", "Failed")
     if not over and (opens := goes_on_at(audit, seen)) is not None:
         return _paused(audit, observe_run(seen.objects, job), opens)
+    if not over and (fault := unreadable_end(audit, seen)) is not None:
+        message = f"whether it was done or paused can't be read from its driver's last words ({fault}); create another audit"
+        return Summary(Health("False", Reason.FAILED, message), {**observe_run(seen.objects, job).fields, "phase": "Failed"})
     return _summarize(audit, seen, job, lambda said: audit_fields(AuditSummary.from_json(said), audit.spec.repair))
 
 
