@@ -124,7 +124,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _open(self, path: Path, given: dict[str, str], body: bytes) -> None:
         if self.hdfs.loses_blocks:
-            self._refuse(403, "IOException", f"Could not obtain a block of {path.name}")
+            self._refuse(403, "IOException", f"Could not obtain a block of http://datanode/{path.name}?delegation=secret")
             return
         first = int(given.get("offset", 0))
         with open(path, "rb") as file:

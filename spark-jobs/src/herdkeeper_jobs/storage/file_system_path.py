@@ -274,7 +274,7 @@ class FileSystemPath(RemotePath):
             raise self._error(error) from None
 
     def _error(self, error: Exception) -> OSError:
-        said = " ".join(_QUERY.sub("?…", str(error)).split())[:500]
+        said = _in_one_line(str(error))
         match error:
             case FileExistsError():
                 return FileExistsError(f"{self} exists")
@@ -300,9 +300,14 @@ def _remote_exception(answer: Any) -> tuple[str, str]:
     """What an answer of Hadoop says went wrong: the name of its exception, and one line; empty for any other answer."""
     try:
         told = answer.json()["RemoteException"]
-        return str(told["exception"]), " ".join(str(told["message"]).split())[:500]
+        return _in_one_line(str(told["exception"])), _in_one_line(str(told["message"]))
     except (AttributeError, KeyError, TypeError, ValueError):
         return "", ""
+
+
+def _in_one_line(said: str) -> str:
+    """What a file system says, without what opens it, which addresses have behind a question mark."""
+    return " ".join(_QUERY.sub("?…", said).split())[:500]
 
 
 class _Writer:
