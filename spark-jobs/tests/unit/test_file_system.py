@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from file_system_contract import (  # noqa: F401
     test_files_are_found_renamed_replaced_and_removed_with_their_folders,
 )
 from fsspec.implementations.local import LocalFileSystem
-from fsspec.implementations.memory import MemoryFileSystem
+from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 from places import all_files, write
 
 from herdkeeper.domain.names import FILE_SYSTEM_OPTIONS_VARIABLE
@@ -60,16 +61,44 @@ class _CreatingStore(MemoryFileSystem):
 
     protocol = "creating"
     store: dict[str, Any] = {}  # noqa: RUF012
-    deciding = threading.Lock()
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
+        if mode != "create":
+            super().pipe_file(path, value)
+            return
+        name = self._strip_protocol(path)
+        file = MemoryFile(self, name, value)
+        # The server's own decision, whoever asks: it is one step of the dictionary that all instances have.
+        if self.store.setdefault(name, file) is not file:
+            raise FileExistsError(path)
+
+
+class _SerialisingStore(MemoryFileSystem):
+    """A store whose client looks first and writes then, one call of an instance after the other."""
+
+    protocol = "serialising"
+    store: dict[str, Any] = {}  # noqa: RUF012
+    both_looked = threading.Barrier(2)
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.deciding = threading.Lock()
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
         with self.deciding:
             if mode == "create" and self.exists(path):
                 raise FileExistsError(path)
+            if _is_raced_for(path):
+                self.both_looked.wait(10)
             super().pipe_file(path, value)
 
 
-for _found in (_LinkingFiles, _ReplacingStore, _CreatingStore):
+def _is_raced_for(path: str) -> bool:
+    """Whether two create it at once in the proof, and not one after the other."""
+    return re.search(r"creates-once-[0-9a-f]+-\d+$", path) is not None
+
+
+for _found in (_LinkingFiles, _ReplacingStore, _CreatingStore, _SerialisingStore):
     fsspec.register_implementation(_found.protocol, _found, clobber=True)
 
 
@@ -144,14 +173,25 @@ def test_a_store_whose_create_replaces_is_refused(monkeypatch: pytest.MonkeyPatc
 def test_a_file_system_that_looks_first_and_writes_then_is_refused(folder: FileSystemPath) -> None:
     """As fsspec's own `pipe_file(mode="create")` does: of two at once both may win, though one after the other they don't."""
 
+    both_looked, writing = threading.Barrier(2), threading.Lock()
+
     def look_first(path: FileSystemPath, content: bytes) -> bool:
         if path.is_file():
             return False
-        path._write_whole(content)
+        if _is_raced_for(path.name):
+            both_looked.wait(60)
+        with writing:
+            path._write_whole(content)
         return True
 
-    # Whether two meet is up to chance, so it is tried for as long as that takes.
-    assert any("of two at once" in (creates_once._why_not(folder, look_first) or "") for _ in range(50))
+    assert creates_once._why_not(folder, look_first) == "of two at once 2 were told that the file is theirs"
+
+
+def test_a_client_that_keeps_only_its_own_calls_in_order_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two jobs have a client each."""
+    monkeypatch.delenv(FILE_SYSTEM_OPTIONS_VARIABLE)
+    why = why_unusable(FileSystemPath("serialising://store", "folder"), writes=True) or ""
+    assert "creating a file: of two at once 2 were told that the file is theirs" in why
 
 
 def test_what_is_missing_to_open_a_file_system_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from io import UnsupportedOperation
 from threading import Barrier
+from typing import TYPE_CHECKING
 
 from herdkeeper_jobs.storage.file_system_path import FileSystemPath
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
 
 Way = Callable[[FileSystemPath, bytes], bool]
 _RACES = 6
@@ -78,12 +82,18 @@ def _why_not_twice(name: FileSystemPath, way: Way) -> str | None:
 
 
 def _why_not_in_a_race(name: FileSystemPath, way: Way) -> str | None:
-    together, failed = Barrier(2, timeout=60), list[OSError]()
+    """Each of the two has an instance of its own, as in two pods: what one instance keeps in order is no promise of the file system."""
+    from herdkeeper_jobs.storage.file_system import opened_apart, using
 
-    def race(content: bytes) -> bool:
+    together, failed = Barrier(2, timeout=60), list[OSError]()
+    with name._told():
+        instances = [opened_apart(name.root, name.variables) for _ in range(2)]
+
+    def race(content: bytes, instance: AbstractFileSystem) -> bool:
         together.wait()
         try:
-            return way(name, content)
+            with using(instance):
+                return way(name, content)
         except UnsupportedOperation:
             raise
         except OSError as error:
@@ -92,7 +102,7 @@ def _why_not_in_a_race(name: FileSystemPath, way: Way) -> str | None:
 
     contents = (b"of one", b"of another")
     with ThreadPoolExecutor(2) as racing:
-        won = [content for content, created in zip(contents, racing.map(race, contents), strict=True) if created]
+        won = [content for content, created in zip(contents, racing.map(race, contents, instances), strict=True) if created]
     if failed and not won:
         raise failed[0]
     if len(won) != 1:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,21 +23,38 @@ from herdkeeper_jobs.storage.file_system_path import FileSystemNotConfiguredErro
 from herdkeeper_jobs.storage.web_hdfs import PatientWebHdfs
 
 _JSON = ".json"
+_apart: ContextVar[fsspec.AbstractFileSystem | None] = ContextVar("_apart", default=None)
 fsspec.register_implementation("webhdfs", PatientWebHdfs, clobber=True)
 
 
 def opened(root: str, variables: str = "") -> fsspec.AbstractFileSystem:
     """The file system at a URL without a path, which remembers nothing of what it listed. `variables` is what the name of the variable
     begins with that says where its options are. Raises FileSystemNotConfiguredError."""
-    found = _opened(root, variables, os.getpid())
+    apart = _apart.get()
+    found = apart if apart is not None else _opened(root, variables, os.getpid())
     found.invalidate_cache()
     return found
+
+
+@contextmanager
+def using(instance: fsspec.AbstractFileSystem) -> Iterator[None]:
+    """Within it this thread, and no other, has that instance for the file system that is opened. For one at a time."""
+    before = _apart.set(instance)
+    try:
+        yield
+    finally:
+        _apart.reset(before)
 
 
 @lru_cache(maxsize=8)
 def _opened(root: str, variables: str, process: int) -> fsspec.AbstractFileSystem:
     """One per process: a fork does not inherit the threads and connections that answer."""
     del process
+    return opened_apart(root, variables)
+
+
+def opened_apart(root: str, variables: str) -> fsspec.AbstractFileSystem:
+    """An instance that nobody else in this process has, as another process would have. Raises as `opened`."""
     folder = os.environ.get(f"{variables}{FILE_SYSTEM_OPTIONS_VARIABLE}")
     options = options_of(Path(folder)) if folder else {}
     try:
