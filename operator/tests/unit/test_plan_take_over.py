@@ -101,6 +101,20 @@ def test_a_mark_goes_once_the_node_leads_what_it_was_given_since():
     assert marks(plan_refused_herddb(marked(NotTaken("app", 1990)), led)) == []
 
 
+@pytest.mark.parametrize("other", [1988.0, 1988.9, 1989.1, 1995.0])
+def test_a_mark_stands_while_the_node_leads_only_another_one_that_it_got_with_it_or_later(other):
+    seen = replace(database({"app": BOOTING, "flights": LED}, {"app": 1988.2, "flights": other}), tablespaces=())
+    mark = NotTaken("app", 1988)
+    assert marks(plan_herddb(CLUSTER, seen)) == [(mark.text, Reason.DID_NOT_LEAD)]
+    assert marks(plan_herddb(marked(mark), seen)) == [], "told once"
+
+
+def test_a_mark_goes_once_the_node_leads_a_later_one_and_another_node_has_what_it_was_marked_for():
+    led = replace(database({"flights": LED}, {"flights": 1989.0}), tablespaces=())
+    assert marks(plan_herddb(marked(NotTaken("app", 1988)), led)) == [(None, Reason.LEADS_AGAIN)]
+    assert marks(plan_herddb(marked(NotTaken("app", 1989)), led)) == [], "of the same second"
+
+
 def test_nothing_returns_to_a_preferred_node_that_did_not_take_over_until_its_pause_is_over():
     seen = replace(database({}), tablespaces=preferring(*USERS))
     assert moved(plan_herddb(CLUSTER, seen)) == ["app"]

@@ -8,7 +8,7 @@ replacing a leader that is lost, from leaving one that ends, or from asking for 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from herdkeeper.domain import names
@@ -85,9 +85,9 @@ def take_overs(
     """What is known of take-overs. `nodes` is what the nodes say of their tablespaces, `now` the time by ZooKeeper's clock."""
     marks = read_marks(annotations)
     given = [found for found in records if found.changed_at is not None]
-    led_since = {node: max((_since(found) for found in given if _leads(nodes, node, found)), default=-1) for node in marks}
+    has_led = {node for node, mark in marks.items() if _has_led(nodes, node, mark, given)}
     forgotten = {node for node, mark in marks.items() if abs(now - mark.at) > 2 * LONGEST_PAUSE_SECONDS}
-    over = tuple(sorted(node for node, mark in marks.items() if led_since[node] >= mark.at or node in forgotten))
+    over = tuple(sorted(has_led | forgotten))
     missed = {node: mark for node, mark in marks.items() if node not in over}
     return TakeOvers(
         missed,
@@ -95,6 +95,16 @@ def take_overs(
         frozenset(found.record.leader for found in given if _is_late(nodes, found, now)),
         over,
     )
+
+
+def _has_led(nodes: Mapping[str, NodeView | Unknown], node: str, mark: NotTaken, given: Sequence[VersionedRecord]) -> bool:
+    """Whether a node leads what it was marked for, or what it was given after that. What it got in the same second says nothing, and
+    nothing does while it has what it was marked for and does not lead it: the mark would be written anew with each look."""
+    led = [found for found in given if _leads(nodes, node, found)]
+    if any(found.record.name == mark.tablespace and _since(found) >= mark.at for found in led):
+        return True
+    stands = any((found.record.name, found.record.leader, _since(found)) == (mark.tablespace, node, mark.at) for found in given)
+    return not stands and any(_since(found) > mark.at for found in led)
 
 
 def _since(found: VersionedRecord) -> int:
