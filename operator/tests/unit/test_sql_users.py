@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from situations import live, objects, pods, with_spec, with_status
 from test_plan_herddb import CLUSTER, CREDENTIALS, PODS, SETTLED
+from test_plan_leaders import CALM
 
 from herdkeeper.api.herddb_cluster import UserSecret
 from herdkeeper.build.herddb import build_herddb_secret
@@ -17,6 +18,7 @@ from herdkeeper.domain.observed.self_report import SelfReport, UsersTold
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_users import users_of
 from herdkeeper.formats.herddb_users import SqlUser, decode_users, encode_users, revision_of, unfit
+from herdkeeper.plan.action import Apply, ForgetNode
 from herdkeeper.plan.herddb import plan_herddb
 from herdkeeper.plan.sql_users import bring_users
 from herdkeeper.status.herddb import summarize_herddb
@@ -176,6 +178,19 @@ def test_the_kubelet_is_asked_once_to_bring_a_file_that_a_node_has_not() -> None
         assert bring_users(TWO, replace(seen, objects=objects(seen.objects.items, other))) == ()
     for told in ({}, dict.fromkeys(PODS), dict.fromkeys(PODS, NEW)):
         assert bring_users(TWO, seen_with(told, ADMINISTRATOR, APP, REPORT)) == ()
+
+
+def test_a_mark_that_is_refused_keeps_nothing_else_from_being_done() -> None:
+    seen = seen_with({PODS[0]: NEW, PODS[1]: OLD}, ADMINISTRATOR, APP, REPORT)
+    (mark,) = bring_users(TWO, seen)
+    without_map = {key: item for key, item in seen.objects.items.items() if key[0] != "ConfigMap"}
+    changes = plan_herddb(TWO, replace(seen, objects=objects(without_map))).actions
+    assert [each.manifest["kind"] for each in changes[:-1] if isinstance(each, Apply)] == ["ConfigMap"]
+    assert changes[-1] == mark
+    left = replace(CALM, objects=objects(CALM.objects.items, seen.objects.items), registered=(*PODS, "db-herddb-5"))
+    forgets, *others = plan_herddb(TWO, replace(left, reports=seen.reports, users=FOUND)).actions
+    assert isinstance(forgets, ForgetNode), "what the nodes themselves need is not put off, either"
+    assert others == [mark]
 
 
 def test_a_file_that_is_about_to_change_is_not_in_force() -> None:

@@ -86,19 +86,22 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
     if not seen.root_parent:
         actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
     secret, secret_actions = _secret(cluster, seen, seen.credentials or _fresh(seen))
-    actions += secret_actions or bring_users(cluster, seen)
+    actions += secret_actions
+    # Behind all that is needed, and nothing waits for them: they make nothing possible, and may be forbidden.
+    hints = () if secret_actions else bring_users(cluster, seen)
     *others, stateful_set = build_herddb(cluster, log, secret, shrink.nodes)
     actions += settle(others, seen.objects)
     pods = [named.pod(number) for number in range(shrink.nodes)]
     gate = Gate(_why_not_disturb(seen))
     step = roll(stateful_set, seen.objects, pods, gate)
     if isinstance(step, Wait):
-        return Plan(tuple(actions), step, 10)
+        return Plan((*actions, *hints), step, 10)
     if step is not None:
         actions.append(step)
     if actions:
-        return Plan(tuple(actions), leaders.wait, _soon(seen, pods))
-    return _plan_nodes(cluster, seen, log, leaders, shrink)
+        return Plan((*actions, *hints), leaders.wait, _soon(seen, pods))
+    plan = _plan_nodes(cluster, seen, log, leaders, shrink)
+    return replace(plan, actions=(*plan.actions, *hints))
 
 
 def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan, shrink: ScaleDown) -> Plan:
