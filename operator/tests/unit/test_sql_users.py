@@ -89,14 +89,16 @@ def test_the_administrator_comes_first_and_the_others_as_declared() -> None:
             Reason.INVALID_SECRET,
             "spec.users[0].secretName is one: its username herdkeeper is that of the administrator; give it another username (app stays",
         ),
-        # the name that would stay belongs to another one now
+        # the later one has the name, the earlier one is edited
         (
-            {"one": UserCredentials("report", "x"), "two": UserCredentials("herdkeeper", "y")},
+            {"one": UserCredentials("report", "x")},
             "kept",
-            (ADMINISTRATOR, SqlUser("report", "x", "one")),
+            (ADMINISTRATOR, APP, REPORT),
             Reason.INVALID_SECRET,
-            "spec.users[1].secretName is two",
+            "spec.users[0].secretName is one: its username report is that of the user of the Secret two; give it another username (app stays",
         ),
+        # neither has the name yet
+        ({"two": UserCredentials("app", "x")}, "", (ADMINISTRATOR, APP), Reason.INVALID_SECRET, "that of the user of the Secret one; give"),
     ],
 )
 def test_what_is_wrong_with_one_secret_is_told_and_takes_no_login_away(found, stored, users, reason, why) -> None:
@@ -106,6 +108,33 @@ def test_what_is_wrong_with_one_secret_is_told_and_takes_no_login_away(found, st
     (problem,) = made.problems
     assert problem.reason is reason
     assert why in problem.why
+
+
+@pytest.mark.parametrize(
+    ("found", "users"),
+    [
+        ({"one": UserCredentials("report", "x"), "two": GONE}, (ADMINISTRATOR, APP, REPORT)),
+        ({"one": UserCredentials("report", "x"), "two": UserCredentials("herdkeeper", "y")}, (ADMINISTRATOR, APP, REPORT)),
+        ({"one": UserCredentials("report", "x"), "two": UserCredentials("app", "y")}, (ADMINISTRATOR, APP, REPORT)),
+    ],
+    ids=["whose Secret is gone", "whose Secret wants what it can't have", "who wants the name of the other one"],
+)
+def test_no_secret_takes_the_name_of_another_one_that_still_has_it(found, users) -> None:
+    made = users_of(TWO, CREDENTIALS, found, file_of(*users))
+    assert made.users == users
+    assert [problem.why.rpartition(" (")[2] for problem in made.problems] == ["app stays as it was)", "report stays as it was)"]
+
+
+@pytest.mark.parametrize("secrets", [("one", "two"), ("two", "one")])
+def test_a_name_is_free_as_soon_as_who_had_it_has_another(secrets) -> None:
+    declared = with_spec(CLUSTER, users=tuple(UserSecret(secret_name=name) for name in secrets))
+    found = {"one": UserCredentials("report", "x"), "two": UserCredentials("other", "y")}
+    made = users_of(declared, CREDENTIALS, found, file_of(ADMINISTRATOR, APP, REPORT))
+    assert {(user.username, user.secret) for user in made.users[1:]} == {("report", "one"), ("other", "two")}
+    assert made.problems == ()
+    undeclared = with_spec(CLUSTER, users=(UserSecret(secret_name="one"),))
+    alone = users_of(undeclared, CREDENTIALS, found, file_of(ADMINISTRATOR, APP, REPORT))
+    assert (alone.users, alone.problems) == ((ADMINISTRATOR, SqlUser("report", "x", "one")), ())
 
 
 def seen_with(told: dict[str, UsersTold | None], *users: SqlUser) -> HerdDBObserved:

@@ -5,7 +5,7 @@ A Secret that can't be read, or says what can't be, takes nobody's login away: t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from herdkeeper.api import HerdDBCluster
@@ -39,34 +39,53 @@ def users_of(
     """`found` is what the Secrets of `spec.users` hold, by their names, and `stored` the users file that is in force, "" before there is
     one."""
     declared = [user.secret_name for user in cluster.spec.users]
-    accepted = {administrator.username: SqlUser(administrator.username, administrator.password)}
-    problems: dict[str, Problem] = {}
-    for position, secret in enumerate(declared):
-        match _judged(f"spec.users[{position}].secretName is {secret}", secret, found.get(secret), accepted):
-            case Problem() as problem:
-                problems[secret] = problem
-            case SqlUser() as user:
-                accepted[user.username] = user
-    before = {user.secret: user for user in decode_users(stored) if user.secret is not None}
-    kept = [before[secret] for secret in problems if secret in before and before[secret].username not in accepted]
-    accepted |= {user.username: user for user in kept}
-    staying = {user.secret: user.username for user in kept}
-    return SqlUsers(_ordered(declared, accepted), tuple(_told(problem, staying.get(secret)) for secret, problem in problems.items()))
+    wanted = [
+        SqlUser(login.username, login.password, secret)
+        for secret in declared
+        if isinstance(login := found.get(secret), UserCredentials)
+    ]
+    before = [user for user in decode_users(stored) if user.secret in declared and user.username != administrator.username]
+    accepted = _accepted(SqlUser(administrator.username, administrator.password), wanted, before)
+    staying = {user.secret: user.username for user in accepted.values()}
+    problems = (
+        (secret, _problem(f"spec.users[{position}].secretName is {secret}", secret, found.get(secret), accepted))
+        for position, secret in enumerate(declared)
+    )
+    told = tuple(_told(problem, staying.get(secret)) for secret, problem in problems if problem is not None)
+    return SqlUsers(_ordered(declared, accepted), told)
 
 
-def _judged(
+def _accepted(administrator: SqlUser, wanted: Sequence[SqlUser], before: Sequence[SqlUser]) -> dict[str, SqlUser]:
+    """Who has which name. A name is its holder's until that one has got another: an edited Secret takes no other user's login away. Of
+    several that want a free one it is the first's, as declared."""
+    accepted = {user.username: user for user in (*before, administrator)}
+    waiting = []
+    for user in wanted:
+        holder = accepted.get(user.username)
+        if holder is not None and holder.secret == user.secret:
+            accepted[user.username] = user
+        else:
+            waiting.append(user)
+    while (next_one := next((user for user in waiting if user.username not in accepted), None)) is not None:
+        waiting.remove(next_one)
+        accepted = {name: user for name, user in accepted.items() if user.secret != next_one.secret}
+        accepted[next_one.username] = next_one
+    return accepted
+
+
+def _problem(
     field: str, secret: str, found: UserCredentials | CredentialsMissing | None, accepted: Mapping[str, SqlUser]
-) -> SqlUser | Problem:
+) -> Problem | None:
     match found:
         case None:
             return Problem(Reason.WAITING_FOR_SECRET, f"{field}: that Secret has not been looked at yet")
         case CredentialsMissing(reason, why):
             return Problem(reason, f"{field}: {why}")
-        case UserCredentials(username, password):
-            taken = accepted.get(username)
-            if taken is None:
-                return SqlUser(username, password, secret)
-            whose = "the administrator" if taken.secret is None else f"the user of the Secret {taken.secret}"
+        case UserCredentials(username):
+            holder = accepted[username]
+            if holder.secret == secret:
+                return None
+            whose = "the administrator" if holder.secret is None else f"the user of the Secret {holder.secret}"
             return Problem(Reason.INVALID_SECRET, f"{field}: its username {username} is that of {whose}; give it another username")
 
 
