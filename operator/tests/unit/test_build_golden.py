@@ -53,6 +53,7 @@ from herdkeeper.domain.observed.herddb import UserCredentials
 from herdkeeper.domain.observed.object_store import StoreSecrets
 from herdkeeper.domain.racks import Rack, placement_of
 from herdkeeper.formats.herddb_users import SqlUser
+from herdkeeper.formats.herddb_users import unfit as unfit_of_user
 from herdkeeper.formats.zookeeper_membership import Membership, Role
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -339,8 +340,8 @@ def test_a_job_without_executors_gets_no_rights() -> None:
         ("#admin", "a", "username"),
     ],
 )
-def test_which_credentials_the_users_file_cannot_hold_is_told(username: str, password: str, unfit: str | None) -> None:
-    assert UserCredentials(username, password).unfit == unfit
+def test_which_credentials_of_a_user_the_users_file_cannot_hold_is_told(username: str, password: str, unfit: str | None) -> None:
+    assert unfit_of_user(username, password) == unfit
 
 
 def test_a_drill_with_a_storage_class_gets_a_volume_that_goes_with_its_pod() -> None:

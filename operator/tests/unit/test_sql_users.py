@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from hypothesis import given
@@ -12,12 +12,16 @@ from test_plan_herddb import CLUSTER, CREDENTIALS, PODS, SETTLED
 from test_plan_leaders import CALM
 
 from herdkeeper.api.herddb_cluster import UserSecret
+from herdkeeper.api.resource import SecretReference
 from herdkeeper.build.herddb import build_herddb_secret
+from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials
 from herdkeeper.domain.observed.self_report import SelfReport, UsersTold
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_users import users_of
-from herdkeeper.formats.herddb_users import SqlUser, decode_users, encode_users, revision_of, unfit
+from herdkeeper.formats.herddb_users import SqlUser, decode_users, encode_users, revision_of, unfit, unfit_of_administrator
+from herdkeeper.observe.herddb import read_credentials, read_users
+from herdkeeper.observe.world import World
 from herdkeeper.plan.action import Apply, ForgetNode
 from herdkeeper.plan.herddb import plan_herddb
 from herdkeeper.plan.sql_users import bring_users
@@ -33,6 +37,61 @@ GONE = CredentialsMissing(Reason.WAITING_FOR_SECRET, "there is no such Secret; c
 
 def file_of(*users: SqlUser) -> str:
     return encode_users(users, "a-token")
+
+
+@given(st.text(), st.text())
+def test_what_the_file_can_hold_of_the_administrator_is_read_from_it_as_it_was_written(username: str, password: str) -> None:
+    fits = unfit_of_administrator(username, password) is None
+    assert fits or unfit(username, password) is not None, "no more is refused of the administrator"
+    if fits:
+        assert decode_users(file_of(SqlUser(username, password))) == (SqlUser(username, password),)
+
+
+@dataclass
+class Secrets:
+    """The Secrets that there are."""
+
+    found: dict[str, dict[str, str]]
+
+    def secret(self, key: ObjectKey) -> dict[str, str] | None:
+        return self.found.get(key.name)
+
+
+@pytest.mark.parametrize(
+    ("password", "refused"),
+    [
+        ("a\x7fb", False),
+        ("a\tb", False),
+        ("caf\ufffd", False),
+        ("a,b", True),
+        ("a\rb", True),
+        ("a\nb", True),
+        (" a", True),
+    ],
+)  # fmt: skip
+def test_a_password_that_the_administrator_has_had_and_the_file_holds_is_not_refused(password: str, refused: bool) -> None:
+    own = with_spec(CLUSTER, credentials_secret_ref=SecretReference(name="mine"))
+    login = {"username": "admin", "password": password}
+    read = read_credentials(own, World(Secrets({"mine": login}), None, None))
+    if not refused:
+        assert read == UserCredentials("admin", password)
+        assert "users" in build_herddb_secret(own, "db-herddb-users", (SqlUser("admin", password),), "a-token")["data"]
+        return
+    assert isinstance(read, CredentialsMissing)
+    fix = "use one line without commas and spaces around it; a username does not begin with #"
+    assert (read.reason, read.why) == (
+        Reason.INVALID_SPEC,
+        f"the Secret mine has a password that HerdDB's users file can't hold: {fix}",
+    )
+
+
+@pytest.mark.parametrize("password", ["a\x7fb", "caf\ufffd", "a,b"])
+def test_of_other_users_what_a_client_can_t_send_is_refused_too(password: str) -> None:
+    login = {"username": "app", "password": password}
+    read = read_users(with_spec(CLUSTER, users=(UserSecret(secret_name="one"),)), World(Secrets({"one": login}), None, None))["one"]
+    assert isinstance(read, CredentialsMissing)
+    assert read.reason is Reason.INVALID_SECRET
+    assert "without commas, control characters and spaces around it" in read.why
 
 
 @given(st.lists(st.tuples(st.text(), st.text(), st.none() | st.sampled_from(["one", "a-secret.of-mine"]))))
@@ -95,7 +154,7 @@ def test_the_administrator_comes_first_and_the_others_as_declared() -> None:
             "kept",
             (ADMINISTRATOR, APP, REPORT),
             Reason.INVALID_SECRET,
-            "spec.users[0].secretName is one: its username report is that of the user of the Secret two; give it another username (app stays",
+            "its username report is that of the user of the Secret two; give it another username (app stays as it was)",
         ),
         # neither has the name yet
         ({"two": UserCredentials("app", "x")}, "", (ADMINISTRATOR, APP), Reason.INVALID_SECRET, "that of the user of the Secret one; give"),

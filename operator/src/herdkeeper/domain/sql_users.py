@@ -40,9 +40,7 @@ def users_of(
     one."""
     declared = [user.secret_name for user in cluster.spec.users]
     wanted = [
-        SqlUser(login.username, login.password, secret)
-        for secret in declared
-        if isinstance(login := found.get(secret), UserCredentials)
+        SqlUser(login.username, login.password, secret) for secret in declared if isinstance(login := found.get(secret), UserCredentials)
     ]
     before = [user for user in decode_users(stored) if user.secret in declared and user.username != administrator.username]
     accepted = _accepted(SqlUser(administrator.username, administrator.password), wanted, before)

@@ -19,6 +19,7 @@ ROLE = "admin"
 REVISION, SECRET = "# revision ", "# secret "
 REVISION_LENGTH = 16
 COMMENT = "#"
+FIT_FOR_ADMINISTRATOR = "use one line without commas and spaces around it; a username does not begin with #"
 FIT = "use one line without commas, control characters and spaces around it; a username does not begin with #"
 
 
@@ -32,10 +33,23 @@ class SqlUser:
 
 
 def unfit(username: str, password: str) -> str | None:
-    """Which of the two the file can't hold as a client would send it: `username` or `password`."""
+    """Which of the two no user beside the administrator may have: `username` or `password`. It is more than what the file can't hold:
+    what a client can't send as it is, either."""
     if username.startswith(COMMENT) or not _is_fit(username):
         return "username"
     return None if _is_fit(password) else "password"
+
+
+def unfit_of_administrator(username: str, password: str) -> str | None:
+    """Which of the two the file can't hold: `username` or `password`. No more is refused of the administrator, whom databases have had
+    since before there were other users."""
+    if username.startswith(COMMENT) or not _can_be_held(username):
+        return "username"
+    return None if _can_be_held(password) else "password"
+
+
+def _can_be_held(value: str) -> bool:
+    return value != "" and value == value.strip() and not set(value) & set(",\r\n")
 
 
 def _is_fit(value: str) -> bool:
@@ -58,9 +72,13 @@ def encode_users(users: Iterable[SqlUser], key: str) -> str:
 
 
 def _lines(user: SqlUser) -> str:
-    if (part := unfit(user.username, user.password)) is not None:
-        raise ValueError(f"{part} can't stand in HerdDB's users file: {FIT}")
+    if (part := _unfit(user)) is not None:
+        raise ValueError(f"{part} can't stand in HerdDB's users file: {FIT_FOR_ADMINISTRATOR if user.secret is None else FIT}")
     return f"{SECRET}{user.secret}\n{_line(user)}" if user.secret is not None else _line(user)
+
+
+def _unfit(user: SqlUser) -> str | None:
+    return unfit_of_administrator(user.username, user.password) if user.secret is None else unfit(user.username, user.password)
 
 
 def _line(user: SqlUser) -> str:
@@ -79,8 +97,8 @@ def _users(text: str) -> Iterator[SqlUser]:
             secret = line.removeprefix(SECRET).strip()
             continue
         parts = line.split(",")
-        if len(parts) == 3 and parts[2] == ROLE and unfit(parts[0], parts[1]) is None:
-            yield SqlUser(parts[0], parts[1], secret)
+        if len(parts) == 3 and parts[2] == ROLE and _unfit(user := SqlUser(parts[0], parts[1], secret)) is None:
+            yield user
         secret = None
 
 

@@ -32,7 +32,7 @@ from herdkeeper.domain.sql_nodes import mounted_secret, names_of, present_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_node import nodes_path
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path, tablespaces_path
-from herdkeeper.formats.herddb_users import FIT
+from herdkeeper.formats.herddb_users import FIT, FIT_FOR_ADMINISTRATOR, unfit, unfit_of_administrator
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import EnsembleError
@@ -86,7 +86,7 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         zookeeper=times,
         machines=nodes_of_doubted(objects, present_nodes(cluster, objects), world),
         tls=read_tls(cluster, world),
-        users=_users(cluster, world),
+        users=read_users(cluster, world),
     )
 
 
@@ -104,10 +104,13 @@ def read_credentials(cluster: HerdDBCluster, world: World) -> UserCredentials | 
     values = world.kubernetes.secret(ObjectKey(namespace, name))
     if values is None:
         return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"there is no Secret {name}") if reference else None
-    return _login_of(name, values, Reason.INVALID_SPEC)
+    login = _login_of(name, values)
+    if isinstance(login, UserCredentials) and (part := unfit_of_administrator(login.username, login.password)) is not None:
+        return _unfit(Reason.INVALID_SPEC, name, part, FIT_FOR_ADMINISTRATOR)
+    return login
 
 
-def _users(cluster: HerdDBCluster, world: World) -> dict[str, UserCredentials | CredentialsMissing]:
+def read_users(cluster: HerdDBCluster, world: World) -> dict[str, UserCredentials | CredentialsMissing]:
     """What the Secrets of `spec.users` hold, by their names."""
     keys = [ObjectKey(cluster.metadata.namespace, user.secret_name) for user in cluster.spec.users]
     if not keys:
@@ -118,17 +121,25 @@ def _users(cluster: HerdDBCluster, world: World) -> dict[str, UserCredentials | 
     missing = CredentialsMissing(
         Reason.WAITING_FOR_SECRET, f"there is no such Secret; create it with {names.USERNAME_KEY} and {names.PASSWORD_KEY}"
     )
-    return {name: missing if held is None else _login_of(name, held, Reason.INVALID_SECRET) for name, held in values.items()}
+    return {name: missing if held is None else _user_of(name, held) for name, held in values.items()}
 
 
-def _login_of(name: str, values: Mapping[str, str], unfit_reason: Reason) -> UserCredentials | CredentialsMissing:
+def _user_of(name: str, values: Mapping[str, str]) -> UserCredentials | CredentialsMissing:
+    login = _login_of(name, values)
+    if isinstance(login, UserCredentials) and (part := unfit(login.username, login.password)) is not None:
+        return _unfit(Reason.INVALID_SECRET, name, part, FIT)
+    return login
+
+
+def _unfit(reason: Reason, name: str, part: str, fix: str) -> CredentialsMissing:
+    return CredentialsMissing(reason, f"the Secret {name} has a {part} that HerdDB's users file can't hold: {fix}")
+
+
+def _login_of(name: str, values: Mapping[str, str]) -> UserCredentials | CredentialsMissing:
     missing = [entry for entry in (names.USERNAME_KEY, names.PASSWORD_KEY) if not values.get(entry)]
     if missing:
         return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"the Secret {name} lacks {' and '.join(missing)}: add it")
-    found = UserCredentials(values[names.USERNAME_KEY], values[names.PASSWORD_KEY])
-    if (unfit := found.unfit) is not None:
-        return CredentialsMissing(unfit_reason, f"the Secret {name} has a {unfit} that HerdDB's users file can't hold: {FIT}")
-    return found
+    return UserCredentials(values[names.USERNAME_KEY], values[names.PASSWORD_KEY])
 
 
 def read_token(cluster: HerdDBCluster, world: World) -> str | Unknown:

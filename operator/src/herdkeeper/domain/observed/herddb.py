@@ -17,7 +17,6 @@ from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
 from herdkeeper.domain.observed.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_users import unfit
 
 
 @dataclass(frozen=True)
@@ -96,11 +95,6 @@ class UserCredentials:
 
     username: str
     password: str = field(repr=False)
-
-    @property
-    def unfit(self) -> str | None:
-        """Which of the two HerdDB's users file can't hold: `username` or `password`."""
-        return unfit(self.username, self.password)
 
 
 @dataclass(frozen=True)
