@@ -89,7 +89,10 @@ def _to_do(standing: Standing) -> str:
 def _when_gone(standing: Standing) -> str:
     match standing.need.by:
         case Needer.CHECKPOINT:
-            return "no other Checkpoint of this tablespace can be made; copy its rows into a new Tablespace, and make Checkpoints of that"
+            return (
+                "make a Checkpoint now; it begins with a follower's tables where a follower may serve (at least two replicas; three to be "
+                "proven by another one), else copy the rows into a new Tablespace, and make Checkpoints of that"
+            )
         case Needer.ARCHIVE:
             return "see the condition LogArchived"
         case Needer.STREAM:
