@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from test_wal_fold import entry, insert
 
 from herdkeeper.formats.herddb_log_entry import LogEntryType
-from herdkeeper.formats.herddb_log_pin import StreamPin, decode_stream_pin, encode_stream_pin, stream_of, stream_pin
+from herdkeeper.formats.herddb_log_pin import LONGEST_AGE_SECONDS, StreamPin, decode_stream_pin, encode_stream_pin, stream_of, stream_pin
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
 from herdkeeper_jobs.checkpoint.log_source import LogSource
@@ -249,8 +249,9 @@ def test_a_batch_that_is_read_at_once_has_no_pin(log: PlayedLog) -> None:
 
 
 def test_a_stream_s_pin_is_read_as_it_was_written() -> None:
-    pin = StreamPin((5, 90), 3600)
-    assert decode_stream_pin(encode_stream_pin(pin)) == pin
+    for age in (3600, LONGEST_AGE_SECONDS):
+        pin = StreamPin((5, 90), age)
+        assert decode_stream_pin(encode_stream_pin(pin)) == pin
     assert (stream_pin("audit"), stream_of("stream-audit"), stream_of("checkpoint")) == ("stream-audit", "audit", None)
 
 
@@ -262,6 +263,9 @@ def test_a_stream_s_pin_is_read_as_it_was_written() -> None:
         b"[]",
         b'{"ledgerId":1,"entryId":2}',
         b'{"ledgerId":1,"entryId":2,"maxAgeSeconds":0}',
+        b'{"ledgerId":1,"entryId":2,"maxAgeSeconds":315360001}',
+        b'{"ledgerId":1,"entryId":2,"maxAgeSeconds":1000000000000}',
+        b'{"ledgerId":1,"entryId":2,"maxAgeSeconds":9223372036854775807}',
         b'{"ledgerId":1,"entryId":"2","maxAgeSeconds":3}',
     ],
 )

@@ -23,6 +23,9 @@ BEGIN = (-1, -1)
 """Before the log's first entry: all of it is needed."""
 
 
+LONGEST_AGE_SECONDS = 3650 * 24 * 3600
+"""Ten years: a stream's pin of which more is told is none that was written by one."""
+
 _STREAM = "stream-"
 _STREAM_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 
@@ -91,11 +94,11 @@ def decode_stream_pin(data: bytes) -> StreamPin:
     """What a stream needs.
 
     Raises:
-        MalformedDataError: no JSON object with three whole numbers, the age above 0. The node program keeps the whole log then.
+        MalformedDataError: no JSON object with three whole numbers, the age above 0 and ten years at most. The node program keeps the whole log then.
     """
     ledger_id, entry_id, age = _whole_numbers(data, ("ledgerId", "entryId", "maxAgeSeconds"))
-    if age <= 0:
-        raise MalformedDataError(f"log pin {data[:200]!r}: expected a maxAgeSeconds above 0")
+    if not 0 < age <= LONGEST_AGE_SECONDS:
+        raise MalformedDataError(f"log pin {data[:200]!r}: expected a maxAgeSeconds above 0 and of {LONGEST_AGE_SECONDS} at most")
     return StreamPin((ledger_id, entry_id), age)
 
 
