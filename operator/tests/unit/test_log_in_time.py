@@ -82,7 +82,7 @@ DRILLED = with_metadata(IN_4, labels={names.COMPONENT_LABEL: names.DRILL_COMPONE
         ),
         ("it is over, but the ledger is there", FORGETFUL, opened(90, 80, 48), (IN_4,), None, Reason.RETENTION_OVER, "at any moment"),
         ("it is gone", FORGETFUL, opened(90, 80, first=5), (IN_4,), None, Reason.LOG_GONE, "into a new Tablespace"),
-        ("and what to do first", FORGETFUL, opened(90, 80, first=5), (IN_4,), None, Reason.LOG_GONE, "gone: make a Checkpoint now; it begins"),
+        ("and what to do first", FORGETFUL, opened(90, 80, first=5), (IN_4,), None, Reason.LOG_GONE, "make a Checkpoint now; it begins"),
         ("all failed so far", FORGETFUL, opened(90, 37), (FAILED,), None, Reason.RETENTION_NEARS, "no Ch"),
         ("the log has lost its beginning", FORGETFUL, opened(9, 3, of=1), (FAILED,), None, Reason.LOG_GONE, "a follower's tables"),
         ("a leader's clock is behind", FORGETFUL, opened(90, 20, 47), (IN_4,), None, Reason.USED_IN_TIME, ""),

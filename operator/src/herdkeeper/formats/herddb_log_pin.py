@@ -94,7 +94,8 @@ def decode_stream_pin(data: bytes) -> StreamPin:
     """What a stream needs.
 
     Raises:
-        MalformedDataError: no JSON object with three whole numbers, the age above 0 and ten years at most. The node program keeps the whole log then.
+        MalformedDataError: no JSON object with three whole numbers, the age above 0 and ten years at most. The node program
+            keeps the whole log then.
     """
     ledger_id, entry_id, age = _whole_numbers(data, ("ledgerId", "entryId", "maxAgeSeconds"))
     if not 0 < age <= LONGEST_AGE_SECONDS:
