@@ -161,6 +161,19 @@ def test_a_time_zone_that_there_is_not_is_refused():
 
 
 @pytest.mark.parametrize(
+    ("opens", "closes", "short"),
+    [("22:00", "22:29", True), ("22:00", "22:30", False), ("23:50", "00:19", True), ("23:50", "00:20", False), ("22:00", "21:59", False)],
+)
+def test_a_window_of_less_than_half_an_hour_is_refused(opens: str, closes: str, short: bool):
+    refused = audit_refusals(with_spec(AUDIT, window=Window.model_validate({"from": opens, "to": closes})))
+    told = (
+        f"spec.window is {opens} to {closes} (UTC): a run that starts its Job there reads little or nothing in less than 30 minutes; "
+        "let it close at least 30 minutes after it opens, or leave it out"
+    )
+    assert [each.sentence for each in refused] == ([told] if short else [])
+
+
+@pytest.mark.parametrize(
     ("changes", "chosen"),
     [
         ({}, False),

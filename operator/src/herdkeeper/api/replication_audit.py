@@ -63,7 +63,9 @@ class Window(Model):
     comes twice the first one counts."""
 
     from_: TimeOfDay = Field(alias="from", description="When it opens, e.g. `22:00`.")
-    to: TimeOfDay = Field(description="When it closes, e.g. `05:00`; on the next day when that is not after `from`.")
+    to: TimeOfDay = Field(
+        description="When it closes, e.g. `05:00`; on the next day when that is not after `from`. At least 30 minutes after that."
+    )
     time_zone: str = Field("UTC", min_length=1, max_length=64, description="Time zone of both, by its IANA name, e.g. `Europe/Rome`.")
 
 

@@ -14,6 +14,9 @@ from herdkeeper.domain.observed.job import JobObserved
 from herdkeeper.domain.observed.objects import driver_said, job_ended
 from herdkeeper.domain.observed.schedule import moment_of
 
+SHORTEST_WINDOW = datetime.timedelta(minutes=30)
+"""A Job starts and finds out how far it got before it reads; in less it would do only that, day by day."""
+
 
 def window_of(window: Window) -> DailyWindow:
     """As it is declared. Raises UnknownTimeZoneError."""

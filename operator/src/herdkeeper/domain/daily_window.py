@@ -36,6 +36,12 @@ class DailyWindow:
             raise UnknownTimeZoneError(time_zone) from error
         return DailyWindow(datetime.time.fromisoformat(opens), datetime.time.fromisoformat(closes), zone)
 
+    @property
+    def by_the_clock(self) -> datetime.timedelta:
+        """For how long it is open on a day on which no clock is changed."""
+        opens, closes = (datetime.timedelta(hours=time.hour, minutes=time.minute) for time in (self.opens, self.closes))
+        return closes - opens if closes > opens else closes - opens + _DAY
+
     def closing(self, now: datetime.datetime) -> datetime.datetime | None:
         """When the window closes that is open now; None while it is closed."""
         today = now.astimezone(self.zone).date()

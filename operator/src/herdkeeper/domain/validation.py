@@ -9,6 +9,7 @@ A resource that is referred to but absent, paused or on its way out is no refusa
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ from herdkeeper.api.replication_audit import Window
 from herdkeeper.api.resource import ObjectMeta
 from herdkeeper.api.schedule import FIVE_FIELDS, MOST_NAME_CHARACTERS, Times
 from herdkeeper.domain import names, owned_config
+from herdkeeper.domain.audit_window import SHORTEST_WINDOW, described
 from herdkeeper.domain.daily_window import DailyWindow, UnknownTimeZoneError
 from herdkeeper.domain.ensemble import SAFE_SIZE
 from herdkeeper.domain.owned_config import OwnedKeys
@@ -387,9 +389,14 @@ def _window_refusals(window: Window | None, path: str) -> Iterator[Refusal]:
     if window is None:
         return
     try:
-        DailyWindow.of(window.from_, window.to, window.time_zone)
+        open_for = DailyWindow.of(window.from_, window.to, window.time_zone).by_the_clock
     except UnknownTimeZoneError:
         yield _unknown_time_zone(f"{path}.timeZone", window.time_zone)
+        return
+    if open_for < SHORTEST_WINDOW:
+        minutes = SHORTEST_WINDOW // datetime.timedelta(minutes=1)
+        problem = f"a run that starts its Job there reads little or nothing in less than {minutes} minutes"
+        yield Refusal(path, described(window), problem, f"let it close at least {minutes} minutes after it opens, or leave it out")
 
 
 def _unknown_time_zone(path: str, name: str) -> Refusal:
