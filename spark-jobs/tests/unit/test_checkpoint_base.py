@@ -23,7 +23,7 @@ from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.checkpoint.base import BaseUnusable, CheckpointBase, candidates, described
 from herdkeeper_jobs.checkpoint.continuation import Continuation
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import (
     Identity,
@@ -145,6 +145,10 @@ def test_a_log_whose_first_ledger_was_dropped_is_folded_from_the_newest_checkpoi
             job.base_for(Mode.AUTO, end)
         with pytest.raises(CheckpointRefused, match=r"Full: take Auto"):
             job.base_for(Mode.FULL, end)
+        (folder / older.path).unlink()
+        (folder / older.path).mkdir()
+        with pytest.raises(CheckpointRetryable, match=r"is a base is not known \(0+5-0+3: data/run-1/.*older\.parquet can't be read"):
+            job.base_for(Mode.AUTO, end)
 
 
 def test_a_checkpoint_and_the_archive_of_the_log_behind_it_give_any_moment_after_the_log_was_released(

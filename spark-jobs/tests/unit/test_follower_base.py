@@ -18,6 +18,7 @@ from played_log import PlayedLog
 from pyspark.sql import SparkSession
 from secret_keys import MountedSecret
 from test_checkpoint_base import AFTER, FIRST, OLD_ROW, SECOND, THIRD, mark, put
+from test_checkpoint_manifest import manifest
 from test_wal_fold import Log, folded, timeline_of
 from test_wal_increment import folded_on, logs_with_indexes
 
@@ -30,13 +31,13 @@ from herdkeeper_jobs.checkpoint import follower_base
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource, load_tables, take_tables
 from herdkeeper_jobs.checkpoint.follower_stream import read_stream
-from herdkeeper_jobs.checkpoint.manifest import Manifest
+from herdkeeper_jobs.checkpoint.manifest import Encryption, Manifest, commit_manifest
 from herdkeeper_jobs.checkpoint.origin import Mode
 from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
-from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
+from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
 from herdkeeper_jobs.wal.log_state import LogState
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.timeline import Timeline
@@ -116,6 +117,35 @@ def test_the_next_checkpoint_goes_on_from_it_and_asks_no_follower_for_tables(job
     assert (second.base_ledger_id, second.base_entry_id, second.base_follower) == (first.ledger_id, first.entry_id, "")
     assert job.opened(second).tables[0].rows == 4
     assert len(job.source.asked) == asked
+
+
+def test_a_base_whose_key_is_gone_waits_for_it_and_no_followers_tables_take_its_place(job: Job, keys: MountedSecret) -> None:
+    key = keys.add("2026-11")
+    there = manifest().model_copy(update={"encryption": Encryption.with_file_key(FileKey.new(key))})
+    commit_manifest(there, job.folder, key)
+    keys.remove("2026-11")
+    with pytest.raises(CheckpointRefused, match=r"no checkpoint at the destination is a base .*'2026-11'.*put that key back"):
+        job.run()
+    assert job.source.asked == []
+    assert len(manifests(job.destination)) == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "takes_follower"), [(TimeoutError("the store is slow"), False), (FileNotFoundError("removed meanwhile"), True)]
+)
+def test_a_base_that_cant_be_read_now_is_tried_again_and_one_that_has_gone_is_none(
+    error: OSError, takes_follower: bool, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unread(path: object) -> Manifest:
+        raise error
+
+    commit_manifest(manifest(), job.folder)
+    monkeypatch.setattr("herdkeeper_jobs.checkpoint.base.read_manifest", unread)
+    job.source.tables = (409, "this node leads the tablespace")
+    words = "answered 409" if takes_follower else r"begins with ledger 5.*whether .* is a base is not known .*the store is slow"
+    with pytest.raises(CheckpointRetryable, match=words):
+        job.run()
+    assert bool(job.source.asked) is takes_follower
 
 
 def test_a_follower_that_is_alone_is_compared_with_itself(job: Job) -> None:

@@ -22,7 +22,7 @@ from herdkeeper.formats.herddb_record import RowEncoder
 from herdkeeper.formats.herddb_table import TableDefinition, decode_table
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
-from herdkeeper_jobs.checkpoint.errors import InvariantViolated
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Identity, Manifest, ManifestBase, ManifestFile, read_manifest
 from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.checkpoint.reading import manifests
@@ -45,6 +45,14 @@ _DIGEST_SCHEMA = pa.schema([("base_table", pa.int32()), ("rows", pa.int64()), ("
 
 class BaseUnusable(ValueError):  # noqa: N818 - an answer, not a fault of the program
     """A checkpoint can't be gone on from; the message names it and says why."""
+
+
+class BaseToMend(BaseUnusable):
+    """There is a base, for which somebody has to do first what the message says: its key is not here."""
+
+
+class BaseUnread(BaseUnusable):
+    """Whether it is a base is not known: something of it could not be read this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +155,12 @@ def candidates(folder: StoredPath, identity: Identity, at: Lsn | Time) -> Iterat
             manifest = read_manifest(path)
             if _is_within(manifest, at):
                 yield CheckpointBase(manifest, path, _starting_point(manifest, identity))
-        except (InvariantViolated, ValueError, OSError) as error:
+        except CheckpointRefused as error:
+            yield BaseToMend(f"{path.stem}: {error}")
+        except (InvariantViolated, ValueError, FileNotFoundError) as error:
             yield BaseUnusable(f"{path.stem}: {error}")
+        except OSError as error:
+            yield BaseUnread(f"{path.stem}: {path} can't be read: {error}")
 
 
 def _is_within(manifest: Manifest, at: Lsn | Time) -> bool:
@@ -177,11 +189,12 @@ def _starting_point(manifest: Manifest, identity: Identity) -> StartingPoint:
 
 
 def load_rows(spark: SparkSession, base: CheckpointBase) -> BaseRows:
-    """Reads a base's files and proves them. Raises BaseUnusable for files or rows that are not what the manifest says."""
+    """Reads a base's files and proves them. Raises BaseUnusable for files or rows that are not what the manifest says, BaseUnread for files
+    that can't be read now."""
     try:
         return proven_rows(_read(spark, base), base)
     except BaseUnusable as error:
-        raise BaseUnusable(f"{base.path.stem}: {error}") from error
+        raise type(error)(f"{base.path.stem}: {error}") from error
 
 
 def proven_rows(read: DataFrame, base: Base) -> BaseRows:
@@ -199,9 +212,10 @@ def proven_rows(read: DataFrame, base: Base) -> BaseRows:
         rows.unpersist()
         if isinstance(error, BaseUnusable):
             raise
-        if BaseUnusable.__name__ in str(error):
-            # Spark hands on the text of a task's error, behind the name of its class.
-            raise BaseUnusable(essence(str(error)).rpartition(f"{BaseUnusable.__name__}: ")[2]) from error
+        for kind in (BaseUnread, BaseUnusable):
+            if kind.__name__ in str(error):
+                # Spark hands on the text of a task's error, behind the name of its class.
+                raise kind(essence(str(error)).rpartition(f"{kind.__name__}: ")[2]) from error
         raise
     return BaseRows(base, rows)
 
@@ -226,13 +240,15 @@ def _read(spark: SparkSession, base: CheckpointBase) -> DataFrame:
 def stored_rows(folder: ParquetFolder, file: ManifestFile, table: TableDefinition) -> Iterator[list[tuple[bytes, bytes]]]:
     """The rows of a file as HerdDB stored them, key and value, some thousands at a time.
 
-    Raises, naming the file, BaseUnusable when it is gone or has other bytes than were written, and as `ParquetFolder.parquet_file`.
+    Raises, naming the file, BaseUnusable when it is gone or has other bytes than were written, BaseUnread when it can't be read, and as `ParquetFolder.parquet_file`.
     """
     for part in file.with_older_forms():
         try:
             found = file_hash(folder / part.path)
-        except OSError as error:
+        except FileNotFoundError as error:
             raise BaseUnusable(f"{part.path} can't be read: {error}") from error
+        except OSError as error:
+            raise BaseUnread(f"{part.path} can't be read: {error}") from error
         if found != part.hash:
             raise BaseUnusable(f"{part.path} has other bytes than were written: {found} instead of {part.hash}")
     encoder = RowEncoder(table)

@@ -22,6 +22,10 @@ class NothingToBeginWith(CheckpointRefused):
         self.no_base = no_base
 
 
+class BaseLockedAway(NothingToBeginWith):
+    """There is a checkpoint to go on from, once somebody has done what `no_base` says: nothing else may take its place."""
+
+
 class LsnNotInLog(LogDropped):
     """The ledger of an LSN that was asked for is not in the log: it was dropped, or never was."""
 

@@ -6,6 +6,7 @@ be years long.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -15,8 +16,18 @@ from pyspark.sql import SparkSession
 from herdkeeper_jobs.archive.parts import UNLIMITED, ArchivePartition, LogParts, ReadBudget, WholeLog, archive_partitions, live_partitions
 from herdkeeper_jobs.archive.window import Window, recovery_window
 from herdkeeper_jobs.bookkeeper.reader import PartitionSpec
-from herdkeeper_jobs.checkpoint.base import Base, BaseRows, BaseUnusable, CheckpointBase, candidates, described, load_rows
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, LogDropped, NothingToBeginWith
+from herdkeeper_jobs.checkpoint.base import (
+    Base,
+    BaseRows,
+    BaseToMend,
+    BaseUnread,
+    BaseUnusable,
+    CheckpointBase,
+    candidates,
+    described,
+    load_rows,
+)
+from herdkeeper_jobs.checkpoint.errors import BaseLockedAway, CheckpointRefused, CheckpointRetryable, LogDropped, NothingToBeginWith
 from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.storage.stored_path import StoredPath
@@ -96,9 +107,10 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
     """What to read for a checkpoint from a log that is read up to an LSN, within a budget of each bookie.
 
     Raises:
-        NothingToBeginWith: neither is the log whole nor is there a base; says which checkpoints were looked at, and why each is none.
+        NothingToBeginWith: neither is the log whole nor is there a base; says which checkpoints were looked at, and why each is none;
+            BaseLockedAway when one of them waits for its key.
         CheckpointRefused: the log is not whole, and nothing else was asked for.
-        CheckpointRetryable: as `WholeLog.parts_up_to`.
+        CheckpointRetryable: as `WholeLog.parts_up_to`, and when there is neither, but a checkpoint of which something can't be read now.
     """
     shares = _Shares(3 * spark.sparkContext.defaultParallelism, budget)
     if search.mode is Mode.FULL:
@@ -121,8 +133,18 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
     try:
         return _origin(log, log.parts_up_to(read_to), shares)
     except LogDropped as error:
-        no_base = described(reasons)
-        raise NothingToBeginWith(_refusal(str(error), no_base, recovery_window(log, search.folder)), str(error), no_base) from error
+        raise _nothing(str(error), reasons, lambda: recovery_window(log, search.folder)) from error
+
+
+def _nothing(missing: str, reasons: list[BaseUnusable], window: Callable[[], Window | None]) -> CheckpointRefused | CheckpointRetryable:
+    """What a checkpoint fails with. Only where every one that is there was found to be none, there is nothing to begin with."""
+    unread = [reason for reason in reasons if isinstance(reason, BaseUnread)]
+    if unread:
+        return CheckpointRetryable(f"{missing}, and whether a checkpoint at the destination is a base is not known ({described(unread)})")
+    to_mend = [reason for reason in reasons if isinstance(reason, BaseToMend)]
+    no_base = described([*to_mend, *(reason for reason in reasons if reason not in to_mend)])
+    kind = BaseLockedAway if to_mend else NothingToBeginWith
+    return kind(_refusal(missing, no_base, window()), missing, no_base)
 
 
 def _refusal(missing: str, no_base: str, window: Window | None) -> str:

@@ -29,6 +29,7 @@ from herdkeeper_jobs.checkpoint.comparison import compare
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable, sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.errors import (
+    BaseLockedAway,
     CheckpointRefused,
     CheckpointRetryable,
     FollowerDiffers,
@@ -167,6 +168,8 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     spark = functools.cache(start)
     try:
         made = make_checkpoint(spark, whole, target, order)
+    except BaseLockedAway:
+        raise  # its key brings it back, and a follower's tables would hide that it is missed
     except NothingToBeginWith as error:
         made = _make_from_follower(spark, whole, request, order, error)
     return _with_report(_summary(made, request, time.monotonic() - order.since), made.published)
