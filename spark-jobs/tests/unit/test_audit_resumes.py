@@ -18,11 +18,11 @@ from played_bookie import PlayedBookie, ledger, nowhere, served
 from test_replication_audit import NAMES, PlayedCatalog, full, run_here, short, versioned
 
 from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.audit_finding import FindingKind
+from herdkeeper.domain.audit_finding import Finding, FindingKind
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
 from herdkeeper_jobs import durable_file
-from herdkeeper_jobs.audit import cli, progress
+from herdkeeper_jobs.audit import cli
 from herdkeeper_jobs.audit.job import AuditResult, audit
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask, estimated_ledger_bytes
 from herdkeeper_jobs.audit.portion import LEDGERS_AT_ONCE, Counted, Course, Portion, Work, bytes_of_portion, take, what_is_left
@@ -169,15 +169,6 @@ def test_a_damaged_file_is_named_with_what_to_do(tmp_path: Path) -> None:
     (own.folder / "000000.parquet").write_bytes(b"rubbish")
     with pytest.raises(ProgressRefusedError, match=r"000000\.parquet can't be read .* delete .*run-1, and the run begins anew"):
         own.read()
-
-
-def test_after_a_repair_has_begun_a_process_begins_anew(tmp_path: Path) -> None:
-    own = Progress(tmp_path, RUN)
-    own.keep(0, Portion(9, 3, False, Counted()), 1.0)
-    own.repair_begins()
-    own.repair_begins()
-    assert own.read().portions == ()
-    assert list((tmp_path / progress.PROGRESS).iterdir()) == []
 
 
 def test_findings_on_a_ledger_that_was_deleted_meanwhile_are_none(tmp_path: Path) -> None:
@@ -344,22 +335,30 @@ def test_a_run_whose_time_is_over_pauses_and_goes_on_when_it_may(program: Progra
     assert table(program, "audit_findings", "night") == table(program, "audit_findings", "whole")
 
 
-@pytest.mark.parametrize(("how", "read_again"), [("repair", {1, 2, 3, 4, 5}), ("dry-run", set())])
-def test_a_run_that_broke_off_while_it_repaired_looks_at_everything_again(
-    how: str, read_again: set[int], program: Program, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("how", ["repair", "dry-run"])
+@pytest.mark.parametrize("window", [(), ("--read-until", "2020-01-01T05:00:00Z")], ids=["always", "its window is over"])
+def test_a_run_that_broke_off_while_it_repaired_goes_on_with_the_same_findings(
+    how: str, window: tuple[str, ...], program: Program, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: object) -> AuditResult:
+    repaired: list[tuple[Finding, ...]] = []
+
+    def broken(_: object, result: AuditResult, __: object) -> AuditResult:
+        repaired.append(result.findings)
         raise MetadataUnavailableError("ZooKeeper went away")
 
     def nothing_repaired(_: object, result: AuditResult, __: object) -> AuditResult:
+        repaired.append(result.findings)
         return result
 
     with damaged_cluster() as catalog:
         monkeypatch.setattr(cli, "repaired", broken)
         assert program.run(catalog(), "r", "--repair", how)[0] == 3
         monkeypatch.setattr(cli, "repaired", nothing_repaired)
-        assert program.run(catalog(), "r", "--repair", how)[0] == 0
-    assert program.asked == [{1, 2, 3, 4, 5}, read_again]
+        code, summary = program.run(catalog(), "r", "--repair", how, *window)
+    assert (code, summary.outcome, summary.ledgers) == (0, JobOutcome.SUCCEEDED, 6)
+    assert program.asked == [{1, 2, 3, 4, 5}, set()], "nothing is read again that was read in all the nights before"
+    assert repaired[0] == repaired[1] != ()
+    assert len(table(program, "audit_findings", "r")) == len(repaired[0])
 
 
 def test_a_run_that_could_not_go_on_is_not_asked_to_pause(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:

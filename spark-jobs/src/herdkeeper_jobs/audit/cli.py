@@ -23,7 +23,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
-from herdkeeper_jobs.audit.arguments import DRY_RUN, REPAIR, REPORT, ArgumentError, AuditArguments, audit_parser, validated
+from herdkeeper_jobs.audit.arguments import DRY_RUN, REPORT, ArgumentError, AuditArguments, audit_parser, validated
 from herdkeeper_jobs.audit.history import AuditRun, committed_run
 from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, audit
 from herdkeeper_jobs.audit.look import TaskRunner
@@ -74,8 +74,7 @@ def _run(arguments: AuditArguments, started: float) -> AuditSummary:
             result = audit(catalog, replace(arguments.request, orphans=rule), budget, run_tasks, course)
         paused = result.summary.outcome is JobOutcome.PAUSED
         if not paused:
-            if progress is not None and arguments.repair == REPAIR:
-                progress.repair_begins()
+            # Of a run that was broken off here the next process repairs the same findings: what is whole by then is not written again.
             result = repaired(catalog, result, arguments)
     for row in fields_of(result.findings):
         _log.warning("finding", **{key: value for key, value in row.items() if value is not None})

@@ -2,8 +2,8 @@
 
 A portion's file has a row for each of its findings, as the table audit_findings does, and everything else as JSON in the schema's metadata:
 one file, so that a portion is there as a whole or not at all (written beside, fsynced, linked). Numbers go up by one from 0; who comes
-second with a number takes over what the first one wrote, so that two processes of a run never both count a ledger. Beside them is a mark
-once a repair has begun.
+second with a number takes over what the first one wrote, so that two processes of a run never both count a ledger. A repair that
+is begun again goes by the same findings: what is whole by then is not written again (repair/run.py).
 """
 
 from __future__ import annotations
@@ -71,10 +71,7 @@ class Progress:
         return self.destination / PROGRESS / self.run.run_id
 
     def read(self) -> Kept:
-        """Up to the first number that is not there; nothing, and it is taken away, when what was found may have been repaired since.
-        Raises ProgressRefusedError for another run's, or a damaged file."""
-        if self._repairing.exists():
-            forget_progress(self.destination, self.run.run_id)
+        """Up to the first number that is not there. Raises ProgressRefusedError for another run's, or a damaged file."""
         kept = list(self._read_in_order())
         return Kept(tuple(portion for portion, _ in kept), sum(seconds for _, seconds in kept))
 
@@ -86,15 +83,6 @@ class Progress:
         for folder in (self.folder, self.folder.parent, self.destination):
             sync_folder(folder)
         return portion
-
-    def repair_begins(self) -> None:
-        """From now on the findings are not what there is: a process that comes after one that is killed must audit anew."""
-        link_once(written_beside(self._repairing, lambda stream: stream.write(b"")), self._repairing)
-        sync_folder(self.folder)
-
-    @property
-    def _repairing(self) -> Path:
-        return self.folder / "repairing"
 
     def _path(self, number: int) -> Path:
         return self.folder / f"{number:06d}.parquet"
