@@ -151,7 +151,9 @@ def test_a_base_that_cant_be_read_now_is_tried_again_and_one_that_has_gone_is_no
 def test_a_follower_that_is_alone_is_compared_with_itself(job: Job) -> None:
     job.source.digests["t"] = digest_of_rows(ROWS)
     summary = job.run(follower=FollowerSource(job.addresses[0], TOKEN))
-    assert job.opened(summary).verified.by == job.addresses[0]
+    verified = job.opened(summary).verified
+    assert (verified.how, verified.by) == ("Self", job.addresses[0])
+    assert summary.verified == f"compared with the follower {job.addresses[0]} alone, whose tables it begins with"
     assert summary.comparison is None, "its own tables prove nothing of it"
 
 

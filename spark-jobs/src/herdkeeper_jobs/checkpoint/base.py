@@ -33,7 +33,7 @@ from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.timeline import Timeline
 
-_VERIFIED = frozenset({"Follower", "Beyond", "Reread"})
+_VERIFIED = frozenset({"Follower", "Self", "Beyond", "Reread"})
 _ROWS_AT_ONCE = 10_000
 ROW_COLUMNS = "base_table int, row_key binary, row_value binary"
 """ROW_SCHEMA as Spark's DDL text."""
@@ -240,7 +240,8 @@ def _read(spark: SparkSession, base: CheckpointBase) -> DataFrame:
 def stored_rows(folder: ParquetFolder, file: ManifestFile, table: TableDefinition) -> Iterator[list[tuple[bytes, bytes]]]:
     """The rows of a file as HerdDB stored them, key and value, some thousands at a time.
 
-    Raises, naming the file, BaseUnusable when it is gone or has other bytes than were written, BaseUnread when it can't be read, and as `ParquetFolder.parquet_file`.
+    Raises, naming the file, BaseUnusable when it is gone or has other bytes than were written, BaseUnread when it can't be read, and as
+    `ParquetFolder.parquet_file`.
     """
     for part in file.with_older_forms():
         try:

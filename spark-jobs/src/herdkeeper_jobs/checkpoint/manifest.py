@@ -131,7 +131,8 @@ class ManifestTransaction(_Part):
 
 class Verification(_Part):
     """How the checkpoint was verified, and by whom: `Reread` by the job itself, `Follower` by a follower's digest at the LSN as well,
-    `Beyond` by a follower's digest at the later LSN `at`, to which the same entries were folded on."""
+    `Self` by that of the very follower whose tables it begins with, which can't tell what was wrong in them already, `Beyond` by a
+    follower's digest at the later LSN `at`, to which the same entries were folded on."""
 
     how: str
     by: str
@@ -143,6 +144,8 @@ class Verification(_Part):
         match self.how:
             case "Follower":
                 return f"compared with follower {self.by}"
+            case "Self":
+                return f"compared with the follower {self.by} alone, whose tables it begins with"
             case "Beyond" if self.at is not None:
                 return f"the same log, folded on to {self.at.lsn}, compared there with follower {self.by}"
             case "Reread":

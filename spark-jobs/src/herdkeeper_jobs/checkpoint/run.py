@@ -186,7 +186,8 @@ def _make_from_follower(
     start: Callable[[], SparkSession], whole: WholeLog, request: CheckpointRequest, order: Order, nothing: NothingToBeginWith
 ) -> Made:
     """The same where nothing is there to begin with but a follower. It is compared in any case: with another one when there is one, else
-    with that follower itself, which proves that nothing went wrong since, and was found equal before."""
+    with that follower itself, which was found equal before. That proves the way of its rows, and the fold of the log behind them, and
+    nothing of what was wrong in them already: the manifest says `Self`."""
     source = request.follower
     if source is None or request.target.at is not None:
         raise NothingToBeginWith(f"{_why_no_follower(source)}. {nothing}", nothing.missing, nothing.no_base) from nothing
@@ -237,7 +238,7 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
     sync_folders(folder, order.run_id, order.destination)
     verify_files(spark, zip(folded.timeline.tables, folded.written, strict=True), written_to)
     comparison = _compared(folded, target, identity.tablespace_uuid)
-    verified = _verification(comparison, folded.cut.lsn)
+    verified = _verification(comparison, folded)
     _log.info("verified", how=verified.how, by=verified.by)
     making = Making(at_millis=time.time_ns() // 1_000_000, seconds=round(time.monotonic() - order.since, 3))
     manifest = _manifest(identity, order.run_id, folded, verified, making)
@@ -373,11 +374,13 @@ def _digests_at_the_end(entries: TaskLog, origin: Origin, partitions: int) -> di
     return table_digests(last_changes(origin.with_rows(place_changes(entries, timeline), timeline), partitions), timeline.tables)
 
 
-def _verification(comparison: FollowerComparison | None, lsn: Lsn) -> Verification:
+def _verification(comparison: FollowerComparison | None, folded: _Folded) -> Verification:
     if comparison is None:
         return Verification(how="Reread", by="the checkpoint job")
+    if isinstance(folded.base, FollowerBase) and folded.base.node == comparison.follower:
+        return Verification(how="Self", by=comparison.follower)
     at = Lsn(comparison.ledger_id, comparison.entry_id)
-    if at == lsn:
+    if at == folded.cut.lsn:
         return Verification(how="Follower", by=comparison.follower)
     return Verification(how="Beyond", by=comparison.follower, at=Position.of(at))
 
