@@ -308,6 +308,15 @@ def test_two_runs_at_one_moment_have_one_manifest_and_the_second_one_leaves_no_f
     assert all_files(anywhere.folder) == before
 
 
+def test_a_retry_that_finds_another_runs_checkpoint_keeps_what_its_own_earlier_attempt_committed(here: Job) -> None:
+    committed = here.run("3,1")  # and its pod is lost
+    replace(here, run_id="run-2").run("5,2")
+    before = all_files(here.folder)
+    assert here.run("5,2").outcome is JobOutcome.ALREADY_DONE
+    assert all_files(here.folder) == before
+    assert here.rows(committed) == {1: "a"}
+
+
 @pytest.mark.parametrize(
     ("damage", "run_id", "words"),
     [

@@ -15,12 +15,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+import structlog
+
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Outline, manifest_path, read_outline, report_path
 from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.storage.remote_path import RemotePath
 from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, remove_file, sync_folder, take_name
 
+_log = structlog.get_logger()
 MANIFEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*/manifests/[0-9]{20}-[0-9]{20}\.json")
 """A manifest's path below the destination: INSTANCEID, tablespace uuid, `manifests`, LSN."""
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -65,6 +68,15 @@ def remove_checkpoint(destination: StoredPath, run_id: str, manifest: str | None
     if MANIFEST.fullmatch(manifest) is None:
         raise CheckpointRefused(f"--manifest is {manifest!r}: give <INSTANCEID>/<tablespace uuid>/manifests/<ledger>-<entry>.json")
     return _remove(destination / manifest, run_id)
+
+
+def remove_leftovers(folder: StoredPath, run_id: str) -> None:
+    """Removes what a run has left in a tablespace's folder and no manifest names, as far as that succeeds. Nothing while a manifest can't
+    be read: it may name any of it."""
+    try:
+        _sweep(folder, {run_id}, _named(folder))
+    except (InvariantViolated, OSError) as error:
+        _log.warning("leftovers stay", run_id=run_id, reason=str(error))
 
 
 def _remove(path: StoredPath, run_id: str) -> Removed:

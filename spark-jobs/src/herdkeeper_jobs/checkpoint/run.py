@@ -60,11 +60,12 @@ from herdkeeper_jobs.checkpoint.manifest import (
 from herdkeeper_jobs.checkpoint.moment import Time, stamp
 from herdkeeper_jobs.checkpoint.node_http import follower_tables
 from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin, origin_from
+from herdkeeper_jobs.checkpoint.removal import remove_leftovers
 from herdkeeper_jobs.checkpoint.table_digests import table_digests
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.encryption.parquet_folder import FileKey, ParquetFolder
-from herdkeeper_jobs.storage.stored_path import StoredPath, remove_below
+from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.blocks import BLOCK_COLUMNS, Batches, Blocks, blocks_of
 from herdkeeper_jobs.wal.cut import cut_at_time, since, up_to
 from herdkeeper_jobs.wal.decode import decode_batches
@@ -246,8 +247,8 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
     if committed.existed:
         _require_whole(spark, committed, folder)
         if committed.manifest.run_id != order.run_id:
-            # This run's files belong to no manifest. Those of an earlier attempt of the same run may be the committed ones.
-            remove_below(folder / "data" / order.run_id)
+            # An earlier attempt of this run may have committed a checkpoint of another LSN, whose files stay.
+            remove_leftovers(folder, order.run_id)
     # Followers that agree prove each other; that they are what the log says is no finding of this run.
     verdict = None if isinstance(folded.base, FollowerBase) else comparison
     return Made(committed, verdict, folded.cut.left_out, publish_history(whole, folder, time.time_ns() // 1_000_000))
