@@ -116,6 +116,7 @@ def test_the_next_checkpoint_goes_on_from_it_and_asks_no_follower_for_tables(job
     second = job.run("run-2")
     assert (second.base_ledger_id, second.base_entry_id, second.base_follower) == (first.ledger_id, first.entry_id, "")
     assert job.opened(second).tables[0].rows == 4
+    assert second.latest_timestamp == "", "what is unknown of a base is unknown of what is made from it"
     assert len(job.source.asked) == asked
 
 

@@ -453,9 +453,9 @@ def _manifest_file(file: DataFile) -> ManifestFile:
 
 
 def _latest(folded: _Folded) -> int | None:
-    if isinstance(folded.base, FollowerBase):
-        return None  # of what lies before, nobody knows
     before = None if folded.base is None else folded.base.latest_timestamp_millis
+    if folded.base is not None and before is None:
+        return None  # a follower's tables, and whatever was made from them, don't tell when what lies before was written
     return max((millis for millis in (before, folded.extent.latest_timestamp_millis) if millis is not None), default=None)
 
 
