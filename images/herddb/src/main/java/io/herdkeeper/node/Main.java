@@ -99,11 +99,11 @@ public final class Main {
                 new Object[]{server.getNodeId(), server.getJdbcUrl(), String.valueOf(http.port())});
     }
 
-    /** Again while it fails: a new cluster's bookies may come later than its SQL nodes. */
+    /** The ledger again while it fails: a new cluster's bookies may come later than its SQL nodes. */
     private static void rehearse(LedgerRehearsal ledger, BootRehearsal boot) {
         Repeated.untilItSucceeds("rehearsal", REHEARSAL_PAUSE, () -> {
             ledger.once();
-            boot.once();
+            boot.tried();
         });
     }
 

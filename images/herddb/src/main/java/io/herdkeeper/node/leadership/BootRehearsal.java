@@ -57,12 +57,23 @@ public final class BootRehearsal {
         this.folder = parent.resolve("boot-rehearsal");
     }
 
+    /** Rehearses once, and only tells when that fails: the node serves as well without, and each try costs some seconds of CPU. */
+    public void tried() throws InterruptedException {
+        try {
+            once();
+        } catch (InterruptedException ended) {
+            throw ended;
+        } catch (Exception error) {
+            LOGGER.log(Level.INFO, "the boot of a tablespace was not rehearsed: {0}", error.toString());
+        }
+    }
+
     /**
      * Boots, writes, and boots again upon what was written.
      *
      * @throws Exception when HerdDB can't do so, or not within a minute; the folder is gone all the same
      */
-    public void once() throws Exception {
+    void once() throws Exception {
         long begun = System.nanoTime();
         delete();
         try {

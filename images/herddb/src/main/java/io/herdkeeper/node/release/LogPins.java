@@ -66,7 +66,7 @@ public final class LogPins {
         Map<String, Optional<LogSequenceNumber>> pins = new HashMap<>();
         List<String> names = children(zooKeeper, folder);
         OptionalLong now = names.stream().anyMatch(name -> name.startsWith(STREAM))
-                ? newestHeartbeat(zooKeeper, tablespaceUuid) : OptionalLong.empty();
+                ? lastHeartbeat(zooKeeper, tablespaceUuid) : OptionalLong.empty();
         for (String name : names) {
             try {
                 Stat written = new Stat();
@@ -109,16 +109,20 @@ public final class LogPins {
         }
     }
 
-    /** When a replica gave a sign of life last, in ms by ZooKeeper's clock. */
-    private OptionalLong newestHeartbeat(ZooKeeper zooKeeper, String tablespaceUuid) throws KeeperException, InterruptedException {
-        OptionalLong newest = OptionalLong.empty();
+    /**
+     * When a replica gave a sign of life last, in ms by ZooKeeper's clock.
+     *
+     * <p>The last by the order of transactions: a replica that is gone may have beaten under the clock of a member that was ahead.
+     */
+    private OptionalLong lastHeartbeat(ZooKeeper zooKeeper, String tablespaceUuid) throws KeeperException, InterruptedException {
+        Stat last = null;
         for (String node : children(zooKeeper, heartbeats + "/" + tablespaceUuid)) {
             Stat beat = zooKeeper.exists(heartbeats + "/" + tablespaceUuid + "/" + node, false);
-            if (beat != null) {
-                newest = OptionalLong.of(Math.max(beat.getMtime(), newest.orElse(Long.MIN_VALUE)));
+            if (beat != null && (last == null || beat.getMzxid() > last.getMzxid())) {
+                last = beat;
             }
         }
-        return newest;
+        return last == null ? OptionalLong.empty() : OptionalLong.of(last.getMtime());
     }
 
     /** Empty for what is none: of that nobody knows how long it counts, either. */

@@ -9,9 +9,11 @@ import java.time.Duration;
  */
 public record StreamPin(Long ledgerId, Long entryId, Long maxAgeSeconds) {
 
-    /** Whether nothing is missing. */
+    private static final long LONGEST_SECONDS = Duration.ofDays(3650).toSeconds();
+
+    /** Whether nothing is missing, and its age is one that can be reckoned with: of more than ten years nobody means it. */
     boolean isWhole() {
-        return ledgerId != null && entryId != null && maxAgeSeconds != null && maxAgeSeconds > 0;
+        return ledgerId != null && entryId != null && maxAgeSeconds != null && maxAgeSeconds > 0 && maxAgeSeconds <= LONGEST_SECONDS;
     }
 
     LogSequenceNumber lsn() {

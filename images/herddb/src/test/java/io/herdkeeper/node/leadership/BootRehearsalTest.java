@@ -39,6 +39,13 @@ class BootRehearsalTest {
         assertTrue(Files.notExists(left));
     }
 
+    @Test
+    void oneThatCannotBeIsToldAndEndsWell() throws Exception {
+        Path noFolder = Files.writeString(folder.resolve("file"), "");
+        List<String> told = toldBy(BootRehearsal.class.getName(), new BootRehearsal(noFolder)::tried);
+        assertEquals(List.of("the boot of a tablespace was not rehearsed: {0}"), told);
+    }
+
     @FunctionalInterface
     private interface Work {
 

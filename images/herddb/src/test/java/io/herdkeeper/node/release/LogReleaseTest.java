@@ -125,6 +125,7 @@ class LogReleaseTest {
 
         for (String none : List.of("?", "{}", "null", "[1]", "{\"ledgerId\":" + before.get(2) + ",\"entryId\":0}",
                 "{\"ledgerId\":" + before.get(2) + ",\"entryId\":0,\"maxAgeSeconds\":0}",
+                "{\"ledgerId\":" + before.get(2) + ",\"entryId\":0,\"maxAgeSeconds\":" + Long.MAX_VALUE + "}",
                 "{\"ledgerId\":" + before.get(2) + ",\"entryId\":0,\"maxAgeSeconds\":\"soon\"}")) {
             metadata().ensureZooKeeper().setData(folder + "/stream-audit", none.getBytes(StandardCharsets.UTF_8), -1);
             assertEquals(Optional.empty(), new LogPins(metadata()).read(uuid).get("stream-audit"), none);
