@@ -77,7 +77,7 @@ def test_a_run_pauses_at_the_windows_end_and_goes_on_as_itself_when_it_opens(sta
 
     end(stage, "night-1", CLOSES[0] + HOUR, AuditSummary("r", JobOutcome.PAUSED, "paused; so far 2 ledgers", ledgers=2, ledger_filter="x"))
     result = stage.reconcile_at(CLOSES[0] + 2 * HOUR, KIND, "by-night")
-    assert result.look_again_seconds == 13 * 3600
+    assert result.look_again_seconds == (OPENS[1] - CLOSES[0] - 2 * HOUR).total_seconds()
     status = stage.found(KIND, "by-night")["status"]
     assert {name: status[name] for name in ("phase", "resumesAt", "ledgers", "ledgerFilter", "message")} == {
         "phase": "Paused",
