@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import os
+import subprocess
+import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +23,6 @@ from real_database import Database
 from herdkeeper.domain.names import FILE_SYSTEM_OPTIONS_VARIABLE
 from herdkeeper_e2e.hdfs_processes import USER, running_hdfs
 from herdkeeper_e2e.server_processes import CREDENTIALS, LEDGERS_ROOT
-from herdkeeper_jobs.checkpoint import cli as checkpoint_cli
-from herdkeeper_jobs.checkpoint import removal_cli
 from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.encryption.keys import FOLDERS
 from herdkeeper_jobs.restore import cli as restore_cli
@@ -55,9 +55,14 @@ def folder(hdfs: str) -> FileSystemPath:
     return found
 
 
-def test_rows_are_checkpointed_into_hdfs_restored_from_there_and_removed(
-    database: Database, folder: FileSystemPath, capfd: pytest.CaptureFixture[str]
-) -> None:
+def run(program: str, *arguments: str) -> None:
+    """In a process of its own, as a pod's: Spark's workers have the environment in which this process first started Spark."""
+    command = [sys.executable, "-m", f"herdkeeper_jobs.{program}", *arguments]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_rows_are_checkpointed_into_hdfs_restored_from_there_and_removed(database: Database, folder: FileSystemPath) -> None:
     where = ["--zookeeper", database.servers.zookeeper, "--herd-root", database.herd_root]
     with database.tablespace("kept") as kept, database.tablespace("again") as again:
         with database.connect(kept) as connection:
@@ -78,17 +83,17 @@ def test_rows_are_checkpointed_into_hdfs_restored_from_there_and_removed(
             "--encrypt-with",
             key,
         ]
-        assert checkpoint_cli.main([*where, *made, *_SPARK]) == 0, capfd.readouterr().out
+        run("checkpoint.cli", *where, *made, *_SPARK)
         (manifest,) = manifests(folder)
         assert isinstance(manifest, FileSystemPath)
         assert all(b"row 7" not in (folder / name).read_bytes() for name in names_below(folder))
         restored = ["--tablespace", again, "--manifest", str(manifest), "--run-id", "run-2"]
-        assert restore_cli.main([*where, *restored, *_SPARK]) == 0, capfd.readouterr().out
+        run("restore.cli", *where, *restored, *_SPARK)
         with database.connect(again) as connection:
             assert sorted((row["k"], row["v"]) for row in connection.query("SELECT k, v FROM t")) == [
                 (number, f"row {number}") for number in range(_ROWS)
             ]
         removes = ["--destination", str(folder), "--run-id", "run-1", "--manifest", manifest.key.removeprefix(f"{folder.key}/")]
-        assert removal_cli.main(removes) == 0, capfd.readouterr().out
+        run("checkpoint.removal_cli", *removes)
         assert {name.rsplit("/", 1)[-1] for name in names_below(folder)} <= {"report.html"}
         assert not list(folder.glob("*/*/data/*"))
