@@ -281,7 +281,18 @@ def picture(stage: Stage) -> Json:
     return masked(json.loads(text.replace(stage.namespace, "namespace")))
 
 
-MASKED = ("herdkeeper.io/intent", "herdkeeper.io/config", "password", "users", "usersRevision", "token", "super-digest", "host", "url", "leaderUrl")
+MASKED = (
+    "herdkeeper.io/intent",
+    "herdkeeper.io/config",
+    "password",
+    "users",
+    "usersRevision",
+    "token",
+    "super-digest",
+    "host",
+    "url",
+    "leaderUrl",
+)
 """What is random, hashed from that, or has the namespace inside of base64."""
 
 
