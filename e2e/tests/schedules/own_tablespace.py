@@ -16,6 +16,7 @@ from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
@@ -50,10 +51,9 @@ class OwnTablespace:
     def made(request: pytest.FixtureRequest, stack: Stack, name: str, log: Object | None = None) -> OwnTablespace:
         """For as long as the fixture lasts that asks for it. `log` is `spec.log`. Its pod has the image of the jobs, and the volume."""
         kubectl, claim = stack.kubectl, f"{name}-files"
-        volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
         spec = {"herdDBRef": {"name": "db"}, "replicas": 2, "deletionPolicy": "Delete", **({"log": log} if log else {})}
         documents = [
-            {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": claim}, "spec": volume},
+            volume_claim(claim),
             {"apiVersion": API, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec},
         ]
         pod = f"{name}-tools"

@@ -16,6 +16,7 @@ from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
@@ -133,8 +134,7 @@ def left(request: pytest.FixtureRequest, stack: Stack) -> Left:
     made = (("tablespace", NAME), ("checkpoint", CHECKPOINT), ("pod", tools_name(NAME)))
     for kind, name in made:
         goes_in_the_end(request, stack.kubectl, kind, name)
-    volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": CLAIM}, "spec": volume}
+    claim = volume_claim(CLAIM)
     apply(stack, claim, tablespace(NAME, log={"archive": ARCHIVE}))
     wait_until_ready(stack.kubectl, NAME, say)
     tools = tools_of(stack, NAME)

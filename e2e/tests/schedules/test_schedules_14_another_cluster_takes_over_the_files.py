@@ -13,6 +13,7 @@ from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.volume_claim import volume_claim
 
 SECOND, NAME, CLAIM, CHECKPOINT = "elsewhere", "flights-elsewhere", "taken-along", "taken-along"
 PLACE = {"persistentVolumeClaim": {"claimName": CLAIM}}
@@ -35,8 +36,7 @@ def files(request: pytest.FixtureRequest, stack: Stack) -> Object:
     """What was known of a checkpoint of the first database whose resource is gone, and whose files stay: its status."""
     goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
     goes_in_the_end(request, stack.kubectl, "checkpoint", CHECKPOINT)
-    volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": CLAIM}, "spec": volume}
+    claim = volume_claim(CLAIM)
     apply(stack, claim, declared("Checkpoint", CHECKPOINT, tablespaceRef={"name": FLIGHTS}, destination=PLACE, job=SMALL))
     status: Object = wait_until_succeeded(stack.kubectl, "checkpoint", CHECKPOINT, say)["status"]
     say(f"{status['message']}; {status['verified']}")

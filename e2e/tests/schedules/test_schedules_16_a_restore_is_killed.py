@@ -21,6 +21,7 @@ from herdkeeper_e2e.pod_process import kill
 from herdkeeper_e2e.steered_process import SteeredProcess
 from herdkeeper_e2e.tablespaces import readiness
 from herdkeeper_e2e.tools_pod import ToolsPod
+from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 NAME, CHECKPOINT, CLAIM, TOOLS = "halfway", "to-halfway", "halfway-files", "halfway-tools"
@@ -37,8 +38,7 @@ def checkpoint(request: pytest.FixtureRequest, stack: Stack) -> Object:
     """The status of a Checkpoint of the quickstart's tables, on a volume of this scenario's own."""
     goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", CLAIM, "--wait=false")
     goes_in_the_end(request, stack.kubectl, "checkpoint", CHECKPOINT)
-    volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
-    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": CLAIM}, "spec": volume}
+    claim = volume_claim(CLAIM)
     spec = {"tablespaceRef": {"name": "flights"}, "destination": PLACE, "job": ONE_BY_ONE, "deletionPolicy": "Delete"}
     made = {"apiVersion": API, "kind": "Checkpoint", "metadata": {"name": CHECKPOINT}, "spec": spec}
     stack.kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": [claim, made]}))

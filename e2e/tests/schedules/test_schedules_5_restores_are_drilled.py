@@ -14,6 +14,7 @@ from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import CHECKPOINTS, Database, ToolsPod
+from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
@@ -37,13 +38,12 @@ path.write_bytes(content)
 
 def declared() -> list[Object]:
     """A volume, a tablespace of its own, and a schedule whose times don't come: runs are asked for."""
-    volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
     template = {"tablespaceRef": {"name": TABLESPACE}, "destination": DESTINATION, "deletionPolicy": "Delete", "job": SMALL}
     own = "herdkeeper.io/v1alpha1"
     schedule = {"schedule": "0 0 1 1 *", "retention": {"keepLast": 1}, "template": template}
     tablespace = {"herdDBRef": {"name": "db"}, "replicas": 2, "deletionPolicy": "Delete"}
     return [
-        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": CLAIM}, "spec": volume},
+        volume_claim(CLAIM),
         {"apiVersion": own, "kind": "Tablespace", "metadata": {"name": TABLESPACE}, "spec": tablespace},
         {"apiVersion": own, "kind": "ScheduledCheckpoint", "metadata": {"name": NAME}, "spec": schedule},
     ]

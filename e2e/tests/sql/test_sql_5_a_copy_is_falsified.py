@@ -16,6 +16,7 @@ from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import KubectlError, Object
 from herdkeeper_e2e.sql_stack import TABLESPACE
 from herdkeeper_e2e.tools_pod import CHECKPOINTS, ToolsPod
+from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 from herdkeeper_e2e.writer_process import WriterProcess
 
@@ -167,8 +168,7 @@ def test_a_follower_with_a_false_row_is_found_out_kept_from_leading_and_made_ane
     leader, follower = stack.sql.leader(), stack.sql.other()
     goes_in_the_end(request, stack.kubectl, "persistentvolumeclaim", FILES, "--wait=false")
     goes_in_the_end(request, stack.kubectl, "checkpoints", "-l", f"scenario={TABLE}")
-    volume = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "2Gi"}}}
-    stack.kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": FILES}, "spec": volume}))
+    stack.kubectl.apply(json.dumps(volume_claim(FILES)))
     writer = WriterProcess(stack.tools, "beside_a_false_row")
     writer.acknowledges(ROWS)
     stack.tools.run(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from emptied_place import remove_below
 
 from herdkeeper_jobs.storage.file_system_path import FileSystemPath
 from herdkeeper_jobs.storage.stored_path import (
@@ -12,7 +13,6 @@ from herdkeeper_jobs.storage.stored_path import (
     names_below,
     names_from,
     new_file,
-    remove_below,
     remove_empty_folder,
     replace_file,
     take_name,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from emptied_place import remove_below
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kazoo.exceptions import ConnectionLoss
@@ -25,7 +26,7 @@ from herdkeeper_jobs.archive.expiry import due, expired, sweep, take_away
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment, segments
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import ManifestFile, Position, commit_manifest
-from herdkeeper_jobs.storage.stored_path import StoredPath, remove_below, remove_file
+from herdkeeper_jobs.storage.stored_path import StoredPath, remove_file
 from herdkeeper_jobs.wal.lsn import Lsn
 
 ORDER_PATH = "/db/herd/logArchive/0ab/expiry"

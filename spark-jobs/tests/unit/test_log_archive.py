@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from emptied_place import remove_below
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from places import write
@@ -29,7 +30,7 @@ from herdkeeper_jobs.bookkeeper.reader import ReadSettings, read_partition
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, LogDropped, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.checkpoint.manifest import Identity
-from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, remove_below, remove_file
+from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, remove_file
 from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 

@@ -124,11 +124,7 @@ class KazooEnsemble:
 
         def get() -> Znode | None:
             self._answer(self._client.sync_async(path))
-            try:
-                data, stat = self._answer(self._client.get_async(path))
-            except NoNodeError:
-                return None
-            return Znode(bytes(data), int(stat.version), stat.mtime / 1000, int(stat.mzxid))
+            return self._znode(self._client.get_async(path))
 
         return self._ask(path, get)
 
@@ -152,13 +148,6 @@ class KazooEnsemble:
         """See Ensemble. The requests in flight are bounded: a flood of reads expires the session (apache/bookkeeper#2802). One session's
         requests are answered in their order."""
 
-        def answer(request: Any) -> Znode | None:
-            try:
-                data, stat = self._answer(request)
-            except NoNodeError:
-                return None
-            return Znode(bytes(data), int(stat.version), stat.mtime / 1000, int(stat.mzxid))
-
         def get() -> tuple[Znode | None, ...]:
             found: list[Znode | None] = []
             waiting: deque[Any] = deque()
@@ -167,8 +156,8 @@ class KazooEnsemble:
             for path in paths:
                 waiting.append(self._client.get_async(path))
                 if len(waiting) >= REQUESTS_IN_FLIGHT:
-                    found.append(answer(waiting.popleft()))
-            return (*found, *(answer(request) for request in waiting))
+                    found.append(self._znode(waiting.popleft()))
+            return (*found, *map(self._znode, waiting))
 
         return self._ask("many znodes", get)
 
@@ -258,6 +247,14 @@ class KazooEnsemble:
                     ) from error
                 case _:
                     raise
+
+    def _znode(self, request: Any) -> Znode | None:
+        """The answer to a request for a znode's data."""
+        try:
+            data, stat = self._answer(request)
+        except NoNodeError:
+            return None
+        return Znode(bytes(data), int(stat.version), stat.mtime / 1000, int(stat.mzxid))
 
     def _answer(self, request: Any) -> Any:
         return self._session.answer(request)

@@ -14,13 +14,13 @@ from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.log_in_time import Need, Needer, Phase, Standing
 from herdkeeper.status.summary import Health
 
-_URGENCY = (Phase.IN_TIME, Phase.NEARS, Phase.PAST, Phase.GONE)
 _REASONS = {
     Phase.IN_TIME: Reason.USED_IN_TIME,
     Phase.NEARS: Reason.RETENTION_NEARS,
     Phase.PAST: Reason.RETENTION_OVER,
     Phase.GONE: Reason.LOG_GONE,
 }
+"""In the order of their urgency."""
 
 
 def log_used_in_time(standings: tuple[Standing, ...] | Unknown) -> Mapping[str, Health]:
@@ -33,7 +33,7 @@ def log_used_in_time(standings: tuple[Standing, ...] | Unknown) -> Mapping[str, 
     late = [each for each in standings if each.phase is not Phase.IN_TIME]
     if not late:
         return {LOG_USED_IN_TIME: Health("True", Reason.USED_IN_TIME, "nobody needs a part of the log that is about to be released")}
-    worst = max((each.phase for each in late), key=_URGENCY.index)
+    worst = max((each.phase for each in late), key=list(_REASONS).index)
     return {LOG_USED_IN_TIME: Health("False", _REASONS[worst], "; and ".join(_sentence(each) for each in late))}
 
 

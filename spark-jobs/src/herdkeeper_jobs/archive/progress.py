@@ -21,6 +21,7 @@ from herdkeeper.formats.herddb_log_archive import (
 )
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, oldest_segment
+from herdkeeper_jobs.bookkeeper.znode import put_znode
 from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -80,11 +81,7 @@ def tell(client: KazooClient, place: Place, progress: ArchiveProgress) -> None:
     """Raises CheckpointRetryable when ZooKeeper does not answer."""
     path, data = _path(place), encode_archive_progress(progress)
     try:
-        try:
-            client.set(path, data)
-        except NoNodeError:
-            client.ensure_path(path.rpartition("/")[0])
-            client.create(path, data)
+        put_znode(client, path, data)
     except NodeExistsError:
         return  # another archiver has told just now
     except (KazooException, KazooTimeoutError) as error:

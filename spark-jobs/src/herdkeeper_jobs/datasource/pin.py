@@ -16,6 +16,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from herdkeeper.formats.herddb_log_pin import StreamPin, decode_stream_pin, encode_stream_pin, log_pin_path, stream_pin
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
+from herdkeeper_jobs.bookkeeper.znode import put_znode
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
 from herdkeeper_jobs.datasource.options import PIN, OptionError, PinOptions, parse_options
@@ -114,11 +115,7 @@ def _path(log: LogSource, stream: str) -> str:
 
 def _write(client: KazooClient, path: str, data: bytes) -> None:
     try:
-        try:
-            client.set(path, data)
-        except NoNodeError:
-            client.ensure_path(path.rpartition("/")[0])
-            client.create(path, data)
+        put_znode(client, path, data)
     except NodeExistsError as error:
         raise CheckpointRetryable(f"{path} was made just now by another stream with this {PIN}; give each its own") from error
     except (KazooException, KazooTimeoutError) as error:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -213,17 +212,3 @@ def remove_empty_folder(folder: StoredPath) -> None:
         sync_folder(folder)  # else a file could come back that nobody knows any more
         with contextlib.suppress(OSError):
             folder.rmdir()
-
-
-def remove_below(folder: StoredPath) -> None:
-    """Removes what nobody names any more, as far as that succeeds."""
-    match folder:
-        case Path():
-            shutil.rmtree(folder, ignore_errors=True)
-        case RemotePath():
-            with contextlib.suppress(OSError):
-                for path in folder.below():
-                    path.unlink()
-                folder.remove_empty_folders()
-        case _:
-            assert_never(folder)

@@ -3,13 +3,10 @@ package io.herdkeeper.node.digest;
 import herddb.core.AbstractTableManager;
 import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
-import herddb.model.Table;
-import herddb.utils.Bytes;
 import io.herdkeeper.node.log.FollowerGate.AlreadyHeldException;
 import io.herdkeeper.node.log.FollowerGate.AlreadyPassedException;
 import io.herdkeeper.node.log.FollowerGate.Hold;
 import io.herdkeeper.node.log.NodeCommitLog;
-import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.Map;
 import java.util.TreeMap;
@@ -70,11 +67,8 @@ public final class FollowerDigest {
             long deadline = start + scan.toNanos();
             int openTransactions = tableSpace.getOpenTransactions().size();
             Map<String, TableDigest> tables = new TreeMap<>();
-            for (Table table : tableSpace.getAllCommittedTables()) {
-                AbstractTableManager manager = tableSpace.getTableManager(table.name);
-                if (manager != null && !manager.isSystemTable()) {
-                    tables.put(table.name, scan(manager, deadline));
-                }
+            for (AbstractTableManager table : StoredRows.tables(tableSpace)) {
+                tables.put(table.getTable().name, scan(table, deadline));
             }
             checkFollows();
             if (!log.appliedPosition().equals(target)) {
@@ -91,16 +85,12 @@ public final class FollowerDigest {
                 if (System.nanoTime() - deadline > 0) {
                     throw new DeadlinePassed();
                 }
-                digest.add(buffer(row.key), buffer(row.value));
+                digest.add(StoredRows.buffer(row.key), StoredRows.buffer(row.value));
             });
         } catch (DeadlinePassed passed) {
             throw new TimeoutException("the scan of " + table.getTable().name + " ended after " + digest.rows() + " rows");
         }
         return new TableDigest(digest.rows(), digest.hex());
-    }
-
-    private static ByteBuffer buffer(Bytes bytes) {
-        return ByteBuffer.wrap(bytes.getBuffer(), bytes.getOffset(), bytes.getLength());
     }
 
     private void checkFollows() throws NotAFollowerException {

@@ -11,12 +11,10 @@ import herddb.model.TransactionContext;
 import herddb.network.ServerHostData;
 import herddb.server.ServerConfiguration;
 import herddb.sql.TranslatedQuery;
+import herddb.utils.FileUtils;
 import io.herdkeeper.node.logging.MutedThreads;
-import java.io.IOException;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -75,11 +73,11 @@ public final class BootRehearsal {
      */
     void once() throws Exception {
         long begun = System.nanoTime();
-        delete();
+        FileUtils.cleanDirectory(folder);
         try {
             MutedThreads.call("boot-rehearsal", this::boots);
         } finally {
-            delete();
+            FileUtils.cleanDirectory(folder);
         }
         LOGGER.log(Level.INFO, "rehearsed the boot of a tablespace in {0} ms",
                 String.valueOf((System.nanoTime() - begun) / 1_000_000));
@@ -140,17 +138,6 @@ public final class BootRehearsal {
             }
             registerTableSpace(TableSpace.builder().name(TABLESPACE).leader(leader).replica(replica).expectedReplicaCount(replicas).build());
             return true;
-        }
-    }
-
-    private void delete() throws IOException {
-        if (!Files.exists(folder)) {
-            return;
-        }
-        try (var found = Files.walk(folder)) {
-            for (Path path : found.sorted(Comparator.reverseOrder()).toList()) {
-                Files.delete(path);
-            }
         }
     }
 }

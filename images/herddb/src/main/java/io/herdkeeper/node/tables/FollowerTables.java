@@ -5,19 +5,16 @@ import herddb.core.AbstractTableManager;
 import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
 import herddb.model.Table;
-import herddb.utils.Bytes;
 import io.herdkeeper.node.digest.FollowerDigest;
 import io.herdkeeper.node.digest.FollowerDigest.NotAFollowerException;
+import io.herdkeeper.node.digest.StoredRows;
 import io.herdkeeper.node.log.FollowerGate.AlreadyHeldException;
 import io.herdkeeper.node.log.FollowerGate.Hold;
 import io.herdkeeper.node.log.NodeCommitLog;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
-import java.nio.ByteBuffer;
 import java.time.Duration;
-import java.util.Comparator;
-import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
@@ -77,13 +74,8 @@ public final class FollowerTables implements AutoCloseable {
         LogSequenceNumber position = hold.position();
         writer.position(position.ledgerId, position.offset, tableSpace.getTableSpaceUUID());
         try {
-            List<Table> tables = tableSpace.getAllCommittedTables();
-            tables.sort(Comparator.comparing(table -> table.name));
-            for (Table table : tables) {
-                AbstractTableManager manager = tableSpace.getTableManager(table.name);
-                if (manager != null && !manager.isSystemTable()) {
-                    write(writer, manager);
-                }
+            for (AbstractTableManager table : StoredRows.tables(tableSpace)) {
+                write(writer, table);
             }
             checkHeld();
         } catch (UncheckedIOException error) {
@@ -117,7 +109,7 @@ public final class FollowerTables implements AutoCloseable {
             manager.scanForIndexRebuild(row -> {
                 try {
                     checkHeld();
-                    writer.row(buffer(row.key), buffer(row.value));
+                    writer.row(StoredRows.buffer(row.key), StoredRows.buffer(row.value));
                 } catch (IOException error) {
                     throw new UncheckedIOException(error);
                 } catch (NotAFollowerException | TimeoutException error) {
@@ -142,10 +134,6 @@ public final class FollowerTables implements AutoCloseable {
         if (!log.appliedPosition().equals(hold.position())) {
             throw new NotAFollowerException("the log moved to " + log.appliedPosition() + " while its tables were read");
         }
-    }
-
-    private static ByteBuffer buffer(Bytes bytes) {
-        return ByteBuffer.wrap(bytes.getBuffer(), bytes.getOffset(), bytes.getLength());
     }
 
     private static ScheduledThreadPoolExecutor clock() {

@@ -19,6 +19,7 @@ import herddb.model.TableSpace;
 import herddb.server.ServerConfiguration;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.digest.RowDigest;
+import io.herdkeeper.node.digest.StoredRows;
 import io.herdkeeper.node.evidence.LocalCopies.NotWrittenException;
 import io.herdkeeper.node.evidence.LocalCopies.RefusedException;
 import io.herdkeeper.node.testing.Await;
@@ -26,7 +27,6 @@ import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
 import io.herdkeeper.node.testing.RunningNode;
 import java.net.http.HttpResponse;
-import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Clock;
@@ -195,12 +195,8 @@ class FalsifiedCopyTest {
 
     private static String digest(RunningNode node) throws Exception {
         RowDigest digest = new RowDigest();
-        node.manager("app").getTableManager("t").scanForIndexRebuild(row -> digest.add(buffer(row.key), buffer(row.value)));
+        node.manager("app").getTableManager("t").scanForIndexRebuild(row -> digest.add(StoredRows.buffer(row.key), StoredRows.buffer(row.value)));
         return digest.hex();
-    }
-
-    private static ByteBuffer buffer(Bytes bytes) {
-        return ByteBuffer.wrap(bytes.getBuffer(), bytes.getOffset(), bytes.getLength());
     }
 
     private void follows(int rows) throws Exception {

@@ -1,0 +1,25 @@
+"""Takes away what a test has put somewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from pathlib import Path
+from typing import assert_never
+
+from herdkeeper_jobs.storage.remote_path import RemotePath
+from herdkeeper_jobs.storage.stored_path import StoredPath
+
+
+def remove_below(folder: StoredPath) -> None:
+    """Removes all that is in a folder, and the folder, as far as that succeeds."""
+    match folder:
+        case Path():
+            shutil.rmtree(folder, ignore_errors=True)
+        case RemotePath():
+            with contextlib.suppress(OSError):
+                for path in folder.below():
+                    path.unlink()
+                folder.remove_empty_folders()
+        case _:
+            assert_never(folder)
