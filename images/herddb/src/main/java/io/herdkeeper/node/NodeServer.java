@@ -7,13 +7,14 @@ import herddb.network.ServerSideConnection;
 import herddb.network.netty.NettyChannel;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.leadership.NodeMetadata;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLogManager;
 import io.herdkeeper.node.log.PromotionBars;
 import io.herdkeeper.node.tls.SqlPortTls;
 import org.apache.bookkeeper.stats.StatsProvider;
 
-/** Makes HerdDB's server with this program's log in it, and its TLS. */
+/** Makes HerdDB's server with this program's log and its way to ZooKeeper in it, and its TLS. */
 public final class NodeServer {
 
     private NodeServer() {
@@ -41,7 +42,9 @@ public final class NodeServer {
         HerdInternals.verify();
         Server server = create(configuration, statistics, tls,
                 metadata -> new NodeCommitLogManager(metadata, configuration, statistics.getStatsLogger("")));
-        NodeCommitLogManager.of(server.getManager()).obey(PromotionBars.of(server.getManager()));
+        NodeCommitLogManager logs = NodeCommitLogManager.of(server.getManager());
+        logs.obey(PromotionBars.of(server.getManager()));
+        ((NodeMetadata) server.getMetadataStorageManager()).tell(logs::recordRead);
         return server;
     }
 
@@ -51,12 +54,13 @@ public final class NodeServer {
 
     private static Server create(
             ServerConfiguration configuration, StatsProvider statistics, SqlPortTls tls, LogManagerFactory logManagers) {
+        NodeMetadata metadata = new NodeMetadata(configuration);
         // An anonymous class on purpose: Server's constructor calls buildCommitLogManager, and captured variables are set
         // before that constructor runs, fields of a named subclass only after it.
         Server server = new Server(configuration, statistics) {
             @Override
             protected CommitLogManager buildCommitLogManager() {
-                return logManagers.create((ZookeeperMetadataStorageManager) getMetadataStorageManager());
+                return logManagers.create(metadata);
             }
 
             @Override
@@ -68,6 +72,7 @@ public final class NodeServer {
                 return super.createConnection(channel);
             }
         };
+        HerdInternals.metadata(server, metadata);
         if (tls != null) {
             // Its record has been made from server.ssl; the acceptor would put a certificate of its own before this one.
             server.getNetworkServer().setSsl(false);

@@ -27,12 +27,14 @@ final class FollowerReader {
     private final BookKeeper bookKeeper;
     private final Supplier<List<Long>> ledgersOfTablespace;
     private final FollowerGate gate;
+    private final FollowerEnd end;
     private ReadHandle reader;
 
-    FollowerReader(BookKeeper bookKeeper, Supplier<List<Long>> ledgersOfTablespace, FollowerGate gate) {
+    FollowerReader(BookKeeper bookKeeper, Supplier<List<Long>> ledgersOfTablespace, FollowerGate gate, FollowerEnd end) {
         this.bookKeeper = bookKeeper;
         this.ledgersOfTablespace = ledgersOfTablespace;
         this.gate = gate;
+        this.end = end;
     }
 
     /** Before a round: an open reader of the ledger that the follower wants, unless the tablespace has no ledger yet. */
@@ -53,7 +55,7 @@ final class FollowerReader {
             finished.close();
         }
         if (reader == null) {
-            reader = new LimitedReadHandle(openWithoutFencing(ledgerId), gate);
+            reader = new LimitedReadHandle(openWithoutFencing(ledgerId), gate, end);
         }
         HerdInternals.reader(context, reader);
     }

@@ -10,6 +10,7 @@ import herddb.log.CommitLog.FollowerContext;
 import herddb.log.CommitLogManager;
 import herddb.log.LogEntry;
 import herddb.log.LogSequenceNumber;
+import herddb.metadata.MetadataStorageManager;
 import herddb.network.Channel;
 import herddb.server.Server;
 import herddb.server.ServerSideConnectionPeer;
@@ -58,6 +59,10 @@ public final class HerdInternals {
     private static final Field CONNECTIONS = field(Server.class.getName(), "connections", Map.class);
     private static final Field CHANNEL = field(ServerSideConnectionPeer.class.getName(), "channel", Channel.class);
     private static final Field USERNAME = field(ServerSideConnectionPeer.class.getName(), "username", String.class);
+    private static final Field METADATA =
+            field(Server.class.getName(), "metadataStorageManager", MetadataStorageManager.class);
+    private static final Field ACTIVATORS_METADATA =
+            field(DBManager.class.getName(), "metadataStorageManager", MetadataStorageManager.class);
     private static final Field LOGS = field(DBManager.class.getName(), "commitLogManager", CommitLogManager.class);
 
     private HerdInternals() {
@@ -94,6 +99,12 @@ public final class HerdInternals {
     @SuppressWarnings("unchecked")
     static void register(BookkeeperCommitLogManager manager, String tableSpaceUuid, BookkeeperCommitLog log) {
         ((Map<String, BookkeeperCommitLog>) get(ACTIVE_LOGS, manager)).put(tableSpaceUuid, log);
+    }
+
+    /** The log of a tablespace that runs on this node, or null. */
+    @SuppressWarnings("unchecked")
+    static BookkeeperCommitLog log(BookkeeperCommitLogManager manager, String tableSpaceUuid) {
+        return ((Map<String, BookkeeperCommitLog>) get(ACTIVE_LOGS, manager)).get(tableSpaceUuid);
     }
 
     /**
@@ -137,6 +148,12 @@ public final class HerdInternals {
     /** What the bookies' client said of the last entry that it could not write, or null. */
     static Throwable writeError(CommitFileWriter writer) {
         return (Throwable) ((AtomicReference<?>) get(WRITE_ERROR, writer)).get();
+    }
+
+    /** Puts another way to the metadata in place of a server's own, which no method of it can be overridden to make; before it starts. */
+    public static void metadata(Server server, MetadataStorageManager metadata) {
+        set(METADATA, server, metadata);
+        set(ACTIVATORS_METADATA, server.getManager(), metadata);
     }
 
     /** What makes the logs of a node's tablespaces. */

@@ -19,10 +19,12 @@ final class LimitedReadHandle implements ReadHandle {
 
     private final ReadHandle ledger;
     private final FollowerGate gate;
+    private final FollowerEnd end;
 
-    LimitedReadHandle(ReadHandle ledger, FollowerGate gate) {
+    LimitedReadHandle(ReadHandle ledger, FollowerGate gate, FollowerEnd end) {
         this.ledger = ledger;
         this.gate = gate;
+        this.end = end;
     }
 
     @Override
@@ -56,13 +58,14 @@ final class LimitedReadHandle implements ReadHandle {
      *
      * <p>BookKeeper (4.16, {@code TryReadLastConfirmedOp}) answers at once when one of them knows a higher one, and otherwise when
      * the last of them has answered. While nothing is written a bookie that hangs would hold up the follower for the whole time out
-     * of a read, and with it the new leader, which begins to boot when the follower has stopped. What comes later is not lost: the
-     * ledger's reader notes it.
+     * of a read, and with it the new leader, which begins to boot when the follower has stopped. A follower that is about to be stopped
+     * does not wait at all ({@link FollowerEnd}). What comes later is not lost: the ledger's reader notes it.
      */
     @Override
     public CompletableFuture<Long> tryReadLastAddConfirmedAsync() {
-        return ledger.tryReadLastAddConfirmedAsync()
-                .completeOnTimeout(ledger.getLastAddConfirmed(), ANSWER_MILLIS, TimeUnit.MILLISECONDS)
+        long known = ledger.getLastAddConfirmed();
+        return end.orWhatIsKnown(ledger.tryReadLastAddConfirmedAsync(), known)
+                .completeOnTimeout(known, ANSWER_MILLIS, TimeUnit.MILLISECONDS)
                 .thenApply(this::limited);
     }
 

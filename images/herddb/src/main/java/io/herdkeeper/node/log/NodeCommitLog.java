@@ -38,7 +38,8 @@ import org.apache.bookkeeper.client.api.BKException;
  *     request ({@link #closeLedger}).
  * <li>Its oldest ledgers are dropped one by one, beside the statements ({@link #dropOldest}); HerdDB's own way is off.
  * <li>A follower whose copy is barred never makes itself the leader ({@link PromotionBars}).
- * <li>A follower can be held after one entry ({@link #gate()}), and rests for a moment when there is nothing to read.
+ * <li>A follower can be held after one entry ({@link #gate()}), rests for a moment when there is nothing to read, and waits for nothing
+ *     once its node shall lead ({@link FollowerEnd}).
  * </ul>
  */
 public class NodeCommitLog extends BookkeeperCommitLog {
@@ -47,6 +48,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
     /** HerdDB's followers poll without a pause: four idle ones took 43 % of a core, 7 % with this one. */
     private static final long IDLE_PAUSE_MILLIS = 20;
+    /** HerdDB closes the tablespace right after it has read the record: the follower must not keep a core until then. */
+    private static final long END_PAUSE_MILLIS = 1;
 
     /** How long a requested close waits for the bookies' answers before it gives up; writes wait for it meanwhile. */
     private static final long ANSWERS_SECONDS = 2;
@@ -56,6 +59,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private static final ThreadLocal<LogSequenceNumber> APPLYING = new ThreadLocal<>();
 
     private final FollowerGate gate = new FollowerGate();
+    private final FollowerEnd end = new FollowerEnd();
     private final FollowerReader reader;
     private final LogContinuity continuity;
     private final String tableSpaceName;
@@ -64,6 +68,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private final ReentrantReadWriteLock rolls = new ReentrantReadWriteLock();
     private final LedgerList list;
     private final String tableSpaceUuid;
+    private final String nodeId;
 
     private volatile long rollAboveBytes = Long.MAX_VALUE;
     private volatile LogSequenceNumber applied = LogSequenceNumber.START_OF_TIME;
@@ -83,10 +88,11 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         super(identity.tableSpaceUuid(), identity.tableSpaceName(), identity.nodeId(), list, manager.getBookKeeper(), manager);
         this.tableSpaceName = identity.tableSpaceName();
         this.tableSpaceUuid = identity.tableSpaceUuid();
+        this.nodeId = identity.nodeId();
         this.manager = manager;
         this.list = list;
         Supplier<List<Long>> ledgers = () -> list.asItIs(identity.tableSpaceUuid()).getActiveLedgers();
-        this.reader = new FollowerReader(manager.getBookKeeper(), ledgers, gate);
+        this.reader = new FollowerReader(manager.getBookKeeper(), ledgers, gate, end);
         this.continuity = new LogContinuity(manager.getBookKeeper(), ledgers);
     }
 
@@ -97,6 +103,11 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     /** Holds this log's follower; without effect on a leader. */
     public FollowerGate gate() {
         return gate;
+    }
+
+    /** Has the follower wait for nothing while the record names its node as the leader: HerdDB is about to stop it, and to boot. */
+    void namedLeader(String leader) {
+        end.near(leader.equals(nodeId));
     }
 
     LogContinuity continuity() {
@@ -490,6 +501,10 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         applied = position;
         gate.startRound(position);
         try {
+            if (end.isNear()) {
+                Thread.sleep(END_PAUSE_MILLIS);
+                return;
+            }
             reader.open(context);
             super.followTheLeader(position, (next, entry) -> {
                 continuity.check(applied, next);
@@ -499,7 +514,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             }, context);
             reader.keep(context);
             if (applied.equals(position)) {
-                Thread.sleep(IDLE_PAUSE_MILLIS);
+                end.rest(IDLE_PAUSE_MILLIS);
             }
         } catch (BKClientClosedException stopping) {
             LOGGER.log(Level.FINE, "the follower of {0} ends with its BookKeeper client", tableSpaceName);

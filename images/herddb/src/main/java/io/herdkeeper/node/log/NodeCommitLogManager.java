@@ -5,6 +5,7 @@ import herddb.cluster.BookkeeperCommitLogManager;
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.core.DBManager;
 import herddb.log.LogNotAvailableException;
+import herddb.model.TableSpace;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.log.NodeCommitLog.LogIdentity;
 import java.time.Clock;
@@ -60,6 +61,13 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
     /** Tells which copies are barred; a server makes this manager before it knows its data folder. */
     public void obey(PromotionBars given) {
         bars = given;
+    }
+
+    /** Tells the log of a tablespace that runs here whom its record names as the leader. */
+    public void recordRead(TableSpace record) {
+        if (HerdInternals.log(this, record.uuid) instanceof NodeCommitLog own) {
+            own.namedLeader(record.leaderId);
+        }
     }
 
     /** Whether this node must not make itself the leader of a tablespace; nobody may before {@link #obey}. */

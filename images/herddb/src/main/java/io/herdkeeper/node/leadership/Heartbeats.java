@@ -1,0 +1,75 @@
+package io.herdkeeper.node.leadership;
+
+import herddb.metadata.MetadataStorageManagerException;
+import herddb.model.TableSpaceReplicaState;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.LinkedBlockingQueue;
+import java.util.concurrent.ThreadPoolExecutor;
+import java.util.concurrent.TimeUnit;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+
+/**
+ * Writes what a node says of its copies beside the thread that says it.
+ *
+ * <p>HerdDB's activator says it in each pass, of one tablespace after the other, and waits each time until ZooKeeper has it on its disks:
+ * a tablespace that it has just stopped, to boot it as the leader, waits with it for those of all others. Nothing that the activator
+ * does depends on the answer. Written is only what it said, never more often: an activator that hangs still falls silent. Of what
+ * was said of one copy meanwhile the last counts; nothing older follows a newer one.
+ */
+final class Heartbeats implements AutoCloseable {
+
+    private static final Logger LOGGER = Logger.getLogger(Heartbeats.class.getName());
+    private static final int LAST_WRITES_SECONDS = 1;
+
+    private final Writer writer;
+    /** By the tablespace's uuid, what is not being written yet; each has its turn in the queue. */
+    private final Map<String, TableSpaceReplicaState> said = new ConcurrentHashMap<>();
+    private final ThreadPoolExecutor thread = new ThreadPoolExecutor(1, 1, 0, TimeUnit.SECONDS, new LinkedBlockingQueue<>(),
+            Heartbeats::daemon, new ThreadPoolExecutor.DiscardPolicy());
+
+    /** Where a heartbeat goes. */
+    @FunctionalInterface
+    interface Writer {
+
+        void write(TableSpaceReplicaState state) throws MetadataStorageManagerException;
+    }
+
+    Heartbeats(Writer writer) {
+        this.writer = writer;
+    }
+
+    /** Has it written, and returns at once; after {@link #close} it is not written any more. */
+    void say(TableSpaceReplicaState state) {
+        if (said.put(state.uuid, state) == null) {
+            thread.execute(() -> write(said.remove(state.uuid)));
+        }
+    }
+
+    private void write(TableSpaceReplicaState state) {
+        try {
+            writer.write(state);
+        } catch (MetadataStorageManagerException | RuntimeException error) {
+            // The next pass says it anew, a second later.
+            LOGGER.log(Level.INFO, "the heartbeat of tablespace {0} was not written: {1}", new Object[]{state.uuid, error.toString()});
+        }
+    }
+
+    /** Ends the thread, once what was said is written, or after a second. */
+    @Override
+    public void close() {
+        thread.shutdown();
+        try {
+            thread.awaitTermination(LAST_WRITES_SECONDS, TimeUnit.SECONDS);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private static Thread daemon(Runnable work) {
+        Thread thread = new Thread(work, "heartbeats");
+        thread.setDaemon(true);
+        return thread;
+    }
+}

@@ -1,0 +1,51 @@
+package io.herdkeeper.node.leadership;
+
+import herddb.cluster.ZookeeperMetadataStorageManager;
+import herddb.metadata.MetadataStorageManagerException;
+import herddb.model.TableSpace;
+import herddb.model.TableSpaceReplicaState;
+import herddb.server.ServerConfiguration;
+import java.util.function.Consumer;
+
+/**
+ * HerdDB's way to ZooKeeper, on which nobody waits for heartbeats ({@link Heartbeats}), and which tells of each record that is read, so
+ * that a follower ends as soon as this node is named as the leader.
+ */
+public final class NodeMetadata extends ZookeeperMetadataStorageManager {
+
+    private final Heartbeats heartbeats = new Heartbeats(super::updateTableSpaceReplicaState);
+    private volatile Consumer<TableSpace> reader = record -> { };
+
+    /** Not connected yet. */
+    public NodeMetadata(ServerConfiguration configuration) {
+        super(configuration.getString(ServerConfiguration.PROPERTY_ZOOKEEPER_ADDRESS, ServerConfiguration.PROPERTY_ZOOKEEPER_ADDRESS_DEFAULT),
+                configuration.getInt(ServerConfiguration.PROPERTY_ZOOKEEPER_SESSIONTIMEOUT,
+                        ServerConfiguration.PROPERTY_ZOOKEEPER_SESSIONTIMEOUT_DEFAULT),
+                configuration.getString(ServerConfiguration.PROPERTY_ZOOKEEPER_PATH, ServerConfiguration.PROPERTY_ZOOKEEPER_PATH_DEFAULT));
+    }
+
+    /** Who hears of each record that is read, in the thread that reads it. */
+    public void tell(Consumer<TableSpace> who) {
+        reader = who;
+    }
+
+    @Override
+    public TableSpace describeTableSpace(String name) throws MetadataStorageManagerException {
+        TableSpace record = super.describeTableSpace(name);
+        if (record != null) {
+            reader.accept(record);
+        }
+        return record;
+    }
+
+    @Override
+    public void updateTableSpaceReplicaState(TableSpaceReplicaState state) {
+        heartbeats.say(state);
+    }
+
+    @Override
+    public void close() throws MetadataStorageManagerException {
+        heartbeats.close();
+        super.close();
+    }
+}

@@ -1,0 +1,56 @@
+package io.herdkeeper.node.log;
+
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
+
+/**
+ * Ends what a follower waits for once its node is named as the leader.
+ *
+ * <p>HerdDB throws the follower's tables away then, and boots from the local checkpoint as soon as the follower has stopped; what
+ * it waits for is of no use any more. Until it has stopped it can be called off, and goes on where it was.
+ */
+final class FollowerEnd {
+
+    private boolean near;
+    /** The answer that the follower waits for, or had waited for; null before the first one. */
+    private CompletableFuture<Long> awaited;
+    private long known;
+
+    /** Tells whether the node is named as the leader. */
+    synchronized void near(boolean isNear) {
+        near = isNear;
+        if (near) {
+            notifyAll();
+            if (awaited != null) {
+                awaited.complete(known);
+            }
+        }
+    }
+
+    synchronized boolean isNear() {
+        return near;
+    }
+
+    /** Waits for a while, or until the end is near. */
+    synchronized void rest(long millis) throws InterruptedException {
+        long deadline = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(millis);
+        long left = millis;
+        while (!near && left > 0) {
+            wait(left);
+            left = TimeUnit.NANOSECONDS.toMillis(deadline - System.nanoTime());
+        }
+    }
+
+    /**
+     * The answer, which becomes {@code whatIsKnown} if the end is near before it comes. One at a time: of an earlier one that
+     * nobody waits for any more this knows nothing.
+     */
+    synchronized CompletableFuture<Long> orWhatIsKnown(CompletableFuture<Long> answer, long whatIsKnown) {
+        awaited = answer;
+        known = whatIsKnown;
+        if (near) {
+            answer.complete(whatIsKnown);
+        }
+        return answer;
+    }
+}
