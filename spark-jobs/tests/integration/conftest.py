@@ -8,19 +8,20 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from random_story import STORIES
 from real_database import Database, running_database
 
 from herdkeeper_e2e.server_processes import jars_of
 from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 
 ROOT = Path(__file__).parents[3]
-_FIRST_SEED, _SEEDS = 1, 8
+_FIRST_SEED = 1
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of these tests."""
     parser.addoption("--seed", type=int, help="tell the one story of this seed again")
-    parser.addoption("--seeds", type=int, default=_SEEDS, help="how many stories to tell, from the first seed on")
+    parser.addoption("--seeds", type=int, default=STORIES, help="how many stories to tell, from the first seed on")
     parser.addoption("--first-seed", type=int, default=_FIRST_SEED, help="the seed of the first story")
 
 
@@ -36,7 +37,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     # pytest knows the options only when it is told this folder, or a file in it.
     option = metafunc.config.getoption
     seed, first = option("seed", None), option("first_seed", _FIRST_SEED)
-    seeds = [*range(first, first + option("seeds", _SEEDS))] if seed is None else [seed]
+    seeds = [*range(first, first + option("seeds", STORIES))] if seed is None else [seed]
     if "seed" in metafunc.fixturenames:
         metafunc.parametrize("seed", seeds, ids=[f"seed-{seed}" for seed in seeds])
 

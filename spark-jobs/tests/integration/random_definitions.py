@@ -109,7 +109,7 @@ def create_table(chance: Random, name: str, parents: Sequence[SeenTable]) -> str
         case "composite":
             names = [f"k{number}" for number in range(chance.randint(2, 3))]
             for key in names:
-                columns.insert(chance.randint(0, len(columns)), f"`{key}` {_words(chance, chance.choice(kinds))}")
+                columns.insert(chance.randint(0, len(columns)), f"`{key}` {_key_words(chance, chance.choice(kinds))}")
             chance.shuffle(names)
             ends.append(f"PRIMARY KEY ({', '.join(f'`{key}`' for key in names)})")
         case "automatic":
@@ -156,8 +156,8 @@ def _words(chance: Random, kind: ColumnType) -> str:
 
 
 def _key_words(chance: Random, kind: ColumnType) -> str:
-    """For a key of one column, which is no timestamp that is NOT NULL: HerdDB fails at comparing such a key with a value ("bad column type
-    15"), keeps the lock of its row, and a TRUNCATE of the table then waits for ever."""
+    """For a column of a key, which is no timestamp that is NOT NULL: HerdDB fails at comparing such a one with a value ("bad column type
+    15"), keeps the lock of its row, and a TRUNCATE or an ALTER of the table then waits for ever."""
     form = _words(chance, kind)
     return form.removesuffix(_NOT_NULL) if kind is ColumnType.TIMESTAMP else form
 

@@ -7,9 +7,11 @@ part of the story, which goes on. One thread tells it: statements that would wai
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
+from enum import Enum
 from random import Random
 
 import random_definitions as definitions
@@ -21,12 +23,39 @@ from herdkeeper.sql.connection import Connection, Transaction
 from herdkeeper.sql.errors import ServerError
 from herdkeeper.sql.frames import Value
 
+STORIES = 8
+"""Which are told where nobody says how many: enough for each kind of statement to be accepted in some of them."""
 _MOST_OPEN = 3
 _RARELY = 0.03
 _TYPE_NAMES = {"integer": ColumnType.INTEGER, "bytearray": ColumnType.BYTES, "floatarray": ColumnType.FLOAT_ARRAY}
 _LITERAL = re.compile(r"[ -\[\]-~\xa1-\xff]*")
 _SHOWN = 60
 """Characters of a value in a story's words."""
+
+
+class Kind(Enum):
+    """What a statement of a story does."""
+
+    INSERT = "INSERT"
+    UPSERT = "UPSERT"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    SELECT = "SELECT"
+    TRUNCATE = "TRUNCATE TABLE"
+    COMMIT = "COMMIT"
+    ROLLBACK = "ROLLBACK"
+    CREATE_TABLE = "CREATE TABLE"
+    DROP_TABLE = "DROP TABLE"
+    RENAME_TABLE = "EXECUTE RENAMETABLE"
+    ADD_COLUMN = "ADD COLUMN"
+    DROP_COLUMN = "DROP COLUMN"
+    RENAME_COLUMN = "CHANGE"
+    CHANGE_NULLABLE = "MODIFY NOT NULL"
+    CHANGE_DEFAULT = "MODIFY DEFAULT"
+    ADD_FOREIGN_KEY = "ADD FOREIGN KEY"
+    CREATE_INDEX = "CREATE INDEX"
+    CREATE_UNIQUE_INDEX = "CREATE UNIQUE INDEX"
+    DROP_INDEX = "DROP INDEX"
 
 
 class _RolledBack(Exception):  # noqa: N818 - a way out of a transaction's block
@@ -48,6 +77,8 @@ class _Open:
     """Tables of which it may have locked any row."""
     drops: bool = False
     """Whether it drops a table."""
+    drops_index: bool = False
+    """Whether it drops an index."""
 
     def has(self, table: str) -> bool:
         """Whether it may have locked something of a table."""
@@ -58,6 +89,7 @@ class _Open:
 class _Statement:
     """One statement on one table; `key` is the row that it names, None for any number of rows."""
 
+    kind: Kind
     table: str
     sql: str
     parameters: tuple[Value, ...] = ()
@@ -72,8 +104,10 @@ class Story:
     """
 
     def __init__(self, database: Database, tablespace: str, seed: int, *, dies: bool = False) -> None:
-        self.accepted = 0
-        """How many statements SQL has accepted."""
+        self.asked: Counter[Kind] = Counter()
+        """How many statements of each kind it has sent."""
+        self.accepted: Counter[Kind] = Counter()
+        """How many of them SQL has accepted."""
         self._database = database
         self._tablespace = tablespace
         self._chance = Random(seed)
@@ -91,6 +125,11 @@ class Story:
     def connection(self) -> Connection:
         """To whoever leads now."""
         return self._connection
+
+    @property
+    def tally(self) -> str:
+        """How many statements of each kind were accepted, of how many."""
+        return ", ".join(f"{kind.value} {self.accepted[kind]}/{self.asked[kind]}" for kind in Kind if self.asked[kind])
 
     def tell(self, steps: int) -> None:
         """So many steps. Transactions may be open at the end."""
@@ -120,7 +159,7 @@ class Story:
             (60, self._change_rows),
             (4, self._create_table),
             (2, self._drop_table),
-            (8, self._alter_table),
+            (14, self._alter_table),
             (2, self._rename_table),
             (3, self._create_index),
             (1, self._drop_index),
@@ -148,12 +187,15 @@ class Story:
         commit = self._chance.random() < 0.65 if commit is None else commit
         one = self._open.pop(number)
         self._seen.clear()
-        words = f"tx {number}: {'COMMIT' if commit else 'ROLLBACK'}"
+        kind = Kind.COMMIT if commit else Kind.ROLLBACK
+        words = f"tx {number}: {kind.value}"
+        self.asked[kind] += 1
         try:
             if commit:
                 one.block.__exit__(None, None, None)
             else:
                 _abandon(one)
+            self.accepted[kind] += 1
             print(words)
         except ServerError as error:
             print(f"{words} -> refused: {error}")
@@ -187,7 +229,7 @@ class Story:
             return any(one.has(table.name) for one in others)
         return any(table.name in one.whole or (table.name, statement.key) in one.keys for one in others)
 
-    def _insert(self, table: SeenTable, verb: str = "INSERT") -> _Statement | None:
+    def _insert(self, table: SeenTable, kind: Kind = Kind.INSERT) -> _Statement | None:
         given = [
             column
             for column in table.columns
@@ -201,11 +243,11 @@ class Story:
         key = tuple(by_name.get(name) for name in table.key)
         places, parameters = self._places(values)
         names = ", ".join(f"`{column.name}`" for column in given)
-        sql = f"{verb} INTO `{table.name}` ({names}) VALUES ({', '.join(places)})"
-        return _Statement(table.name, sql, tuple(parameters), key)
+        sql = f"{kind.value} INTO `{table.name}` ({names}) VALUES ({', '.join(places)})"
+        return _Statement(kind, table.name, sql, tuple(parameters), key)
 
     def _upsert(self, table: SeenTable) -> _Statement | None:
-        return self._insert(table, "UPSERT")
+        return self._insert(table, Kind.UPSERT)
 
     def _update(self, table: SeenTable) -> _Statement | None:
         if not table.others:
@@ -221,11 +263,11 @@ class Story:
             sets.append(f"`{column.name}` = {places[0]}")
             parameters += given
         where, more, key = self._where(table)
-        return _Statement(table.name, f"UPDATE `{table.name}` SET {', '.join(sets)}{where}", (*parameters, *more), key)
+        return _Statement(Kind.UPDATE, table.name, f"UPDATE `{table.name}` SET {', '.join(sets)}{where}", (*parameters, *more), key)
 
     def _delete(self, table: SeenTable) -> _Statement | None:
         where, parameters, key = self._where(table)
-        return _Statement(table.name, f"DELETE FROM `{table.name}`{where}", parameters, key)
+        return _Statement(Kind.DELETE, table.name, f"DELETE FROM `{table.name}`{where}", parameters, key)
 
     def _where(self, table: SeenTable) -> tuple[str, tuple[Value, ...], tuple[Value, ...] | None]:
         if self._chance.random() < 0.7:
@@ -274,11 +316,13 @@ class Story:
         if table is None:
             return
         where, parameters, key = self._where(table)
-        statement = _Statement(table.name, f"SELECT * FROM `{table.name}`{where}", parameters, key)
+        statement = _Statement(Kind.SELECT, table.name, f"SELECT * FROM `{table.name}`{where}", parameters, key)
         if slot is None or self._waits(slot, table, statement):
             return
+        self.asked[Kind.SELECT] += 1
         try:
             found = f"{len(self._open[slot].transaction.query(statement.sql, statement.parameters))} rows"
+            self.accepted[Kind.SELECT] += 1
         except ServerError as error:
             found = f"refused: {error}"
         self._note(slot, statement, 0)
@@ -290,7 +334,7 @@ class Story:
         seen = self._tables(slot)
         missing = sorted(set(TABLE_NAMES) - {table.name for table in seen})
         name = self._chance.choice(missing or TABLE_NAMES)
-        self._define(slot, _Statement(name, definitions.create_table(self._chance, name, self._parents(seen))))
+        self._define(slot, _Statement(Kind.CREATE_TABLE, name, definitions.create_table(self._chance, name, self._parents(seen))))
 
     def _parents(self, seen: tuple[SeenTable, ...]) -> tuple[SeenTable, ...]:
         """Tables that foreign keys may refer to. HerdDB lets them refer to one that an open transaction drops; when it has dropped it, a
@@ -299,7 +343,7 @@ class Story:
 
     def _drop_table(self, slot: int | None) -> None:
         name = self._chance.choice(sorted(set(TABLE_NAMES) - self._renamed))
-        if self._define(slot, _Statement(name, f"DROP TABLE `{name}`")) and slot in self._open:
+        if self._define(slot, _Statement(Kind.DROP_TABLE, name, f"DROP TABLE `{name}`")) and slot in self._open:
             self._open[slot].drops = True
 
     def _alter_table(self, slot: int | None) -> None:
@@ -308,17 +352,20 @@ class Story:
         table = self._table(slot)
         if table is None:
             return
-        alterations = (
-            self._add_column,
-            self._add_column,
-            self._drop_column,
-            self._rename_column,
-            self._nullable,
-            self._default,
-            self._refer,
-        )
-        if (sql := self._chance.choice(alterations)(table, slot)) is not None:
-            self._define(slot, _Statement(table.name, f"ALTER TABLE `{table.name}` {sql}"))
+        alterations: list[tuple[Kind, Callable[[SeenTable, int | None], str | None]]] = [
+            (Kind.ADD_COLUMN, self._add_column),
+            (Kind.ADD_COLUMN, self._add_column),
+            (Kind.DROP_COLUMN, self._drop_column),
+            (Kind.RENAME_COLUMN, self._rename_column),
+            (Kind.RENAME_COLUMN, self._rename_column),
+            (Kind.CHANGE_NULLABLE, self._nullable),
+            (Kind.CHANGE_DEFAULT, self._default),
+            (Kind.ADD_FOREIGN_KEY, self._refer),
+            (Kind.ADD_FOREIGN_KEY, self._refer),
+        ]
+        kind, alter = self._chance.choice(alterations)
+        if (sql := alter(table, slot)) is not None:
+            self._define(slot, _Statement(kind, table.name, f"ALTER TABLE `{table.name}` {sql}"))
 
     def _add_column(self, table: SeenTable, slot: int | None) -> str | None:
         return f"ADD COLUMN {definitions.column(self._chance, self._column_name())}"
@@ -329,14 +376,15 @@ class Story:
         return f"DROP COLUMN `{self._chance.choice(free)}`" if free and not table.bound else None
 
     def _rename_column(self, table: SeenTable, slot: int | None) -> str | None:
+        """The old name has no back-ticks: HerdDB 0.29 takes them for a part of it, and finds no such column."""
         column = self._chance.choice(table.columns)
         automatic = " AUTO_INCREMENT" if table.automatic and column.name in table.key and self._chance.random() < 0.8 else ""
         form = definitions.words(self._chance, column.type, nullable=column.nullable)
-        return None if table.bound else f"CHANGE `{column.name}` `{self._column_name()}` {form}{automatic}"
+        return None if table.bound else f"CHANGE {column.name} `{self._column_name()}` {form}{automatic}"
 
     def _nullable(self, table: SeenTable, slot: int | None) -> str | None:
         column = self._chance.choice(table.columns)
-        if table.key == (column.name,) and column.type is ColumnType.TIMESTAMP:
+        if column.name in table.key and column.type is ColumnType.TIMESTAMP:
             return None  # HerdDB fails at such a key once it is NOT NULL: random_definitions says how
         automatic = " AUTO_INCREMENT" if table.automatic and column.name in table.key else ""
         return f"MODIFY `{column.name}` {definitions.words(self._chance, column.type, nullable=not column.nullable)}{automatic}"
@@ -350,37 +398,44 @@ class Story:
         parents = [parent for parent in self._parents(self._tables(slot)) if len(parent.key) == 1]
         if not parents:
             return None
-        return f"ADD {definitions.foreign_key(self._chance, f'{table.name}_g', self._column_name(), self._chance.choice(parents))}"
+        parent = self._chance.choice(parents)
+        fitting = [column.name for column in table.others if column.type is parent.column(parent.key[0]).type]
+        column = self._chance.choice([*fitting, *fitting, *fitting, self._column_name()])
+        return f"ADD {definitions.foreign_key(self._chance, f'{table.name}_g', column, parent)}"
 
     def _column_name(self) -> str:
         return f"c{self._chance.randint(0, 9)}"
 
     def _rename_table(self, slot: int | None) -> None:
         """To the name of another table as well, which is gone then. HerdDB lets it leave its indexes and foreign keys to the other one, or
-        in the air: one that has some is left alone."""
+        in the air: one that has some is left alone. And it keeps an index that a transaction drops when the table is renamed before COMMIT.
+        """
         before, after = self._chance.choice(TABLE_NAMES), self._chance.choice(TABLE_NAMES)
         there = next((table for table in self._tables(None) if table.name == after), None)
-        if before == after:
+        if before == after or any(one.drops_index for one in self._open.values()):
             return
         if there is not None and (self._open or there.bound or there.indexed - set(there.key)):
             return
-        self._define(None, _Statement(before, f"EXECUTE RENAMETABLE '{self._tablespace}','{before}','{after}'"), after)
+        self._define(None, _Statement(Kind.RENAME_TABLE, before, f"EXECUTE RENAMETABLE '{self._tablespace}','{before}','{after}'"), after)
 
     def _create_index(self, slot: int | None) -> None:
         table = self._table(slot)
         if table is None or not table.others:
             return
         columns = self._chance.sample(table.others, self._chance.randint(1, min(2, len(table.others))))
-        kind = self._chance.choice(("", "UNIQUE ", "HASH ", "BRIN "))
+        form = self._chance.choice(("", "UNIQUE ", "HASH ", "BRIN "))
+        kind = Kind.CREATE_UNIQUE_INDEX if form == "UNIQUE " else Kind.CREATE_INDEX
         names = ", ".join(f"`{column.name}`" for column in columns)
         index = f"i{self._chance.randint(0, 5)}"
-        self._define(slot, _Statement(table.name, f"CREATE {kind}INDEX `{index}` ON `{table.name}` ({names})"))
+        self._define(slot, _Statement(kind, table.name, f"CREATE {form}INDEX `{index}` ON `{table.name}` ({names})"))
 
     def _drop_index(self, slot: int | None) -> None:
         indexes = self._connection.query("SELECT * FROM sysindexcolumns")
         names = sorted({str(row["index_name"]) for row in indexes if row["index_type"] != "pk" and row["table_name"] not in self._renamed})
-        if names:
-            self._define(slot, _Statement("", f"DROP INDEX `{self._chance.choice(names)}`"))
+        if not names:
+            return
+        if self._define(slot, _Statement(Kind.DROP_INDEX, "", f"DROP INDEX `{self._chance.choice(names)}`")) and slot in self._open:
+            self._open[slot].drops_index = True
 
     def _truncate(self, slot: int | None) -> None:
         table = self._table(None)
@@ -394,7 +449,7 @@ class Story:
         # The leader refuses it for a lock, and the log does not show why (docs/limits.md).
         if any(table.name in one.looked - one.changed for one in others):
             return
-        self._execute(slot, _Statement(table.name, f"TRUNCATE TABLE `{table.name}`"))
+        self._execute(slot, _Statement(Kind.TRUNCATE, table.name, f"TRUNCATE TABLE `{table.name}`"))
 
     def _define(self, slot: int | None, statement: _Statement, renamed: str | None = None) -> bool:
         """Whether SQL accepted it."""
@@ -416,12 +471,13 @@ class Story:
         """Whether SQL accepted it."""
         where = self._connection if slot is None else self._open[slot].transaction
         print(f"{_name(slot)}: {statement.sql} {_shown(statement.parameters)}", end="")  # a statement without an answer is told, too
+        self.asked[statement.kind] += 1
         changed = _outcome(where, statement)
         print(f" -> {changed}")
         if isinstance(changed, str):
             self._note(slot, statement, 0)
             return False
-        self.accepted += 1
+        self.accepted[statement.kind] += 1
         self._note(slot, statement, changed)
         return True
 

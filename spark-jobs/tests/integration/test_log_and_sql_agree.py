@@ -6,8 +6,9 @@ from collections import Counter
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from folded_log import FoldedLog, folded_log
-from random_story import Story
+from random_story import STORIES, Kind, Story
 from real_database import Database
 
 from herdkeeper.sql.connection import Connection
@@ -21,18 +22,33 @@ _DIES = 4
 """In one story of so many the leader dies: its restart takes longer than all else."""
 
 
-def test_a_random_story_folds_to_what_sql_returns(database: Database, seed: int) -> None:
+@pytest.fixture(scope="module")
+def told() -> dict[int, Counter[Kind]]:
+    """How many statements of each kind SQL has accepted in the stories that were told, by their seeds."""
+    return {}
+
+
+def test_a_random_story_folds_to_what_sql_returns(database: Database, seed: int, told: dict[int, Counter[Kind]]) -> None:
     print(f"to tell this story again: make integration-sql SEED={seed}")
     with database.tablespace(f"story{seed}") as tablespace:
         story = Story(database, tablespace, seed, dies=seed % _DIES == 0)
         story.tell(_STEPS)
-        print(f"SQL accepted {story.accepted} statements")
-        assert story.accepted >= _FEWEST_ACCEPTED, "SQL refused most of the story: it tells little"
+        told[seed] = story.accepted
+        print(f"SQL accepted {story.accepted.total()} statements: {story.tally}")
+        assert story.accepted.total() >= _FEWEST_ACCEPTED, "SQL refused most of the story: it tells little"
         _require_agreement(database, story.connection, tablespace)
         print("all transactions end")
         story.end_all()
         _require_agreement(database, story.connection, tablespace)
         story.close()
+
+
+def test_sql_accepted_each_kind_of_statement_in_some_story(told: dict[int, Counter[Kind]]) -> None:
+    if len(told) < STORIES:
+        pytest.skip(f"{len(told)} stories were told: it takes {STORIES}")
+    accepted = sum(told.values(), Counter[Kind]())
+    print(", ".join(f"{kind.value} {accepted[kind]}" for kind in Kind))
+    assert [kind.value for kind in Kind if not accepted[kind]] == [], "SQL refuses them: what the log makes of them is not seen"
 
 
 def _require_agreement(database: Database, connection: Connection, tablespace: str) -> None:
