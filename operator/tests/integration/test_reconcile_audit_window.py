@@ -109,6 +109,27 @@ def test_a_run_pauses_at_the_windows_end_and_goes_on_as_itself_when_it_opens(sta
     assert "RunGoesOn" in {event["reason"] for event in stage.events("by-night")}
 
 
+def test_the_hours_of_a_paused_run_can_be_changed_and_it_goes_on_at_once_and_nothing_else_of_it_can(stage: Stage) -> None:
+    stage.declare(KIND, "by-night", SPEC)
+    stage.reconcile_at(OPENS[0], KIND, "by-night")
+    end(stage, "night-1", CLOSES[0], AuditSummary("r", JobOutcome.PAUSED, "paused; so far 2 ledgers", ledgers=2))
+    stage.reconcile_at(CLOSES[0] + HOUR, KIND, "by-night")
+    assert stage.found(KIND, "by-night")["status"]["phase"] == "Paused"
+
+    for change in ({"depth": "Light"}, {"window": None}, {"bytesPerSecondPerBookie": "1Mi"}, {"filter": {"states": ["Open"]}}):
+        with pytest.raises(DynamicApiError) as refused:
+            stage.patch(KIND, "by-night", {"spec": change})
+        words = "spec.window can't come or go" if change == {"window": None} else "spec can't change, but for spec.window"
+        assert words in str(refused.value.body)
+
+    stage.patch(KIND, "by-night", {"spec": {"window": {"from": "00:00", "to": "23:59", "timeZone": "UTC"}}})
+    stage.reconcile_at(CLOSES[0] + HOUR, KIND, "by-night")
+    assert stage.live("Job", JOB) is None
+    stage.reconcile_at(CLOSES[0] + HOUR, KIND, "by-night")
+    arguments = driver_of(stage.found("Job", JOB))
+    assert arguments[arguments.index("--read-until") + 1] == "2026-06-02T23:59:00Z"
+
+
 def test_the_filter_reaches_the_program(stage: Stage) -> None:
     stage.declare(KIND, "by-night", SPEC | {"ledgers": [12]})
     stage.reconcile_at(OPENS[0], KIND, "by-night")

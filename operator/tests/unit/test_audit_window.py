@@ -43,8 +43,10 @@ def seen(now: datetime.datetime, *parts) -> JobObserved:
 def job(ended: datetime.datetime | None, condition: str = "Complete"):
     status = {"conditions": [{"type": condition, "status": "True", "reason": "r", "message": "m"}]} if ended else {}
     completed = {"completionTime": ended.strftime("%Y-%m-%dT%H:%M:%SZ")} if ended and condition == "Complete" else {}
-    found = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": JOB, "uid": "job-1"}, "status": {**status, **completed}}
-    return {("Job", JOB): found}
+    arguments = ["herdkeeper_jobs.audit.cli", "--read-until", CLOSES.strftime("%Y-%m-%dT%H:%M:%SZ")]
+    spec = {"template": {"spec": {"containers": [{"name": "driver", "args": arguments}]}}}
+    metadata = {"name": JOB, "uid": "job-1"}
+    return {("Job", JOB): {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec, "status": {**status, **completed}}}
 
 
 def driver(said: str | None):
@@ -97,6 +99,39 @@ def test_a_job_that_is_being_deleted_is_not_deleted_again():
 def test_a_run_that_pauses_by_a_clock_that_is_early_does_not_go_on_in_the_same_window():
     ended = job(CLOSES - datetime.timedelta(seconds=2))
     assert plan_audit(AUDIT, seen(CLOSES - datetime.timedelta(seconds=1), ended, driver(PAUSED.to_json())), "spark:1").actions == ()
+
+
+def with_hours(opens: str, closes: str):
+    """The audit, with another window."""
+    return with_spec(AUDIT, window=Window.model_validate({"from": opens, "to": closes, "timeZone": "UTC"}))
+
+
+@pytest.mark.parametrize("closes", ["03:01", "09:00", "23:59"])
+def test_a_paused_run_whose_hours_are_changed_so_that_they_are_open_goes_on_at_once(closes: str):
+    second = datetime.timedelta(seconds=1)
+    state = (CLOSES + 40 * second, job(CLOSES + 30 * second), driver(PAUSED.to_json()))
+    plan = plan_audit(with_hours("02:00", closes), seen(*state), "spark:1")
+    assert plan.actions == (Delete("batch/v1", "Job", JOB, "job-1", Reason.RUN_GOES_ON),)
+
+
+def test_a_paused_run_whose_hours_are_changed_goes_on_when_the_new_ones_begin_and_says_so():
+    state = (CLOSES + HOUR, job(CLOSES + datetime.timedelta(minutes=1)), driver(PAUSED.to_json()))
+    changed = with_hours("04:30", "05:30")
+    assert summarize_audit(changed, seen(*state)).fields["resumesAt"] == "2026-06-02T04:30:00Z"
+    plan = plan_audit(changed, seen(*state), "spark:1")
+    assert (plan.actions, plan.look_again_seconds) == ((), 1800)
+
+
+@pytest.mark.parametrize(("opens", "closes"), [("02:00", "03:00"), ("02:00", "02:30"), ("20:00", "03:00")])
+def test_hours_that_are_changed_and_are_not_open_wait_for_the_next_time(opens: str, closes: str):
+    ended = job(CLOSES - datetime.timedelta(seconds=2))
+    summary = summarize_audit(with_hours(opens, closes), seen(CLOSES, ended, driver(PAUSED.to_json())))
+    assert summary.fields["resumesAt"] == ("2026-06-03T02:00:00Z" if opens == "02:00" else "2026-06-02T20:00:00Z")
+
+
+def test_a_job_that_runs_ends_when_it_was_told_though_the_hours_were_changed():
+    plan = plan_audit(with_hours("00:00", "01:00"), seen(CLOSES - HOUR, job(None), driver(None)), "spark:1")
+    assert (plan.actions, plan.look_again_seconds) == ((), None)
 
 
 @pytest.mark.parametrize(

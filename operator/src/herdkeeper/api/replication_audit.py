@@ -70,7 +70,7 @@ class Window(Model):
 
 
 class ReplicationAuditSpec(Model):
-    """What shall be audited. Immutable."""
+    """What shall be audited. Immutable, but for the hours of `window`."""
 
     book_keeper_ref: Reference = Field(description="The BookKeeperCluster.")
     depth: Literal["Light", "Deep"] = Field(
@@ -89,7 +89,8 @@ class ReplicationAuditSpec(Model):
         description="Reads in these hours only. Outside of them the audit is Paused, its Job has ended, and another one goes on from there "
         "when the window opens. A portion of the ledgers that was begun is read to its end, which takes about a minute where "
         "`bytesPerSecondPerBookie` is set. Needs `destination`, where what is done is kept. `job.deadlineSeconds` counts from when the "
-        "window closes.",
+        "window closes. Its hours may change: a Job that runs reads until the end that it was made with, then the new ones count. A paused "
+        "audit goes on at once where these are open.",
     )
     repair: RepairMode = Field(
         "Report",
@@ -191,6 +192,13 @@ def audit_rules(parent: str = "") -> tuple[Rule, ...]:
     )
 
 
+_CHOSEN_ONCE = tuple(field.alias or name for name, field in ReplicationAuditSpec.model_fields.items() if name != "window")
+"""Everything but the window: each part of a run that paused must go by the same."""
+_UNCHANGED = " && ".join(
+    f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})" for field in _CHOSEN_ONCE
+)
+
+
 class ReplicationAudit(Resource):
     """An audit."""
 
@@ -207,7 +215,16 @@ class ReplicationAudit(Resource):
         AGE_COLUMN,
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(rule="self == oldSelf", message="spec can't change: the job may have read it already; create a new ReplicationAudit"),
+        Rule(
+            rule=_UNCHANGED,
+            message="spec can't change, but for spec.window: the job may have read it already; create a new ReplicationAudit",
+        ),
+        Rule(
+            rule="has(self.window) == has(oldSelf.window)",
+            message="spec.window can't come or go: a run begins as one that may pause, or as one that may not; change its hours, or create "
+            "a new ReplicationAudit",
+            field_path=".window",
+        ),
         *audit_rules(),
         least_memory("job.resources.memory", 1024),
         least_memory("job.executors.memory", 256),

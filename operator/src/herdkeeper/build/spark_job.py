@@ -23,6 +23,7 @@ from herdkeeper.api.tablespace import Bootstrap
 from herdkeeper.build import encryption_keys, file_system, pod, throwaway_server
 from herdkeeper.build.pod import Json
 from herdkeeper.domain import names
+from herdkeeper.domain.audit_window import READ_UNTIL
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.schedule import text_of
 from herdkeeper.domain.validation import MIB, bytes_of
@@ -282,7 +283,7 @@ def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str
         *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
         *_repair_arguments(spec.repair),
         *(("--output", DESTINATION) if spec.destination else ()),
-        *(("--read-until", text_of(window.closes)) if window else ()),
+        *((READ_UNTIL, text_of(window.closes)) if window else ()),
     )
     claim = spec.destination.persistent_volume_claim.claim_name if spec.destination else None
     seconds = spec.job.deadline_seconds + (window.seconds_left if window else 0)

@@ -11,9 +11,11 @@ from herdkeeper.domain.daily_window import DailyWindow
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome, SummaryError
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.objects import driver_said, job_ended
+from herdkeeper.domain.observed.objects import Json, driver_said, job_ended
 from herdkeeper.domain.observed.schedule import moment_of
 
+READ_UNTIL = "--read-until"
+"""The program's argument: when the window closes in which it was started."""
 SHORTEST_WINDOW = datetime.timedelta(minutes=30)
 """A Job starts and finds out how far it got before it reads; in less it would do only that, day by day."""
 
@@ -29,7 +31,9 @@ def described(window: Window) -> str:
 
 
 def goes_on_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime | None:
-    """When a paused run goes on: as soon as its window opens after its Job has ended. None for a run that is not paused.
+    """When a paused run goes on: as soon as a window is open, after its Job has ended, that closes later than the one of that Job. So it
+    does not go on in the same one, where the pod's clock is early, and does at once when its hours were changed and are open now. None for
+    a run that is not paused.
 
     A Job that ended well, and whose driver's words are lost, may have paused: when it is run again, it tells how the run ended, if it has.
     Words that are there and can't be read would be there again, night after night: they end the run (`unreadable_end`).
@@ -39,7 +43,14 @@ def goes_on_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime 
     if audit.spec.window is None or job is None or job_ended(job) != "Complete" or _tells_an_end(driver_said(seen.objects, name)):
         return None
     ended = moment_of(job["status"].get("completionTime")) or present(seen)
-    return window_of(audit.spec.window).opening_after(ended)
+    window, closed = window_of(audit.spec.window), read_until(job)
+    return window.opening_after(ended) if closed is None else window.open_again(ended, closed)
+
+
+def read_until(job: Json) -> datetime.datetime | None:
+    """When the window closes, or closed, with which a Job of an audit was made; None for one that was made without."""
+    given = next(each.get("args") or [] for each in job["spec"]["template"]["spec"]["containers"] if each["name"] == "driver")
+    return moment_of(given[given.index(READ_UNTIL) + 1]) if READ_UNTIL in given else None
 
 
 def unreadable_end(audit: ReplicationAudit, seen: JobObserved) -> str | None:

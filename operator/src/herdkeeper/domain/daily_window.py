@@ -54,6 +54,11 @@ class DailyWindow:
         windows = (self._of_day(day + days * _DAY) for days in range(-1, _MOST_DAYS))
         return next(opens for opens, closes in windows if opens > moment and opens < closes)
 
+    def open_again(self, moment: datetime.datetime, closed: datetime.datetime) -> datetime.datetime:
+        """The first time, at a moment or later, at which a window is open that closes later than the one that ended at `closed`."""
+        closes = self.closing(moment)
+        return moment if closes is not None and closes > closed else self.opening_after(moment)
+
     def _of_day(self, day: datetime.date) -> tuple[datetime.datetime, datetime.datetime]:
         """The window that opens on this day. It may be empty: both times are left out, or one, and the other comes right after."""
         ends = day if self.closes > self.opens else day + _DAY
