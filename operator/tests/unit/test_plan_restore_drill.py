@@ -153,6 +153,8 @@ def test_where_the_log_is_archived_a_moment_of_the_recovery_window_is_drawn():
     assert isinstance(drawn, DrawnMoment)
     assert drawn.name == MOMENT_CHECKPOINT
     assert "2026-05-01T00:00:00.000Z" <= drawn.moment <= "2026-05-10T04:59:59.500Z"
+    begins_later = RecoveryWindow.model_validate({"from": "2026-05-10T05:00:00.000Z", "to": "2026-05-10T04:59:59.500Z"})
+    assert isinstance(draw(SCHEDULE, seen(tablespace=with_status(ARCHIVED, recovery_window=begins_later)), SUNDAY), DrawnCheckpoint)
     nothing_archived = with_status(ARCHIVED, recovery_window=None)
     assert isinstance(draw(SCHEDULE, seen(tablespace=nothing_archived), SUNDAY), DrawnCheckpoint)
 

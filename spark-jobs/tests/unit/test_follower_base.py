@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,6 +34,7 @@ from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetry
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource, load_tables, take_tables
 from herdkeeper_jobs.checkpoint.follower_stream import read_stream
 from herdkeeper_jobs.checkpoint.manifest import Encryption, Manifest, commit_manifest
+from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.origin import Mode
 from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
@@ -90,13 +93,17 @@ def job(spark: SparkSession, tmp_path: Path) -> Iterator[Job]:
         yield Job(spark, log, destination, source, (first, second), witness)
 
 
+def has_clock(monkeypatch: pytest.MonkeyPatch, millis: int) -> None:
+    """The job takes it that it is then when a follower is held."""
+    monkeypatch.setattr(follower_base, "time", SimpleNamespace(time_ns=lambda: millis * 1_000_000))
+
+
 def test_a_checkpoint_begins_with_a_followers_tables_and_is_compared_with_another_follower(job: Job) -> None:
     summary = job.run()
     assert f"made from the tables of the follower {job.addresses[0]} at 5,0 and the log behind it" in summary.message
     assert (summary.base_ledger_id, summary.base_entry_id, summary.base_follower) == (5, 0, job.addresses[0])
     assert summary.entries_read == 7, "from where the follower was held: 5,0 to 7,2"
     assert summary.comparison is None, "followers that agree are no finding on what the log says"
-    assert summary.latest_timestamp == "", "nobody knows when the dropped log was stamped"
     made = job.opened(summary)
     (table,) = made.tables
     assert (table.rows, table.digest) == (3, digest_of_rows(ROWS).hex)
@@ -116,8 +123,47 @@ def test_the_next_checkpoint_goes_on_from_it_and_asks_no_follower_for_tables(job
     second = job.run("run-2")
     assert (second.base_ledger_id, second.base_entry_id, second.base_follower) == (first.ledger_id, first.entry_id, "")
     assert job.opened(second).tables[0].rows == 4
-    assert second.latest_timestamp == "", "what is unknown of a base is unknown of what is made from it"
+    assert second.latest_timestamp == first.latest_timestamp, "what came later is stamped before that"
     assert len(job.source.asked) == asked
+
+
+def test_what_a_followers_tables_hold_was_stamped_ten_minutes_after_it_was_held_at_the_latest(job: Job) -> None:
+    began = datetime.now(UTC)
+    latest = datetime.fromisoformat(job.run().latest_timestamp)
+    assert began - timedelta(milliseconds=1) <= latest - timedelta(minutes=10) <= datetime.now(UTC)
+
+
+def test_where_the_jobs_clock_is_behind_the_stamp_of_the_entry_counts_at_which_the_follower_was_held(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    has_clock(monkeypatch, 10)
+    assert job.run().latest_timestamp == "1970-01-01T00:10:01.000Z"
+
+
+def test_a_moment_behind_that_is_made_of_it_and_one_before_is_refused(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    has_clock(monkeypatch, 5_000)
+    first = job.run()
+    assert first.latest_timestamp == "1970-01-01T00:10:05.000Z"
+    later = [replace(put(key), timestamp_millis=millis) for key, millis in ((5, 606_000), (6, 607_000))]
+    job.log.write(7, [*THIRD, *later, mark(LogEntryType.NOOP)], closed=False)
+
+    with pytest.raises(CheckpointRefused, match=r"take no spec\.target"):
+        job.run("before", target=TargetRequest(at=parse_moment("1970-01-01T00:10:04.999Z")))
+    made_from = first
+    for moment, rows in (("1970-01-01T00:10:05Z", 3), ("1970-01-01T00:10:06Z", 4)):
+        summary = job.run(moment.replace(":", "."), target=TargetRequest(at=parse_moment(moment)))
+        assert (summary.base_ledger_id, summary.base_entry_id, summary.base_follower) == (made_from.ledger_id, made_from.entry_id, "")
+        assert job.opened(summary).tables[0].rows == rows
+        made_from = summary
+
+
+def test_what_an_earlier_version_has_made_without_a_time_has_none_later_either(job: Job) -> None:
+    first = job.run()
+    made = job.opened(first)
+    (job.destination / first.manifest).unlink()
+    commit_manifest(made.model_copy(update={"latest_timestamp_millis": None}), job.folder, None)
+    job.log.write(7, [*THIRD, put(5), mark(LogEntryType.NOOP)], closed=False)
+    assert job.run("run-2").latest_timestamp == ""
 
 
 def test_a_base_whose_key_is_gone_waits_for_it_and_no_followers_tables_take_its_place(job: Job, keys: MountedSecret) -> None:

@@ -111,7 +111,7 @@ def draw(schedule: ScheduledCheckpoint, seen: ScheduleObserved, due: datetime.da
     window = tablespace.status.recovery_window if tablespace.status is not None else None
     if tablespace.spec.log.archive is not None and window is not None:
         begin, end = moment_of(window.from_), moment_of(window.to)
-        if begin is not None and end is not None:
+        if begin is not None and end is not None and begin <= end:
             moment = drawn_moment(begin, end, seed).astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
             return DrawnMoment(names.drill_checkpoint(schedule.metadata.name, due), moment)
     if isinstance(seen.runs, Unknown):

@@ -82,7 +82,7 @@ class Base(Protocol):
 
     @property
     def latest_timestamp_millis(self) -> int | None:
-        """The latest time of all entries up to its start; None where that is not known."""
+        """No entry up to its start has a later time; None where nothing is known of that."""
 
     def release(self) -> None:
         """Frees what was made for it alone."""

@@ -4,11 +4,15 @@ A follower is held at an LSN at which no transaction is open, and only it waits;
 go into files at the destination, in the folder of the run, so that they need no room in the driver, and tasks anywhere can read them. They
 are in no manifest, and go when the checkpoint is made. What came is proven to be what the follower has (count and digest of each table).
 That the follower itself is right is proven by the checkpoint's comparison with another follower (`run`), or by an earlier one.
+
+Tables don't tell when their entries were stamped, and a base for a time must hold none that was stamped later. But all of them were written
+before the follower was held, so none is stamped later than that but for what a leader's clock was ahead (CLOCKS_DIFFER_MILLIS).
 """
 
 from __future__ import annotations
 
 import secrets
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import assert_never
@@ -42,6 +46,8 @@ _GROUP_BYTES = 8 * 1024 * 1024
 """Of rows that are held until they are written."""
 _ROWS_AT_ONCE = 10_000
 _PREFIX = "follower-"
+CLOCKS_DIFFER_MILLIS = 10 * 60 * 1000
+"""So much, at most, a leader's clock is taken to be ahead of another one's, or of this job's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +62,15 @@ class FollowerSource:
 
 @dataclass(frozen=True, slots=True)
 class FollowerBase:
-    """The tables of the follower `node`, as they were at the start, in files of `folder`."""
+    """The tables of the follower `node`, as they were at the start, in files of `folder`. It was held there at `held_millis`, or before, by
+    this job's clock."""
 
     node: str
     start: StartingPoint
     tables: tuple[BaseTable, ...]
     folder: ParquetFolder
     files: tuple[DataFile, ...]
+    held_millis: int
 
     @property
     def record(self) -> ManifestBase:
@@ -70,9 +78,9 @@ class FollowerBase:
         return ManifestBase(manifest="", lsn=Position.of(self.start.at), run_id="", follower=self.node)
 
     @property
-    def latest_timestamp_millis(self) -> None:
-        """Tables don't tell when their entries were written."""
-        return
+    def latest_timestamp_millis(self) -> int:
+        """No entry up to the start is later, where leaders' clocks and this job's differ by no more than they are taken to."""
+        return self.held_millis + CLOCKS_DIFFER_MILLIS
 
     def release(self) -> None:
         """Removes the files."""
@@ -90,7 +98,7 @@ def take_tables(parts: Iterable[Part], node: str, tablespace_uuid: str, where: t
     for left in found_below(folder.place, f"data/{run_id}/{_PREFIX}*.parquet"):
         remove_file(left)
     coming = iter(parts)
-    position = next(coming)
+    position, held_millis = next(coming), time.time_ns() // 1_000_000
     if not isinstance(position, StreamedPosition) or position.tablespace_uuid != tablespace_uuid:
         raise InvariantViolated(f"the follower {node} gives tables of {position}, and not of the tablespace {tablespace_uuid}")
     taking = _Taking(folder, f"data/{run_id}/{_PREFIX}{secrets.token_hex(4)}")
@@ -103,7 +111,7 @@ def take_tables(parts: Iterable[Part], node: str, tablespace_uuid: str, where: t
         raise
     state = LogState(tuple(taking.state_tables), tuple(sorted(taking.indexes, key=lambda index: index.definition.name)))
     _log.info("tables of a follower", node=node, lsn=str(position.lsn), rows=sum(table.digest.rows for table in taking.tables))
-    return FollowerBase(node, StartingPoint(position.lsn, state), tuple(taking.tables), folder, files)
+    return FollowerBase(node, StartingPoint(position.lsn, state), tuple(taking.tables), folder, files, held_millis)
 
 
 class _Taking:

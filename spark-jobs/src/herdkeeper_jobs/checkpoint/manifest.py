@@ -221,7 +221,8 @@ class Outline(_Part):
     base: ManifestBase | None = None
     """None for a checkpoint that was made from the whole log."""
     latest_timestamp_millis: int | None = None
-    """The latest wall time of all entries up to the LSN: clocks differ between leaders. None where an earlier version wrote it."""
+    """The latest wall time of all entries up to the LSN: clocks differ between leaders. Where a chain begins with a follower's tables, a
+    bound that none of them is behind (checkpoint/follower_base.py). None where an earlier version wrote it, or what it was made from."""
     made: Making | None = None
     """None where an earlier version wrote it. For people: nothing is decided by it."""
     encryption: Encryption | None = None

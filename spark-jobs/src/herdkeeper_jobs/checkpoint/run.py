@@ -38,7 +38,7 @@ from herdkeeper_jobs.checkpoint.errors import (
     NothingToBeginWith,
 )
 from herdkeeper_jobs.checkpoint.file_check import faults_of_files
-from herdkeeper_jobs.checkpoint.follower_base import FollowerBase, FollowerSource, load_tables, take_tables
+from herdkeeper_jobs.checkpoint.follower_base import CLOCKS_DIFFER_MILLIS, FollowerBase, FollowerSource, load_tables, take_tables
 from herdkeeper_jobs.checkpoint.history_files import Published, publish_history
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import (
@@ -453,10 +453,15 @@ def _manifest_file(file: DataFile) -> ManifestFile:
 
 
 def _latest(folded: _Folded) -> int | None:
-    before = None if folded.base is None else folded.base.latest_timestamp_millis
-    if folded.base is not None and before is None:
-        return None  # a follower's tables, and whatever was made from them, don't tell when what lies before was written
-    return max((millis for millis in (before, folded.extent.latest_timestamp_millis) if millis is not None), default=None)
+    """No entry up to the LSN has a later time; None where that is not known."""
+    base, read = folded.base, folded.extent.latest_timestamp_millis
+    before = None if base is None else base.latest_timestamp_millis
+    if base is not None and before is None:
+        return None  # an earlier version made it, or what it was made from, and did not tell
+    if isinstance(base, FollowerBase) and read is not None:
+        # This job's clock may be behind. What is read begins with the entry at which the follower was held, and its leader stamped that.
+        read += CLOCKS_DIFFER_MILLIS
+    return max((millis for millis in (before, read) if millis is not None), default=None)
 
 
 def _versions() -> dict[str, str]:
