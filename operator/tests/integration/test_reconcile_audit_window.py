@@ -43,14 +43,14 @@ def driver_of(job: Json) -> list[str]:
     return list(job["spec"]["template"]["spec"]["containers"][0]["args"])
 
 
-def end(stage: Stage, pod: str, when: datetime.datetime, said: AuditSummary) -> None:
-    """What Kubernetes tells of a Job whose driver ended well, with these words."""
+def end(stage: Stage, pod: str, when: datetime.datetime, said: AuditSummary | None) -> None:
+    """What Kubernetes tells of a Job whose driver ended well, with these words; None for one that left none."""
     job = stage.found("Job", JOB)
     labels = {**job["spec"]["template"]["metadata"]["labels"], "batch.kubernetes.io/job-name": JOB}
     spec = {"containers": [{"name": "driver", "image": "spark:1"}]}
     body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": pod, "labels": labels}, "spec": spec}
     stage.of("Pod").create(body=body, namespace=stage.namespace)
-    state = {"terminated": {"exitCode": said.outcome.exit_code, "message": said.to_json()}}
+    state = {"terminated": {"exitCode": 0} if said is None else {"exitCode": said.outcome.exit_code, "message": said.to_json()}}
     container = {"name": "driver", "image": "spark:1", "imageID": "", "ready": False, "restartCount": 0, "state": state}
     stage.set_status("Pod", pod, {"phase": "Succeeded", "containerStatuses": [container]})
     conditions = [
@@ -128,6 +128,21 @@ def test_the_hours_of_a_paused_run_can_be_changed_and_it_goes_on_at_once_and_not
     stage.reconcile_at(CLOSES[0] + HOUR, KIND, "by-night")
     arguments = driver_of(stage.found("Job", JOB))
     assert arguments[arguments.index("--read-until") + 1] == "2026-06-02T23:59:00Z"
+
+
+def test_an_audit_without_a_window_that_did_not_tell_what_it_found_is_no_success_and_is_not_made_again(stage: Stage) -> None:
+    stage.declare(KIND, "by-night", {name: value for name, value in SPEC.items() if name != "window"})
+    stage.reconcile_at(OPENS[0], KIND, "by-night")
+    end(stage, "night-1", CLOSES[0], None)
+    stage.reconcile_at(CLOSES[0] + HOUR, KIND, "by-night")
+    assert stage.found(KIND, "by-night")["status"]["phase"] == "Failed"
+    assert stage.condition(KIND, "by-night") == ("Unknown", "ResultUnknown")
+    assert stage.condition(KIND, "by-night", "Progressing") == ("False", "ResultUnknown")
+
+    stage.delete("Job", JOB)
+    with nothing_written(stage):
+        stage.reconcile_at(CLOSES[0] + 2 * HOUR, KIND, "by-night")
+    assert "ResultUnknown" in {event["reason"] for event in stage.events("by-night")}
 
 
 def test_the_filter_reaches_the_program(stage: Stage) -> None:

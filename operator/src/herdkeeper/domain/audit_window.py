@@ -36,7 +36,7 @@ def goes_on_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime 
     a run that is not paused.
 
     A Job that ended well, and whose driver's words are lost, may have paused: when it is run again, it tells how the run ended, if it has.
-    Words that are there and can't be read would be there again, night after night: they end the run (`unreadable_end`).
+    Words that are there and can't be read would be there again, night after night: they end the run (`audit_end.unknown_result`).
     """
     name = names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
     job = seen.objects.get("Job", name)
@@ -51,20 +51,6 @@ def read_until(job: Json) -> datetime.datetime | None:
     """When the window closes, or closed, with which a Job of an audit was made; None for one that was made without."""
     given = next(each.get("args") or [] for each in job["spec"]["template"]["spec"]["containers"] if each["name"] == "driver")
     return moment_of(given[given.index(READ_UNTIL) + 1]) if READ_UNTIL in given else None
-
-
-def unreadable_end(audit: ReplicationAudit, seen: JobObserved) -> str | None:
-    """Why nobody can tell whether the Job of an audit with a window, which ended well, has paused: what is wrong with its driver's words.
-    None where they can be read, or are lost."""
-    name = names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
-    job, said = seen.objects.get("Job", name), driver_said(seen.objects, name)
-    if audit.spec.window is None or job is None or job_ended(job) != "Complete" or said is None:
-        return None
-    try:
-        AuditSummary.from_json(said)
-    except SummaryError as error:
-        return str(error)
-    return None
 
 
 def present(seen: JobObserved) -> datetime.datetime:

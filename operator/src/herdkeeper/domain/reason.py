@@ -130,6 +130,7 @@ class Reason(StrEnum):
     METADATA_LOST = "MetadataLost"
     ACTION_FAILED = "ActionFailed"
     FAILED = "Failed"
+    RESULT_UNKNOWN = "ResultUnknown"
     RESTORE_FAILED = "RestoreFailed"
     REMOVAL_FAILED = "RemovalFailed"
     LAST_RUN_FAILED = "LastRunFailed"
@@ -161,6 +162,7 @@ _NEED_A_PERSON = frozenset(
         Reason.DATA_LOST,
         Reason.METADATA_LOST,
         Reason.FAILED,
+        Reason.RESULT_UNKNOWN,
         Reason.RESTORE_FAILED,
         Reason.REMOVAL_FAILED,
         Reason.LAST_RUN_FAILED,

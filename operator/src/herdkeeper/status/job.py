@@ -12,7 +12,9 @@ from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.domain import names
 from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.audit_window import goes_on_at, unreadable_end
+from herdkeeper.domain.audit_end import unknown_result, words_may_come
+from herdkeeper.domain.audit_window import goes_on_at
+from herdkeeper.domain.conditions import READY, condition
 from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome, SummaryError
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
@@ -49,10 +51,27 @@ def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
     over = audit.status is not None and audit.status.phase in ("Succeeded", "Failed")
     if not over and (opens := goes_on_at(audit, seen)) is not None:
         return _paused(audit, observe_run(seen.objects, job), opens)
-    if not over and (fault := unreadable_end(audit, seen)) is not None:
-        message = f"whether it was done or paused can't be read from its driver's last words ({fault}); create another audit"
-        return Summary(Health("False", Reason.FAILED, message), {**observe_run(seen.objects, job).fields, "phase": "Failed"})
+    if not over and words_may_come(audit, seen):
+        return _awaited(observe_run(seen.objects, job))
+    if not over and (fault := unknown_result(audit, seen)) is not None:
+        return _unknown(audit, observe_run(seen.objects, job), fault)
     return _summarize(audit, seen, job, lambda said: audit_fields(AuditSummary.from_json(said), audit.spec.repair))
+
+
+def _awaited(run: Run) -> Summary:
+    fields = {name: value for name, value in run.fields.items() if name != "completedAt"}
+    return Summary(Health("False", Reason.RUNNING, "the job ended, its driver's last words are to come"), {**fields, "phase": "Running"})
+
+
+def _unknown(audit: ReplicationAudit, run: Run, fault: str) -> Summary:
+    """Of a run that ended well and did not tell what it found: no success, which would pass for a clean audit."""
+    paused = ", nor whether it was done or paused" if audit.spec.window is not None else ""
+    table = " and in the table audit_runs at its destination" if audit.spec.destination is not None else ""
+    message = (
+        f"what it found is not known{paused}: its job ended well, but its driver's last words {fault}. Look in the log of its pod, while "
+        f"that is there (kubectl logs job/{run.fields['job']}){table}, and create another audit"
+    )
+    return Summary(Health("Unknown", Reason.RESULT_UNKNOWN, message), {**run.fields, "phase": "Failed"})
 
 
 def _paused(audit: ReplicationAudit, run: Run, opens: datetime.datetime) -> Summary:
@@ -225,4 +244,7 @@ def _kept(resource: Checkpoint | ReplicationAudit) -> Summary:
         fields.pop(name, None)
     if resource.status.phase == "Succeeded":
         return Summary(Health("True", Reason.SUCCEEDED, message), fields)
+    ready = condition(resource, READY)
+    if ready is not None and ready.reason == Reason.RESULT_UNKNOWN:
+        return Summary(Health("Unknown", Reason.RESULT_UNKNOWN, message), fields)
     return Summary(Health("False", Reason.FAILED, message), fields)

@@ -1,0 +1,46 @@
+"""What is known of an audit whose Job has ended well: nothing, where its driver's last words are lost or can't be read."""
+
+from __future__ import annotations
+
+from herdkeeper.api import ReplicationAudit
+from herdkeeper.domain import names
+from herdkeeper.domain.job_summary import AuditSummary, SummaryError
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.job import JobObserved
+from herdkeeper.domain.observed.objects import driver_said, job_ended, pods_of_job
+
+_ENDED = ("Succeeded", "Failed")
+"""Phases of a pod that says nothing more."""
+
+
+def words_may_come(audit: ReplicationAudit, seen: JobObserved) -> bool:
+    """Whether the Job has ended well, and a pod of it has said nothing, and was not seen to have ended: Jobs and pods are looked at one
+    after the other."""
+    job = _job(audit)
+    running = (pod.get("status", {}).get("phase") not in _ENDED for pod in pods_of_job(seen.objects, job))
+    return _ended_well(seen, job) and driver_said(seen.objects, job) is None and any(running)
+
+
+def unknown_result(audit: ReplicationAudit, seen: JobObserved) -> str | None:
+    """Why nobody can tell what an audit has found whose Job ended well: what is the matter with its driver's last words. None where they
+    can be read, may still come, or are those of a run with a window: one that may have paused is started again, and tells then."""
+    job = _job(audit)
+    if not _ended_well(seen, job):
+        return None
+    said = driver_said(seen.objects, job)
+    if said is None:
+        return None if audit.spec.window is not None or words_may_come(audit, seen) else "are lost"
+    try:
+        AuditSummary.from_json(said)
+    except SummaryError as error:
+        return f"can't be read ({error})"
+    return None
+
+
+def _job(audit: ReplicationAudit) -> str:
+    return names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
+
+
+def _ended_well(seen: JobObserved, name: str) -> bool:
+    job = seen.objects.get("Job", name)
+    return job is not None and job_ended(job) == "Complete"

@@ -1,0 +1,101 @@
+"""A ReplicationAudit whose Job ended well: what it found is known by its driver's last words, and by nothing else."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+from situations import EXAMPLES, bookkeeper_serving, objects, with_metadata, with_spec, with_status
+
+from herdkeeper.api import ReplicationAudit
+from herdkeeper.api.job import ClaimDestination, VolumeDestination
+from herdkeeper.api.resource import Condition
+from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
+from herdkeeper.domain.observed.job import JobObserved
+from herdkeeper.domain.observed.schedule import run_of
+from herdkeeper.domain.reason import Reason
+from herdkeeper.plan.action import Plan
+from herdkeeper.plan.job import plan_audit
+from herdkeeper.schema.defaulting import stored
+from herdkeeper.status.job import summarize_audit
+
+AUDIT = stored(yaml.safe_load((EXAMPLES / "audit.yaml").read_text()), "demo")
+assert isinstance(AUDIT, ReplicationAudit)
+JOB = f"{AUDIT.metadata.name}-audit"
+WORDS = AuditSummary("r", JobOutcome.SUCCEEDED, "3 ledgers", ledgers=3).to_json()
+
+
+def seen(*pods) -> JobObserved:
+    """Its Job has ended well; of its pods these are there."""
+    status = {
+        "startTime": "2026-06-01T19:00:00Z",
+        "completionTime": "2026-06-01T20:00:00Z",
+        "conditions": [{"type": "Complete", "status": "True", "reason": "r", "message": "m"}],
+    }
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": JOB, "uid": "job-1"}, "status": status}
+    return JobObserved(objects({("Job", JOB): job}, *pods), bookkeeper=bookkeeper_serving())
+
+
+def pod(said: str | None, phase: str = "Succeeded"):
+    state = {"terminated": {"exitCode": 0, **({"message": said} if said else {})}} if phase == "Succeeded" else {"running": {}}
+    metadata = {"name": "p", "creationTimestamp": "2026-06-01T19:00:00Z", "labels": {"batch.kubernetes.io/job-name": JOB}}
+    status = {"phase": phase, "containerStatuses": [{"name": "driver", "state": state}]}
+    return {("Pod", "p"): {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}}
+
+
+def ready(status: str, reason: str) -> Condition:
+    """As it was written when the run ended."""
+    written = {"type": "Ready", "status": status, "reason": reason, "message": "m", "lastTransitionTime": "2026-06-01T20:00:01Z"}
+    return Condition.model_validate(written | {"observedGeneration": 1})
+
+
+LOST = "its driver's last words are lost"
+UNREADABLE = "its driver's last words can't be read (not a job summary: "
+
+
+@pytest.mark.parametrize(
+    ("pods", "why"),
+    [((), LOST), ((pod(None),), LOST), ((pod("rubbish"),), UNREADABLE)],
+    ids=["its pod is gone", "it said nothing", "it said something else"],
+)
+def test_an_audit_that_did_not_tell_what_it_found_is_no_success(pods, why: str):
+    summary = summarize_audit(AUDIT, seen(*pods))
+    assert (summary.fields["phase"], summary.fields["completedAt"]) == ("Failed", "2026-06-01T20:00:00Z")
+    assert (summary.health.status, summary.health.reason) == ("Unknown", Reason.RESULT_UNKNOWN)
+    assert summary.health.message.startswith(f"what it found is not known: its job ended well, but {why}")
+    fix = f"Look in the log of its pod, while that is there (kubectl logs job/{JOB}), and create another audit"
+    assert summary.health.message.endswith(fix)
+    assert "findingsTotal" not in summary.fields
+
+
+def test_one_with_a_destination_is_told_where_its_findings_may_be():
+    destination = VolumeDestination(persistent_volume_claim=ClaimDestination(claim_name="audits"))
+    message = summarize_audit(with_spec(AUDIT, destination=destination), seen()).health.message
+    assert f"(kubectl logs job/{JOB}) and in the table audit_runs at its destination, and create another audit" in message
+
+
+def test_the_words_of_a_pod_that_was_not_seen_to_end_are_waited_for():
+    waiting = summarize_audit(AUDIT, seen(pod(None, "Running")))
+    assert (waiting.fields["phase"], waiting.health.reason) == ("Running", Reason.RUNNING)
+    assert "completedAt" not in waiting.fields
+    told = summarize_audit(with_status(AUDIT, phase="Running"), seen(pod(WORDS)))
+    assert (told.fields["phase"], told.health.message, told.fields["ledgers"]) == ("Succeeded", "3 ledgers", 3)
+
+
+def test_what_was_unknown_stays_so_when_its_job_has_gone_and_no_other_one_is_made():
+    over = with_status(AUDIT, phase="Failed", message="it is not known", conditions=(ready("Unknown", "ResultUnknown"),))
+    gone = JobObserved(objects(), bookkeeper=bookkeeper_serving())
+    summary = summarize_audit(over, gone)
+    assert (summary.health.status, summary.health.reason, summary.health.message) == ("Unknown", Reason.RESULT_UNKNOWN, "it is not known")
+    assert plan_audit(over, gone, "spark:1") == Plan()
+
+
+def test_a_failure_stays_one():
+    over = with_status(AUDIT, phase="Failed", message="m", conditions=(ready("False", "Failed"),))
+    assert summarize_audit(over, seen(pod(WORDS))).health.reason is Reason.FAILED
+
+
+def test_a_schedule_takes_one_that_did_not_tell_for_no_success():
+    made = with_metadata(AUDIT, creation_timestamp="2026-06-01T19:00:00Z")
+    run = run_of(with_status(made, phase="Failed", completed_at="2026-06-01T20:00:00Z"))
+    assert not run.active
+    assert (run.phase, run.findings) == ("Failed", None)
