@@ -149,6 +149,17 @@ def test_rows_that_somebody_else_wrote_are_not_taken_for_loaded_ones() -> None:
     assert tablespace.marks == {}
 
 
+def test_rows_that_a_unique_index_holds_to_be_alike_are_told_with_what_to_do() -> None:
+    class Refusing(PlayedTransaction):
+        def execute_batch(self, sql: str, rows: Sequence[Sequence[Any]]) -> list[int]:
+            raise DuplicateKey("herddb.model.UniqueIndexContraintViolationException: key 08, already exists in table t on UNIQUE index i")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(globals(), "PlayedTransaction", Refusing)
+        with pytest.raises(InvariantViolated, match=r"file#0\+0 is not loaded, since a unique index .*another Checkpoint.*UNIQUE index i"):
+            ChunkLoader(PlayedTablespace().session(), STATEMENT).load(CHUNKS[0], rows_of(CHUNKS[0]))
+
+
 def test_a_tablespace_that_nobody_leads_ends_the_run_and_names_the_chunk() -> None:
     tablespace = PlayedTablespace([Fault.BEFORE_BEGIN] * 100)
     with pytest.raises(RestoreRetryable, match=r"file#0\+0 could not be loaded in 10 attempts.*not me"):

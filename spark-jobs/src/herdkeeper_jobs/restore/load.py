@@ -89,9 +89,7 @@ class ChunkLoader:
                 self._left_open = None
                 return 0
             except DuplicateKey as error:
-                raise InvariantViolated(
-                    f"{chunk.step} is not loaded, yet its rows are there: somebody else wrote them ({error})"
-                ) from error
+                raise InvariantViolated(f"{chunk.step} is not loaded, {_why_duplicate(error)} ({error})") from error
             except LEADER_IS_ELSEWHERE as error:
                 reason = str(error)
                 self._session.close()
@@ -115,3 +113,12 @@ class ChunkLoader:
             connection.rollback(transaction_id)
         except ServerError:
             return  # it was committed, or ended with its leader
+
+
+def _why_duplicate(error: DuplicateKey) -> str:
+    if "UniqueIndexContraintViolationException" not in error.text:  # HerdDB's spelling
+        return "yet its rows are there: somebody else wrote them"
+    return (
+        "since a unique index has such a row already. HerdDB makes one over rows that are alike: drop it in the tablespace of the "
+        "checkpoint, or make these rows differ, and make another Checkpoint; or somebody else writes here"
+    )
