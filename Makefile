@@ -38,7 +38,7 @@ unit: ## pure functions and Spark jobs
 unit-java: ## the node program's tests
 	@e2e/images/test-java.sh
 
-integration: ## the operator against a real kube-apiserver and etcd; a repair against real bookies, the jobs' fold of a log against real SQL, checkpoints in a real HDFS
+integration: ## the operator against a real kube-apiserver and etcd; a repair against real bookies, the jobs' fold of a log and its restore against real SQL, checkpoints in a real HDFS
 	@$(run) pytest operator/tests/integration -n auto --maxprocesses 4 --dist worksteal
 	@$(run) pytest spark-jobs/tests/integration
 

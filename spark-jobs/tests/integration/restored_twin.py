@@ -1,0 +1,154 @@
+"""A tablespace and the one that was restored from its checkpoint, side by side in SQL: made by the jobs' own functions, told apart without.
+
+What is compared is what SQL tells of both, HerdDB's system tables included; nothing of the manifest and of the restore's own comparison.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from real_database import Database
+
+from herdkeeper.domain.job_summary import RestoreSummary
+from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.errors import ServerError
+from herdkeeper.sql.frames import Value
+from herdkeeper_e2e.server_processes import CREDENTIALS
+from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
+from herdkeeper_jobs.checkpoint.target import TargetRequest
+from herdkeeper_jobs.restore.run import RestoreRequest, run_restore
+from herdkeeper_jobs.restore.session import Cluster, Target
+from herdkeeper_jobs.restore.source import open_source
+
+_OWN = {"tablespace", "table_uuid", "index_uuid"}
+"""What differs between any two tablespaces."""
+_SYSTEM_TABLES = {
+    "systables": _OWN,
+    "syscolumns": _OWN,
+    "sysindexes": _OWN | {"table_name"},  # the name that the table had when the index was made; sysindexcolumns has the present one
+    "sysindexcolumns": _OWN,
+    "sysforeignkeys": _OWN,
+}
+"""Each with the columns that are not compared."""
+_NOW = timedelta(hours=1)
+
+
+def checkpoint_of(spark: SparkSession, database: Database, tablespace: str, place: Path) -> Path:
+    """The manifest of a checkpoint of all that the tablespace has now."""
+    database.close_ledger(tablespace)
+    with database.catalog() as catalog:
+        request = CheckpointRequest(database.herd_root, tablespace, TargetRequest(), place, f"checkpoint-of-{tablespace}")
+        return place / run_checkpoint(lambda: spark, catalog, request).manifest
+
+
+def restore(spark: SparkSession, database: Database, manifest: Path, tablespace: str) -> RestoreSummary:
+    """Into a tablespace that is empty, or that an earlier call has begun with. Raises as `run_restore` and `open_source`."""
+    target = Target(Cluster(database.servers.zookeeper, database.herd_root), tablespace, CREDENTIALS)
+    return run_restore(spark, open_source(manifest), RestoreRequest(manifest, target, f"restore-of-{tablespace}"))
+
+
+def user_tables(connection: Connection) -> list[str]:
+    """The names of the tables of a tablespace."""
+    return sorted(str(row["table_name"]) for row in connection.query("SELECT * FROM systables") if row["systemtable"] != "true")
+
+
+Content = dict[str, Counter[str]]
+"""What SQL tells of a tablespace: by the name of a table, HerdDB's system tables included, its rows as texts."""
+
+
+def content(connection: Connection, *, left_over: frozenset[str] = frozenset(), since_then: bool = False) -> Content:
+    """All of a tablespace that another one can have. `left_over`: indexes that HerdDB lists though nobody can use them, since the
+    transaction that made them was rolled back. `since_then`: rows were changed since, and have had a CURRENT_TIMESTAMP of their own."""
+    rows = {f"rows of {table}": _rows(connection, table, since_then) for table in user_tables(connection)}
+    return rows | {name: _system_rows(connection, name, left_over) for name in _SYSTEM_TABLES}
+
+
+def require_same(found: Content, expected: Content) -> None:
+    """Names what is too much, and what is missing."""
+    for name in sorted(found | expected):
+        these, those = (side.get(name, Counter()) for side in (found, expected))
+        assert these == those, f"{name}: {these - those} too much, {those - these} missing"
+    assert found.keys() == expected.keys()
+
+
+@dataclass(frozen=True)
+class Twins:
+    """Connections to a tablespace, and to the restored one."""
+
+    original: Connection
+    restored: Connection
+
+    def both(self, sql: str, parameters: Sequence[Value] = ()) -> int | str:
+        """How many rows the statement changes, in either, or the kind of error with which either refuses it."""
+        expected, found = (_answer(connection, sql, parameters) for connection in (self.original, self.restored))
+        assert _kind(found) == _kind(expected), f"{sql} {parameters!r}: {found!r} where it was restored, {expected!r} in the original"
+        return expected
+
+    def both_return(self, sql: str) -> list[dict[str, Value]]:
+        """The rows of a SELECT, which are the same in either."""
+        expected, found = (connection.query(sql) for connection in (self.original, self.restored))
+        assert found == expected, sql
+        return expected
+
+
+def _answer(connection: Connection, sql: str, parameters: Sequence[Value]) -> int | str:
+    try:
+        return connection.execute(sql, parameters)
+    except ServerError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+def _kind(answer: int | str) -> int | str:
+    """Without the words of an error, which name tables by uuid."""
+    return answer if isinstance(answer, int) else answer.partition(":")[0]
+
+
+def _system_rows(connection: Connection, table: str, left_over: frozenset[str]) -> Counter[str]:
+    rows = connection.query(f"SELECT * FROM {table}")
+    ours = [row for row in rows if row.get("tablespace", connection.tablespace) == connection.tablespace]
+    used = [row for row in ours if row.get("index_name") not in left_over]
+    return Counter(str(sorted((name, value) for name, value in row.items() if name not in _SYSTEM_TABLES[table])) for row in used)
+
+
+def _rows(connection: Connection, table: str, since_then: bool) -> Counter[str]:
+    """As texts: a NaN is one, and 0.0 is not -0.0."""
+    now = datetime.now(UTC)
+
+    def shown(value: Value) -> str:
+        if since_then and isinstance(value, datetime) and abs(now - value) < _NOW:
+            return "about now"
+        return repr(list(value) if isinstance(value, tuple) else value)
+
+    rows = connection.query(f"SELECT * FROM `{table}`")
+    return Counter(", ".join(f"{name}: {shown(value)}" for name, value in sorted(row.items())) for row in rows)
+
+
+def remove_rows_that_no_restore_loads(connection: Connection) -> None:
+    """Those that HerdDB has and would not take: with a null where a column, or a unique index, has none, or without the row that they refer
+    to (docs/limits.md). Raises ServerError where others refer to one of them."""
+    columns, indexes, references = (
+        connection.query(f"SELECT * FROM {name}") for name in ("syscolumns", "sysindexcolumns", "sysforeignkeys")
+    )
+    for table in user_tables(connection):
+        key = [str(row["column_name"]) for row in indexes if (row["table_name"], row["index_type"]) == (table, "pk")]
+        required = {str(row["column_name"]) for row in columns if row["table_name"] == table and row["is_nullable"] == 0}
+        required |= {str(row["column_name"]) for row in indexes if row["table_name"] == table and row["unique"]} - set(key)
+        allowed = {
+            str(row["child_table_column_name"]): _values(connection, str(row["parent_table_name"]), str(row["parent_table_column_name"]))
+            for row in references
+            if row["child_table_name"] == table
+        }
+        for row in connection.query(f"SELECT * FROM `{table}`"):
+            lacks = any(row[name] is None for name in required)
+            if lacks or any(row[name] is not None and repr(row[name]) not in found for name, found in allowed.items()):
+                where = " AND ".join(f"`{name}` = ?" for name in key)
+                connection.execute(f"DELETE FROM `{table}` WHERE {where}", [row[name] for name in key])
+
+
+def _values(connection: Connection, table: str, column: str) -> set[str]:
+    return {repr(row[column]) for row in connection.query(f"SELECT * FROM `{table}`")}

@@ -1,0 +1,291 @@
+"""Tables of every type, default, key, index and reference that HerdDB has, restored into an empty tablespace: SQL tells no difference,
+whether the restore ran through or was killed at any point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+from real_database import Database
+from restored_twin import Content, Twins, checkpoint_of, content, require_same, restore, user_tables
+
+from herdkeeper.domain.job_summary import JobOutcome
+from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
+from herdkeeper.sql.connection import Connection
+from herdkeeper.sql.frames import MessageType, TransactionCommand, Value
+from herdkeeper_jobs.restore import run
+from herdkeeper_jobs.restore.bookkeeping import marks
+from herdkeeper_jobs.restore.ddl import insert
+from herdkeeper_jobs.restore.load import load_group
+from herdkeeper_jobs.restore.session import open_session
+
+_CHUNK_ROWS = 3
+_MOMENT = datetime(2024, 2, 29, 23, 59, 59, 999000, UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_WORDS = ("string", "long", "int", "blob", "timestamp", "double", "boolean", "floata")
+_TYPE_NAMES = {
+    *("string", "long", "integer", "bytearray", "timestamp", "double", "boolean"),
+    *("string not null", "long not null", "integer not null", "bytearray not null", "timestamp not null", "double not null"),
+    "boolean not null",
+    "floatarray",
+    "type?18",  # what HerdDB calls a float array that is not null
+}
+_ROWS: tuple[tuple[Value, ...], ...] = (
+    ("", 0, 0, b"", _EPOCH, 0.0, False, []),
+    ("it's \U0001d11e \0 漢", 2**63 - 1, 2**31 - 1, bytes(range(256)), _MOMENT, float("inf"), True, [1.5, -0.0, float("-inf")]),
+    ("x" * 300, -(2**63), -(2**31), b"\xff\xfe", _EPOCH - timedelta(milliseconds=2), -0.0, True, [0.25] * 130),
+    ("%_\\", -1, -1, b"\0", datetime(9999, 12, 31, tzinfo=UTC), float("nan"), False, [float("nan")]),
+    ("é ß", 128, 128, b"a", datetime(1, 1, 1, tzinfo=UTC), 5e-324, True, [3.0]),
+)
+"""Values of each type, in the order of _WORDS."""
+_TABLES = (
+    f"CREATE TABLE every_type (k int, {', '.join(f'{word}_n {word}, {word}_v {word} NOT NULL' for word in _WORDS)}, PRIMARY KEY (k))",
+    "CREATE TABLE defaults (k int, s string DEFAULT 'it''s é', e string DEFAULT '', l long DEFAULT -9223372036854775808, "
+    "i int NOT NULL DEFAULT 2147483647, d double DEFAULT 1.0E300, f double NOT NULL DEFAULT -1.5, o boolean DEFAULT 'false', "
+    "t timestamp DEFAULT CURRENT_TIMESTAMP, PRIMARY KEY (k))",
+    "CREATE TABLE by_string (k string NOT NULL PRIMARY KEY, v int)",
+    "CREATE TABLE by_bytes (k blob PRIMARY KEY, v int)",
+    "CREATE TABLE by_time (k timestamp PRIMARY KEY, v int)",
+    "CREATE TABLE by_three (a string, v int, b long NOT NULL, c int, PRIMARY KEY (c, a, b))",
+    "CREATE TABLE hidden (v string)",
+    "CREATE TABLE `order` (id int AUTO_INCREMENT, v string, PRIMARY KEY (id))",
+    "CREATE TABLE parent (id long AUTO_INCREMENT, name string NOT NULL, place int, PRIMARY KEY (id))",
+    "CREATE UNIQUE INDEX by_name_and_place ON parent (name, place)",
+    "CREATE TABLE kept (id int PRIMARY KEY, p long, CONSTRAINT kept_p FOREIGN KEY (p) REFERENCES parent (id))",
+    "CREATE TABLE going (id int PRIMARY KEY, p long, CONSTRAINT going_p FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE)",
+    "CREATE TABLE left_alone (id int PRIMARY KEY, p long, CONSTRAINT left_p FOREIGN KEY (p) REFERENCES parent (id) ON DELETE SET NULL)",
+    "CREATE HASH INDEX by_v ON by_three (v)",
+    "CREATE BRIN INDEX by_b_and_v ON by_three (b, v)",
+    "CREATE INDEX by_p ON going (p)",
+    "CREATE TABLE before_it (k int PRIMARY KEY, gone int, titled string, wide long DEFAULT 5)",
+    "CREATE TABLE without_rows (k long PRIMARY KEY, v string NOT NULL)",
+)
+_CHANGES = (
+    "INSERT INTO defaults (k) VALUES (1)",
+    "INSERT INTO defaults (k, s, e, l, d, o, t) VALUES (2, NULL, NULL, NULL, NULL, NULL, NULL)",
+    *(f"INSERT INTO hidden (v) VALUES ('row {number}')" for number in range(4)),
+    *(f"INSERT INTO `order` (v) VALUES ('row {number}')" for number in range(8)),
+    "DELETE FROM `order` WHERE id > 6",
+    *(f"INSERT INTO parent (name, place) VALUES ('name {number // 2}', {number})" for number in range(7)),
+    "INSERT INTO parent (id, name, place) VALUES (1000, 'far', 0)",
+    "DELETE FROM parent WHERE id = 1000",
+    *(f"INSERT INTO {table} (id, p) VALUES (1, {p}), (2, {p}), (3, NULL)" for table, p in (("kept", 1), ("going", 2), ("left_alone", 3))),
+    "INSERT INTO before_it (k, gone, titled) VALUES (1, 1, 'before'), (2, 2, NULL)",
+    "ALTER TABLE before_it DROP COLUMN gone",
+    "ALTER TABLE before_it CHANGE titled named string",
+    "ALTER TABLE before_it CHANGE k key_now int",
+    "ALTER TABLE before_it MODIFY wide long DEFAULT 7",
+    "ALTER TABLE before_it ADD COLUMN later double DEFAULT 0.5",
+    "INSERT INTO before_it (key_now) VALUES (3)",
+    "EXECUTE RENAMETABLE 'written','before_it','after_it'",
+)
+
+
+@dataclass(frozen=True)
+class Written:
+    """A connection to the tablespace with the tables, its checkpoint's manifest, and what SQL told of it then."""
+
+    connection: Connection
+    manifest: Path
+    content: Content
+
+
+@pytest.fixture(scope="module")
+def written(spark: SparkSession, database: Database, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Written]:
+    with database.tablespace("written") as name, database.connect(name) as connection:
+        for statement in _TABLES:
+            connection.execute(statement)
+        _fill(connection)
+        for statement in _CHANGES:
+            connection.execute(statement)
+        manifest = checkpoint_of(spark, database, name, tmp_path_factory.mktemp("checkpoints"))
+        yield Written(connection, manifest, content(connection))
+
+
+def _fill(connection: Connection) -> None:
+    names = [f"{word}_{form}" for word in _WORDS for form in "nv"]
+    with connection.transaction() as transaction:
+        rows: list[list[Value]] = [[number, *(value for one in row for value in (one, one))] for number, row in enumerate(_ROWS)]
+        nulls: list[Value] = [len(rows), *(value for one in _ROWS[0] for value in (None, one))]
+        sql = f"INSERT INTO every_type (k, {', '.join(names)}) VALUES ({', '.join('?' * (len(names) + 1))})"
+        transaction.execute_batch(sql, [*rows, nulls])
+        keys: dict[str, list[Value]] = {
+            "by_string": [text for text, *_ in _ROWS],
+            "by_bytes": [b"\0", b"a", b"a\0", b"\xff\xfe", bytes(range(256))],
+            "by_time": [_EPOCH, _MOMENT, _MOMENT + timedelta(days=9000)],  # in a key HerdDB takes what is before 1970 for null
+        }
+        for table, found in keys.items():
+            transaction.execute_batch(f"INSERT INTO {table} (k, v) VALUES (?, ?)", [[key, number] for number, key in enumerate(found)])
+        three: list[list[Value]] = [[text, number % 2, big, small] for number, (text, big, small, *_) in enumerate(_ROWS)]
+        transaction.execute_batch("INSERT INTO by_three (a, v, b, c) VALUES (?, ?, ?, ?)", three)
+
+
+def test_restored_tables_of_every_kind_are_told_apart_by_nothing_and_go_on_alike(
+    spark: SparkSession, database: Database, written: Written
+) -> None:
+    types = {str(row["type_name"]) for row in written.connection.query("SELECT * FROM syscolumns WHERE table_name = 'every_type'")}
+    assert types == _TYPE_NAMES, "every type that HerdDB has, with and without nulls"
+    with database.tablespace("again") as name, database.connect(name) as connection:
+        summary = restore(spark, database, written.manifest, name)
+        assert (summary.outcome, summary.rows_loaded) == (JobOutcome.SUCCEEDED, summary.rows)
+        require_same(content(connection), written.content)
+        twins = Twins(written.connection, connection)
+        _require_same_answers(twins)
+        require_same(content(twins.restored, since_then=True), content(twins.original, since_then=True))
+
+
+def _require_same_answers(twins: Twins) -> None:
+    """Defaults, NOT NULL, keys that count themselves, unique indexes and foreign keys in what they do."""
+    refused, duplicate = "ServerError", "DuplicateKey"
+    answers: tuple[tuple[str, int | str], ...] = (
+        ("INSERT INTO defaults (k) VALUES (3)", 1),
+        ("INSERT INTO after_it (key_now) VALUES (4)", 1),
+        ("INSERT INTO defaults (k, i) VALUES (4, NULL)", refused),
+        ("INSERT INTO without_rows (k) VALUES (1)", refused),
+        ("INSERT INTO every_type (k) VALUES (100)", refused),
+        ("INSERT INTO every_type (k) VALUES (1)", refused),
+        ("INSERT INTO hidden (v) VALUES ('next')", 1),
+        ("INSERT INTO `order` (v) VALUES ('next')", 1),
+        ("INSERT INTO parent (name, place) VALUES ('next', 1)", 1),
+        ("INSERT INTO parent (name, place) VALUES ('name 0', 1)", duplicate),
+        ("UPDATE parent SET place = 5 WHERE id = 5", duplicate),
+        ("INSERT INTO kept (id, p) VALUES (9, 99)", refused),
+        ("UPDATE going SET p = 99", refused),
+        ("DELETE FROM parent WHERE id = 1", refused),
+        ("DELETE FROM parent WHERE id = 2", 1),
+        ("DELETE FROM parent WHERE id = 3", 1),
+        ("DELETE FROM by_three WHERE v = 1", 2),
+    )
+    for statement, expected in answers:
+        answer = twins.both(statement)
+        assert (answer if isinstance(answer, int) else answer.partition(":")[0]) == expected, f"{statement}: {answer}"
+    for table, column, key in (("hidden", "_pk", 5), ("`order`", "id", 9), ("parent", "id", 1001)):
+        (row,) = twins.both_return(f"SELECT MAX(`{column}`) AS highest FROM {table}")
+        assert row["highest"] == key, f"{table}: the key after the highest one that was ever given"
+    (row,) = twins.both_return("SELECT s, e, l, i, d, f, o FROM defaults WHERE k = 3")
+    assert str(row["s"]).startswith("it'")
+    assert {name: row[name] for name in "lidfo"} == {"l": -(2**63), "i": 2**31 - 1, "d": 1.0e300, "f": -1.5, "o": False}
+    assert twins.both_return("SELECT id FROM going") == [{"id": 3}]
+    assert [row["p"] for row in twins.both_return("SELECT p FROM left_alone")] == [None, None, None]
+
+
+class Killed(BaseException):
+    """As if the process had ended there. What closes connections and rolls back on the way up reaches nobody any more."""
+
+
+@dataclass
+class Death:
+    """When the process ends that restores: with its Nth request to the SQL node, or at its Nth COMMIT, before or after it."""
+
+    request: int | None = None
+    commit: int | None = None
+    answered: bool = False
+    """Whether that COMMIT still has its answer."""
+    requests: int = 0
+    commits: int = 0
+
+    def may_send(self, body_is_commit: bool) -> bool:
+        """Counts a request; whether it is sent."""
+        self.requests += 1
+        self.commits += body_is_commit
+        return self.requests != self.request and (self.answered or not body_is_commit or self.commits != self.commit)
+
+    def ends_after(self, body_is_commit: bool) -> bool:
+        """Whether the answer to this request is the last thing that the process saw."""
+        return self.answered and body_is_commit and self.commits == self.commit
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the tables has several."""
+    monkeypatch.setattr(run, "CHUNK_ROWS", _CHUNK_ROWS)
+
+
+def _killed(spark: SparkSession, database: Database, written: Written, name: str, death: Death) -> bool:
+    """Runs a restore that dies so; whether it died. Its chunks are loaded, one after the other, in this process instead of in Spark's."""
+    call, command = Connection._call, Connection._transaction_command
+    committing = False
+
+    def commanded(self: Connection, what: TransactionCommand, transaction_id: int) -> int:
+        nonlocal committing
+        committing = what is TransactionCommand.COMMIT
+        try:
+            return command(self, what, transaction_id)
+        finally:
+            committing = False
+
+    def called(self: Connection, kind: MessageType, *rest: Any) -> Any:
+        last = committing
+        if not death.may_send(last):
+            self.close()
+            raise Killed
+        answer = call(self, kind, *rest)
+        if death.ends_after(last):
+            self.close()
+            raise Killed
+        return answer
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "load_groups", _load_here)
+        patch.setattr(run, "check_files", lambda *_: None)
+        patch.setattr(Connection, "_transaction_command", commanded)
+        patch.setattr(Connection, "_call", called)
+        try:
+            restore(spark, database, written.manifest, name)
+        except Killed:
+            return True
+    return False
+
+
+def _load_here(spark: SparkSession, groups: Any, tables: Any, where: Any, done: Mapping[str, int]) -> int:
+    """As `load_groups`, without Spark."""
+    folder, target = where
+    with open_session(target) as session:
+        return sum(load_group(session, group, folder, insert(tables[group.table].definition), frozenset(done)) for group in groups)
+
+
+def _rows_there(connection: Connection) -> int:
+    tables = [table for table in user_tables(connection) if table != RESTORE_TABLE]
+    return sum(int(str(connection.query(f"SELECT COUNT(*) AS n FROM `{table}`")[0]["n"])) for table in tables)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_load_that_is_killed_before_and_after_each_commit_goes_on_and_has_each_row_once(
+    spark: SparkSession, database: Database, written: Written
+) -> None:
+    with database.tablespace("killed") as name, database.connect(name) as connection:
+        loaded: list[int] = []
+        while _killed(spark, database, written, name, Death(commit=1)):
+            done = marks(connection)
+            assert _rows_there(connection) == sum(done.values()), "nothing of the chunk is there"
+            assert len(connection.query("SELECT * FROM systransactions")) == 1, "the transaction that was not committed"
+            assert _killed(spark, database, written, name, Death(commit=1, answered=True))
+            chunk = marks(connection).keys() - done.keys()
+            assert len(chunk) == 1, "one chunk more"
+            loaded.append(sum(marks(connection).values()))
+            assert _rows_there(connection) == loaded[-1]
+        print(f"killed {2 * len(loaded)} times; rows after each COMMIT: {loaded}")
+        assert len(loaded) > 10, "there were few chunks: it tells little"
+        require_same(content(connection), written.content)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_restore_that_is_killed_at_its_first_request_then_at_its_second_and_so_on_ends_with_each_row_once(
+    spark: SparkSession, database: Database, written: Written
+) -> None:
+    with database.tablespace("mortal") as name, database.connect(name) as connection:
+        number = 1
+        while _killed(spark, database, written, name, Death(request=number)):
+            number += 1
+        print(f"killed {number - 1} times")
+        assert number > 20, "there were few requests: it tells little"
+        require_same(content(connection), written.content)
+        summary = restore(spark, database, written.manifest, name)
+        assert (summary.outcome, summary.rows_loaded) == (JobOutcome.ALREADY_DONE, 0)
+        assert connection.query("SELECT * FROM systransactions") == []
