@@ -357,6 +357,23 @@ def test_indexes_follow_their_table() -> None:
     assert timeline_of([*made, (Lsn(1, 2), entry(LogEntryType.DROP_TABLE, 0, "t"))]).indexes == ()
 
 
+@pytest.mark.parametrize("dropped_again", [False, True])
+def test_an_index_that_is_made_again_in_the_transaction_that_dropped_it_is_there(dropped_again: bool) -> None:
+    before = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
+    after = replace(before, uuid="ju", table="s", unique=True)
+    log = in_one_ledger(
+        create("t", "u"),
+        create("s", "v"),
+        entry(LogEntryType.CREATE_INDEX, 0, "t", value=encode_index(before)),
+        entry(LogEntryType.BEGIN, 1),
+        entry(LogEntryType.DROP_INDEX, 1, value=b"i"),
+        entry(LogEntryType.CREATE_INDEX, 1, "s", value=encode_index(after)),
+        *([entry(LogEntryType.DROP_INDEX, 1, value=b"i")] if dropped_again else []),
+        entry(LogEntryType.COMMIT, 1),
+    )
+    assert timeline_of(log).indexes == (() if dropped_again else (after,))
+
+
 def test_an_index_that_is_gone_before_its_maker_commits_holds_up_no_truncate() -> None:
     index = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
     log = in_one_ledger(

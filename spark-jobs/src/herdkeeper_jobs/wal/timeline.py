@@ -104,6 +104,7 @@ class _Transaction:
     dropped_tables: set[str] = field(default_factory=set)
     new_indexes: list[str] = field(default_factory=list)
     dropped_indexes: list[str] = field(default_factory=list)
+    """Without one that was made under its name since: HerdDB keeps that."""
 
     def touches(self, table: str) -> bool:
         """Whether it makes or drops a table of that name, or an index of that name (HerdDB doesn't tell these apart)."""
@@ -405,7 +406,9 @@ class _Walker:
                 f"entry {entry.lsn} creates index {index.name!r} on table {index.table!r}, which does not exist there"
             )
         if entry.transaction_id > 0:
-            self._transaction(entry).new_indexes.append(index.name)
+            transaction = self._transaction(entry)
+            transaction.new_indexes.append(index.name)
+            transaction.dropped_indexes = [name for name in transaction.dropped_indexes if name != index.name]
             self._uncommitted_indexes.add(index.name)
         else:
             self._uncommitted_indexes.discard(index.name)
