@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -438,7 +439,7 @@ def test_a_log_without_its_beginning_is_inconsistent_and_the_entry_is_named(log:
     assert f"entry {log[-1][0]}" in str(caught.value)
 
 
-def log_frame(spark: SparkSession, log: Log) -> DataFrame:
+def log_batch(log: Log) -> pa.RecordBatch:
     payloads = pa.RecordBatch.from_pydict(
         {
             "ledger_id": [lsn.ledger_id for lsn, _ in log],
@@ -446,7 +447,12 @@ def log_frame(spark: SparkSession, log: Log) -> DataFrame:
             "payload": [encode_log_entry(item) for _, item in log],
         }
     )
-    return spark.createDataFrame(pa.Table.from_batches(decode_batches([payloads]), schema=LOG_SCHEMA)).repartition(2)
+    (decoded,) = decode_batches([payloads])
+    return decoded
+
+
+def log_frame(spark: SparkSession, log: Log) -> DataFrame:
+    return spark.createDataFrame(pa.Table.from_batches([log_batch(log)], schema=LOG_SCHEMA)).repartition(2)
 
 
 def folded_by_spark(spark: SparkSession, log: Log, blocks: Blocks) -> Tables:
@@ -467,6 +473,23 @@ def test_spark_folds_to_the_same_tables(spark: SparkSession, log: Log) -> None:
     assert in_files.folder is not None
     assert not in_files.folder.exists()
     assert log_extent(log_frame(spark, log)).entries == len(log)
+
+
+def test_names_and_values_are_read_only_where_definitions_are(spark: SparkSession) -> None:
+    parts = [
+        in_one_ledger(create("t", "u"), entry(LogEntryType.BEGIN, 1)),
+        [(Lsn(2, 0), insert("t", b"k", b"v", 1)), (Lsn(2, 1), entry(LogEntryType.COMMIT, 1)), (Lsn(2, 2), entry(LogEntryType.NOOP, -1))],
+    ]
+    batches = [log_batch(part) for part in parts]
+
+    def read(tasks: Iterable[pa.RecordBatch], columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for task in tasks:
+            for number in task.column(0).to_pylist():
+                assert number == 0 or not {"table_name", "row_value"} & set(columns), "nothing is defined there"
+                yield batches[number].select(columns)
+
+    timeline = log_timeline(TaskLog(spark.range(0, 2, 1, 2).toDF("task"), read))
+    assert timeline == timeline_of([item for part in parts for item in part])
 
 
 def test_the_highest_key_of_a_table_with_auto_increment_outlives_its_row(spark: SparkSession) -> None:

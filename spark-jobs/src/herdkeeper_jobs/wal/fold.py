@@ -23,7 +23,7 @@ from herdkeeper_jobs.wal.blocks import BLOCK_COLUMNS, Blocks
 from herdkeeper_jobs.wal.last_writer import LAST_COLUMNS, SENT_COLUMNS, from_blocks, to_blocks
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
-from herdkeeper_jobs.wal.task_log import TaskLog, Work, as_task_log
+from herdkeeper_jobs.wal.task_log import Entries, TaskLog, Work, as_task_log
 from herdkeeper_jobs.wal.timeline import Begins, ControlEntry, Timeline, Touch, walk
 
 _MAX_KEY_COLUMNS = "table_index int, highest binary"
@@ -31,9 +31,13 @@ _MAX_KEY_SCHEMA = pa.schema([("table_index", pa.int32()), ("highest", pa.binary(
 _CHANGES_IN_A_PARTITION, _MOST_PARTITIONS = 500_000, 2_000
 _EXTENT_COLUMNS = "entries long, ledger_id long, entry_id long, timestamp long, latest long"
 _EXTENT_SCHEMA = pa.schema([(name, pa.int64()) for name in ("entries", "ledger_id", "entry_id", "timestamp", "latest")])
-_CONTROL_NAMES = ("ledger_id", "entry_id", "type", "transaction_id", "table_name", "row_value")
+_BOUNDARY_NAMES = ("ledger_id", "entry_id", "type", "transaction_id")
+_DEFINITION_NAMES = (*_BOUNDARY_NAMES, "table_name", "row_value")
 _CHANGE_NAMES = ("ledger_id", "entry_id", "type", "transaction_id", "table_name", "row_key", "row_value")
 _CHANGES = pa.array([int(kind) for kind in ROW_CHANGES], pa.int32())
+_KINDS = {int(kind): kind for kind in LogEntryType}
+_BOUNDARIES = pa.array([int(kind) for kind in (LogEntryType.BEGIN, LogEntryType.COMMIT, LogEntryType.ROLLBACK)], pa.int32())
+"""Of transactions: these entries have neither name nor value."""
 _NOT_CONTROL = pa.array([int(kind) for kind in (*ROW_CHANGES, LogEntryType.NOOP, LogEntryType.CONSISTENCY_CHECK)], pa.int32())
 
 
@@ -72,20 +76,37 @@ def log_timeline(log: DataFrame | TaskLog, start: StartingPoint | None = None) -
 
     Raises what `timeline.walk` raises.
     """
-    found = as_task_log(log).in_tasks(_control, BLOCK_COLUMNS, _CONTROL_NAMES).collect()
+    found = as_task_log(log).of_each_input(_control, BLOCK_COLUMNS).collect()
     rows = Blocks().rows([pa.RecordBatch.from_pydict({"block": pa.array([row["block"] for row in found], pa.binary())})])
-    entries = sorted(
-        ControlEntry(Lsn(ledger, entry), LogEntryType(kind), *rest)
-        for batch in rows  # one per transaction boundary and definition
-        for ledger, entry, kind, *rest in zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        if start is None or Lsn(ledger, entry) > start.at
-    )
+    # one per transaction boundary and definition
+    entries = sorted(entry for batch in rows for entry in _entries_of(batch) if start is None or entry.lsn > start.at)
     truncated = sorted({entry.table for entry in entries if entry.type is LogEntryType.TRUNCATE})
     return walk(entries, _touches(as_task_log(log), truncated, Begins.of(entries, start)) if truncated else (), start)
 
 
-def _control(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    return Blocks().of_batches(batch.filter(pc.invert(pc.is_in(batch.column("type"), _NOT_CONTROL))) for batch in batches)
+def _control(entries: Entries) -> Iterator[pa.RecordBatch]:
+    """The control entries, as blocks. Names and values, most of what a log has, are read where definitions are: they are rare."""
+    boundaries: list[pa.RecordBatch] = []
+    defines = False
+    for batch in entries(_BOUNDARY_NAMES):
+        is_boundary = pc.is_in(batch.column("type"), _BOUNDARIES)
+        boundaries.append(batch.filter(is_boundary))
+        defines = defines or not pc.all(pc.or_(is_boundary, pc.is_in(batch.column("type"), _NOT_CONTROL)), min_count=0).as_py()
+    if boundaries:
+        yield from Blocks().of_batches([pa.concat_batches(boundaries)])
+    if defines:
+        yield from Blocks().of_batches(_definitions(batch) for batch in entries(_DEFINITION_NAMES))
+
+
+def _definitions(batch: pa.RecordBatch) -> pa.RecordBatch:
+    kinds = batch.column("type")
+    return batch.filter(pc.invert(pc.or_(pc.is_in(kinds, _BOUNDARIES), pc.is_in(kinds, _NOT_CONTROL))))
+
+
+def _entries_of(batch: pa.RecordBatch) -> Iterator[ControlEntry]:
+    """Of boundaries, or of definitions, which have two columns more."""
+    ledgers, entries, kinds, *rest = (column.to_pylist() for column in batch.columns)
+    return map(ControlEntry, map(Lsn, ledgers, entries), map(_KINDS.__getitem__, kinds), *rest)
 
 
 def _touches(log: TaskLog, tables: list[str], begins: Begins) -> list[Touch]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,8 @@ from herdkeeper_jobs.wal.lsn import Lsn
 _LSN = ("ledger_id", "entry_id")
 _DDL = dict(zip(LOG_SCHEMA.names, LOG_COLUMNS.split(", "), strict=True))
 Work = Callable[[Batches], Iterator[pa.RecordBatch]]
+Entries = Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+"""Some entries of a log, with the columns that are asked for, as often as it is asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,7 @@ class TaskLog:
 
     tasks: DataFrame
     read: Callable[[Batches, Sequence[str]], Iterator[pa.RecordBatch]]
-    """Batches with the columns of LOG_SCHEMA that are asked for, and may have more of them."""
+    """Batches with the columns of LOG_SCHEMA that are asked for, and may have more of them. The same ones each time."""
     first: Lsn | None = None
     last: Lsn | None = None
     blocks: Blocks = field(default_factory=Blocks)
@@ -52,18 +55,41 @@ class TaskLog:
 
     def in_tasks(self, work: Work, made: str, columns: Sequence[str] = LOG_SCHEMA.names) -> DataFrame:
         """What `work` makes of the entries of each task, which come with these columns; `made` are its result's, as Spark's DDL text."""
-        read, first, last = self.read, self.first, self.last
-        needed = [*columns, *(name for name in _LSN if name not in columns)]
+        reader = _Reader(self.read, self.first, self.last)
 
         def of_task(batches: Batches) -> Iterator[pa.RecordBatch]:
-            entries = (batch.select(needed) for batch in read(batches, needed))
-            return work(_within(batch, first, last).select(columns) for batch in entries)
+            return work(reader.entries(batches, columns))
+
+        return self.tasks.mapInArrow(of_task, made)
+
+    def of_each_input(self, work: Callable[[Entries], Iterator[pa.RecordBatch]], made: str) -> DataFrame:
+        """What `work` makes of the entries of each batch that a task gets. It may read them more than once, first with few columns, so that
+        columns which only some entries have are read where those are; `made` are its result's, as Spark's DDL text."""
+        reader = _Reader(self.read, self.first, self.last)
+
+        def of_task(batches: Batches) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                yield from work(partial(reader.entries, [batch]))
 
         return self.tasks.mapInArrow(of_task, made)
 
     def rows(self, *columns: str) -> DataFrame:
         """These columns of the entries, as rows."""
         return self.in_tasks(iter, ", ".join(_DDL[name] for name in columns), columns)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """What tasks need of a TaskLog."""
+
+    read: Callable[[Batches, Sequence[str]], Iterator[pa.RecordBatch]]
+    first: Lsn | None
+    last: Lsn | None
+
+    def entries(self, batches: Batches, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        needed = [*columns, *(name for name in _LSN if name not in columns)]
+        for batch in self.read(batches, needed):
+            yield _within(batch.select(needed), self.first, self.last).select(columns)
 
 
 def as_task_log(log: DataFrame | TaskLog) -> TaskLog:
