@@ -2,12 +2,11 @@
 
 What a timeline knows by transaction id, by name and by uuid lies in columns here, and each row finds its lines by binary search, all rows
 in step. An LSN is a pair of columns, since ledger ids and entry ids need 63 bits each. What a row means is said in `timeline`; so are the
-errors: a row that is at fault is handed to `Timeline.place`, which names it.
+errors.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ import pyarrow.compute as pc
 
 from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
 from herdkeeper_jobs.wal.lsn import Lsn
-from herdkeeper_jobs.wal.timeline import Begins, LogInconsistentError, Timeline
+from herdkeeper_jobs.wal.timeline import Begins, Timeline, is_in_no_transaction, names_no_table
 
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -83,6 +82,7 @@ class _Lsns:
 
 
 _NOWHERE = Lsn(-1, -1)
+_NUMBERS_OF_AN_ID = 4
 _CHANGES = np.array([int(kind) for kind in ROW_CHANGES], np.int32)
 
 
@@ -123,10 +123,20 @@ class _Ids:
 
     def __init__(self, ids: Iterable[int]) -> None:
         self.sorted = np.array(sorted(ids), np.int64)
+        self._by_number: Integers | None = None
+        if len(self.sorted) and int(self.sorted[-1]) - int(self.sorted[0]) < _NUMBERS_OF_AN_ID * len(self.sorted):
+            # One after the other, as leaders give them: looked up in a table. It ends with a line for all that lie outside.
+            self._by_number = np.full(int(self.sorted[-1]) - int(self.sorted[0]) + 2, -1, np.int64)
+            self._by_number[self.sorted - self.sorted[0]] = np.arange(len(self.sorted))
 
     def lines(self, ids: Integers) -> Integers:
         if not len(self.sorted):
             return np.full(len(ids), -1, np.int64)
+        if self._by_number is not None:
+            # an id before the first one is a huge number here
+            numbers = np.minimum((ids - self.sorted[0]).view(np.uint64), np.uint64(len(self._by_number) - 1))
+            lines: Integers = self._by_number[numbers.view(np.int64)]
+            return lines
         found = np.minimum(np.searchsorted(self.sorted, ids), len(self.sorted) - 1)
         return np.where(self.sorted[found] == ids, found, -1)
 
@@ -179,14 +189,16 @@ class _Tables:
         # -1 as an index is the last line of each column: no table
         self.position = np.array([*(timeline.positions.get(uuid, -1) for uuid in number), -1], np.int64)
         self._truncated = _Lsns.of([*(timeline.truncated.get(uuid, _NOWHERE) for uuid in number), _NOWHERE])
+        self._any_truncated = any(uuid in timeline.truncated for uuid in number)
         makers = [timeline.made.get(uuid, (0, _NOWHERE)) for uuid in number]
         self._maker = np.array([*(maker for maker, _ in makers), 0], np.int64)
         self._made = _Lsns.of([*(lsn for _, lsn in makers), _NOWHERE])
 
-    def groups(self, names: pa.Array) -> Integers:
-        """The line of each name in the timeline; -1 for one that never meant anything."""
-        if len(names) and pc.all(pc.equal(names, names[0])).as_py():
-            return np.full(len(names), self._group_of_name.get(names[0].as_py(), -1), np.int64)
+    def groups(self, names: pa.Array, needed: Flags) -> Integers:
+        """The line of each name in the timeline; -1 for one that never meant anything. Any line for a name that is not needed."""
+        first = int(np.argmax(needed)) if len(names) else 0
+        if len(names) and pc.all(pc.or_(pc.equal(names, names[first]), pa.array(~needed))).as_py():
+            return np.full(len(names), self._group_of_name.get(names[first].as_py(), -1), np.int64)
         encoded = names.dictionary_encode()
         lines = np.array([*(self._group_of_name.get(name, -1) for name in encoded.dictionary.to_pylist()), -1], np.int64)
         found: Integers = lines[encoded.indices.to_numpy(zero_copy_only=False)]
@@ -199,9 +211,12 @@ class _Tables:
 
     def holds(self, tables: Integers, transactions: Integers, applied: _Lsns) -> Flags:
         """Whether what is applied to a table is still in it at the end, and was not passed over because another made the table later."""
-        passed_over = (transactions > 0) & (self._maker[tables] > 0) & (self._maker[tables] != transactions)
-        passed_over &= applied.is_before(self._made.take(tables))
-        held: Flags = (self.position[tables] >= 0) & ~passed_over & ~applied.is_before(self._truncated.take(tables))
+        held: Flags = self.position[tables] >= 0
+        if self._maker.any():
+            passed_over = (transactions > 0) & (self._maker[tables] > 0) & (self._maker[tables] != transactions)
+            held &= ~(passed_over & applied.is_before(self._made.take(tables)))
+        if self._any_truncated:
+            held &= ~applied.is_before(self._truncated.take(tables))
         return held
 
 
@@ -242,8 +257,7 @@ class BatchPlacing:
     """Places the row changes of batches by one timeline."""
 
     def __init__(self, timeline: Timeline) -> None:
-        # Asked for an entry at fault only, and large: tasks do without it until then.
-        self._timeline = pickle.dumps(timeline)
+        # Not the timeline itself: it has an object for each transaction, and tasks would wait for all of them.
         self._needed = _Needed(timeline)
         self._commits = _Commits(timeline)
         self._tables = _Tables(timeline)
@@ -264,14 +278,14 @@ class BatchPlacing:
             commits, committed, lost = self._commits.of(lsns, transactions)
             applied, lives, lost = commits.or_else(inside, lsns), ~inside | committed, inside & lost
         # inside of a transaction: what the name meant just before the COMMIT, whose own DROP TABLEs come last
-        tables = self._tables.meaning(self._tables.groups(batch.column("table_name")), applied, ~inside)
+        tables = self._tables.meaning(self._tables.groups(batch.column("table_name"), needed), applied, ~inside)
         self._check(batch, needed & (lost | (~inside & (tables < 0))))
         kept = needed & lives & self._tables.holds(tables, transactions, applied)
         deleted = batch.column("type").to_numpy() == int(LogEntryType.DELETE)
         rows = batch.select(["row_key", "row_value"])
         if not kept.all():
-            rows, tables, deleted = rows.filter(pa.array(kept)), tables[kept], deleted[kept]
-            applied, lsns = applied.take(kept), lsns.take(kept)
+            at = np.flatnonzero(kept)
+            rows, tables, deleted, applied, lsns = rows.take(pa.array(at)), tables[at], deleted[at], applied.take(at), lsns.take(at)
         placed = [
             pa.array(self._tables.position[tables].astype(np.int32)),
             *rows.columns,
@@ -286,7 +300,5 @@ class BatchPlacing:
         row = {
             name: batch.column(name)[int(np.argmax(faulty))].as_py() for name in ("ledger_id", "entry_id", "transaction_id", "table_name")
         }
-        lsn = Lsn(row["ledger_id"], row["entry_id"])
-        timeline: Timeline = pickle.loads(self._timeline)  # noqa: S301 - what was dumped above
-        timeline.place(lsn, row["transaction_id"], row["table_name"])
-        raise LogInconsistentError(f"entry {lsn} can't be placed")
+        lsn, transaction = Lsn(row["ledger_id"], row["entry_id"]), row["transaction_id"]
+        raise is_in_no_transaction(lsn, transaction) if transaction > 0 else names_no_table(lsn, row["table_name"])

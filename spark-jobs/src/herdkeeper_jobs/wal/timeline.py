@@ -41,6 +41,16 @@ class LogInconsistentError(RuntimeError):
     """The log can't be replayed from where it begins: an entry refers to something that no earlier entry made."""
 
 
+def names_no_table(lsn: Lsn, table: str) -> LogInconsistentError:
+    """Of a row change outside of transactions."""
+    return LogInconsistentError(f"entry {lsn} changes a row of table {table!r}, which does not exist there")
+
+
+def is_in_no_transaction(lsn: Lsn, transaction_id: int) -> LogInconsistentError:
+    """Of a row change that is said to be inside of one."""
+    return LogInconsistentError(f"entry {lsn} belongs to transaction {transaction_id}, which is not open there")
+
+
 class ControlEntry(NamedTuple):
     """A log entry that changes no row."""
 
@@ -119,8 +129,7 @@ class Placement:
     applied: Lsn
 
 
-@dataclass(frozen=True, slots=True)
-class _Span:
+class _Span(NamedTuple):
     """One life of a transaction id: (begin, end), end None while open; `committed` says whether it ended by COMMIT."""
 
     begin: Lsn
@@ -166,7 +175,7 @@ class Timeline:
             applied: Lsn | None = lsn
             uuid = self._meaning(table, bisect_right(self._changes(table), lsn))
             if uuid is None:
-                raise LogInconsistentError(f"entry {lsn} changes a row of table {table!r}, which does not exist there")
+                raise names_no_table(lsn, table)
         else:
             applied = self._commit(lsn, transaction_id)
             # what the name meant just before the COMMIT, whose own DROP TABLEs come last
@@ -195,7 +204,7 @@ class Timeline:
         position = bisect_right(spans, lsn, key=lambda span: span.begin) - 1
         span = spans[position] if position >= 0 else None
         if span is None or (span.end is not None and lsn > span.end):
-            raise LogInconsistentError(f"entry {lsn} belongs to transaction {transaction_id}, which is not open there")
+            raise is_in_no_transaction(lsn, transaction_id)
         return span.end if span.committed else None
 
 
@@ -321,6 +330,8 @@ class _Walker:
 
     def _end(self, transaction: _Transaction, lsn: Lsn, *, committed: bool) -> None:
         self._close(transaction, lsn, committed=committed)
+        if not (self._uncommitted or transaction.dropped_tables or transaction.dropped_indexes or transaction.new_tables):
+            return  # nearly all: it has defined nothing
         if committed:
             made = [uuid for uuid, maker in self._uncommitted.items() if maker == transaction.id]
             self._made.update((uuid, (self._uncommitted.pop(uuid), lsn)) for uuid in made)
