@@ -21,6 +21,7 @@ from pyspark.sql import SparkSession
 
 BLOCK_COLUMNS = "block binary"
 _BLOCK_BYTES = 4 * 1024 * 1024
+_WRITTEN_AT_ONCE = 1024 * 1024
 _BLOCK_SCHEMA = pa.schema([("block", pa.binary())])
 Batches = Iterable[pa.RecordBatch]
 
@@ -98,7 +99,8 @@ def _passed_on(rows: pa.RecordBatch) -> pa.Array:
 
 @contextmanager
 def _in_file(path: Path) -> Iterator[BlockWriter]:
-    with pa.OSFile(str(path), "wb") as sink:
+    # The kernel finds room for large pieces at once; those of a column of a block are small.
+    with pa.BufferedOutputStream(pa.OSFile(str(path), "wb"), _WRITTEN_AT_ONCE) as sink:
         yield BlockWriter((path.name, sink))
 
 
