@@ -15,7 +15,7 @@ from test_wal_fold import Log, Tables, create, entry, folded, in_one_ledger, ins
 from test_wal_increment import starting_point
 
 from herdkeeper.formats.herddb_log_entry import LogEntryType, encode_log_entry
-from herdkeeper_jobs.wal import last_writer
+from herdkeeper_jobs.wal import batch_place, last_writer
 from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA, BatchPlacing
 from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
@@ -199,6 +199,37 @@ def test_the_same_key_of_two_tables_is_two_keys() -> None:
     rows = changes_of(np.array([1, 1, 1]), 0)
     of_two = rows.set_column(0, "table_index", pa.array([0, 1, 0], pa.int32()))
     assert fold(pa.Table.from_batches([of_two]))["row_value"].to_pylist() == [b"value 1", b"value 2"]
+
+
+@pytest.mark.parametrize("arrival", ["in order", "the last one first", "in any order"])
+def test_keys_that_change_all_the_time_are_folded_however_their_changes_arrive(arrival: str) -> None:
+    chance = np.random.default_rng(2)
+    keys = np.where(chance.random(20_000) < 0.5, 7, chance.integers(0, 5_000, 20_000))
+    placed = changes_of(keys, 0, lambda key: key.to_bytes(8, "big"))
+    order = {"in order": np.arange(20_000), "the last one first": np.arange(20_000)[::-1], "in any order": chance.permutation(20_000)}
+    arrived = placed.take(pa.array(order[arrival]))
+    changes = LastChanges()
+    for first in range(0, 20_000, 3_000):
+        changes.add(arrived.slice(first, 3_000))
+    (left,) = changes.take()
+    found = dict(zip(left["row_key"].to_pylist(), left["row_value"].to_pylist(), strict=True))
+    assert found == {key.to_bytes(8, "big"): b"value %d" % number for number, key in enumerate(keys.tolist())}
+    assert left.num_rows == len(found)
+
+
+def test_a_key_whose_last_change_is_a_delete_is_not_left() -> None:
+    rows = changes_of(np.array([1, 2, 1, 2, 3]), 0)
+    changes = LastChanges()
+    changes.add(rows.set_column(3, "deleted", pa.array([True, False, False, True, True])))
+    (left,) = changes.take()
+    assert left["row_value"].to_pylist() == [b"value 2"]
+
+
+@pytest.mark.parametrize("ids", [[5], [1, 2, 4, 5], [-3, 0, 2], [1, 2**40, 2**63 - 1]])
+def test_an_id_has_the_line_of_its_place_among_those_that_are_known(ids: list[int]) -> None:
+    asked = [*ids, 0, -1, 3, 6, 2**63 - 1, -(2**63)]
+    lines = batch_place._Ids(reversed(ids)).lines(np.array(asked, np.int64))
+    assert lines.tolist() == [ids.index(identity) if identity in ids else -1 for identity in asked]
 
 
 def test_a_task_that_repeats_keys_sends_each_of_them_once(blocks: Blocks) -> None:

@@ -35,7 +35,9 @@ _FILES, _FILE_BITS, _MOST_DEPTH = 16, 4, 12
 _ROWS_AT_ONCE = 50_000
 _WORD_BYTES, _NUMBER_BITS = 8, 64
 _ORDER = ("applied_ledger", "applied_entry", "ledger_id", "entry_id")
+_UNSORTED_ATTEMPTS = 6
 Hashes = npt.NDArray[np.uint64]
+Integers = npt.NDArray[np.int64]
 
 
 def to_blocks(placed: Batches, buckets: int, blocks: Blocks, held_bytes: int = HELD_BYTES) -> Iterator[pa.RecordBatch]:
@@ -54,8 +56,7 @@ def from_blocks(sent: Batches, blocks: Blocks, held_bytes: int = HELD_BYTES) -> 
     changes = LastChanges(held_bytes)
     for rows in blocks.rows(sent):
         changes.add(rows)
-    for last in changes.take():
-        left = last.filter(pc.invert(last.column("deleted"))).select(LAST_SCHEMA.names)
+    for left in changes.take():
         yield from left.to_batches(_ROWS_AT_ONCE)
 
 
@@ -72,15 +73,15 @@ class LastChanges:
     def add(self, rows: pa.RecordBatch) -> None:
         """Adds changes (PLACED_SCHEMA), in any order."""
         self._held.append(rows)
-        self._size += rows.nbytes
+        self._size += rows.get_total_buffer_size()
         if self._size > self._held_bytes:
             self._make_room()
 
     def take(self) -> Iterator[pa.Table]:
-        """All last changes, each once. Nothing can be added afterwards."""
+        """The rows that are left (LAST_SCHEMA): of each key its last change, unless that is a DELETE. Nothing can be added afterwards."""
         if self._files is None:
             if self._held:
-                yield fold(self._release())
+                yield _left(self._release())
             return
         self._spill(self._files)
         yield from self._files.read_back(self._held_bytes)
@@ -116,9 +117,11 @@ class _Files:
 
     def write(self, rows: pa.Table) -> None:
         # the highest bits of the hash: buckets are made of the lowest
-        number = (_hashes(rows) >> np.uint64(64 - _FILE_BITS * (self._depth + 1))) & np.uint64(_FILES - 1)
-        for position, part in _parted(rows, number.astype(np.uint16), _FILES):
-            self._writers[position].write_table(part.combine_chunks())
+        for batch in rows.to_batches():
+            hashes = _hashes_of(batch.column("row_key"))
+            number = (hashes >> np.uint64(_NUMBER_BITS - _FILE_BITS * (self._depth + 1))) & np.uint64(_FILES - 1)
+            for position, part in _parted(batch, number.astype(np.uint16), _FILES):
+                self._writers[position].write_batch(part)
 
     def read_back(self, held_bytes: int) -> Iterator[pa.Table]:
         for writer in self._writers:
@@ -143,10 +146,62 @@ def fold(rows: pa.Table) -> pa.Table:
     """The last change of each key of each table (PLACED_SCHEMA), in the order of application."""
     rows = rows.combine_chunks()
     order = _order(rows)
-    keys = _keys(rows) if order is None else _keys(rows).take(pa.array(order))
-    places = keys.append_column("place", pa.array(np.arange(rows.num_rows)))
-    last = np.sort(places.group_by(keys.column_names, use_threads=False).aggregate([("place", "max")]).column("place_max").to_numpy())
-    return rows.take(pa.array(last if order is None else order[last]))
+    last = _last(rows, order)
+    return rows.take(pa.array(last[np.argsort(order[last])]))
+
+
+def _left(rows: pa.Table) -> pa.Table:
+    """As `fold`, in any order, without what is deleted (LAST_SCHEMA)."""
+    last = _last(rows, _order(rows))
+    is_left = np.zeros(rows.num_rows, np.bool_)
+    is_left[last] = True
+    is_left &= ~rows.column("deleted").to_numpy()
+    # A value that is not left is never looked at.
+    return rows.select(LAST_SCHEMA.names).filter(pa.array(is_left)).combine_chunks()
+
+
+def _last(rows: pa.Table, order: Integers) -> Integers:
+    """Positions of the last change of each key of each table, in any order."""
+    numbers = _numbers(rows)
+    if numbers is not None:
+        return _last_of_each(numbers, order)
+    positions = np.argsort(order)
+    tables = rows.column("table_index").to_numpy()
+    names = ["row_key"] if _are_alike(tables) else ["table_index", "row_key"]
+    places = rows.select(names).take(pa.array(positions)).append_column("place", pa.array(np.arange(rows.num_rows)))
+    last: Integers = positions[places.group_by(names, use_threads=False).aggregate([("place", "max")]).column("place_max").to_numpy()]
+    return last
+
+
+def _last_of_each(numbers: Hashes, order: Integers) -> Integers:
+    """Of the positions of each number the one that is last in an order, in which those of a number differ. In any order themselves.
+
+    All positions write themselves into a table, at a slot of their number, and those who find themselves there have won. Who lost to
+    another number, or to a position that is before it in the order, tries again elsewhere.
+    """
+    shift = np.uint64(_NUMBER_BITS - max(4, (2 * len(numbers)).bit_length()))
+    slots = np.zeros(1 << (_NUMBER_BITS - int(shift)), np.int32)
+    positions = np.arange(len(numbers), dtype=np.int32)
+    won: list[npt.NDArray[np.int32]] = [positions[:0]]
+    attempt = 0
+    while len(positions):
+        if attempt == _UNSORTED_ATTEMPTS:
+            # From now on nobody loses to an earlier position, so that each attempt ends with a winner of each slot.
+            sorted_ = np.argsort(order)
+            positions, numbers, order = positions[sorted_], numbers[sorted_], order[sorted_]
+        slot = ((numbers * np.uint64(pow(int(_MULTIPLIER), attempt + 1, 1 << _NUMBER_BITS))) >> shift).view(np.int64)
+        tried = np.arange(len(numbers), dtype=np.int32)
+        slots[slot] = tried
+        winner = slots[slot]
+        is_alike = numbers[winner] == numbers
+        is_later = is_alike & (order > order[winner])
+        has_won = winner == tried
+        has_won[winner[is_later]] = False
+        won.append(positions[has_won])
+        rest = np.flatnonzero(is_later | ~is_alike)
+        positions, numbers, order = positions[rest], numbers[rest], order[rest]
+        attempt += 1
+    return np.concatenate(won).astype(np.int64)
 
 
 def _repeats(rows: pa.Table) -> bool:
@@ -156,36 +211,37 @@ def _repeats(rows: pa.Table) -> bool:
     return len(np.unique(asked)) <= _WORTH_FOLDING * len(asked)
 
 
-def _keys(rows: pa.Table) -> pa.Table:
-    """What tells the keys of all tables apart. Numbers are grouped in a third of the time of bytes."""
-    tables = rows.column("table_index").to_numpy()
-    if len(tables) and (tables != tables[0]).any():
-        return rows.select(["table_index", "row_key"])
-    lengths = pc.unique(pc.binary_length(rows.column("row_key"))).to_pylist()
-    if len(lengths) == 1 and lengths[0] <= _WORD_BYTES:
-        # One-to-one for these. Not the key's own number: Arrow takes hundreds of times as long for numbers whose lowest bits are alike.
-        return pa.table({"row_key": pa.array(_hashes(rows))})
-    return rows.select(["row_key"])
-
-
-def _order(rows: pa.Table) -> npt.NDArray[np.int64] | None:
-    """Positions in the order of application; None when they are in it already."""
-    columns = [rows.column(name).to_numpy() for name in _ORDER]
-    telling = [column for column in columns if len(column) and (column != column[0]).any()]
-    if _ascends(telling):
+def _numbers(rows: pa.Table) -> Hashes | None:
+    """A number for each key of each table, where keys are so short that their hashes are as good as they are. Else None."""
+    lengths = pc.min_max(pc.binary_length(rows.column("row_key")))
+    shortest, longest = lengths["min"].as_py(), lengths["max"].as_py()
+    if shortest is None or shortest < longest or longest > _WORD_BYTES or not _are_alike(rows.column("table_index").to_numpy()):
         return None
+    return _hashes(rows.select(["row_key"]).combine_chunks())
+
+
+def _are_alike(column: Integers) -> bool:
+    return len(column) == 0 or bool((column == column[0]).all())
+
+
+def _order(rows: pa.Table) -> Integers:
+    """For each row a number that ascends in the order of application; those of a key differ."""
+    columns = [rows.column(name).to_numpy() for name in _ORDER]
+    telling = [column for column in columns if not _are_alike(column)]
+    if _ascends(telling):
+        return np.arange(rows.num_rows)
     lows = [int(column.min()) for column in telling]
     bits = [(int(column.max()) - low).bit_length() for column, low in zip(telling, lows, strict=True)]
-    if sum(bits) >= _NUMBER_BITS:
-        return np.lexsort(telling[::-1])
-    # one number for each row is sorted in a fifth of the time
     number = np.zeros(rows.num_rows, np.int64)
+    if sum(bits) >= _NUMBER_BITS:
+        number[np.lexsort(telling[::-1])] = np.arange(rows.num_rows)
+        return number
     for column, low, width in zip(telling, lows, bits, strict=True):
         number = (number << width) | (column - low)
-    return np.argsort(number)
+    return number
 
 
-def _ascends(columns: Sequence[npt.NDArray[np.int64]]) -> bool:
+def _ascends(columns: Sequence[Integers]) -> bool:
     """Whether lines of these columns ascend, compared from the first column on."""
     same = np.True_
     for column in columns:
@@ -209,22 +265,35 @@ def _gathered(batches: Batches, held_bytes: int) -> Iterator[pa.Table]:
 
 
 def _blocks(rows: pa.Table, buckets: int, blocks: Blocks) -> Iterator[pa.RecordBatch]:
-    parts: list[list[pa.Table]] = [[] for _ in range(buckets)]
-    for first in range(0, rows.num_rows, _BUCKETED_ROWS):
-        # in pieces that fit into a processor's cache
-        piece = rows.slice(first, _BUCKETED_ROWS).combine_chunks()
-        for bucket, part in _parted(piece, (_hashes(piece) % np.uint64(buckets)).astype(np.uint16), buckets):
+    parts: list[list[pa.RecordBatch]] = [[] for _ in range(buckets)]
+    for piece in _pieces(rows):
+        hashes = _hashes_of(piece.column("row_key"))
+        for bucket, part in _parted(piece, (hashes % np.uint64(buckets)).astype(np.uint16), buckets):
             parts[bucket].append(part)
     with blocks.write() as writer:
-        for bucket, tables in enumerate(parts):
-            for block in writer.blocks(pa.concat_tables(tables)) if tables else ():
+        for bucket, batches in enumerate(parts):
+            for block in writer.blocks(pa.Table.from_batches(batches)) if batches else ():
                 yield pa.RecordBatch.from_arrays([pa.array([bucket], pa.int32()), block], schema=SENT_SCHEMA)
 
 
-def _parted(rows: pa.Table, parts: npt.NDArray[np.uint16], count: int) -> Iterator[tuple[int, pa.Table]]:
+def _pieces(rows: pa.Table) -> Iterator[pa.RecordBatch]:
+    """Rows in pieces that fit into a processor's cache: the batches that they came in, small ones together."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in rows.to_batches(_BUCKETED_ROWS):
+        held.append(batch)
+        size += batch.num_rows
+        if size >= _BUCKETED_ROWS // 2:
+            yield held[0] if len(held) == 1 else pa.concat_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.concat_batches(held)
+
+
+def _parted(rows: pa.RecordBatch, parts: npt.NDArray[np.uint16], count: int) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The rows of each part that has any."""
     sorted_ = rows.take(pa.array(np.argsort(parts, kind="stable")))
-    ends = np.cumsum(np.bincount(parts, minlength=count))
+    ends = np.cumsum(np.bincount(parts, minlength=count)).tolist()
     for part, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True)):
         if end > begin:
             yield part, sorted_.slice(begin, end - begin)
