@@ -14,7 +14,7 @@ from herdkeeper.formats.herddb_record import Stored, encode_row
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition
 from herdkeeper.formats.row_digest import digest_of_rows
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
-from herdkeeper_jobs.checkpoint.data_files import DataFile, content_fault, sync_folders, verify_files, write_tables
+from herdkeeper_jobs.checkpoint.data_files import DataFile, NewParquetFile, content_fault, sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash, file_size
@@ -66,6 +66,20 @@ def test_written_tables_are_what_was_stored_and_a_changed_byte_is_found(spark: S
     path.unlink()
     with pytest.raises(InvariantViolated, match="is missing"):
         verify_files(spark, zip(tables, written, strict=True), folder)
+
+
+def test_a_column_whose_values_repeat_has_a_dictionary_and_one_of_which_all_differ_has_none(tmp_path: Path) -> None:
+    folder, schema = ParquetFolder(tmp_path), arrow_schema(NUMBERS)
+    rows = [tuple(row.values()) for row in ROWS]
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), schema, strict=True)]
+    file = NewParquetFile(folder, "numbers.parquet", schema)
+    file.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+    written = file.finish()
+    assert content_fault(folder, written, schema) == ""
+    with folder.parquet_file(written.path) as content:
+        group = content.metadata.row_group(0)
+        encodings = {group.column(number).path_in_schema: group.column(number).encodings for number in range(group.num_columns)}
+    assert {name for name, used in encodings.items() if "RLE_DICTIONARY" in used} == {"a", "t", "f.list.element", "x"}
 
 
 WIDE = TableDefinition("demo", "wide", "u3", (Column("k", ColumnType.LONG, 0, nullable=False), Column("x", ColumnType.BYTES, 1)), ("k",))

@@ -81,13 +81,15 @@ class ParquetFolder:
             properties = encryption.create_decryption_properties(self.key.open(self.place / name), aad_prefix=name.encode())
         return pq.ParquetFile(source, decryption_properties=properties)
 
-    def writer(self, name: str, sink: IO[bytes] | pa.NativeFile, schema: pa.Schema) -> pq.ParquetWriter:
-        """What writes a file of that name into a sink. Raises KeyUnusable."""
+    def writer(self, name: str, sink: IO[bytes] | pa.NativeFile, schema: pa.Schema, repeating: list[str] | None = None) -> pq.ParquetWriter:
+        """What writes a file of that name into a sink, with dictionaries of the columns whose paths are `repeating` (None: of all). Raises
+        KeyUnusable."""
         properties = None
         if self.key is not None:
             opened = self.key.open(self.place / name)
             properties = encryption.create_encryption_properties(opened, aad_prefix=name.encode(), store_aad_prefix=False)
-        return pq.ParquetWriter(sink, schema, compression="zstd", encryption_properties=properties)
+        dictionaries = True if repeating is None else repeating
+        return pq.ParquetWriter(sink, schema, compression="zstd", use_dictionary=dictionaries, encryption_properties=properties)
 
 
 @contextlib.contextmanager
