@@ -180,7 +180,8 @@ def _log(spark: SparkSession, files: list[Path], blocks: Blocks) -> TaskLog:
         for batch in batches:
             for task in batch.column(0).to_pylist():
                 for path in files[task::tasks]:
-                    yield from pq.ParquetFile(path).iter_batches(BATCH, columns=columns)
+                    # there is a task for each core, so that threads of a task's own would only wait
+                    yield from pq.ParquetFile(path, memory_map=True).iter_batches(BATCH, columns=columns, use_threads=False)
 
     return TaskLog(spark.range(0, tasks, 1, tasks).toDF("task"), read, blocks=blocks)
 
