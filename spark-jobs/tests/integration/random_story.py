@@ -155,6 +155,17 @@ class Story:
         for number in sorted(self._open):
             self._end(number, commit)
 
+    def further_changes(self, number: int) -> Iterator[tuple[str, tuple[Value, ...]]]:
+        """Statements that may come next, for whoever wants to make them: each changes rows, by itself, where no lock is left. None lets
+        HerdDB choose a key, since it passes over those that it has given to rows which never came to be, and then no two are alike."""
+        makers = (self._insert, self._insert, self._upsert, self._update, self._delete)
+        for table in self._chance.choices(self.tables, k=number if self.tables else 0):
+            statement = self._chance.choice(makers)(table)
+            if statement is None or self._waits(None, table, statement):
+                continue
+            if not (table.automatic and statement.key is not None and None in statement.key):
+                yield statement.sql, statement.parameters
+
     def close(self) -> None:
         """Rolls back what is open and closes the connection."""
         self.end_all(commit=False)
