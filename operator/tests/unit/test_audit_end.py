@@ -96,6 +96,7 @@ def test_a_failure_stays_one():
 
 def test_a_schedule_takes_one_that_did_not_tell_for_no_success():
     made = with_metadata(AUDIT, creation_timestamp="2026-06-01T19:00:00Z")
-    run = run_of(with_status(made, phase="Failed", completed_at="2026-06-01T20:00:00Z"))
+    fields = summarize_audit(AUDIT, seen()).fields
+    run = run_of(with_status(made, phase=fields["phase"], completed_at=fields["completedAt"]))
     assert not run.active
     assert (run.phase, run.findings) == ("Failed", None)

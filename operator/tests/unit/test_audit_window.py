@@ -129,6 +129,22 @@ def test_hours_that_are_changed_and_are_not_open_wait_for_the_next_time(opens: s
     assert summary.fields["resumesAt"] == ("2026-06-03T02:00:00Z" if opens == "02:00" else "2026-06-02T20:00:00Z")
 
 
+def test_hours_that_are_over_when_they_are_declared_start_nothing_and_take_nothing_away():
+    state = (CLOSES + 8 * HOUR, job(CLOSES), driver(PAUSED.to_json()))
+    missed = with_hours("04:00", "09:00")
+    assert summarize_audit(missed, seen(*state)).fields["resumesAt"] == "2026-06-03T04:00:00Z"
+    assert plan_audit(missed, seen(*state), "spark:1").actions == ()
+
+
+def test_the_job_of_a_run_whose_words_may_still_come_stays_though_its_new_hours_are_open():
+    running = driver(None)
+    running[("Pod", "p")]["status"] = {"phase": "Running", "containerStatuses": [{"name": "driver", "state": {"running": {}}}]}
+    state = (CLOSES - HOUR, job(CLOSES - HOUR), running)
+    longer = with_hours("22:00", "07:00")
+    assert plan_audit(longer, seen(*state), "spark:1").actions == ()
+    assert summarize_audit(longer, seen(*state)).fields["phase"] == "Running"
+
+
 def test_a_job_that_runs_ends_when_it_was_told_though_the_hours_were_changed():
     plan = plan_audit(with_hours("00:00", "01:00"), seen(CLOSES - HOUR, job(None), driver(None)), "spark:1")
     assert (plan.actions, plan.look_again_seconds) == ((), None)
@@ -179,6 +195,11 @@ def test_a_paused_run_holds_up_its_schedule():
     created = with_metadata(AUDIT, creation_timestamp="2026-06-01T20:00:00Z")
     assert run_of(with_status(created, phase="Paused")).active
     assert not run_of(with_status(created, phase="Succeeded")).active
+
+
+@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
+def test_hours_that_mean_nothing_change_nothing_of_a_run_that_is_over(phase: str):
+    assert audit_refusals(with_status(with_spec(AUDIT, window=NIGHT.model_copy(update={"time_zone": "Rome"})), phase=phase)) == ()
 
 
 def test_a_time_zone_that_there_is_not_is_refused():

@@ -23,13 +23,14 @@ def words_may_come(audit: ReplicationAudit, seen: JobObserved) -> bool:
 
 def unknown_result(audit: ReplicationAudit, seen: JobObserved) -> str | None:
     """Why nobody can tell what an audit has found whose Job ended well: what is the matter with its driver's last words. None where they
-    can be read, may still come, or are those of a run with a window: one that may have paused is started again, and tells then."""
+    can be read, or are those of a run with a window: one that may have paused is started again, and tells then. Whoever asks has seen that
+    none may come any more (`words_may_come`)."""
     job = _job(audit)
     if not _ended_well(seen, job):
         return None
     said = driver_said(seen.objects, job)
     if said is None:
-        return None if audit.spec.window is not None or words_may_come(audit, seen) else "are lost"
+        return None if audit.spec.window is not None else "are lost"
     try:
         AuditSummary.from_json(said)
     except SummaryError as error:

@@ -7,6 +7,7 @@ import datetime
 from herdkeeper.api import ReplicationAudit
 from herdkeeper.api.replication_audit import Window
 from herdkeeper.domain import names
+from herdkeeper.domain.audit_end import words_may_come
 from herdkeeper.domain.daily_window import DailyWindow
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome, SummaryError
 from herdkeeper.domain.names import ObjectKey
@@ -33,7 +34,7 @@ def described(window: Window) -> str:
 def goes_on_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime | None:
     """When a paused run goes on: as soon as a window is open, after its Job has ended, that closes later than the one of that Job. So it
     does not go on in the same one, where the pod's clock is early, and does at once when its hours were changed and are open now. None for
-    a run that is not paused.
+    a run that is not paused, and for one whose driver's words may still come.
 
     A Job that ended well, and whose driver's words are lost, may have paused: when it is run again, it tells how the run ended, if it has.
     Words that are there and can't be read would be there again, night after night: they end the run (`audit_end.unknown_result`).
@@ -42,9 +43,13 @@ def goes_on_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime 
     job = seen.objects.get("Job", name)
     if audit.spec.window is None or job is None or job_ended(job) != "Complete" or _tells_an_end(driver_said(seen.objects, name)):
         return None
+    if words_may_come(audit, seen):
+        return None
     ended = moment_of(job["status"].get("completionTime")) or present(seen)
     window, closed = window_of(audit.spec.window), read_until(job)
-    return window.opening_after(ended) if closed is None else window.open_again(ended, closed)
+    opens = window.opening_after(ended) if closed is None else window.open_again(ended, closed)
+    missed = opens <= present(seen) and window.closing(present(seen)) is None
+    return window.opening_after(present(seen)) if missed else opens
 
 
 def read_until(job: Json) -> datetime.datetime | None:

@@ -34,7 +34,7 @@ from herdkeeper_jobs.storage.remote_path import NewFile
 from herdkeeper_jobs.storage.stored_path import StoredPath, new_file, sync_folder
 
 _ROWS_PER_GROUP = 50_000
-_SAMPLED_VALUES, _MOST_DISTINCT = 16_384, 0.75
+_SAMPLED_VALUES, _FEWEST_VALUES, _MOST_DISTINCT = 16_384, 100, 0.75
 _ROWS_READ_AT_ONCE = 1_000
 """What a re-read holds decoded: rows may have some kilobytes each, and several tasks share a pod."""
 _RESULT_COLUMNS = (
@@ -239,13 +239,13 @@ class NewParquetFile:
 
 def columns_that_repeat(rows: pa.RecordBatch) -> list[str]:
     """Parquet's paths of the columns of which a dictionary may spare something, by the first of their values. One whose values hardly
-    repeat takes twice the time with a dictionary, and more room. Lists are not looked into."""
+    repeat takes twice the time with a dictionary, and more room. Lists are not looked into, and few values tell nothing."""
     found = []
     for field, column in zip(rows.schema, rows.columns, strict=True):
         sample = column.slice(0, _SAMPLED_VALUES)
         if pa.types.is_list(field.type):
             found.append(f"{field.name}.list.element")
-        elif pa.types.is_null(field.type) or len(pc.unique(sample)) <= _MOST_DISTINCT * len(sample):
+        elif pa.types.is_null(field.type) or len(sample) < _FEWEST_VALUES or len(pc.unique(sample)) <= _MOST_DISTINCT * len(sample):
             found.append(field.name)
     return found
 

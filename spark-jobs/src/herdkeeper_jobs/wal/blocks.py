@@ -80,6 +80,7 @@ class BlockWriter:
         place = sink.tell()
         with pa.ipc.new_stream(sink, rows.schema) as stream:
             stream.write_table(rows)
+        sink.flush()  # whoever takes the block may read it at once
         yield pa.array([f"{name}:{place}".encode()], pa.binary())
 
 

@@ -7,7 +7,7 @@ import herddb.network.ServerSideConnection;
 import herddb.network.netty.NettyChannel;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
-import io.herdkeeper.node.leadership.NodeMetadata;
+import io.herdkeeper.node.leadership.LeadershipMetadata;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLogManager;
 import io.herdkeeper.node.log.PromotionBars;
@@ -44,7 +44,7 @@ public final class NodeServer {
                 metadata -> new NodeCommitLogManager(metadata, configuration, statistics.getStatsLogger("")));
         NodeCommitLogManager logs = NodeCommitLogManager.of(server.getManager());
         logs.obey(PromotionBars.of(server.getManager()));
-        ((NodeMetadata) server.getMetadataStorageManager()).tell(logs::recordRead);
+        ((LeadershipMetadata) server.getMetadataStorageManager()).tell(logs::recordRead);
         return server;
     }
 
@@ -54,7 +54,7 @@ public final class NodeServer {
 
     private static Server create(
             ServerConfiguration configuration, StatsProvider statistics, SqlPortTls tls, LogManagerFactory logManagers) {
-        NodeMetadata metadata = new NodeMetadata(configuration);
+        LeadershipMetadata metadata = new LeadershipMetadata(configuration);
         // An anonymous class on purpose: Server's constructor calls buildCommitLogManager, and captured variables are set
         // before that constructor runs, fields of a named subclass only after it.
         Server server = new Server(configuration, statistics) {

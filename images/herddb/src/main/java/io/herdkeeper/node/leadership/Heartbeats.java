@@ -2,6 +2,7 @@ package io.herdkeeper.node.leadership;
 
 import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpaceReplicaState;
+import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.LinkedBlockingQueue;
@@ -56,15 +57,22 @@ final class Heartbeats implements AutoCloseable {
         }
     }
 
-    /** Ends the thread, once what was said is written, or after a second. */
+    /** Ends the thread, once what was said is written, or after a second: then the rest never is, since it would open a new session. */
     @Override
     public void close() {
         thread.shutdown();
         try {
-            thread.awaitTermination(LAST_WRITES_SECONDS, TimeUnit.SECONDS);
+            if (!thread.awaitTermination(LAST_WRITES_SECONDS, TimeUnit.SECONDS)) {
+                thread.shutdownNow();
+            }
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
         }
+    }
+
+    /** Whether the thread has ended within a time. */
+    boolean awaitEnd(Duration limit) throws InterruptedException {
+        return thread.awaitTermination(limit.toMillis(), TimeUnit.MILLISECONDS);
     }
 
     private static Thread daemon(Runnable work) {

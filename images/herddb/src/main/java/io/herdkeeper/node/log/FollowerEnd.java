@@ -12,12 +12,17 @@ import java.util.concurrent.TimeUnit;
 final class FollowerEnd {
 
     private boolean near;
+    private int newestRecord = -1;
     /** The answer that the follower waits for, or had waited for; null before the first one. */
     private CompletableFuture<Long> awaited;
     private long known;
 
-    /** Tells whether the node is named as the leader. */
-    synchronized void near(boolean isNear) {
+    /** Tells whether the record of this version names the node as the leader; threads that read it may tell of older ones later. */
+    synchronized void near(boolean isNear, int recordVersion) {
+        if (recordVersion < newestRecord) {
+            return;
+        }
+        newestRecord = recordVersion;
         near = isNear;
         if (near) {
             notifyAll();

@@ -106,8 +106,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     }
 
     /** Has the follower wait for nothing while the record names its node as the leader: HerdDB is about to stop it, and to boot. */
-    void namedLeader(String leader) {
-        end.near(leader.equals(nodeId));
+    void namedLeader(String leader, int recordVersion) {
+        end.near(leader.equals(nodeId), recordVersion);
     }
 
     LogContinuity continuity() {

@@ -63,10 +63,10 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
         bars = given;
     }
 
-    /** Tells the log of a tablespace that runs here whom its record names as the leader. */
+    /** Tells the log of a tablespace that runs here whom its record names as the leader; a record that was read from ZooKeeper. */
     public void recordRead(TableSpace record) {
         if (HerdInternals.log(this, record.uuid) instanceof NodeCommitLog own) {
-            own.namedLeader(record.leaderId);
+            own.namedLeader(record.leaderId, (Integer) record.metadataStorageVersion);
         }
     }
 

@@ -70,6 +70,28 @@ class HeartbeatsTest {
         assertEquals(List.of("app 1"), written);
     }
 
+    @Test
+    void whatWaitsBehindAWriteThatHangsWhenTheEndComesIsNeverWritten() throws Exception {
+        CountDownLatch writing = new CountDownLatch(1);
+        CountDownLatch interrupted = new CountDownLatch(1);
+        Heartbeats heartbeats = new Heartbeats(state -> {
+            note(state);
+            writing.countDown();
+            try {
+                new CountDownLatch(1).await();
+            } catch (InterruptedException closing) {
+                interrupted.countDown();
+            }
+        });
+        heartbeats.say(state("app", 1));
+        assertTrue(writing.await(LIMIT.toSeconds(), TimeUnit.SECONDS));
+        heartbeats.say(state("zoo", 2));
+        heartbeats.close();
+        assertTrue(interrupted.await(LIMIT.toSeconds(), TimeUnit.SECONDS));
+        assertTrue(heartbeats.awaitEnd(LIMIT));
+        assertEquals(List.of("app 1"), written);
+    }
+
     private void note(TableSpaceReplicaState state) {
         written.add(state.uuid + " " + state.timestamp);
     }

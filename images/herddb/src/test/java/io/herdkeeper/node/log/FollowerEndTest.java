@@ -3,6 +3,7 @@ package io.herdkeeper.node.log;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
+import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.log.LogSequenceNumber;
@@ -22,7 +23,13 @@ class FollowerEndTest {
     void aFollowerThatRestsGoesOnOnceTheEndIsNear() {
         FollowerEnd end = new FollowerEnd();
         assertTimeoutPreemptively(LIMIT, () -> {
-            CompletableFuture<Void> naming = CompletableFuture.runAsync(() -> end.near(true));
+            Thread follower = Thread.currentThread();
+            CompletableFuture<Void> naming = CompletableFuture.runAsync(() -> {
+                while (follower.getState() != Thread.State.TIMED_WAITING) {
+                    Thread.onSpinWait();
+                }
+                end.near(true, 1);
+            });
             end.rest(FOR_EVER_MILLIS);
             naming.get();
             end.rest(FOR_EVER_MILLIS);
@@ -34,9 +41,20 @@ class FollowerEndTest {
         FollowerEnd end = new FollowerEnd();
         CompletableFuture<Long> asked = end.orWhatIsKnown(new CompletableFuture<>(), 7);
         assertFalse(asked.isDone());
-        end.near(true);
+        end.near(true, 1);
         assertEquals(7, asked.get());
         assertEquals(8, end.orWhatIsKnown(new CompletableFuture<>(), 8).get());
+    }
+
+    @Test
+    void whoReadAnOlderRecordAndTellsOfItLaterChangesNothing() {
+        FollowerEnd end = new FollowerEnd();
+        end.near(false, 5);
+        end.near(true, 4);
+        assertFalse(end.isNear());
+        end.near(true, 6);
+        end.near(false, 5);
+        assertTrue(end.isNear());
     }
 
     @Test
@@ -44,7 +62,7 @@ class FollowerEndTest {
         FollowerEnd end = new FollowerEnd();
         CompletableFuture<Long> asked = end.orWhatIsKnown(new CompletableFuture<>(), 7);
         asked.complete(9L);
-        end.near(true);
+        end.near(true, 1);
         assertEquals(9, asked.get());
     }
 
@@ -58,7 +76,7 @@ class FollowerEndTest {
                 LogBench.write(leader, "shows the first");
                 follower.followTo(first);
                 LogSequenceNumber before = follower.position();
-                log.namedLeader("follower");
+                log.namedLeader("follower", 1);
                 LogBench.write(leader, "second");
                 leader.rollNewLedger();
                 LogBench.write(leader, "third");
@@ -66,7 +84,7 @@ class FollowerEndTest {
                 leader.rollNewLedger();
                 follower.followTo(last);
                 assertEquals(before, follower.position());
-                log.namedLeader("leader");
+                log.namedLeader("leader", 2);
                 follower.followTo(last);
                 assertEquals(List.of("first", "shows the first", "second", "third", "fourth"), follower.rows());
             }

@@ -11,13 +11,13 @@ import java.util.function.Consumer;
  * HerdDB's way to ZooKeeper, on which nobody waits for heartbeats ({@link Heartbeats}), and which tells of each record that is read, so
  * that a follower ends as soon as this node is named as the leader.
  */
-public final class NodeMetadata extends ZookeeperMetadataStorageManager {
+public final class LeadershipMetadata extends ZookeeperMetadataStorageManager {
 
     private final Heartbeats heartbeats = new Heartbeats(super::updateTableSpaceReplicaState);
     private volatile Consumer<TableSpace> reader = record -> { };
 
     /** Not connected yet. */
-    public NodeMetadata(ServerConfiguration configuration) {
+    public LeadershipMetadata(ServerConfiguration configuration) {
         super(configuration.getString(ServerConfiguration.PROPERTY_ZOOKEEPER_ADDRESS, ServerConfiguration.PROPERTY_ZOOKEEPER_ADDRESS_DEFAULT),
                 configuration.getInt(ServerConfiguration.PROPERTY_ZOOKEEPER_SESSIONTIMEOUT,
                         ServerConfiguration.PROPERTY_ZOOKEEPER_SESSIONTIMEOUT_DEFAULT),
