@@ -4,7 +4,7 @@ Starts ZooKeeper and three bookies as plain processes, and writes closed ledgers
 read every copy by BATCH_READ, verify its digest, ids, LAC and length, and compare what the copies of a ledger say. The audit is the job's
 own (audit/job.py), with its metadata, its plan, its comparison and Spark; it also runs with its tasks in its own process, without Spark.
 Prints CPU seconds of the client per million copies that were read. `--full` reads all copies ten times, so that Spark's start counts as
-little as in an audit of 18 million copies.
+little as in an audit of 18 million copies; `--rounds` says how often.
 """
 
 from __future__ import annotations
@@ -135,13 +135,13 @@ def main() -> None:
     parser.add_argument("--entries", type=int, default=600_000, help="entries, of three copies each (default: %(default)s)")
     parser.add_argument("--contender", choices=tuple(CONTENDERS))
     parser.add_argument("--zookeeper")
-    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--rounds", type=int, help="all is read so many times")
     arguments = parser.parse_args()
     if arguments.contender:
         CONTENDERS[arguments.contender](arguments.zookeeper, arguments.rounds)
         return
     use_class_archive()
-    entries, rounds = arguments.entries, 10 if arguments.full else 1
+    entries, rounds = arguments.entries, arguments.rounds or (10 if arguments.full else 1)
     with servers() as running:
         zookeeper = running.start_zookeeper()
         bookies = tuple(running.start_bookies(BOOKIES))
