@@ -234,3 +234,8 @@ class ReplicationAudit(Resource):
 
     spec: ReplicationAuditSpec
     status: ReplicationAuditStatus | None = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether its run has ended, as its status tells."""
+        return self.status is not None and self.status.phase in ("Succeeded", "Failed")

@@ -7,7 +7,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.job_summary import AuditSummary, SummaryError
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.objects import driver_said, job_ended, pods_of_job
+from herdkeeper.domain.observed.objects import Json, driver_said, job_ended, pods_of_job
 
 _ENDED = ("Succeeded", "Failed")
 """Phases of a pod that says nothing more."""
@@ -16,17 +16,17 @@ _ENDED = ("Succeeded", "Failed")
 def words_may_come(audit: ReplicationAudit, seen: JobObserved) -> bool:
     """Whether the Job has ended well, and a pod of it has said nothing, and was not seen to have ended: Jobs and pods are looked at one
     after the other."""
-    job = _job(audit)
+    job = job_of(audit)
     running = (pod.get("status", {}).get("phase") not in _ENDED for pod in pods_of_job(seen.objects, job))
-    return _ended_well(seen, job) and driver_said(seen.objects, job) is None and any(running)
+    return ended_well(seen, job) is not None and driver_said(seen.objects, job) is None and any(running)
 
 
 def unknown_result(audit: ReplicationAudit, seen: JobObserved) -> str | None:
     """Why nobody can tell what an audit has found whose Job ended well: what is the matter with its driver's last words. None where they
     can be read, or are those of a run with a window: one that may have paused is started again, and tells then. Whoever asks has seen that
     none may come any more (`words_may_come`)."""
-    job = _job(audit)
-    if not _ended_well(seen, job):
+    job = job_of(audit)
+    if ended_well(seen, job) is None:
         return None
     said = driver_said(seen.objects, job)
     if said is None:
@@ -38,10 +38,12 @@ def unknown_result(audit: ReplicationAudit, seen: JobObserved) -> str | None:
     return None
 
 
-def _job(audit: ReplicationAudit) -> str:
+def job_of(audit: ReplicationAudit) -> str:
+    """The name of its Job."""
     return names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
 
 
-def _ended_well(seen: JobObserved, name: str) -> bool:
+def ended_well(seen: JobObserved, name: str) -> Json | None:
+    """The Job of that name, if it has ended well."""
     job = seen.objects.get("Job", name)
-    return job is not None and job_ended(job) == "Complete"
+    return job if job is not None and job_ended(job) == "Complete" else None

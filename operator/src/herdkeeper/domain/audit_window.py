@@ -6,13 +6,11 @@ import datetime
 
 from herdkeeper.api import ReplicationAudit
 from herdkeeper.api.replication_audit import Window
-from herdkeeper.domain import names
-from herdkeeper.domain.audit_end import words_may_come
+from herdkeeper.domain.audit_end import ended_well, job_of, words_may_come
 from herdkeeper.domain.daily_window import DailyWindow
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome, SummaryError
-from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.objects import Json, driver_said, job_ended
+from herdkeeper.domain.observed.objects import Json, driver_said
 from herdkeeper.domain.observed.schedule import moment_of
 
 READ_UNTIL = "--read-until"
@@ -39,11 +37,8 @@ def goes_on_at(audit: ReplicationAudit, seen: JobObserved) -> datetime.datetime 
     A Job that ended well, and whose driver's words are lost, may have paused: when it is run again, it tells how the run ended, if it has.
     Words that are there and can't be read would be there again, night after night: they end the run (`audit_end.unknown_result`).
     """
-    name = names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
-    job = seen.objects.get("Job", name)
-    if audit.spec.window is None or job is None or job_ended(job) != "Complete" or _tells_an_end(driver_said(seen.objects, name)):
-        return None
-    if words_may_come(audit, seen):
+    job = ended_well(seen, job_of(audit))
+    if audit.spec.window is None or job is None or _tells_an_end(driver_said(seen.objects, job_of(audit))) or words_may_come(audit, seen):
         return None
     ended = moment_of(job["status"].get("completionTime")) or present(seen)
     window, closed = window_of(audit.spec.window), read_until(job)

@@ -144,10 +144,9 @@ def checkpoint_refusals(checkpoint: Checkpoint, tablespace: Tablespace | None) -
 def audit_refusals(audit: ReplicationAudit) -> tuple[Refusal, ...]:
     """What a ReplicationAudit says and must not say. Of one that is over the hours may still change, and mean nothing: what is known of it
     stays."""
-    over = audit.status is not None and audit.status.phase in ("Succeeded", "Failed")
     return (
         *_name_refusals(audit.metadata),
-        *(() if over else _window_refusals(audit.spec.window, "spec.window")),
+        *(() if audit.is_over else _window_refusals(audit.spec.window, "spec.window")),
         *_job_refusals(audit.spec.job),
     )
 

@@ -84,7 +84,7 @@ def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> 
     """Make the Job unless it is there, or the run ended before; that of a paused run anew when its window opens. An unhealthy cluster is
     audited all the same: that is when it is needed."""
     name = names.audit_names(_key(audit)).job
-    if audit.status is not None and audit.status.phase in ("Succeeded", "Failed"):
+    if audit.is_over:
         return Plan()
     if seen.objects.get("Job", name) is not None:
         return _going_on(audit, seen, name)

@@ -48,12 +48,13 @@ def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
 def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
     """The phase, and of an ended run what was audited and found; of a paused one so far."""
     job = names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
-    over = audit.status is not None and audit.status.phase in ("Succeeded", "Failed")
-    if not over and (opens := goes_on_at(audit, seen)) is not None:
+    if audit.is_over:
+        return _kept(audit)
+    if (opens := goes_on_at(audit, seen)) is not None:
         return _paused(audit, observe_run(seen.objects, job), opens)
-    if not over and words_may_come(audit, seen):
+    if words_may_come(audit, seen):
         return _awaited(observe_run(seen.objects, job))
-    if not over and (fault := unknown_result(audit, seen)) is not None:
+    if (fault := unknown_result(audit, seen)) is not None:
         return _unknown(audit, observe_run(seen.objects, job), fault)
     return _summarize(audit, seen, job, lambda said: audit_fields(AuditSummary.from_json(said), audit.spec.repair))
 
@@ -87,7 +88,7 @@ def _paused(audit: ReplicationAudit, run: Run, opens: datetime.datetime) -> Summ
 
 def _summarize(resource: Checkpoint | ReplicationAudit, seen: JobObserved, job: str, fields_of: Callable[[str], dict[str, Any]]) -> Summary:
     """A run that ended before is remembered; of one that ended now the driver's words are read, which may not be a summary."""
-    if resource.status is not None and resource.status.phase in ("Succeeded", "Failed"):
+    if resource.is_over:
         return _kept(resource)
     run = observe_run(seen.objects, job)
     if run.said is None or run.phase not in ("Succeeded", "Failed"):

@@ -82,7 +82,6 @@ class _Lsns:
 
 
 _NOWHERE = Lsn(-1, -1)
-_NUMBERS_OF_AN_ID = 4
 _CHANGES = np.array([int(kind) for kind in ROW_CHANGES], np.int32)
 
 
@@ -123,20 +122,10 @@ class _Ids:
 
     def __init__(self, ids: Iterable[int]) -> None:
         self.sorted = np.array(sorted(ids), np.int64)
-        self._by_number: Integers | None = None
-        if len(self.sorted) and int(self.sorted[-1]) - int(self.sorted[0]) < _NUMBERS_OF_AN_ID * len(self.sorted):
-            # One after the other, as leaders give them: looked up in a table. It ends with a line for all that lie outside.
-            self._by_number = np.full(int(self.sorted[-1]) - int(self.sorted[0]) + 2, -1, np.int64)
-            self._by_number[self.sorted - self.sorted[0]] = np.arange(len(self.sorted))
 
     def lines(self, ids: Integers) -> Integers:
         if not len(self.sorted):
             return np.full(len(ids), -1, np.int64)
-        if self._by_number is not None:
-            # an id before the first one is a huge number here
-            numbers = np.minimum((ids - self.sorted[0]).view(np.uint64), np.uint64(len(self._by_number) - 1))
-            lines: Integers = self._by_number[numbers.view(np.int64)]
-            return lines
         found = np.minimum(np.searchsorted(self.sorted, ids), len(self.sorted) - 1)
         return np.where(self.sorted[found] == ids, found, -1)
 
@@ -189,16 +178,14 @@ class _Tables:
         # -1 as an index is the last line of each column: no table
         self.position = np.array([*(timeline.positions.get(uuid, -1) for uuid in number), -1], np.int64)
         self._truncated = _Lsns.of([*(timeline.truncated.get(uuid, _NOWHERE) for uuid in number), _NOWHERE])
-        self._any_truncated = any(uuid in timeline.truncated for uuid in number)
         makers = [timeline.made.get(uuid, (0, _NOWHERE)) for uuid in number]
         self._maker = np.array([*(maker for maker, _ in makers), 0], np.int64)
         self._made = _Lsns.of([*(lsn for _, lsn in makers), _NOWHERE])
 
-    def groups(self, names: pa.Array, needed: Flags) -> Integers:
-        """The line of each name in the timeline; -1 for one that never meant anything. Any line for a name that is not needed."""
-        first = int(np.argmax(needed)) if len(names) else 0
-        if len(names) and pc.all(pc.or_(pc.equal(names, names[first]), pa.array(~needed))).as_py():
-            return np.full(len(names), self._group_of_name.get(names[first].as_py(), -1), np.int64)
+    def groups(self, names: pa.Array) -> Integers:
+        """The line of each name in the timeline; -1 for one that never meant anything."""
+        if len(names) and pc.all(pc.equal(names, names[0])).as_py():
+            return np.full(len(names), self._group_of_name.get(names[0].as_py(), -1), np.int64)
         encoded = names.dictionary_encode()
         lines = np.array([*(self._group_of_name.get(name, -1) for name in encoded.dictionary.to_pylist()), -1], np.int64)
         found: Integers = lines[encoded.indices.to_numpy(zero_copy_only=False)]
@@ -211,12 +198,9 @@ class _Tables:
 
     def holds(self, tables: Integers, transactions: Integers, applied: _Lsns) -> Flags:
         """Whether what is applied to a table is still in it at the end, and was not passed over because another made the table later."""
-        held: Flags = self.position[tables] >= 0
-        if self._maker.any():
-            passed_over = (transactions > 0) & (self._maker[tables] > 0) & (self._maker[tables] != transactions)
-            held &= ~(passed_over & applied.is_before(self._made.take(tables)))
-        if self._any_truncated:
-            held &= ~applied.is_before(self._truncated.take(tables))
+        passed_over = (transactions > 0) & (self._maker[tables] > 0) & (self._maker[tables] != transactions)
+        passed_over &= applied.is_before(self._made.take(tables))
+        held: Flags = (self.position[tables] >= 0) & ~passed_over & ~applied.is_before(self._truncated.take(tables))
         return held
 
 
@@ -278,7 +262,7 @@ class BatchPlacing:
             commits, committed, lost = self._commits.of(lsns, transactions)
             applied, lives, lost = commits.or_else(inside, lsns), ~inside | committed, inside & lost
         # inside of a transaction: what the name meant just before the COMMIT, whose own DROP TABLEs come last
-        tables = self._tables.meaning(self._tables.groups(batch.column("table_name"), needed), applied, ~inside)
+        tables = self._tables.meaning(self._tables.groups(batch.column("table_name")), applied, ~inside)
         self._check(batch, needed & (lost | (~inside & (tables < 0))))
         kept = needed & lives & self._tables.holds(tables, transactions, applied)
         deleted = batch.column("type").to_numpy() == int(LogEntryType.DELETE)
