@@ -40,8 +40,9 @@ from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.spark_session import SparkSettings, spark_configuration, start_spark
 from herdkeeper_jobs.wal.blocks import Blocks, blocks_of
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA
-from herdkeeper_jobs.wal.fold import fold_partitions, last_changes, log_extent, log_timeline, place_changes
+from herdkeeper_jobs.wal.fold import fold_partitions, last_changes, place_changes
 from herdkeeper_jobs.wal.last_writer import HELD_BYTES
+from herdkeeper_jobs.wal.outline import log_outline, log_timeline
 from herdkeeper_jobs.wal.task_log import TaskLog
 
 CORES, NOTE_BYTES, BATCH = 2, 48, 65_536
@@ -166,9 +167,9 @@ def _fold_by_spark(folder: Path, start: Callable[[], SparkSession], partitions: 
 
 def _fold(log: TaskLog, folder: Path, partitions: int | None) -> list[WrittenTable]:
     """As a checkpoint's job does it."""
-    entries = log_extent(log).entries
-    timeline = log_timeline(log)
-    last = last_changes(place_changes(log, timeline), partitions or fold_partitions(CORES, entries))
+    outline = log_outline(log)
+    timeline = log_timeline(log, outline=outline)
+    last = last_changes(place_changes(log, timeline), partitions or fold_partitions(CORES, outline.extent.entries))
     return write_tables(last, timeline.tables, ParquetFolder(folder), uuid.uuid4().hex)
 
 

@@ -16,9 +16,10 @@ from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType, encode_l
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, decode_table, encode_table
 from herdkeeper_jobs.wal.blocks import Blocks, blocks_of
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
-from herdkeeper_jobs.wal.fold import highest_auto_increments, last_changes, log_extent, log_timeline, place_changes
+from herdkeeper_jobs.wal.fold import highest_auto_increments, last_changes, place_changes
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.outline import log_extent, log_outline, log_timeline
 from herdkeeper_jobs.wal.task_log import TaskLog
 from herdkeeper_jobs.wal.timeline import Begins, ControlEntry, LogInconsistentError, OpenTransaction, Timeline, Touch, walk
 
@@ -472,7 +473,20 @@ def test_spark_folds_to_the_same_tables(spark: SparkSession, log: Log) -> None:
         assert folded_by_spark(spark, log, Blocks()) == folded_by_spark(spark, log, in_files) == replayed(log)
     assert in_files.folder is not None
     assert not in_files.folder.exists()
-    assert log_extent(log_frame(spark, log)).entries == len(log)
+
+
+def test_an_outline_serves_each_part_of_its_log(spark: SparkSession) -> None:
+    log = in_one_ledger(
+        create("t", "u"), entry(LogEntryType.BEGIN, 1), insert("t", b"k", b"v", 1), entry(LogEntryType.COMMIT, 1), create("later", "w")
+    )
+    decoded = TaskLog.of_rows(log_frame(spark, log))
+    outline = log_outline(decoded)
+    assert outline.extent == log_extent(decoded)
+    assert outline.extent.entries == len(log)
+    for number, (lsn, _) in enumerate(log, start=1):
+        prefix = decoded.up_to(lsn)
+        assert log_timeline(prefix, outline=outline) == log_timeline(prefix) == timeline_of(log[:number])
+        assert log_extent(prefix).entries == number
 
 
 def test_names_and_values_are_read_only_where_definitions_are(spark: SparkSession) -> None:

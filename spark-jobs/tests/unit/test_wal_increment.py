@@ -14,9 +14,10 @@ from test_wal_fold import Log, Replay, Tables, create, entry, folded, in_one_led
 from herdkeeper.formats.herddb_index import IndexDefinition, encode_index
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
 from herdkeeper.formats.herddb_table import encode_table
-from herdkeeper_jobs.wal.fold import highest_auto_increments, last_changes, log_timeline, place_changes, with_base
+from herdkeeper_jobs.wal.fold import highest_auto_increments, last_changes, place_changes, with_base
 from herdkeeper_jobs.wal.log_state import LogState, StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.outline import log_timeline
 from herdkeeper_jobs.wal.timeline import LogInconsistentError, Timeline
 
 _BEFORE_EVERYTHING = Lsn(0, -1)

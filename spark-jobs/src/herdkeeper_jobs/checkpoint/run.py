@@ -69,16 +69,9 @@ from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.blocks import BLOCK_COLUMNS, Batches, Blocks, blocks_of
 from herdkeeper_jobs.wal.cut import cut_at_time, since, up_to
 from herdkeeper_jobs.wal.decode import decode_batches
-from herdkeeper_jobs.wal.fold import (
-    LogExtent,
-    fold_partitions,
-    highest_auto_increments,
-    last_changes,
-    log_extent,
-    log_timeline,
-    place_changes,
-)
+from herdkeeper_jobs.wal.fold import fold_partitions, highest_auto_increments, last_changes, place_changes
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.outline import LogExtent, LogOutline, log_extent, log_outline, log_timeline
 from herdkeeper_jobs.wal.task_log import TaskLog
 from herdkeeper_jobs.wal.timeline import Timeline
 
@@ -315,10 +308,11 @@ def _within(read: TaskLog, origin: Origin, read_to: Lsn) -> TaskLog:
 
 def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFolder, str]) -> _Folded:
     cores = read.tasks.sparkSession.sparkContext.defaultParallelism
-    # On disk, so that bookies are read once: the timeline, the extent and the fold each go over the log.
+    # On disk, so that bookies are read once: the outline and the fold each go over the log.
     read.tasks.persist(StorageLevel.DISK_ONLY)
     try:
-        extent = log_extent(read)
+        outline = log_outline(read)
+        extent = outline.extent
         if extent.entries != origin.entries:
             raise InvariantViolated(
                 f"what is read of the log up to {target.read_to} has {origin.entries} entries, {extent.entries} were read"
@@ -330,7 +324,7 @@ def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFol
             raise InvariantViolated(f"the checkpoint is to be at {cut.lsn}, but the log was read up to {target.read_to} only")
         reads_on = cut.lsn != target.read_to
         prefix = up_to(entries, cut.lsn) if reads_on else entries
-        timeline = log_timeline(prefix, origin.start)
+        timeline = log_timeline(prefix, origin.start, outline)
         _log.info("control entries walked", tables=len(timeline.tables), open_transactions=len(timeline.open_transactions))
         placed = origin.with_rows(place_changes(prefix, timeline), timeline)
         partitions = fold_partitions(cores, extent.entries + origin.base_rows)
@@ -339,7 +333,7 @@ def _fold(read: TaskLog, origin: Origin, target: Target, where: tuple[ParquetFol
         highest = highest_auto_increments(placed, timeline, highest_keys_of(origin.base))
         compared = {table.name: item.digest for table, item in zip(timeline.tables, written, strict=True)}
         if reads_on and target.follower is not None:
-            compared = _digests_at_the_end(entries, origin, partitions)
+            compared = _digests_at_the_end(entries, origin, partitions, outline)
         return _Folded(
             cut, log_extent(prefix) if reads_on or origin.archived else extent, timeline, written, highest, compared, origin.base
         )
@@ -370,8 +364,8 @@ def _cut(entries: TaskLog, target: Target) -> _Cut:
     return _Cut(found.lsn, found.left_out)
 
 
-def _digests_at_the_end(entries: TaskLog, origin: Origin, partitions: int) -> dict[str, RowDigest]:
-    timeline = log_timeline(entries, origin.start)
+def _digests_at_the_end(entries: TaskLog, origin: Origin, partitions: int, outline: LogOutline) -> dict[str, RowDigest]:
+    timeline = log_timeline(entries, origin.start, outline)
     return table_digests(last_changes(origin.with_rows(place_changes(entries, timeline), timeline), partitions), timeline.tables)
 
 

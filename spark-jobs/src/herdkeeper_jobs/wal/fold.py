@@ -1,8 +1,8 @@
 """Folds a decoded log into the rows of the tables at its end, with Spark. DataFrame to DataFrame; reads and writes nothing outside.
 
-First the control entries, which are few, are collected and walked in order on the driver (`timeline`). Then every row change finds its
-place by itself (`batch_place`), so that the changes can be spread by key; of the changes of a key the last one in the order of application
-wins (`last_writer`). Tasks do both on Arrow's columns, and Spark moves what they made of them: no row is a Python object.
+First the control entries, which are few, are collected (`outline`) and walked in order on the driver (`timeline`). Then every row change
+finds its place by itself (`batch_place`), so that the changes can be spread by key; of the changes of a key the last one in the order of
+application wins (`last_writer`). Tasks do both on Arrow's columns, and Spark moves what they made of them: no row is a Python object.
 """
 
 from __future__ import annotations
@@ -16,116 +16,18 @@ import pyarrow.compute as pc
 from pyspark import Broadcast
 from pyspark.sql import DataFrame, Row, functions
 
-from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
 from herdkeeper.formats.herddb_table import ColumnType
-from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA, TOUCH_COLUMNS, BatchBegins, BatchPlacing
-from herdkeeper_jobs.wal.blocks import BLOCK_COLUMNS, Blocks
+from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA, BatchPlacing
+from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.last_writer import LAST_COLUMNS, SENT_COLUMNS, from_blocks, to_blocks
-from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
-from herdkeeper_jobs.wal.task_log import Entries, TaskLog, Work, as_task_log
-from herdkeeper_jobs.wal.timeline import Begins, ControlEntry, Timeline, Touch, walk
+from herdkeeper_jobs.wal.task_log import TaskLog, Work, as_task_log
+from herdkeeper_jobs.wal.timeline import Timeline
 
 _MAX_KEY_COLUMNS = "table_index int, highest binary"
 _MAX_KEY_SCHEMA = pa.schema([("table_index", pa.int32()), ("highest", pa.binary())])
 _CHANGES_IN_A_PARTITION, _MOST_PARTITIONS = 500_000, 2_000
-_EXTENT_COLUMNS = "entries long, ledger_id long, entry_id long, timestamp long, latest long"
-_EXTENT_SCHEMA = pa.schema([(name, pa.int64()) for name in ("entries", "ledger_id", "entry_id", "timestamp", "latest")])
-_BOUNDARY_NAMES = ("ledger_id", "entry_id", "type", "transaction_id")
-_DEFINITION_NAMES = (*_BOUNDARY_NAMES, "table_name", "row_value")
 _CHANGE_NAMES = ("ledger_id", "entry_id", "type", "transaction_id", "table_name", "row_key", "row_value")
-_CHANGES = pa.array([int(kind) for kind in ROW_CHANGES], pa.int32())
-_KINDS = {int(kind): kind for kind in LogEntryType}
-_BOUNDARIES = pa.array([int(kind) for kind in (LogEntryType.BEGIN, LogEntryType.COMMIT, LogEntryType.ROLLBACK)], pa.int32())
-"""Of transactions: these entries have neither name nor value."""
-_NOT_CONTROL = pa.array([int(kind) for kind in (*ROW_CHANGES, LogEntryType.NOOP, LogEntryType.CONSISTENCY_CHECK)], pa.int32())
-
-
-@dataclass(frozen=True, slots=True)
-class LogExtent:
-    """What a log holds, to compare with what it should hold."""
-
-    entries: int
-    last_timestamp_millis: int | None
-    """Of the last entry, by the clock of its leader; None for an empty log."""
-    latest_timestamp_millis: int | None
-    """The latest of all entries."""
-
-
-def log_extent(log: DataFrame | TaskLog) -> LogExtent:
-    """Counts the entries of a decoded log and finds the last one's time, and the latest."""
-    parts = as_task_log(log).in_tasks(_extents, _EXTENT_COLUMNS, ("ledger_id", "entry_id", "timestamp")).collect()
-    last = max(((row["ledger_id"], row["entry_id"], row["timestamp"]) for row in parts), default=None)
-    latest = max((row["latest"] for row in parts), default=None)
-    return LogExtent(sum(row["entries"] for row in parts), None if last is None else last[2], latest)
-
-
-def _extents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Of each batch how many entries it has, the last one, and the latest time."""
-    for batch in batches:
-        if batch.num_rows:
-            ledgers, entries, times = (column.to_numpy() for column in batch.columns)
-            in_last_ledger = np.flatnonzero(ledgers == ledgers.max())
-            last = in_last_ledger[np.argmax(entries[in_last_ledger])]
-            row = [batch.num_rows, ledgers[last], entries[last], times[last], times.max()]
-            yield pa.RecordBatch.from_arrays([pa.array([value], pa.int64()) for value in row], schema=_EXTENT_SCHEMA)
-
-
-def log_timeline(log: DataFrame | TaskLog, start: StartingPoint | None = None) -> Timeline:
-    """The timeline of a decoded log (columns `decode.LOG_COLUMNS`), which goes on from `start`, or begins with nothing.
-
-    Raises what `timeline.walk` raises.
-    """
-    found = as_task_log(log).of_each_input(_control, BLOCK_COLUMNS).collect()
-    rows = Blocks().rows([pa.RecordBatch.from_pydict({"block": pa.array([row["block"] for row in found], pa.binary())})])
-    # one per transaction boundary and definition
-    entries = sorted(entry for batch in rows for entry in _entries_of(batch) if start is None or entry.lsn > start.at)
-    truncated = sorted({entry.table for entry in entries if entry.type is LogEntryType.TRUNCATE})
-    return walk(entries, _touches(as_task_log(log), truncated, Begins.of(entries, start)) if truncated else (), start)
-
-
-def _control(entries: Entries) -> Iterator[pa.RecordBatch]:
-    """The control entries, as blocks. Names and values, most of what a log has, are read where definitions are: they are rare."""
-    boundaries: list[pa.RecordBatch] = []
-    defines = False
-    for batch in entries(_BOUNDARY_NAMES):
-        is_boundary = pc.is_in(batch.column("type"), _BOUNDARIES)
-        boundaries.append(batch.filter(is_boundary))
-        defines = defines or not pc.all(pc.or_(is_boundary, pc.is_in(batch.column("type"), _NOT_CONTROL)), min_count=0).as_py()
-    if boundaries:
-        yield from Blocks().of_batches([pa.concat_batches(boundaries)])
-    if defines:
-        yield from Blocks().of_batches(_definitions(batch) for batch in entries(_DEFINITION_NAMES))
-
-
-def _definitions(batch: pa.RecordBatch) -> pa.RecordBatch:
-    kinds = batch.column("type")
-    return batch.filter(pc.invert(pc.or_(pc.is_in(kinds, _BOUNDARIES), pc.is_in(kinds, _NOT_CONTROL))))
-
-
-def _entries_of(batch: pa.RecordBatch) -> Iterator[ControlEntry]:
-    """Of boundaries, or of definitions, which have two columns more."""
-    ledgers, entries, kinds, *rest = (column.to_pylist() for column in batch.columns)
-    return map(ControlEntry, map(Lsn, ledgers, entries), map(_KINDS.__getitem__, kinds), *rest)
-
-
-def _touches(log: TaskLog, tables: list[str], begins: Begins) -> list[Touch]:
-    """The first change of each of these tables by each transaction."""
-    broadcast = log.tasks.sparkSession.sparkContext.broadcast(BatchBegins(begins))
-    names = pa.array(tables, pa.string())
-
-    def with_begin(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            wanted = pc.and_(pc.is_in(batch.column("type"), _CHANGES), pc.is_in(batch.column("table_name"), names))
-            yield broadcast.value.first_touches(batch.filter(pc.and_(wanted, pc.greater(batch.column("transaction_id"), 0))))
-
-    columns = ("ledger_id", "entry_id", "type", "transaction_id", "table_name")
-    first: dict[tuple[int, str, Lsn], Lsn] = {}
-    for row in log.in_tasks(with_begin, TOUCH_COLUMNS, columns).collect():
-        life = row["transaction_id"], row["table_name"], Lsn(row["begin_ledger"], row["begin_entry"])
-        lsn = Lsn(row["ledger_id"], row["entry_id"])
-        first[life] = min(first.get(life, lsn), lsn)
-    return [Touch(*life, lsn) for life, lsn in first.items()]
 
 
 @dataclass(frozen=True, slots=True)

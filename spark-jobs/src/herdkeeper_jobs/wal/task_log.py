@@ -53,6 +53,10 @@ class TaskLog:
         """The entries up to an LSN."""
         return replace(self, last=lsn if self.last is None else min(self.last, lsn))
 
+    def has(self, lsn: Lsn) -> bool:
+        """Whether an LSN lies between the first and the last one."""
+        return (self.first is None or self.first <= lsn) and (self.last is None or lsn <= self.last)
+
     def in_tasks(self, work: Work, made: str, columns: Sequence[str] = LOG_SCHEMA.names) -> DataFrame:
         """What `work` makes of the entries of each task, which come with these columns; `made` are its result's, as Spark's DDL text."""
         reader = _Reader(self.read, self.first, self.last)

@@ -1,0 +1,150 @@
+"""What the driver knows of a decoded log once tasks went over it: how much there is, and which entries change no row. Few columns are read
+for that, and of what is read little comes back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, Row
+
+from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
+from herdkeeper_jobs.wal.batch_place import TOUCH_COLUMNS, BatchBegins
+from herdkeeper_jobs.wal.blocks import Blocks
+from herdkeeper_jobs.wal.log_state import StartingPoint
+from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.task_log import Entries, TaskLog, as_task_log
+from herdkeeper_jobs.wal.timeline import Begins, ControlEntry, Timeline, Touch, walk
+
+_EXTENT_NAMES = ("entries", "ledger_id", "entry_id", "timestamp", "latest")
+_EXTENT_COLUMNS = ", ".join(f"{name} long" for name in _EXTENT_NAMES)
+_EXTENT_SCHEMA = pa.schema([(name, pa.int64()) for name in _EXTENT_NAMES])
+_OUTLINE_COLUMNS = f"{_EXTENT_COLUMNS}, block binary"
+_OUTLINE_SCHEMA = _EXTENT_SCHEMA.append(pa.field("block", pa.binary()))
+"""An extent, or a block of control entries."""
+_BOUNDARY_NAMES = ("ledger_id", "entry_id", "type", "transaction_id")
+_DEFINITION_NAMES = (*_BOUNDARY_NAMES, "table_name", "row_value")
+_CHANGES = pa.array([int(kind) for kind in ROW_CHANGES], pa.int32())
+_KINDS = {int(kind): kind for kind in LogEntryType}
+_BOUNDARIES = pa.array([int(kind) for kind in (LogEntryType.BEGIN, LogEntryType.COMMIT, LogEntryType.ROLLBACK)], pa.int32())
+"""Of transactions: these entries have neither name nor value."""
+_NOT_CONTROL = pa.array([int(kind) for kind in (*ROW_CHANGES, LogEntryType.NOOP, LogEntryType.CONSISTENCY_CHECK)], pa.int32())
+
+
+@dataclass(frozen=True, slots=True)
+class LogExtent:
+    """What a log holds, to compare with what it should hold."""
+
+    entries: int
+    last_timestamp_millis: int | None
+    """Of the last entry, by the clock of its leader; None for an empty log."""
+    latest_timestamp_millis: int | None
+    """The latest of all entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogOutline:
+    """A log without its row changes."""
+
+    extent: LogExtent
+    control: tuple[ControlEntry, ...]
+    """In log order: one for each boundary of a transaction, and for each definition."""
+
+
+def log_outline(log: DataFrame | TaskLog) -> LogOutline:
+    """Goes over a decoded log (columns `decode.LOG_COLUMNS`) once."""
+    found = as_task_log(log).of_each_input(_outline, _OUTLINE_COLUMNS).collect()
+    blocks = pa.RecordBatch.from_pydict({"block": pa.array([row["block"] for row in found if row["block"] is not None], pa.binary())})
+    control = sorted(entry for batch in Blocks().rows([blocks]) for entry in _entries_of(batch))
+    return LogOutline(_extent_of([row for row in found if row["block"] is None]), tuple(control))
+
+
+def log_extent(log: DataFrame | TaskLog) -> LogExtent:
+    """Counts the entries of a decoded log and finds the last one's time, and the latest."""
+    return _extent_of(as_task_log(log).in_tasks(_extents, _EXTENT_COLUMNS, ("ledger_id", "entry_id", "timestamp")).collect())
+
+
+def _extent_of(parts: Sequence[Row]) -> LogExtent:
+    last = max(((row["ledger_id"], row["entry_id"], row["timestamp"]) for row in parts), default=None)
+    latest = max((row["latest"] for row in parts), default=None)
+    return LogExtent(sum(row["entries"] for row in parts), None if last is None else last[2], latest)
+
+
+def _extents(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Of each batch how many entries it has, the last one, and the latest time."""
+    for batch in batches:
+        if batch.num_rows:
+            ledgers, entries, times = (batch.column(name).to_numpy() for name in ("ledger_id", "entry_id", "timestamp"))
+            in_last_ledger = np.flatnonzero(ledgers == ledgers.max())
+            last = in_last_ledger[np.argmax(entries[in_last_ledger])]
+            row = [batch.num_rows, ledgers[last], entries[last], times[last], times.max()]
+            yield pa.RecordBatch.from_arrays([pa.array([value], pa.int64()) for value in row], schema=_EXTENT_SCHEMA)
+
+
+def _outline(entries: Entries) -> Iterator[pa.RecordBatch]:
+    """Extents, and the control entries as blocks. Names and values, most of what a log has, are read where definitions are: they are
+    rare."""
+    boundaries: list[pa.RecordBatch] = []
+    defines = False
+    for batch in entries((*_BOUNDARY_NAMES, "timestamp")):
+        for extent in _extents([batch]):
+            yield pa.RecordBatch.from_arrays([*extent.columns, pa.nulls(1, pa.binary())], schema=_OUTLINE_SCHEMA)
+        is_boundary = pc.is_in(batch.column("type"), _BOUNDARIES)
+        boundaries.append(batch.select(_BOUNDARY_NAMES).filter(is_boundary))
+        defines = defines or not pc.all(pc.or_(is_boundary, pc.is_in(batch.column("type"), _NOT_CONTROL)), min_count=0).as_py()
+    if boundaries:
+        yield from _in_blocks([pa.concat_batches(boundaries)])
+    if defines:
+        yield from _in_blocks(_definitions(batch) for batch in entries(_DEFINITION_NAMES))
+
+
+def _in_blocks(control: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for block in Blocks().of_batches(control):
+        nothing = [pa.nulls(block.num_rows, pa.int64())] * len(_EXTENT_NAMES)
+        yield pa.RecordBatch.from_arrays([*nothing, block.column("block")], schema=_OUTLINE_SCHEMA)
+
+
+def _definitions(batch: pa.RecordBatch) -> pa.RecordBatch:
+    kinds = batch.column("type")
+    return batch.filter(pc.invert(pc.or_(pc.is_in(kinds, _BOUNDARIES), pc.is_in(kinds, _NOT_CONTROL))))
+
+
+def _entries_of(batch: pa.RecordBatch) -> Iterator[ControlEntry]:
+    """Of boundaries, or of definitions, which have two columns more."""
+    ledgers, entries, kinds, *rest = (column.to_pylist() for column in batch.columns)
+    return map(ControlEntry, map(Lsn, ledgers, entries), map(_KINDS.__getitem__, kinds), *rest)
+
+
+def log_timeline(log: DataFrame | TaskLog, start: StartingPoint | None = None, outline: LogOutline | None = None) -> Timeline:
+    """The timeline of a decoded log (columns `decode.LOG_COLUMNS`), which goes on from `start`, or begins with nothing.
+
+    `outline` is of this log, or of one that it is a part of; None: it is made. Raises what `timeline.walk` raises.
+    """
+    task_log = as_task_log(log)
+    control = (log_outline(task_log) if outline is None else outline).control
+    entries = [entry for entry in control if task_log.has(entry.lsn) and (start is None or entry.lsn > start.at)]
+    truncated = sorted({entry.table for entry in entries if entry.type is LogEntryType.TRUNCATE})
+    return walk(entries, _touches(task_log, truncated, Begins.of(entries, start)) if truncated else (), start)
+
+
+def _touches(log: TaskLog, tables: list[str], begins: Begins) -> list[Touch]:
+    """The first change of each of these tables by each transaction."""
+    broadcast = log.tasks.sparkSession.sparkContext.broadcast(BatchBegins(begins))
+    names = pa.array(tables, pa.string())
+
+    def with_begin(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            wanted = pc.and_(pc.is_in(batch.column("type"), _CHANGES), pc.is_in(batch.column("table_name"), names))
+            yield broadcast.value.first_touches(batch.filter(pc.and_(wanted, pc.greater(batch.column("transaction_id"), 0))))
+
+    columns = ("ledger_id", "entry_id", "type", "transaction_id", "table_name")
+    first: dict[tuple[int, str, Lsn], Lsn] = {}
+    for row in log.in_tasks(with_begin, TOUCH_COLUMNS, columns).collect():
+        life = row["transaction_id"], row["table_name"], Lsn(row["begin_ledger"], row["begin_entry"])
+        lsn = Lsn(row["ledger_id"], row["entry_id"])
+        first[life] = min(first.get(life, lsn), lsn)
+    return [Touch(*life, lsn) for life, lsn in first.items()]
