@@ -20,11 +20,16 @@ from tempfile import NamedTemporaryFile
 import pyspark
 from pyspark.sql import SparkSession
 
+from herdkeeper_jobs.task_daemon import TASK_MODULES
+
 DEFAULT_MASTER = "local[2]"
 # Of the Python processes that run tasks: Arrow and NumPy keep the memory that they have had, instead of handing each batch's back. The
 # kernel clears what it hands out anew, which took half of a fold's time.
 _WORKER_ENVIRONMENT = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
+    # NumPy and Arrow start threads when they are imported, which tasks don't use, and which a fork leaves behind.
+    "OPENBLAS_NUM_THREADS": "1",
+    "JE_ARROW_MALLOC_CONF": "background_thread:false",
     "MALLOC_MMAP_THRESHOLD_": str(32 * 1024 * 1024),
     "MALLOC_TRIM_THRESHOLD_": str(256 * 1024 * 1024),
 }
@@ -120,6 +125,9 @@ def start_spark(application: str, settings: SparkSettings, environment: Mapping[
     # Workers are started with this interpreter, not with whichever python3 comes first in the PATH.
     os.environ["PYSPARK_PYTHON"] = sys.executable
     configuration = spark_configuration(settings, environment) | _pod_template(settings.executor_pod) | class_archive(environment)
+    configuration[f"spark.executorEnv.{TASK_MODULES}"] = ",".join(
+        sorted(name for name in sys.modules if name.startswith("herdkeeper_jobs."))
+    )
     builder = SparkSession.builder.appName(application).master(settings.master)
     for key, value in configuration.items():
         builder = builder.config(key, value)

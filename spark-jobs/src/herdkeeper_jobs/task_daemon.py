@@ -1,16 +1,36 @@
-"""What Spark starts to fork the Python processes of its tasks from: its own program, imported from where PySpark is installed.
+"""What Spark starts to fork the Python processes of its tasks from: its own program, with all that tasks need imported before.
 
-Spark puts an archive of its Python sources in front of everything else, for machines without PySpark. Python keeps nothing of what it
-compiles from an archive, so that each start compiled all of it again: most of what the first task cost.
+Spark imports nothing before it forks, since an import may start threads, which a fork leaves behind. None of these does
+(`spark_session` sees to it, the tests count them), and imported here they cost their time once, not in each process. Spark's own
+sources come from where PySpark is installed: the archive of them that it puts in front of everything else is for machines without
+PySpark, and Python keeps nothing of what it compiled from an archive. Behind each task the process collects garbage, for which it would
+look at everything that was ever imported: what was there before the fork is frozen, and passed over.
 """
 
 from __future__ import annotations
 
+import contextlib
+import gc
+import importlib
+import os
 import sys
 
-sys.path[:] = [path for path in sys.path if not path.endswith("/pyspark.zip")]
+TASK_MODULES = "HERDKEEPER_TASK_MODULES"
+"""The variable with the names of the modules to import, between commas: those of ours that the driver has."""
 
-from pyspark.daemon import manager  # noqa: E402 - from the path as it is now
+
+def import_before_the_fork(modules: str) -> None:
+    """Imports what tasks of all jobs need, and these modules."""
+    for name in ("numpy", "pyarrow.compute", "pyspark.worker", *filter(None, modules.split(","))):
+        with contextlib.suppress(ImportError):  # a task that needs it says so
+            importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+
 
 if __name__ == "__main__":
+    sys.path[:] = [path for path in sys.path if not path.endswith("/pyspark.zip")]
+    from pyspark.daemon import manager
+
+    import_before_the_fork(os.environ.get(TASK_MODULES, ""))
     manager()
