@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 import yaml
 from conftest import Stack, say
 
-from herdkeeper.domain.names import BOOKIE_PORT
+from herdkeeper.domain.names import BOOKIE_ADMIN_PORT, BOOKIE_PORT
+from herdkeeper_e2e.bookie_metrics import bytes_read
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.connections import TABLES, is_connected
 from herdkeeper_e2e.jobs import wait_until_succeeded
@@ -27,6 +28,8 @@ SECONDS_A_BOOKIE = 30
 """Which the slowed audit takes to read what one has, one bookie after the other. While two are read, the one that was killed starts."""
 LEAST_BYTES = 3 << 20
 """Of the ledger on one bookie: more than one answer has, so that a reader is in the middle for a while."""
+AN_ANSWER = 1 << 20
+"""Bytes that a bookie has read when it has answered an audit once; nobody else asks for so much of it at a time."""
 PAUSED = "herdkeeper.io/paused"
 
 
@@ -70,8 +73,19 @@ def log_of(stack: Stack, audit: str) -> str:
     return "" if driver is None else stack.kubectl.run("logs", "--timestamps", driver["metadata"]["name"])
 
 
+def read_by(stack: Stack, bookie: Object) -> int:
+    """Bytes that a bookie has read so far."""
+    name, namespace = bookie["metadata"]["name"], bookie["metadata"]["namespace"]
+    page = f"/api/v1/namespaces/{namespace}/pods/{name}:{BOOKIE_ADMIN_PORT}/proxy/metrics"
+    return bytes_read(stack.kubectl.run("get", "--raw", page))
+
+
 def bookie_that_is_read(stack: Stack, audit: str) -> Object:
-    """The pod of a bookie that an audit, which has planned all of its work, is connected to."""
+    """The pod of a bookie that has answered an audit, which has planned all of its work and has not asked it again yet: the audit waits
+    until its budget allows the next answer. That it is connected alone does not tell that it has anything of the bookie."""
+    bookies = stack.kubectl.list("pods", "app.kubernetes.io/name=bookie")
+    first = {bookie["metadata"]["name"]: read_by(stack, bookie) for bookie in bookies}
+    before = dict(first)
 
     def ask() -> Object | Pending:
         driver = driver_of(stack, audit)
@@ -80,9 +94,14 @@ def bookie_that_is_read(stack: Stack, audit: str) -> Object:
         assert driver["status"]["phase"] == "Running", "it ended before a bookie was killed"
         if "planned" not in log_of(stack, audit):
             return Pending(f"{audit} has not planned yet")
-        for bookie in stack.kubectl.list("pods", "app.kubernetes.io/name=bookie"):
-            if is_connected(stack.kubectl.exec(bookie["metadata"]["name"], "cat", *TABLES), BOOKIE_PORT, driver["status"]["podIP"]):
-                return bookie
+        for bookie in bookies:
+            name = bookie["metadata"]["name"]
+            if is_connected(stack.kubectl.exec(name, "cat", *TABLES), BOOKIE_PORT, driver["status"]["podIP"]):
+                now = read_by(stack, bookie)
+                if now - first[name] >= AN_ANSWER and now == before[name]:
+                    return bookie
+                before[name] = now
+                return Pending(f"{audit} waits for an answer of {name}")
         return Pending(f"{audit} is connected to no bookie")
 
     return wait_for("a bookie that is read", ask, Limit(300, 0.2), say)
