@@ -3,6 +3,12 @@ leader changes, each once, and whoever writes never notices."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -19,12 +25,16 @@ from herdkeeper.formats.herddb_log_entry import decode_log_entry
 from herdkeeper.formats.herddb_log_pin import decode_stream_pin, log_pin_path, stream_pin
 from herdkeeper.formats.herddb_record import RowDecoder
 from herdkeeper.formats.herddb_table import decode_table
-from herdkeeper_e2e.server_processes import LEDGERS_ROOT
+from herdkeeper.formats.herddb_tablespace import heartbeat_path
+from herdkeeper_e2e.server_processes import LEDGERS_ROOT, NODE_ID
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.datasource import register, remove_pin
+from herdkeeper_jobs.datasource.stream import StreamOffset
 
 PATIENCE_SECONDS = 120
+AGE_HOURS = str(6 / 3600)
+"""So short that a test sees a pin grow too old."""
 ORDER = ("commit_ledger_id", "commit_entry_id", "ledger_id", "entry_id")
 
 
@@ -96,6 +106,129 @@ def pinned(database: Database, tablespace: str, stream: str) -> tuple[int, int]:
         log = open_log(catalog, database.herd_root, tablespace)
         data, _ = catalog.client.get(log_pin_path(database.herd_root, log.tablespace.uuid, stream_pin(stream)))
     return decode_stream_pin(data).lsn
+
+
+@dataclass(frozen=True)
+class WrittenPin:
+    """A stream's pin, and when it was written last by ZooKeeper's clock, in ms. `now` is the newest heartbeat by that clock: what the node
+    program goes by, too."""
+
+    lsn: tuple[int, int]
+    max_age_ms: int
+    written: int
+    now: int
+
+    @property
+    def counts(self) -> bool:
+        return self.now - self.written <= self.max_age_ms
+
+
+def written_pin(database: Database, tablespace: str, stream: str) -> WrittenPin:
+    with database.catalog() as catalog:
+        uuid = open_log(catalog, database.herd_root, tablespace).tablespace.uuid
+        data, stat = catalog.client.get(log_pin_path(database.herd_root, uuid, stream_pin(stream)))
+        beat = catalog.client.exists(heartbeat_path(database.herd_root, uuid, NODE_ID))
+    pin = decode_stream_pin(data)
+    return WrittenPin(pin.lsn, pin.max_age_seconds * 1000, stat.mtime, beat.mtime)
+
+
+def wait_until(what: str, true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not true():
+        assert time.monotonic() < deadline, f"{PATIENCE_SECONDS} s are over, and it is not so that {what}"
+        time.sleep(0.2)
+
+
+@dataclass
+class SlowSink:
+    """Takes a batch, then works on it until it is told how that ends."""
+
+    followed: Followed = field(default_factory=Followed)
+    slow_from: int = 1
+    working: threading.Event = field(default_factory=threading.Event)
+    ends: threading.Event = field(default_factory=threading.Event)
+    failure: str = ""
+
+    def take(self, batch: DataFrame, number: int) -> None:
+        self.followed.take(batch, number)
+        if number >= self.slow_from:
+            self.working.set()
+            assert self.ends.wait(2 * PATIENCE_SECONDS)
+            if self.failure:
+                raise RuntimeError(self.failure)
+
+
+def require_outlives_its_age(database: Database, tablespace: str, stream: str) -> WrittenPin:
+    """The pin is written anew where it is, until one that was written once only would be too old."""
+    first = written_pin(database, tablespace, stream)
+
+    def renewed() -> bool:
+        return written_pin(database, tablespace, stream).written > first.written + first.max_age_ms
+
+    wait_until("the pin is renewed for longer than it counts", renewed)
+    last = written_pin(database, tablespace, stream)
+    assert last.lsn == first.lsn, "nothing was committed meanwhile"
+    return last
+
+
+def require_falls_silent(database: Database, tablespace: str, stream: str) -> None:
+    """What is not renewed any more is too old soon, and stays so."""
+    wait_until("nobody renews the pin", lambda: not written_pin(database, tablespace, stream).counts)
+    silent = written_pin(database, tablespace, stream)
+    wait_until("as long again is over", lambda: written_pin(database, tablespace, stream).now > silent.written + 2 * silent.max_age_ms)
+    assert written_pin(database, tablespace, stream).written == silent.written
+
+
+def test_a_pin_outlives_its_age_while_a_batch_is_worked_on_or_repeated_and_no_query_that_has_ended(
+    database: Database, session: SparkSession, tmp_path: Path
+) -> None:
+    with database.tablespace("slow") as tablespace, database.connect(tablespace) as connection:
+        read = options(database, tablespace, pin="slow", pinMaxAgeHours=AGE_HOURS)
+        connection.execute("CREATE TABLE t (k int primary key, note string)")
+        for key in range(20):
+            connection.execute("INSERT INTO t (k, note) VALUES (?, ?)", (key, f"row {key}"))
+        expected = [("CREATE_TABLE", "t"), *(("INSERT", (key, f"row {key}")) for key in range(20))]
+
+        failing = SlowSink(failure="the sink is full")
+        query = started(session, read, failing, tmp_path)
+        wait_for(query, "the second batch is worked on", failing.working.is_set)
+        committed = StreamOffset.of(json.loads((tmp_path / "offsets" / "0").read_text().splitlines()[-1])).needed
+        held = require_outlives_its_age(database, tablespace, "slow")
+        assert held.lsn == (committed.ledger_id, committed.entry_id), "no further than what Spark has committed"
+        failing.ends.set()
+        wait_until("the query failed", lambda: query.exception() is not None)
+        require_falls_silent(database, tablespace, "slow")
+
+        repeating = SlowSink(failing.followed)
+        query = started(session, read, repeating, tmp_path)
+        wait_for(query, "the second batch is repeated", repeating.working.is_set)
+        again = require_outlives_its_age(database, tablespace, "slow")
+        assert again.lsn == held.lsn
+        repeating.ends.set()
+        wait_for(query, "all of it came", lambda: len(failing.followed.changes) >= len(expected))
+        assert failing.followed.changes == expected
+        query.stop()
+        require_falls_silent(database, tablespace, "slow")
+        assert remove_pin(read)
+
+
+def test_a_pin_falls_silent_when_spark_s_driver_is_killed(database: Database, tmp_path: Path) -> None:
+    with database.tablespace("killed") as tablespace, database.connect(tablespace) as connection:
+        connection.execute("CREATE TABLE t (k int primary key)")
+        connection.execute("INSERT INTO t (k) VALUES (?)", (1,))
+        read = options(database, tablespace, pin="killed", pinMaxAgeHours=AGE_HOURS, pollSeconds="0.2")
+        script, pid_file = Path(__file__).with_name("slow_query.py"), tmp_path / "pid"
+        begun = tmp_path / "progress" / "offsets" / "0"
+        with subprocess.Popen([sys.executable, script, json.dumps(read), tmp_path / "progress", pid_file]) as driver:
+            try:
+                wait_until("the first batch has begun", lambda: begun.exists() or driver.poll() is not None)
+                assert driver.poll() is None
+                require_outlives_its_age(database, tablespace, "killed")
+                os.kill(int(pid_file.read_text()), signal.SIGKILL)
+                require_falls_silent(database, tablespace, "killed")
+            finally:
+                driver.kill()
+        assert remove_pin(read)
 
 
 def test_a_stream_gives_each_change_once_over_ledgers_leaders_and_its_own_restart_and_the_writer_never_notices(

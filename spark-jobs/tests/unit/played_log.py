@@ -57,9 +57,10 @@ class PlayedMetadata:
             return self.told[path], SimpleNamespace(version=0)
         raise NoNodeError
 
-    def set(self, path: str, data: bytes) -> None:
+    def set(self, path: str, data: bytes, version: int = -1) -> None:
         if path not in self.told:
             raise NoNodeError
+        assert version in (-1, 0), "that of what `get` gives"
         self.told[path] = data
 
     def ensure_path(self, path: str) -> None:

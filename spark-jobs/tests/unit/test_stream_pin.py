@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pickle
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import Queue
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from kazoo.exceptions import ConnectionLoss, NoAuthError
+from kazoo.exceptions import BadVersionError, ConnectionLoss, NoAuthError, NoNodeError
 from played_bookie import PlayedBookie, served
 from played_log import NAMES, TABLESPACE, PlayedLog, PlayedSource, found
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from test_wal_fold import entry, insert
 
 from herdkeeper.formats.herddb_log_entry import LogEntryType
 from herdkeeper.formats.herddb_log_pin import LONGEST_AGE_SECONDS, StreamPin, decode_stream_pin, encode_stream_pin, stream_of, stream_pin
 from herdkeeper.formats.java_data import MalformedDataError
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.datasource.options import OptionError, PinOptions, parse_options
 from herdkeeper_jobs.datasource.pin import HeldLog, remove_from
+from herdkeeper_jobs.datasource.renewal import Renewal, RenewingReader, renewed_each
 from herdkeeper_jobs.datasource.schema import CHANGES
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -121,12 +127,22 @@ class Znodes:
         self.data: dict[str, bytes] = {}
         self.writes = 0
         self.failure: Exception | None = None
+        self.meanwhile: Callable[[], object] = lambda: None
+        """What others do between an answer and the next request."""
 
-    def get(self, path: str) -> tuple[bytes, None]:
-        return self._asked().data[path], None
+    def get(self, path: str) -> tuple[bytes, SimpleNamespace]:
+        if path not in self._asked().data:
+            raise NoNodeError
+        found = self.data[path], SimpleNamespace(version=self.writes)
+        self.meanwhile()
+        return found
 
-    def set(self, path: str, data: bytes) -> None:
-        self._asked().data[path] = data
+    def set(self, path: str, data: bytes, version: int = -1) -> None:
+        if path not in self._asked().data:
+            raise NoNodeError
+        if version not in (-1, self.writes):
+            raise BadVersionError
+        self.data[path] = data
         self.writes += 1
 
     def delete(self, path: str) -> None:
@@ -142,16 +158,120 @@ def test_a_pin_moves_at_once_to_another_ledger_and_seldom_within_one() -> None:
     seconds, znodes = [100.0], Znodes()
     znodes.data[PATH] = encode_stream_pin(StreamPin((3, 1), 60))
     held = HeldLog(PinOptions("audit", 60), lambda: seconds[0])
-    assert not held.is_due(None), "nothing is kept yet"
     held.begin(source(znodes), Lsn(3, 1))
     held.begin(source(znodes), Lsn(3, 1))
     assert znodes.writes == 1
-    assert (held.is_due(Lsn(3, 9)), held.is_due(Lsn(4, 0)), held.is_due(None)) == (False, True, False)
+    assert (held.is_due(Lsn(3, 9)), held.is_due(Lsn(4, 0))) == (False, True)
     seconds[0] += 30
-    assert (held.is_due(Lsn(3, 9)), held.is_due(None)) == (True, True)
-    held.keep(source(znodes), None)
-    assert json.loads(znodes.data[PATH]) == {"ledgerId": 3, "entryId": 1, "maxAgeSeconds": 60}, "it lives, and needs as much as before"
-    assert not held.is_due(None)
+    assert held.is_due(Lsn(3, 9))
+    held.keep(source(znodes), Lsn(3, 9))
+    assert json.loads(znodes.data[PATH]) == {"ledgerId": 3, "entryId": 9, "maxAgeSeconds": 60}
+    assert not held.is_due(Lsn(3, 10))
+
+
+@pytest.mark.parametrize(("max_age_seconds", "each"), [(72 * 3600, 30.0), (120, 30.0), (60, 15.0), (1, 0.25)])
+def test_a_pin_is_renewed_each_half_minute_or_four_times_in_an_age_that_is_short(max_age_seconds: int, each: float) -> None:
+    assert renewed_each(max_age_seconds) == each
+
+
+def test_a_pin_is_renewed_as_it_is_and_not_as_this_process_knows_it() -> None:
+    znodes = Znodes()
+    znodes.data[PATH] = encode_stream_pin(StreamPin((3, 1), 60))
+    held = HeldLog(PinOptions("audit", 60))
+    held.begin(source(znodes), Lsn(3, 1))
+    held.keep(source(znodes), Lsn(9, 4))
+    begun_anew = znodes.data[PATH] = encode_stream_pin(StreamPin((5, 0), 99))
+    before = znodes.writes
+    held.renew(source(znodes))
+    assert (znodes.data[PATH], znodes.writes) == (begun_anew, before + 1)
+
+
+def test_a_renewal_undoes_no_move_that_comes_in_between_and_makes_no_pin() -> None:
+    znodes = Znodes()
+    znodes.data[PATH] = encode_stream_pin(StreamPin((3, 1), 60))
+    moved = encode_stream_pin(StreamPin((9, 4), 60))
+    held = HeldLog(PinOptions("audit", 60))
+    znodes.meanwhile = lambda: znodes.set(PATH, moved)
+    held.renew(source(znodes))
+    assert (znodes.data[PATH], znodes.writes) == (moved, 1)
+    znodes.meanwhile = znodes.data.clear
+    held.renew(source(znodes))
+    held.renew(source(znodes))
+    assert znodes.data == {}, "it was removed: whoever does that need not stop the query first"
+
+
+@pytest.mark.parametrize(("failure", "raised"), [(ConnectionLoss(), CheckpointRetryable), (NoAuthError(), CheckpointRefused)])
+def test_a_renewal_that_fails_says_so(failure: Exception, raised: type[Exception]) -> None:
+    znodes = Znodes()
+    znodes.failure = failure
+    with pytest.raises(raised, match=PATH):
+        HeldLog(PinOptions("audit", 60)).renew(source(znodes))
+
+
+def test_renewals_go_on_after_one_that_failed_until_they_are_ended() -> None:
+    begun: Queue[int] = Queue()
+    numbers = itertools.count()
+
+    def renew() -> None:
+        begun.put(number := next(numbers))
+        if number == 1:
+            raise CheckpointRetryable("ZooKeeper did not answer")
+
+    renewal = Renewal(renew, 0.01)
+    renewal.start()
+    renewal.start()
+    assert [begun.get(timeout=60) for _ in range(4)] == [0, 1, 2, 3]
+    assert renewal.end()
+    renewal.start()
+    assert renewal.end(), "what has ended does not begin again"
+
+
+def test_what_has_not_begun_can_be_ended() -> None:
+    assert Renewal(lambda: None, 0.01).end()
+
+
+def test_who_ends_does_not_wait_for_a_zookeeper_that_is_silent() -> None:
+    asked, answers = threading.Event(), threading.Event()
+
+    def renew() -> None:
+        asked.set()
+        answers.wait()
+
+    renewal = Renewal(renew, 0.01, patience_seconds=0.01)
+    renewal.start()
+    assert asked.wait(60)
+    assert not renewal.end()
+    answers.set()
+
+
+def test_a_batch_that_is_repeated_after_a_restart_keeps_the_log_before_it_is_read(log: PlayedLog) -> None:
+    log.write(3, OPENED, closed=True)
+    reader = PlayedSource({**log.options, **PINNED}).streamReader(CHANGES)
+    assert kept(log) is None
+    reader.partitions({"position": "3,1"}, {"position": "3,3", "restart": "3,2"})
+    assert kept(log) == (3, 1)
+    reader.stop()
+
+
+def test_tasks_read_and_renew_nothing(log: PlayedLog) -> None:
+    log.write(3, OPENED, closed=True)
+    reader = pickle.loads(pickle.dumps(PlayedSource({**log.options, **PINNED}).streamReader(CHANGES)))
+    assert isinstance(reader, RenewingReader)
+    (partition,) = reader.partitions({}, {"position": "3,3"})
+    assert sum(batch.num_rows for batch in reader.read(partition)) == 1
+    assert (kept(log), reader.renews) == (None, False)
+    reader.stop()
+
+
+def test_a_reader_renews_from_its_first_batch_until_the_query_ends(log: PlayedLog) -> None:
+    log.write(3, OPENED, closed=True)
+    made = PlayedSource({**log.options, **PINNED}).streamReader(CHANGES)
+    assert isinstance(made, RenewingReader)
+    assert not made.renews
+    made.latestOffset({}, made.getDefaultReadLimit())
+    assert made.renews
+    made.stop()
+    assert not made.renews
 
 
 def test_a_zookeeper_that_is_silent_stops_no_query_and_one_that_refuses_does(log: PlayedLog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,6 +339,28 @@ def test_spark_itself_keeps_the_log_from_what_it_has_committed_last(spark: Spark
     log.metadata.told[PATH] = encode_stream_pin(StreamPin(trails, 9))
     log.write(9, [NOOP, entry(LogEntryType.COMMIT, 7), NOOP, insert("t", b"c", b"3"), NOOP], closed=False)
     assert run() == ["c"]
+
+
+def test_spark_itself_keeps_the_log_for_a_batch_that_it_repeats(spark: SparkSession, log: PlayedLog, tmp_path: Path) -> None:
+    spark.dataSource.register(PlayedSource)
+    log.write(3, OPENED, closed=True)
+    seen: list[tuple[int, int] | None] = []
+
+    def run(take: Callable[[Any, int], None]) -> None:
+        changes = spark.readStream.format("played").options(**log.options, **PINNED).load()
+        query = changes.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "progress"))
+        query.trigger(availableNow=True).start().awaitTermination()
+
+    def fail(batch: Any, _: int) -> None:
+        batch.collect()
+        raise RuntimeError("the sink is full")
+
+    with pytest.raises(StreamingQueryException, match="the sink is full"):
+        run(fail)
+    log.save()
+    assert kept(log) is None, "as if the pin had been added to the query only now"
+    run(lambda batch, _: seen.append(kept(log)))
+    assert seen == [(-1, -1)], "the batch is repeated, and the log is kept for it from its begin on"
 
 
 @pytest.mark.parametrize(

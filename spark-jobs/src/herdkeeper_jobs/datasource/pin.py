@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoAuthError, NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, KazooException, NoAuthError, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from herdkeeper.formats.herddb_log_pin import StreamPin, decode_stream_pin, encode_stream_pin, log_pin_path, stream_pin
@@ -23,7 +23,7 @@ from herdkeeper_jobs.datasource.options import PIN, OptionError, PinOptions, par
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _MOVES_SECONDS = 30.0
-"""How often a pin moves within a ledger: ledgers are released whole, so that it only tells that the stream lives."""
+"""How often a pin moves within a ledger: ledgers are released whole, so that it only shows people where the stream is."""
 
 
 class HeldLog:
@@ -33,12 +33,17 @@ class HeldLog:
         self._options = options
         self._clock = clock
         self._held: Lsn | None = None
-        self._told_at = 0.0
+        self._moved_at = 0.0
 
     @property
     def stream(self) -> str:
         """The name."""
         return self._options.stream
+
+    @property
+    def is_held(self) -> bool:
+        """Whether this process has seen to it that the log is kept."""
+        return self._held is not None
 
     def begin(self, log: LogSource, needed: Lsn) -> None:
         """Before this process reads for the first time: keeps the log from what it needs on, unless it is kept from there, or from before,
@@ -52,23 +57,33 @@ class HeldLog:
             before = _held_from(log, self._options)
             self._set(log, needed if before is None else min(before, needed))
 
-    def is_due(self, needed: Lsn | None) -> bool:
-        """Whether it is time to tell that this is needed, and nothing before; None: what was needed last."""
-        if self._held is None:
-            return needed is not None
-        another = needed is not None and needed.ledger_id != self._held.ledger_id
-        return another or self._clock() - self._told_at >= _MOVES_SECONDS
+    def is_due(self, needed: Lsn) -> bool:
+        """Whether it is time to tell that this is needed, and nothing before."""
+        if self._held is None or needed.ledger_id != self._held.ledger_id:
+            return True
+        return self._clock() - self._moved_at >= _MOVES_SECONDS
 
-    def keep(self, log: LogSource, needed: Lsn | None) -> None:
-        """Keeps the log from there on only. None: from where it was kept, which tells that the stream lives. Raises as `begin`."""
-        from_here = self._held if needed is None else needed
-        if from_here is not None:
-            self._set(log, from_here)
+    def keep(self, log: LogSource, needed: Lsn) -> None:
+        """Keeps the log from there on only. Raises as `begin`."""
+        self._set(log, needed)
+
+    def renew(self, log: LogSource) -> None:
+        """Tells that the stream lives: the pin is written again as it is, wherever that is, so that another thread, and a process whose
+        query is over and that does not know it yet, can never move it. One that isn't there is not made. Raises as `begin`."""
+        path = _path(log, self._options.stream)
+        try:
+            data, stat = log.catalog.client.get(path)
+            log.catalog.client.set(path, data, stat.version)
+        except (NoNodeError, BadVersionError):
+            # Not there yet, or removed by hand; or written just now by who moves it, which tells as much.
+            return
+        except (KazooException, KazooTimeoutError) as error:
+            raise _failed(path, error) from error
 
     def _set(self, log: LogSource, needed: Lsn) -> None:
         pin = StreamPin((needed.ledger_id, needed.entry_id), self._options.max_age_seconds)
         _write(log.catalog.client, _path(log, self._options.stream), encode_stream_pin(pin))
-        self._held, self._told_at = needed, self._clock()
+        self._held, self._moved_at = needed, self._clock()
 
 
 def remove_pin(options: Mapping[str, str]) -> bool:

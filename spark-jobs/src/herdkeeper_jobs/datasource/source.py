@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition, SimpleDataSourceStreamReader
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition, SimpleDataSourceStreamReader
 from pyspark.sql.types import StructType
 
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, open_catalog
@@ -20,6 +20,7 @@ from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, cut_pi
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.datasource.log_range import LogRange, changes_in, log_range
 from herdkeeper_jobs.datasource.options import LEDGERS, PIN, OptionError, Range, SourceOptions, parse_options
+from herdkeeper_jobs.datasource.renewal import RenewingReader
 from herdkeeper_jobs.datasource.schema import CHANGES, ENTRIES, changes_to_batches
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader
 from herdkeeper_jobs.wal.lsn import Lsn
@@ -43,6 +44,13 @@ class BookKeeperDataSource(DataSource):
         if options.pin is not None:
             raise OptionError(f"{PIN} is {options.pin.stream!r}: a batch is read at once; leave it out, or use readStream")
         return EntryReader(self, options) if options.ledger_ids else ChangeReader(self, options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """For `spark.readStream` with a pin; without one Spark asks for the simple reader."""
+        options = self.parsed()
+        if options.pin is None:
+            return super().streamReader(schema)
+        return RenewingReader(ChangeStreamReader(self.catalog, options), options.pin.max_age_seconds)
 
     def simpleStreamReader(self, schema: StructType) -> SimpleDataSourceStreamReader:  # noqa: N802, ARG002 - Spark's name
         """For `spark.readStream`."""

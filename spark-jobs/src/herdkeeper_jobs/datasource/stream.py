@@ -5,7 +5,7 @@ that a query that starts again knows where to read from, whatever became of the 
 which change is committed when is known to who has read all entries before.
 
 With a pin (pin.py) the log is kept from where a query that starts again reads on: the pin is there before a new query reads
-its first entry, and moves on only when Spark has committed what comes before. Nobody writes it while a batch is worked on, or repeated.
+its first entry, and moves on only when Spark has committed what comes before. Meanwhile another thread renews it (renewal.py).
 """
 
 from __future__ import annotations
@@ -100,7 +100,6 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
             part = None
         if part is None or part.end is None or (offset.position is not None and part.end <= offset.position):
             self._known = known
-            self._keep(None)
             # Spark asks again at once.
             time.sleep(self._options.poll_seconds)
             return iter([]), start
@@ -114,7 +113,27 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
     def commit(self, end: dict[str, str]) -> None:
         """Spark has done with everything up to there, and asks for nothing of it again: the pin moves on. One that can't be moved keeps
         more of the log than is needed, until the next time."""
-        self._keep(StreamOffset.of(end).needed)
+        needed = StreamOffset.of(end).needed
+        if self._pin is None or not self._pin.is_due(needed):
+            return
+        try:
+            with self._catalog(self._options) as catalog:
+                self._pin.keep(self._log(catalog), needed)
+        except (CheckpointRetryable, MetadataUnavailableError) as error:
+            _log.warning("the stream's pin can't be moved now", stream=self._pin.stream, reason=str(error))
+
+    def hold(self, start: dict[str, str]) -> None:
+        """The batch that begins there is worked on. One that is repeated, after a restart, is not read here: the log is kept for it from
+        now on, like for one that is. Raises CheckpointRetryable and CheckpointRefused as `HeldLog.begin`, and MetadataUnavailableError."""
+        if self._pin is not None and not self._pin.is_held:
+            with self._catalog(self._options) as catalog:
+                self._pin.begin(self._log(catalog), StreamOffset.of(start).needed)
+
+    def renew(self) -> None:
+        """Tells that the stream lives; may be called by another thread. Raises as `hold`."""
+        if self._pin is not None:
+            with self._catalog(self._options) as catalog:
+                self._pin.renew(self._log(catalog))
 
     def readBetweenOffsets(self, start: dict[str, str], end: dict[str, str]) -> Iterator[pa.RecordBatch]:  # noqa: N802 - Spark's name
         """The same changes again."""
@@ -127,16 +146,6 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
             if self._pin is not None:
                 self._pin.begin(log, offset.needed)
             return log_range(log, Range(offset.position, up_to, offset.restart), self._options, most)
-
-    def _keep(self, needed: Lsn | None) -> None:
-        """Moves the pin there when it is time to; None: leaves it, and tells that the stream lives."""
-        if self._pin is None or not self._pin.is_due(needed):
-            return
-        try:
-            with self._catalog(self._options) as catalog:
-                self._pin.keep(self._log(catalog), needed)
-        except (CheckpointRetryable, MetadataUnavailableError) as error:
-            _log.warning("the stream's pin can't be moved now", stream=self._pin.stream, reason=str(error))
 
     def _log(self, catalog: LedgerCatalog) -> LogSource:
         return open_log(catalog, self._options.herd_root, self._options.tablespace)

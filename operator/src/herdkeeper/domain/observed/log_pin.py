@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from herdkeeper.formats.herddb_log_pin import StreamPin
 
 STANDS_SECONDS = 600
-"""A stream that waits for more writes its pin each half minute, and one that has work when it has committed a batch: a batch that takes
-longer than this looks as if the stream stood."""
+"""A stream renews its pin each half minute while its query runs: one that is silent for longer than this is down, or can't reach
+ZooKeeper. Those of an earlier version are silent while they work on a batch, too."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class SeenStream:
 
     @property
     def stands_at(self) -> datetime.datetime:
-        """When it will have told nothing for longer than one that reads is silent."""
+        """When it will have told nothing for longer than one that runs is silent."""
         return self.moved_at + datetime.timedelta(seconds=STANDS_SECONDS)
 
     @property
