@@ -32,7 +32,7 @@ generate: ## CRDs, their copy in the chart, RBAC and the field reference, from t
 verify-generated: ## fails when something generated is stale
 	@$(call generated,--check)
 
-unit: ## pure functions and Spark jobs
+unit: ## pure functions, and Spark jobs with a real S3 server beside them
 	@$(run) pytest
 
 unit-java: ## the node program's tests

@@ -9,11 +9,11 @@ find_go() {
     echo 'deb http://deb.debian.org/debian bookworm-backports main' > /etc/apt/sources.list.d/herdkeeper-backports.list
     { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends -t bookworm-backports golang-go; } >"$cache/apt.log" 2>&1 || true
   fi
-  command -v go >/dev/null || fail "Go is needed to build Kubernetes from source: install Go $go_needed or newer (Debian 12's own is too old), then run this again."
+  command -v go >/dev/null || fail "Go is needed to build Kubernetes and the S3 server of the tests from source: install Go $go_needed or newer (Debian 12's own is too old), then run this again."
   have=$(go env GOVERSION)
   have=${have#go}
   [ "$(printf '%s\n' "$go_needed" "$have" | sort -V | head -1)" = "$go_needed" ] && return
   [ "$(printf '%s\n' 1.21 "$have" | sort -V | head -1)" = 1.21 ] ||
-    fail "Go $have is too old to build Kubernetes from source: install Go $go_needed or newer."
+    fail "Go $have is too old to build Kubernetes and the S3 server of the tests from source: install Go $go_needed or newer."
   export GOTOOLCHAIN=auto   # such a Go fetches the version that a module asks for
 }

@@ -1,51 +1,104 @@
-"""An S3 server for scenarios: `python3 -m herdkeeper_e2e.object_store`, in a pod into which moto was copied.
+"""A real S3 server: `python3 -m herdkeeper_e2e.object_store --program FILE --folder FOLDER --listen HOST:PORT`, here or in a pod.
 
-It serves one request after the other, so that a conditional create is decided at once, and keeps all objects in memory until its standard
-input ends. `--list` prints the keys of the bucket of one that serves.
+The program is versitygw (`e2e/bootstrap/object-store.sh`). It checks the signature of each request with the one pair of keys that it knows,
+decides a conditional create while it holds a lock of the file system, and serves a folder: each folder in it is a bucket, each file below
+that an object. Several servers may serve one folder. It ends when standard input does, so that it does not outlive who started it. Its keys
+are those of the variables that a client of it is opened with. `--list BUCKET` prints what the server at AWS_ENDPOINT_URL has in a bucket.
 """
 
 from __future__ import annotations
 
 import argparse
-import logging
-import re
+import os
+import socket
+import subprocess
 import sys
-import threading
-import urllib.request
-from typing import Any
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory, TemporaryFile
 
-PORT = 9000
-BUCKET = "backups"
-_BUCKET_HERE = f"http://127.0.0.1:{PORT}/{BUCKET}"
-
-
-def serve() -> None:
-    """Serves until standard input ends; says `serving` once the bucket is there."""
-    moto: Any = __import__("moto.server", fromlist=["server"])  # in the pod only, and without types
-    from werkzeug.serving import make_server
-
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)  # not a line for each request
-    server = make_server("0.0.0.0", PORT, moto.DomainDispatcherApplication(moto.create_backend_app), threaded=False)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    with urllib.request.urlopen(urllib.request.Request(_BUCKET_HERE, method="PUT"), timeout=60):
-        print("serving", flush=True)
-    sys.stdin.read()
+SERVING = "serving"
+"""The line that is printed once requests are answered."""
+ENDPOINT, ACCESS_KEY_ID, SECRET_ACCESS_KEY = "AWS_ENDPOINT_URL", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"
+_START_SECONDS = 60
 
 
-def keys() -> list[str]:
-    """What is in the bucket, up to 1,000 keys."""
-    with urllib.request.urlopen(f"{_BUCKET_HERE}?list-type=2", timeout=60) as answer:
-        return re.findall(r"<Key>([^<]*)</Key>", answer.read().decode())
+@dataclass(frozen=True)
+class Keys:
+    """The pair that a server knows."""
+
+    access_key_id: str
+    secret_access_key: str
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What the server is started with, and a client of it."""
+        return {ACCESS_KEY_ID: self.access_key_id, SECRET_ACCESS_KEY: self.secret_access_key}
+
+
+@contextmanager
+def serving(command: list[str], listen: str, keys: Keys) -> Iterator[None]:
+    """The server runs and answers, until the end of the block. Raises SystemExit with its last words when it does not start."""
+    known = {"ROOT_ACCESS_KEY": keys.access_key_id, "ROOT_SECRET_KEY": keys.secret_access_key}
+    if _listens(listen):
+        raise SystemExit(f"another program listens at {listen}")
+    with TemporaryFile() as said:
+        server = subprocess.Popen(command, env=os.environ | known, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        try:
+            deadline = time.monotonic() + _START_SECONDS
+            while not _listens(listen):
+                if server.poll() is not None or time.monotonic() > deadline:
+                    said.seek(0)
+                    words = said.read().decode(errors="replace")[-3000:]
+                    raise SystemExit(f"the S3 server does not serve at {listen}; its last words: {words}")
+                time.sleep(0.05)
+            yield
+        finally:
+            server.kill()
+            server.wait()
+
+
+def _listens(address: str) -> bool:
+    host, _, port = address.rpartition(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0
+
+
+def keys_in(bucket: str) -> list[str]:
+    """What is in a bucket, as the server lists it."""
+    import obstore  # in the Spark image only
+
+    from herdkeeper_jobs.storage.object_path import StoreSettings
+
+    return sorted(str(item["path"]) for page in obstore.list(StoreSettings.of(os.environ).open(bucket)) for item in page)
 
 
 def main() -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--list", action="store_true", help="print the keys instead")
-    if parser.parse_args().list:
-        print("\n".join(keys()))
-    else:
-        serve()
+    parser.add_argument("--program", help="the server's file")
+    parser.add_argument("--folder", type=Path, help="what it serves")
+    parser.add_argument("--listen", help="an address of this machine")
+    parser.add_argument("--bucket", action="append", default=[], help="one to make unless it is there; may be given several times")
+    parser.add_argument("--certificate", nargs=2, metavar=("CERTIFICATE", "KEY"), help="files (PEM): it speaks TLS")
+    parser.add_argument("--list", metavar="BUCKET", help="print the keys of a bucket instead")
+    given = parser.parse_args()
+    if given.list:
+        print("\n".join(keys_in(given.list)))
+        return 0
+    for bucket in given.bucket:
+        (given.folder / bucket).mkdir(parents=True, exist_ok=True)
+    secure = ["--cert", given.certificate[0], "--key", given.certificate[1]] if given.certificate else []
+    with TemporaryDirectory() as accounts:
+        # Without a folder for accounts, though it stays empty, a key that it does not know is answered with 404 and a code of its own.
+        options = ["--iam-dir", accounts, "--keep-alive", "--quiet", *secure]
+        command = [given.program, "--port", given.listen, *options, "posix", str(given.folder)]
+        with serving(command, given.listen, Keys(os.environ[ACCESS_KEY_ID], os.environ[SECRET_ACCESS_KEY])):
+            print(SERVING, flush=True)
+            sys.stdin.read()
     return 0
 
 

@@ -1,13 +1,8 @@
-"""A pod with an S3 server in it: the image of the jobs, and moto with what it needs, copied into the pod.
-
-moto is a test's library: no image of the project has it. The packages are those of requirements.lock, for the Python of the images.
-"""
+"""A pod with a real S3 server in it: the image of the jobs, and the server's program, copied into the pod."""
 
 from __future__ import annotations
 
 import shutil
-import subprocess
-import sys
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -16,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.kubectl import Kubectl
-from herdkeeper_e2e.object_store import PORT
-from herdkeeper_e2e.tools_pod import Database, ToolsPod
+from herdkeeper_e2e.object_store import ENDPOINT, SERVING, Keys
+from herdkeeper_e2e.object_store_process import server_program
+from herdkeeper_e2e.tools_pod import WORK, Database, ToolsPod
 
-PACKAGES = ("moto[s3]", "flask", "flask-cors")
-PYTHON_OF_THE_IMAGES = "3.11"
+BUCKET = "backups"
+_PORT = 9000
 
 
 class NotServingError(RuntimeError):
@@ -31,26 +26,29 @@ class NotServingError(RuntimeError):
 
 @dataclass(frozen=True)
 class ObjectStorePod:
-    """A store that is there while it is served, and is empty at first."""
+    """A store that is there while it is served, with one bucket, which is empty at first. It knows one pair of keys."""
 
     tools: ToolsPod
     address: str
+    keys: Keys
 
     @staticmethod
     @contextmanager
-    def serving(kubectl: Kubectl, database: Database, name: str = "object-store") -> Iterator[ObjectStorePod]:
+    def serving(kubectl: Kubectl, database: Database, keys: Keys, name: str = "object-store") -> Iterator[ObjectStorePod]:
         """Serves in a pod of this name until the end of the block, and removes the pod. Raises NotServingError."""
         tools = ToolsPod(kubectl, name, database, image="herdkeeper/spark:0.1.0")
         tools.start()
         with TemporaryDirectory() as folder:
-            _stage(Path(folder))
+            shutil.copy2(server_program("linux"), Path(folder) / "s3-server")
             tools.copy(Path(folder), ".")
-        process = kubectl.start("exec", "-i", tools.name, "--", *tools.program("object_store"))
+        # A folder of the pod's volume, since a container's own file system need not take extended attributes, in which it keeps ETags.
+        serve = ("--program", f"{WORK}/s3-server", "--folder", f"{WORK}/buckets", "--bucket", BUCKET, "--listen", f"0.0.0.0:{_PORT}")
+        process = kubectl.start("exec", "-i", tools.name, "--", *_with(keys.variables), *tools.program("object_store", *serve))
         lines: list[str] = []
         try:
             for line in process.stdout or ():
                 lines.append(line.rstrip())
-                if lines[-1] == "serving":
+                if lines[-1] == SERVING:
                     break
             else:
                 raise NotServingError(" | ".join(lines[-5:]))
@@ -59,23 +57,21 @@ class ObjectStorePod:
             pod = kubectl.get("pod", tools.name)
             if pod is None:
                 raise NotServingError("its pod is gone")
-            yield ObjectStorePod(tools, f"http://{pod['status']['podIP']}:{PORT}")
+            yield ObjectStorePod(tools, f"http://{pod['status']['podIP']}:{_PORT}", keys)
         finally:
             process.kill()
             kubectl.run("delete", "pod", tools.name, "--ignore-not-found")
 
-    def keys(self) -> set[str]:
-        """What is in the bucket."""
-        return set(self.tools.run("object_store", "--list").split())
+    @property
+    def variables(self) -> dict[str, str]:
+        """What a program that opens the store is started with."""
+        return {**self.keys.variables, ENDPOINT: self.address}
+
+    def names(self) -> set[str]:
+        """The keys of what is in the bucket."""
+        program = self.tools.program("object_store", "--list", BUCKET)
+        return set(self.tools.kubectl.exec(self.tools.name, *_with(self.variables), *program).split())
 
 
-def _stage(folder: Path) -> None:
-    """The packages, without the descriptions of all services but the one that is served."""
-    command = [
-        *(sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--target", str(folder)),
-        *("--python-version", PYTHON_OF_THE_IMAGES, "--only-binary=:all:", "-c", str(REPOSITORY / "requirements.lock"), *PACKAGES),
-    ]
-    subprocess.run(command, check=True)
-    for service in (folder / "botocore" / "data").iterdir():
-        if service.is_dir() and service.name != "s3":
-            shutil.rmtree(service)
+def _with(variables: dict[str, str]) -> tuple[str, ...]:
+    return ("env", *(f"{name}={value}" for name, value in variables.items()))

@@ -18,6 +18,7 @@ from herdkeeper_e2e.archives import ARCHIVING, archived_after
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.object_store import Keys
 from herdkeeper_e2e.object_store_pod import ObjectStorePod
 from herdkeeper_e2e.tools_pod import ToolsPod
 from herdkeeper_e2e.waiting import Pending, wait_for
@@ -51,8 +52,12 @@ def not_archived(stack: Stack, reason: str, words: str) -> str:
     return wait_for(f"LogArchived with {reason}", ask, ARCHIVING, say)
 
 
+def keys_of(secret: str) -> Keys:
+    return Keys(f"id-of-{secret}", f"secret-of-{secret}")
+
+
 def create_keys(stack: Stack, secret: str) -> None:
-    keys = (f"--from-literal=AWS_ACCESS_KEY_ID=id-of-{secret}", f"--from-literal=AWS_SECRET_ACCESS_KEY=secret-of-{secret}")
+    keys = (f"--from-literal={name}={value}" for name, value in keys_of(secret).variables.items())
     stack.kubectl.run("create", "secret", "generic", secret, *keys)
 
 
@@ -62,8 +67,7 @@ def check(stack: Stack, store: ObjectStorePod) -> Object:
     reader.start()
     bookies = stack.kubectl.get("bookkeepercluster", "bk")
     assert bookies is not None
-    opens = {"AWS_ACCESS_KEY_ID": "an-id", "AWS_SECRET_ACCESS_KEY": "a-secret", "AWS_ENDPOINT_URL": store.address}
-    variables = (f"{name}={value}" for name, value in {**opens, DESTINATION: "s3://backups/flights"}.items())
+    variables = (f"{name}={value}" for name, value in {**store.variables, DESTINATION: "s3://backups/flights"}.items())
     program = reader.program("archive_check", "--ledgers-root", bookies["status"]["ledgersRoot"])
     found: Object = json.loads(stack.kubectl.exec(reader.name, "env", *variables, *program))
     stack.kubectl.run("delete", "pod", reader.name)
@@ -72,11 +76,11 @@ def check(stack: Stack, store: ObjectStorePod) -> Object:
 
 @contextmanager
 def two_stores(stack: Stack) -> Iterator[tuple[ObjectStorePod, ObjectStorePod]]:
-    """One for archives, and another one. Nothing is archived any more when they go."""
+    """One for archives, and another one, which refuses the keys of the first. Nothing is archived any more when they go."""
     database = stack.tools.database
     with (
-        ObjectStorePod.serving(stack.kubectl, database, "archive-store") as archives,
-        ObjectStorePod.serving(stack.kubectl, database, "backup-store") as backups,
+        ObjectStorePod.serving(stack.kubectl, database, keys_of(ARCHIVES), "archive-store") as archives,
+        ObjectStorePod.serving(stack.kubectl, database, keys_of(BACKUPS), "backup-store") as backups,
     ):
         try:
             yield archives, backups
@@ -107,7 +111,7 @@ def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one
         found = archived_after(kubectl, "flights", datetime.now(UTC), say)["status"]
         say(f"{found['archive']}; {found.get('recoveryWindow')}")
         assert found["archive"]["objectStore"]["endpoint"] == archives.address
-        kept = archives.keys()
+        kept = archives.names()
         assert any("/log/segments/" in key for key in kept)
         assert not any("/manifests/" in key for key in kept)
         checked = check(stack, archives)
@@ -124,7 +128,7 @@ def test_a_log_is_archived_into_a_store_and_a_moment_of_it_is_had_in_another_one
         say(f"{status['message']}; {status['verified']}")
         rows = {table["name"]: table["rows"] for table in status["tables"]}
         assert (rows[TABLE], f"{TABLE}_later" in rows) == (written, False)
-        made = backups.keys()
+        made = backups.names()
         assert {f"flights/{status['manifest']}", f"flights/{status['report']}"} < made
         assert not any("/log/" in key for key in made)
 

@@ -12,6 +12,7 @@ from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
+from herdkeeper_e2e.object_store import Keys
 from herdkeeper_e2e.object_store_pod import ObjectStorePod
 from herdkeeper_e2e.tablespaces import wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
@@ -19,6 +20,7 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 CREATED_ONCE = "flights/.herdkeeper-creates-once"
 SECRET = "store-keys"
+KEYS = Keys("an-id", "a-secret")
 EXECUTORS = {"resources": {"cpu": "100m", "memory": "1536Mi"}, "executors": {"instances": 2, "cpu": "200m", "memory": "512Mi"}}
 LIMIT = Limit(300, 1)
 
@@ -49,18 +51,17 @@ def rows(tools: ToolsPod, table: str) -> list[str]:
 
 def test_a_checkpoint_in_an_object_store_is_restored_from_there_and_goes_with_its_resource(stack: Stack) -> None:
     kubectl = stack.kubectl
-    with ObjectStorePod.serving(kubectl, stack.tools.database) as store:
+    with ObjectStorePod.serving(kubectl, stack.tools.database, KEYS) as store:
         checkpoint, restored = documents(store.address)
         name, made = checkpoint["metadata"]["name"], restored["metadata"]["name"]
         kubectl.apply(json.dumps(checkpoint))
         said = wait_for("a checkpoint without a Secret", lambda: waits_for_its_secret(stack, name), LIMIT, say)
         assert f"spec.destination.objectStore.credentialsSecretRef.name is {SECRET}: there is no such Secret" in said
-        keys = ("--from-literal=AWS_ACCESS_KEY_ID=an-id", "--from-literal=AWS_SECRET_ACCESS_KEY=a-secret")
-        kubectl.run("create", "secret", "generic", SECRET, *keys)
+        kubectl.run("create", "secret", "generic", SECRET, *(f"--from-literal={name}={value}" for name, value in KEYS.variables.items()))
         status = wait_until_succeeded(kubectl, "checkpoint", name, say)["status"]
         say(f"{status['message']}; {status['verified']}")
         assert status["verified"].startswith("compared with follower")
-        assert {CREATED_ONCE, f"flights/{status['manifest']}"} < store.keys()
+        assert {CREATED_ONCE, f"flights/{status['manifest']}"} < store.names()
 
         kubectl.apply(json.dumps(restored))
         restore = wait_until_ready(kubectl, made, say)["status"]["restore"]
@@ -74,6 +75,6 @@ def test_a_checkpoint_in_an_object_store_is_restored_from_there_and_goes_with_it
 
         kubectl.run("delete", "checkpoint", name, "--wait=false")
         wait_for("the removal of the checkpoint's objects", lambda: is_gone(stack, name), LIMIT, say)
-        assert store.keys() == {CREATED_ONCE}
+        assert store.names() == {CREATED_ONCE}
     kubectl.run("delete", "tablespace", made)
     kubectl.run("delete", "secret", SECRET)

@@ -12,6 +12,7 @@ import pytest
 import secret_keys
 from pyspark.sql import SparkSession
 
+from herdkeeper_e2e.object_store_process import server_program
 from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
@@ -20,6 +21,12 @@ ROOT = Path(__file__).parents[3]
 object_store_server.announce()
 played_web_hdfs.announce()
 secret_keys.announce()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The object store's server is made before the tests, while no test's time runs."""
+    if not config.option.collectonly:
+        server_program()
 
 
 @pytest.fixture(params=["folder", "object store", "file system"])

@@ -1,64 +1,58 @@
-"""An S3 server in the tests' own process: moto's, which answers `If-None-Match: *` with 412.
+"""A real S3 server beside the tests (`herdkeeper_e2e.object_store`): it checks signatures, and creates an object once however many ask.
 
-It serves one request after the other, so that a conditional create is decided at once, as a store has to: moto itself looks and writes in
-two steps.
+Two of its processes serve the same buckets, each of which knows only its own pair of keys: the one, and another one for archives.
 """
 
 from __future__ import annotations
 
-import logging
+import atexit
 import os
+import shutil
 import socket
-import threading
+import tempfile
 import uuid
-from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
+from pathlib import Path
 
 from herdkeeper.domain.names import ARCHIVE_VARIABLES
+from herdkeeper_e2e.object_store import Keys
+from herdkeeper_e2e.object_store_process import StoreProcess
 from herdkeeper_jobs.storage.object_path import ACCESS_KEY_ID, ENDPOINT, REGION, SECRET_ACCESS_KEY, ObjectPath, StoreSettings
 
-_LISTENING, _LISTENING_FOR_ARCHIVES = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
-ADDRESS, ARCHIVES_ADDRESS = (f"http://127.0.0.1:{each.getsockname()[1]}" for each in (_LISTENING, _LISTENING_FOR_ARCHIVES))
-SETTINGS = StoreSettings("an id", "a secret", ADDRESS)
-OF_ARCHIVES = {ENDPOINT: ARCHIVES_ADDRESS, ACCESS_KEY_ID: "archives-id", SECRET_ACCESS_KEY: "another secret"}
+# Nobody else is given their ports before the servers take them, which is when the first test wants a bucket.
+_HELD, _HELD_FOR_ARCHIVES = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
+_PORT, _PORT_FOR_ARCHIVES = (each.getsockname()[1] for each in (_HELD, _HELD_FOR_ARCHIVES))
+_KEYS, _KEYS_OF_ARCHIVES = Keys("an-id", "a secret"), Keys("archives-id", "another secret")
+ADDRESS, ARCHIVES_ADDRESS = (f"http://127.0.0.1:{port}" for port in (_PORT, _PORT_FOR_ARCHIVES))
+SETTINGS = StoreSettings(_KEYS.access_key_id, _KEYS.secret_access_key, ADDRESS)
+OF_ARCHIVES = {ENDPOINT: ARCHIVES_ADDRESS, **_KEYS_OF_ARCHIVES.variables}
 
 
 def announce() -> None:
-    """Tells processes that are started from now on where the stores are: the one, and another one for archives. Neither needs serve yet."""
-    os.environ |= {ENDPOINT: ADDRESS, REGION: SETTINGS.region, ACCESS_KEY_ID: "an id", SECRET_ACCESS_KEY: "a secret"}
+    """Tells processes that are started from now on where the stores are. Neither needs serve yet."""
+    os.environ |= {ENDPOINT: ADDRESS, REGION: SETTINGS.region, ACCESS_KEY_ID: SETTINGS.access_key_id, SECRET_ACCESS_KEY: "a secret"}
     os.environ |= {f"{ARCHIVE_VARIABLES}{name}": value for name, value in OF_ARCHIVES.items()}
 
 
 @cache
-def _serve() -> None:
-    from moto.server import DomainDispatcherApplication, create_backend_app
-    from werkzeug.serving import make_server
+def _served() -> tuple[Path, list[StoreProcess]]:
+    """The folder of the buckets, and the servers, which run for as long as something knows them."""
+    folder = Path(tempfile.mkdtemp(prefix="buckets-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    servers = []
+    for held, port, keys in ((_HELD, _PORT, _KEYS), (_HELD_FOR_ARCHIVES, _PORT_FOR_ARCHIVES, _KEYS_OF_ARCHIVES)):
+        held.close()
+        servers.append(StoreProcess.start(folder, port, keys))
+    return folder, servers
 
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    application = DomainDispatcherApplication(create_backend_app)
-    for listening, answers in ((_LISTENING, application), (_LISTENING_FOR_ARCHIVES, _only_for("archives-id", application))):
-        server = make_server("127.0.0.1", 0, answers, threaded=False, fd=listening.fileno())
-        threading.Thread(target=server.serve_forever, daemon=True).start()
 
-
-def _only_for(access_key_id: str, application: Callable[..., Iterable[bytes]]) -> Callable[..., Iterable[bytes]]:
-    """A store that knows one key: moto itself knows whoever asks."""
-
-    def answer(environment: dict[str, Any], start: Callable[..., Any]) -> Iterable[bytes]:
-        if f"Credential={access_key_id}/" in environment.get("HTTP_AUTHORIZATION", ""):
-            return application(environment, start)
-        start("403 Forbidden", [("Content-Type", "application/xml")])
-        return [b"<Error><Code>InvalidAccessKeyId</Code><Message>This store does not know that key</Message></Error>"]
-
-    return answer
+def start_another(port: int, certificate: tuple[Path, Path] | None = None) -> StoreProcess:
+    """One more server of the same buckets, with the first one's keys. Whoever starts it stops it."""
+    return StoreProcess.start(_served()[0], port, _KEYS, certificate)
 
 
 def new_bucket(name: str | None = None) -> ObjectPath:
-    """An empty bucket. Both servers have the same ones."""
-    import requests
-
-    _serve()
+    """An empty bucket."""
     name = name or f"bucket-{uuid.uuid4().hex}"
-    requests.put(f"{ADDRESS}/{name}", timeout=60).raise_for_status()
+    (_served()[0] / name).mkdir(exist_ok=True)
     return ObjectPath(name)

@@ -248,7 +248,8 @@ def test_keys_that_the_store_refuses_are_told_with_the_field_and_no_secret(archi
     assert before == 0
     assert said.trouble.startswith(f"{DESTINATION} 's3://{archive.folder.parts[0]}/archives': s3://")
     assert "the object store refuses these credentials: " in said.trouble
-    assert "InvalidAccessKeyId: This store does not know that key; correct the keys in the Secret" in said.trouble
+    assert "403 Forbidden: InvalidAccessKeyId: " in said.trouble
+    assert "; correct the keys in the Secret" in said.trouble
     assert said.held is None
     assert "another secret" not in said.trouble
     monkeypatch.undo()

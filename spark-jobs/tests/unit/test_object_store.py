@@ -5,10 +5,9 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import pickle
-import ssl
-import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 import object_store_server
 import obstore
@@ -17,12 +16,12 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-from moto.server import DomainDispatcherApplication, create_backend_app
 from places import all_files
 from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
-from werkzeug.serving import make_server
 
+from herdkeeper.domain.names import ARCHIVE_VARIABLES
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper_e2e.server_processes import free_port
 from herdkeeper_jobs.checkpoint import cli, removal_cli
 from herdkeeper_jobs.checkpoint.base import BaseUnusable, stored_rows
 from herdkeeper_jobs.restore.source import open_source
@@ -84,6 +83,40 @@ def test_a_request_whose_answer_was_lost_is_known_again_by_its_bytes(bucket: Obj
     assert (bucket / "a").read_bytes() == b"mine"
 
 
+def test_of_many_that_create_the_same_object_one_is_told_that_it_did_and_its_bytes_are_there(bucket: ObjectPath) -> None:
+    """Each with a connection of its own, to two servers of the same buckets."""
+    elsewhere = replace(bucket, variables=ARCHIVE_VARIABLES)
+    with ThreadPoolExecutor(8) as racing:
+        for number in range(25):
+            paths = [(bucket, elsewhere)[writer % 2] / f"{number}" for writer in range(8)]
+            told = list(racing.map(lambda path, writer: path.create(b"%d" % writer), paths, range(8)))
+            assert told.count(True) == 1
+            assert (bucket / f"{number}").read_bytes() == b"%d" % told.index(True)
+
+
+def test_a_secret_that_is_wrong_is_told_and_neither_it_nor_the_right_one(bucket: ObjectPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setenv(SECRET_ACCESS_KEY, "mistyped")
+        object_path._opened.cache_clear()
+        told = why_unusable(bucket, writes=True) or ""
+    object_path._opened.cache_clear()
+    assert "the object store refuses these credentials: " in told
+    assert "403 Forbidden: SignatureDoesNotMatch: " in told
+    assert "correct the keys in the Secret" in told
+    assert "mistyped" not in told
+    assert "a secret" not in told
+    assert all_files(bucket) == set()
+
+
+def test_what_an_upload_of_parts_leaves_that_is_never_closed_is_no_object(bucket: ObjectPath) -> None:
+    file, block = new_file(bucket / "folder" / "large"), bytes(9 << 20)
+    for _ in range(4):
+        file.write(block)
+    del file
+    assert all_files(bucket) == set()
+    assert bucket.children() == []
+
+
 def test_a_large_file_is_there_when_it_is_closed_and_not_before(bucket: ObjectPath) -> None:
     path, block = bucket / "large", bytes(range(256)) * 4096
     file = new_file(path)
@@ -132,33 +165,27 @@ def test_a_job_that_can_not_use_its_destination_says_so_before_it_starts(
     assert removal_cli.main(["--destination", destination, "--run-id", "r"]) == 2
 
 
-def test_a_store_with_a_certificate_of_one_s_own_is_trusted_by_it_only() -> None:
-    certificate, context = _own_certificate()
-    application = DomainDispatcherApplication(create_backend_app)
-    server = make_server("127.0.0.1", 0, application, threaded=False, ssl_context=context)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    name = object_store_server.new_bucket().bucket  # moto's servers in one process have the same buckets
-    address = f"https://127.0.0.1:{server.server_port}"
-    trusting = StoreSettings("an id", "a secret", address, authorities=certificate).open(name)
-    obstore.put(trusting, "a", b"content")
-    doubting = StoreSettings("an id", "a secret", address).open(name)
+def test_a_store_with_a_certificate_of_one_s_own_is_trusted_by_it_only(tmp_path: Path) -> None:
+    authority, certificate, key = _own_certificate()
+    (tmp_path / "store.pem").write_bytes(certificate)
+    (tmp_path / "key.pem").write_bytes(key)
+    name, port = object_store_server.new_bucket().bucket, free_port()
+    server = object_store_server.start_another(port, (tmp_path / "store.pem", tmp_path / "key.pem"))
+    known = replace(object_store_server.SETTINGS, endpoint=f"https://127.0.0.1:{port}")
+    obstore.put(replace(known, authorities=authority).open(name), "a", b"content")
     with pytest.raises(obstore.exceptions.BaseError):
-        obstore.get(doubting, "a")
-    server.shutdown()
+        obstore.get(known.open(name), "a")
+    server.stop()
 
 
-def _own_certificate() -> tuple[str, ssl.SSLContext]:
-    """An authority's certificate (PEM), and what serves 127.0.0.1 with one that it vouches for."""
+def _own_certificate() -> tuple[str, bytes, bytes]:
+    """An authority's certificate, one that it vouches for and that serves 127.0.0.1, and the key of that one (all PEM)."""
     authority, server = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     above = _certificate("authority", authority, authority, x509.BasicConstraints(ca=True, path_length=None))
     address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     private = server.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    with NamedTemporaryFile() as file:
-        file.write(private + _certificate("store", server, authority, address).public_bytes(Encoding.PEM))
-        file.flush()
-        context.load_cert_chain(file.name)
-    return above.public_bytes(Encoding.PEM).decode(), context
+    own = _certificate("store", server, authority, address).public_bytes(Encoding.PEM)
+    return above.public_bytes(Encoding.PEM).decode(), own, private
 
 
 def _certificate(

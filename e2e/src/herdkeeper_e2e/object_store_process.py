@@ -1,0 +1,52 @@
+"""The S3 server of the scenarios without a pod: a plain process, for tests."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from herdkeeper_e2e.object_store import SERVING, Keys
+
+_SCRIPT = Path(__file__).parents[2] / "bootstrap/object-store.sh"
+
+
+@cache
+def server_program(system: str = "") -> Path:
+    """The server's file, for this machine's system or another one. It is built when it is missing, which takes minutes."""
+    printed = subprocess.run([str(_SCRIPT), *([system] if system else [])], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return Path(printed.strip())
+
+
+@dataclass(frozen=True)
+class StoreProcess:
+    """A server that answers. It ends with the process that started it, if nobody ends it before."""
+
+    process: subprocess.Popen[str]
+
+    @staticmethod
+    def start(folder: Path, port: int, keys: Keys, certificate: tuple[Path, Path] | None = None) -> StoreProcess:
+        """Serves the buckets of a folder at 127.0.0.1, with TLS when it is given a certificate and its key (PEM). Raises SystemExit when
+        it does not start."""
+        serve = [sys.executable, "-m", "herdkeeper_e2e.object_store", "--program", str(server_program()), "--folder", str(folder)]
+        secure = ["--certificate", *map(str, certificate)] if certificate else []
+        process = subprocess.Popen(
+            [*serve, "--listen", f"127.0.0.1:{port}", *secure],
+            env=os.environ | keys.variables | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout is not None
+        if process.stdout.readline().strip() != SERVING:
+            raise SystemExit(f"no S3 server at port {port}: it ended with code {process.wait()}")
+        return StoreProcess(process)
+
+    def stop(self) -> None:
+        """Ends it; what it stored stays."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
