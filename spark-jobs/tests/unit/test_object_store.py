@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import pickle
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from places import all_files
+from refusing_store import RefusingStore
 from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
 
 from herdkeeper.domain.names import ARCHIVE_VARIABLES
@@ -26,7 +29,7 @@ from herdkeeper_jobs.checkpoint import cli, removal_cli
 from herdkeeper_jobs.checkpoint.base import BaseUnusable, stored_rows
 from herdkeeper_jobs.restore.source import open_source
 from herdkeeper_jobs.storage import object_path
-from herdkeeper_jobs.storage.object_path import SECRET_ACCESS_KEY, ObjectPath, StoreSettings
+from herdkeeper_jobs.storage.object_path import ENDPOINT, SECRET_ACCESS_KEY, ObjectPath, StoreSettings
 from herdkeeper_jobs.storage.stored_path import create_if_absent, new_file, stored_path, why_unusable
 
 
@@ -83,6 +86,17 @@ def test_a_request_whose_answer_was_lost_is_known_again_by_its_bytes(bucket: Obj
     assert (bucket / "a").read_bytes() == b"mine"
 
 
+@contextmanager
+def refusing(monkeypatch: pytest.MonkeyPatch, *refusals: tuple[int, str]) -> Iterator[RefusingStore]:
+    """The store, before which something refuses the next requests that write."""
+    store = RefusingStore(object_store_server.ADDRESS, refusals=list(refusals))
+    with store.serving() as address, monkeypatch.context() as patched:
+        patched.setenv(ENDPOINT, address)
+        object_path._opened.cache_clear()
+        yield store
+    object_path._opened.cache_clear()
+
+
 def test_of_many_that_create_the_same_object_one_is_told_that_it_did_and_its_bytes_are_there(bucket: ObjectPath) -> None:
     """Each with a connection of its own, to two servers of the same buckets."""
     elsewhere = replace(bucket, variables=ARCHIVE_VARIABLES)
@@ -106,6 +120,26 @@ def test_a_secret_that_is_wrong_is_told_and_neither_it_nor_the_right_one(bucket:
     assert "mistyped" not in told
     assert "a secret" not in told
     assert all_files(bucket) == set()
+
+
+def test_a_store_that_is_busy_is_asked_again(bucket: ObjectPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    with refusing(monkeypatch, (503, "SlowDown"), (503, "SlowDown")) as store:
+        assert create_if_absent(bucket / "a", b"mine")
+        assert store.refused == 2
+    assert (bucket / "a").read_bytes() == b"mine"
+
+
+def test_a_store_that_has_not_decided_who_created_an_object_is_asked_again(bucket: ObjectPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    undecided = (409, "ConditionalRequestConflict")
+    monkeypatch.setattr(object_path, "_UNDECIDED_PAUSES_SECONDS", (0.0, 0.0))
+    with refusing(monkeypatch, undecided, undecided) as store:
+        assert create_if_absent(bucket / "a", b"mine")
+        assert not create_if_absent(bucket / "a", b"another's")
+        assert store.refused == 2
+    told = pytest.raises(OSError, match=r"the store did not decide whether it is created: .* ConditionalRequestConflict: later")
+    with refusing(monkeypatch, undecided, undecided, undecided), told:
+        create_if_absent(bucket / "b", b"mine")
+    assert all_files(bucket) == {"a"}
 
 
 def test_what_an_upload_of_parts_leaves_that_is_never_closed_is_no_object(bucket: ObjectPath) -> None:

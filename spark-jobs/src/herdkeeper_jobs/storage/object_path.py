@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ _PART, _PARTS_AT_ONCE = 8 << 20, 2
 """What an upload holds in memory: a task has little, and a store takes 10,000 parts of an object."""
 _PROBE = ".herdkeeper-creates-once"
 """An object at a destination that is created twice, to see that the store refuses the second one."""
+_UNDECIDED = "<Code>ConditionalRequestConflict</Code>"
+"""The answer 409 to a create while another request changed the object, as its removal: it says nothing of who was first."""
+_UNDECIDED_PAUSES_SECONDS = (0.1, 0.4, 1.6)
 _MARKUP = re.compile(r"<\?xml|<Error")
 _RETRIED_FOR = timedelta(seconds=60)
 _ANSWERED_WITHIN = timedelta(seconds=120)
@@ -38,6 +42,10 @@ _ANSWERED_WITHIN = timedelta(seconds=120)
 
 class StoreNotConfiguredError(ValueError):
     """A variable that a store is opened with is missing; the message names it and the fix."""
+
+
+class _UndecidedError(OSError):
+    """A store has not decided who creates an object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +160,20 @@ class ObjectPath(RemotePath):
         return read_by_ranges(self.read_range, self.size())
 
     def create(self, content: bytes) -> bool:
-        """One request with `If-None-Match: *`, which the store decides; whether the object was created."""
-        try:
-            with _told(self):
-                obstore.put(self._store, self.key, content, mode="create", use_multipart=False)
-        except FileExistsError:
-            return False
+        """One request with `If-None-Match: *`, which the store decides; whether the object was created. A store that says that it has not
+        decided is asked again; OSError when it never does."""
+        for pause in (*_UNDECIDED_PAUSES_SECONDS, None):
+            try:
+                with _told(self):
+                    obstore.put(self._store, self.key, content, mode="create", use_multipart=False)
+            except FileExistsError:
+                return False
+            except _UndecidedError:
+                if pause is None:
+                    raise
+                time.sleep(pause)
+            else:
+                break
         return True
 
     def write(self, content: bytes) -> None:
@@ -246,6 +262,9 @@ def _told(path: ObjectPath) -> Iterator[None]:
     try:
         yield
     except AlreadyExistsError as error:
+        # obstore takes each 409 for an object that is there
+        if _UNDECIDED in str(error):
+            raise _UndecidedError(f"{path}: the store did not decide whether it is created: {_line(error)}") from error
         raise FileExistsError(f"{path} exists") from error
     except (PermissionDeniedError, UnauthenticatedError) as error:
         raise PermissionError(f"{path}: the object store refuses these credentials: {_line(error)}") from error
