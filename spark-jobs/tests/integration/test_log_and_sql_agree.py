@@ -5,6 +5,8 @@ is restored from the story's checkpoint beside its original.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -80,6 +82,45 @@ def test_a_random_story_folds_to_what_sql_returns_and_is_restored_alike(
         story.close()
 
 
+@pytest.mark.parametrize("dies", [False, True], ids=["", "the leader dies"])
+@pytest.mark.parametrize("dropped_for_good", [False, True], ids=["", "dropped for good"])
+def test_a_rollback_of_an_index_that_is_dropped_and_made_again_leaves_what_the_log_tells(
+    database: Database, dropped_for_good: bool, dies: bool
+) -> None:
+    with database.tablespace(f"again{dropped_for_good:d}{dies:d}") as tablespace, database.connect(tablespace) as connection:
+        before = _with_index(connection)
+        with suppress(_Undone), connection.transaction() as one:
+            one.execute("DROP INDEX `i`")
+            with pytest.raises(ServerError, match="IndexAlreadyExists"):
+                one.execute("CREATE UNIQUE INDEX `i` ON `t` (`w`)")
+            if dropped_for_good:
+                connection.execute("DROP INDEX `i`")
+                one.execute("CREATE UNIQUE INDEX `i` ON `t` (`w`)")
+            raise _Undone
+        with _led(database, tablespace, connection, dies) as leader:
+            assert (_index_uuids(leader) == before) is not dropped_for_good
+            _truncate(leader, refused=dropped_for_good)
+            assert _require_agreement(database, leader, tablespace) == (["i"] if dropped_for_good else [])
+
+
+@pytest.mark.parametrize("dies", [False, True], ids=["", "the leader dies"])
+@pytest.mark.parametrize("committed", [False, True], ids=["", "committed"])
+def test_an_index_of_two_transactions_in_turn_is_the_seconds(database: Database, committed: bool, dies: bool) -> None:
+    with database.tablespace(f"turn{committed:d}{dies:d}") as tablespace, database.connect(tablespace) as connection:
+        _with_index(connection)
+        with suppress(_Undone), connection.transaction() as two:
+            connection.execute("DROP INDEX `i`")
+            with connection.transaction() as one:
+                one.execute("CREATE INDEX `i` ON `t` (`w`)")
+                connection.execute("DROP INDEX `i`")
+                two.execute("CREATE UNIQUE INDEX `i` ON `t` (`w`)")
+            if not committed:
+                raise _Undone
+        with _led(database, tablespace, connection, dies) as leader:
+            _truncate(leader, refused=not committed)
+            assert _require_agreement(database, leader, tablespace) == ([] if committed else ["i"])
+
+
 def test_sql_accepted_each_kind_of_statement_in_some_story_and_most_were_restored(told: Told) -> None:
     if len(told.accepted) < STORIES:
         pytest.skip(f"{len(told.accepted)} stories were told: it takes {STORIES}")
@@ -87,6 +128,38 @@ def test_sql_accepted_each_kind_of_statement_in_some_story_and_most_were_restore
     print(", ".join(f"{kind.value} {accepted[kind]}" for kind in Kind))
     assert [kind.value for kind in Kind if not accepted[kind]] == [], "SQL refuses them: what the log makes of them is not seen"
     assert sum(told.restored.values()) >= _LEAST_RESTORED * len(told.accepted), told.restored
+
+
+class _Undone(Exception):  # noqa: N818 - a way out of a transaction's block
+    """Makes a transaction's block end with ROLLBACK."""
+
+
+def _with_index(connection: Connection) -> set[Any]:
+    connection.execute("CREATE TABLE `t` (`k` INTEGER PRIMARY KEY, `v` INTEGER, `w` INTEGER)")
+    connection.execute("INSERT INTO `t` (`k`, `v`, `w`) VALUES (1, 2, 3)")
+    connection.execute("CREATE INDEX `i` ON `t` (`v`)")
+    return _index_uuids(connection)
+
+
+def _index_uuids(connection: Connection) -> set[Any]:
+    return {row["index_uuid"] for row in connection.query("SELECT * FROM sysindexes")}
+
+
+@contextmanager
+def _led(database: Database, tablespace: str, connection: Connection, dies: bool) -> Iterator[Connection]:
+    """A connection to a leader that has replayed the log, if it shall die before."""
+    if not dies:
+        yield connection
+        return
+    connection.close()
+    database.kill_leader(tablespace)
+    with database.connect(tablespace) as to_next:
+        yield to_next
+
+
+def _truncate(connection: Connection, *, refused: bool) -> None:
+    with pytest.raises(ServerError, match="not full available") if refused else nullcontext():
+        connection.execute("TRUNCATE TABLE `t`")
 
 
 def _require_agreement(database: Database, connection: Connection, tablespace: str) -> list[str]:
@@ -101,7 +174,7 @@ def _require_agreement(database: Database, connection: Connection, tablespace: s
     for table, rows in zip(tables, folded.rows, strict=True):
         returned = sql_rows(table, connection.query(f"SELECT * FROM `{table.name}`"))
         assert _counted(rows) == _counted(returned), f"rows of {table.name}"
-    return [index.definition.name for index in folded.timeline.state.indexes if not index.committed]
+    return [index.definition.name for index in folded.timeline.state.indexes if index.maker is not None]
 
 
 def _facts(folded: FoldedLog) -> Any:

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
-from herdkeeper.formats.herddb_index import IndexDefinition, encode_index
+from herdkeeper.formats.herddb_index import IndexDefinition, decode_index, encode_index
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType, encode_log_entry
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, decode_table, encode_table
 from herdkeeper_jobs.wal.blocks import Blocks, blocks_of
@@ -57,10 +57,21 @@ class _Buffered:
     created: set[str] = field(default_factory=set)
     """Names of tables, as in `dropped`: HerdDB goes by names here."""
     dropped: set[str] = field(default_factory=set)
+    new_indexes: set[str] = field(default_factory=set)
+    dropped_indexes: set[str] = field(default_factory=set)
 
     def is_on(self, name: str) -> bool:
         """`Transaction.isOnTable`."""
-        return name in self.created or name in self.dropped or any(change.table == name for change in self.changes)
+        return name in self.created | self.dropped | self.new_indexes or any(change.table == name for change in self.changes)
+
+
+@dataclass
+class _Index:
+    definition: IndexDefinition
+    table: str
+    """Its uuid."""
+    created_in: int
+    """`createdInTransaction`: 0 once it is committed, or was made outside of transactions."""
 
 
 class Replay:
@@ -71,6 +82,7 @@ class Replay:
         self.tables: Tables = {}
         self.created_in: dict[str, int] = {}
         """`createdInTransaction` of the tables that are not committed, by uuid."""
+        self.indexes: dict[str, _Index] = {}
         self.open: dict[int, _Buffered] = {}
 
     def apply(self, item: LogEntry) -> None:
@@ -86,6 +98,8 @@ class Replay:
                     self.open[item.transaction_id].changes.append(item)
                 else:
                     self._change(item)
+            case LogEntryType.CREATE_INDEX | LogEntryType.DROP_INDEX:
+                self._define_index(item)
             case _:
                 self._define(item)
 
@@ -112,8 +126,23 @@ class Replay:
                 self._drop(self.names[item.table])
             case LogEntryType.TRUNCATE:
                 uuid = self.names[item.table]
-                if uuid not in self.created_in and not any(other.is_on(item.table) for other in self.open.values()):
+                unusable = any(index.table == uuid and index.created_in for index in self.indexes.values())
+                if uuid not in self.created_in and not unusable and not any(other.is_on(item.table) for other in self.open.values()):
                     self.tables[uuid].clear()
+
+    def _define_index(self, item: LogEntry) -> None:
+        buffered = self.open.get(item.transaction_id)
+        if item.type is LogEntryType.CREATE_INDEX:
+            index = decode_index(item.value)
+            self.indexes[index.name] = _Index(index, self.names[index.table], item.transaction_id)
+            if buffered is not None:
+                buffered.new_indexes.add(index.name)
+                buffered.dropped_indexes.discard(index.name)
+        elif buffered is not None:
+            buffered.new_indexes.discard(item.value.decode())
+            buffered.dropped_indexes.add(item.value.decode())
+        else:
+            self.indexes.pop(item.value.decode(), None)
 
     def _commit(self, transaction: int) -> None:
         buffered = self.open.pop(transaction)
@@ -122,8 +151,12 @@ class Replay:
             if change.table in self.visible(transaction):
                 self._change(change)
         self.created_in = {uuid: maker for uuid, maker in self.created_in.items() if maker != transaction}
+        for index in self.indexes.values():
+            index.created_in = 0 if index.created_in == transaction else index.created_in
         for name in buffered.dropped & self.names.keys():
             self._drop(self.names[name])
+        for name in buffered.dropped_indexes & self.indexes.keys():
+            del self.indexes[name]
 
     def _rollback(self, transaction: int) -> None:
         for name in self.open.pop(transaction).created & self.names.keys():
@@ -132,6 +165,7 @@ class Replay:
 
     def _drop(self, uuid: str) -> None:
         self.tables.pop(uuid, None)
+        self.indexes = {name: index for name, index in self.indexes.items() if index.table != uuid}
         self.names = {name: owner for name, owner in self.names.items() if owner != uuid}
 
     def _change(self, change: LogEntry) -> None:
@@ -144,16 +178,24 @@ class Replay:
     def committed(self) -> Tables:
         return {uuid: rows for uuid, rows in self.tables.items() if uuid not in self.created_in}
 
+    def usable_indexes(self) -> dict[str, str]:
+        """Name to uuid, of those that queries can use."""
+        return {name: index.definition.uuid for name, index in self.indexes.items() if not index.created_in}
+
     def visible(self, transaction: int = 0) -> list[str]:
         """The names that statements inside this transaction, or outside of any, can use."""
         return sorted(name for name, uuid in self.names.items() if self.created_in.get(uuid, transaction) == transaction)
 
 
-def replayed(log: Log) -> Tables:
+def replay_of(log: Log) -> Replay:
     replay = Replay()
     for _, item in log:
         replay.apply(item)
-    return replay.committed()
+    return replay
+
+
+def replayed(log: Log) -> Tables:
+    return replay_of(log).committed()
 
 
 def timeline_of(log: Log, start: StartingPoint | None = None) -> Timeline:
@@ -374,6 +416,46 @@ def test_an_index_that_is_made_again_in_the_transaction_that_dropped_it_is_there
         entry(LogEntryType.COMMIT, 1),
     )
     assert timeline_of(log).indexes == (() if dropped_again else (after,))
+
+
+@pytest.mark.parametrize("dropped_for_good", [False, True])
+def test_a_rollback_brings_back_an_index_only_while_nobody_else_has_dropped_it(dropped_for_good: bool) -> None:
+    """The name is free for the transaction's own index only then."""
+    before = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
+    after = replace(before, uuid="ju", unique=True)
+    again = [entry(LogEntryType.DROP_INDEX, value=b"i"), entry(LogEntryType.CREATE_INDEX, 1, "t", value=encode_index(after))]
+    log = in_one_ledger(
+        create("t", "u"),
+        insert("t", b"k", b"v"),
+        entry(LogEntryType.CREATE_INDEX, 0, "t", value=encode_index(before)),
+        entry(LogEntryType.BEGIN, 1),
+        entry(LogEntryType.DROP_INDEX, 1, value=b"i"),
+        *(again if dropped_for_good else []),
+        entry(LogEntryType.ROLLBACK, 1),
+        entry(LogEntryType.TRUNCATE, 0, "t"),
+    )
+    assert timeline_of(log).indexes == (() if dropped_for_good else (before,))
+    assert folded(log) == {"u": {b"k": b"v"} if dropped_for_good else {}}, "an index that can't be used holds up a TRUNCATE"
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_an_index_is_committed_by_its_own_transaction_not_by_one_that_once_made_another_of_its_name(committed: bool) -> None:
+    of_one = IndexDefinition("demo", "i", "iu", "t", "brin", (("v", 0, 1),))
+    of_two = replace(of_one, uuid="ju", unique=True)
+    log = in_one_ledger(
+        create("t", "u"),
+        insert("t", b"k", b"v"),
+        entry(LogEntryType.BEGIN, 1),
+        entry(LogEntryType.BEGIN, 2),
+        entry(LogEntryType.CREATE_INDEX, 1, "t", value=encode_index(of_one)),
+        entry(LogEntryType.DROP_INDEX, value=b"i"),
+        entry(LogEntryType.CREATE_INDEX, 2, "t", value=encode_index(of_two)),
+        entry(LogEntryType.COMMIT, 1),
+        entry(LogEntryType.COMMIT if committed else LogEntryType.ROLLBACK, 2),
+        entry(LogEntryType.TRUNCATE, 0, "t"),
+    )
+    assert timeline_of(log).indexes == ((of_two,) if committed else ())
+    assert folded(log) == {"u": {} if committed else {b"k": b"v"}}
 
 
 def test_an_index_that_is_gone_before_its_maker_commits_holds_up_no_truncate() -> None:

@@ -9,13 +9,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
-from test_wal_fold import Log, Replay, Tables, create, entry, folded, in_one_ledger, insert, log_frame, logs, table, timeline_of
+from test_wal_fold import Log, Replay, Tables, create, entry, folded, in_one_ledger, insert, log_frame, logs, replay_of, table, timeline_of
 
 from herdkeeper.formats.herddb_index import IndexDefinition, encode_index
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
 from herdkeeper.formats.herddb_table import encode_table
+from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.wal.fold import highest_auto_increments, last_changes, place_changes, with_base
-from herdkeeper_jobs.wal.log_state import LogState, StartingPoint
+from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.outline import log_timeline
 from herdkeeper_jobs.wal.timeline import LogInconsistentError, Timeline
@@ -70,6 +71,17 @@ def folded_on(base: Tables, start: StartingPoint, log: Log) -> tuple[Tables, Tim
         else:
             rows[item.key] = item.value
     return tables, timeline
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(logs_with_indexes())
+def test_indexes_are_those_that_a_replay_in_order_gives(log: Log) -> None:
+    replay, timeline = replay_of(log), timeline_of(log)
+    assert {index.name: index.uuid for index in timeline.indexes} == replay.usable_indexes()
+    assert {index.definition.name: index.definition.uuid for index in timeline.state.indexes} == {
+        name: index.definition.uuid for name, index in replay.indexes.items()
+    }
+    assert folded(log) == replay.committed(), "a TRUNCATE is refused for an index that can't be used"
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -142,6 +154,22 @@ def test_a_change_of_columns_is_remembered_and_a_new_name_is_none() -> None:
     assert [table.altered for table in timeline_of(renamed).state.tables] == [False]
     on = folded_on(folded(changed), starting_point(changed), later)[1]
     assert {table.definition.name: table.altered for table in on.state.tables} == {"s": True, "other": False}
+
+
+def test_a_manifest_keeps_who_has_made_an_index_and_of_earlier_versions_tells_as_much_as_is_left() -> None:
+    def made(name: str, transaction: int) -> LogEntry:
+        index = IndexDefinition("demo", name, f"{name}u", "t", "brin", (("v", 0, 1),))
+        return entry(LogEntryType.CREATE_INDEX, transaction, "t", value=encode_index(index))
+
+    begun = [entry(LogEntryType.BEGIN, identity) for identity in (1, 2)]
+    log = in_one_ledger(create("t", "u"), *begun, made("left", 1), made("mine", 2), made("there", 0), entry(LogEntryType.ROLLBACK, 1))
+    kept = Continuation.of(timeline_of(log).state)
+    assert kept.state == timeline_of(log).state
+    document = kept.model_dump(mode="json", by_alias=True)
+    for index in document["indexes"]:
+        del index["maker"]
+    before = Continuation.model_validate(document).state
+    assert {index.definition.name: index.maker for index in before.indexes} == {"left": NOBODY, "mine": 2, "there": None}
 
 
 def test_a_log_that_does_not_follow_on_the_checkpoint_is_inconsistent() -> None:

@@ -7,7 +7,7 @@ from pydantic.alias_generators import to_camel
 
 from herdkeeper.formats.herddb_index import decode_index, encode_index
 from herdkeeper.formats.herddb_table import decode_table, encode_table
-from herdkeeper_jobs.wal.log_state import LogState, StateIndex, StateTable, StateTransaction
+from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StateIndex, StateTable, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
@@ -25,6 +25,8 @@ class _Index(_Part):
     definition: str
     table_uuid: str
     committed: bool
+    maker: int | None = None
+    """None where it is committed, and in manifests of versions that kept only whether it is."""
 
 
 class _Transaction(_Part):
@@ -52,7 +54,12 @@ class Continuation(_Part):
                 _Table(definition=encode_table(table.definition).hex(), maker=table.maker, altered=table.altered) for table in state.tables
             ),
             indexes=tuple(
-                _Index(definition=encode_index(index.definition).hex(), table_uuid=index.table_uuid, committed=index.committed)
+                _Index(
+                    definition=encode_index(index.definition).hex(),
+                    table_uuid=index.table_uuid,
+                    committed=index.maker is None,
+                    maker=index.maker,
+                )
                 for index in state.indexes
             ),
             transactions=tuple(
@@ -73,7 +80,7 @@ class Continuation(_Part):
         """As the walk's own type. Raises MalformedDataError, or ValueError, for a definition that can't be decoded."""
         return LogState(
             tuple(StateTable(decode_table(bytes.fromhex(table.definition)), table.maker, table.altered) for table in self.tables),
-            tuple(StateIndex(decode_index(bytes.fromhex(index.definition)), index.table_uuid, index.committed) for index in self.indexes),
+            tuple(self._index(index) for index in self.indexes),
             tuple(
                 StateTransaction(
                     one.transaction_id, Lsn(*one.begin), one.new_tables, one.dropped_tables, one.new_indexes, one.dropped_indexes
@@ -81,3 +88,11 @@ class Continuation(_Part):
                 for one in self.transactions
             ),
         )
+
+    def _index(self, index: _Index) -> StateIndex:
+        definition = decode_index(bytes.fromhex(index.definition))
+        maker = index.maker
+        if maker is None and not index.committed:
+            makers = (one.transaction_id for one in self.transactions if definition.name in one.new_indexes)
+            maker = next(makers, NOBODY)
+        return StateIndex(definition, index.table_uuid, maker)

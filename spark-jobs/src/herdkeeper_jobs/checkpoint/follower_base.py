@@ -37,7 +37,7 @@ from herdkeeper_jobs.checkpoint.follower_stream import (
 from herdkeeper_jobs.checkpoint.manifest import ManifestBase, Position
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.storage.stored_path import found_below, remove_file
-from herdkeeper_jobs.wal.log_state import LogState, StartingPoint, StateIndex, StateTable
+from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StartingPoint, StateIndex, StateTable
 
 _log = structlog.get_logger()
 _FILE_BYTES = 64 * 1024 * 1024
@@ -140,7 +140,7 @@ class _Taking:
                 self.state_tables.append(StateTable(definition, altered=True))
             case StreamedIndex(definition, available):
                 table = self._current.definition
-                self.indexes.append(StateIndex(replace(definition, table=table.name), table.uuid, available))
+                self.indexes.append(StateIndex(replace(definition, table=table.name), table.uuid, None if available else NOBODY))
             case StreamedRows():
                 self._add(part)
             case StreamedTableEnd(digest):

@@ -26,13 +26,19 @@ class StateTable:
     """Whether its columns were ever changed: rows from before may be stored in another form than its definition gives."""
 
 
+NOBODY = 0
+"""The `maker` of an index that a ROLLBACK has left, where its transaction's id is not known: none has this one, so no COMMIT makes the
+index usable."""
+
+
 @dataclass(frozen=True, slots=True)
 class StateIndex:
-    """An index, and the uuid of its table."""
+    """An index, and the uuid of its table. `maker` is the id of the transaction that made it and has not committed it, None when it is
+    committed."""
 
     definition: IndexDefinition
     table_uuid: str
-    committed: bool = True
+    maker: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,9 @@ change, in any order and on any machine, whether it is part of the state at the 
   by its row locks, which the log doesn't show; every logged change of a row held one. Locks of reads are not in the log.
 - A rename to the name of another table is accepted, and that table is gone.
 - A ROLLBACK leaves the indexes that its transaction has made on older tables: nobody can use them, and a TRUNCATE of the table is refused,
-  until they are dropped.
+  until they are dropped. It brings back none: a DROP INDEX inside a transaction drops at the COMMIT, and until then the name is taken for
+  everybody. So who makes one of that name in the same transaction can do so only after somebody else has dropped the older one for good.
+- An index becomes usable at the COMMIT of the transaction that has made it, whatever others have done under its name.
 
 A walk begins with nothing, or with a StartingPoint: then control entries up to there are in its state and left out, and of the row changes
 up to there only those of transactions that were open count.
@@ -114,7 +116,7 @@ class _Transaction:
     dropped_tables: set[str] = field(default_factory=set)
     new_indexes: list[str] = field(default_factory=list)
     dropped_indexes: list[str] = field(default_factory=list)
-    """Without one that was made under its name since: HerdDB keeps that."""
+    """A name is in one of the two lists only: HerdDB keeps an index that is made under it after the drop."""
 
     def touches(self, table: str) -> bool:
         """Whether it makes or drops a table of that name, or an index of that name (HerdDB doesn't tell these apart)."""
@@ -236,7 +238,7 @@ class _Walker:
         self._names: dict[str, tuple[list[Lsn], list[str | None]]] = {}
         self._truncated: dict[str, Lsn] = {}
         self._indexes: dict[str, tuple[IndexDefinition, str]] = {}
-        self._uncommitted_indexes: set[str] = set()
+        self._uncommitted_indexes: dict[str, int] = {}  # name -> id of the transaction that made it
         self._altered: set[str] = set()
         self._start = start
         if start is not None:
@@ -253,8 +255,8 @@ class _Walker:
                 self._altered.add(uuid)
         for index in start.state.indexes:
             self._indexes[index.definition.name] = (index.definition, index.table_uuid)
-            if not index.committed:
-                self._uncommitted_indexes.add(index.definition.name)
+            if index.maker is not None:
+                self._uncommitted_indexes[index.definition.name] = index.maker
         for one in start.state.transactions:
             self._open[one.transaction_id] = _Transaction(
                 one.transaction_id,
@@ -267,7 +269,7 @@ class _Walker:
 
     def _state(self) -> LogState:
         tables = [StateTable(table, self._uncommitted.get(uuid), uuid in self._altered) for uuid, table in self._tables.items()]
-        indexes = [StateIndex(index, uuid, name not in self._uncommitted_indexes) for name, (index, uuid) in sorted(self._indexes.items())]
+        indexes = [StateIndex(index, uuid, self._uncommitted_indexes.get(name)) for name, (index, uuid) in sorted(self._indexes.items())]
         transactions = [
             StateTransaction(
                 one.id,
@@ -348,8 +350,9 @@ class _Walker:
     def _close(self, transaction: _Transaction, lsn: Lsn, *, committed: bool) -> None:
         del self._open[transaction.id]
         self._spans.setdefault(transaction.id, []).append(_Span(transaction.begin, lsn, committed))
-        if committed:
-            self._uncommitted_indexes.difference_update(transaction.new_indexes)
+        if committed and self._uncommitted_indexes:
+            # By maker, not by name: what has the name now may be another transaction's.
+            self._uncommitted_indexes = {name: maker for name, maker in self._uncommitted_indexes.items() if maker != transaction.id}
 
     def _change_table(self, entry: ControlEntry) -> None:
         if entry.type is LogEntryType.CREATE_TABLE:
@@ -400,13 +403,15 @@ class _Walker:
     def _drop_index(self, name: str) -> None:
         """One that is gone is nobody's uncommitted one any more, whoever made it: its name may come again."""
         self._indexes.pop(name, None)
-        self._uncommitted_indexes.discard(name)
+        self._uncommitted_indexes.pop(name, None)
 
     def _change_index(self, entry: ControlEntry) -> None:
         if entry.type is LogEntryType.DROP_INDEX:
             name = entry.value.decode()
             if entry.transaction_id > 0:
-                self._transaction(entry).dropped_indexes.append(name)
+                transaction = self._transaction(entry)
+                transaction.new_indexes = [other for other in transaction.new_indexes if other != name]
+                transaction.dropped_indexes.append(name)
             else:
                 self._drop_index(name)
             return
@@ -420,9 +425,9 @@ class _Walker:
             transaction = self._transaction(entry)
             transaction.new_indexes.append(index.name)
             transaction.dropped_indexes = [name for name in transaction.dropped_indexes if name != index.name]
-            self._uncommitted_indexes.add(index.name)
+            self._uncommitted_indexes[index.name] = entry.transaction_id
         else:
-            self._uncommitted_indexes.discard(index.name)
+            self._uncommitted_indexes.pop(index.name, None)
         self._indexes[index.name] = (index, uuid)
 
     def _touched(self, entry: ControlEntry) -> bool:
