@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from plain_placing import place
 from pyspark.sql import DataFrame, SparkSession
 
 from herdkeeper.formats.herddb_index import IndexDefinition, decode_index, encode_index
@@ -215,7 +216,7 @@ def folded(log: Log) -> Tables:
     timeline = timeline_of(log)
     last: dict[tuple[int, bytes], tuple[tuple[Lsn, Lsn], LogEntry]] = {}
     for lsn, item in log:
-        if item.type.changes_a_row and (placement := timeline.place(lsn, item.transaction_id, item.table)) is not None:
+        if item.type.changes_a_row and (placement := place(timeline, lsn, item.transaction_id, item.table)) is not None:
             key = placement.table, item.key
             last[key] = max(last.get(key, ((placement.applied, lsn), item)), ((placement.applied, lsn), item), key=lambda pair: pair[0])
     tables: Tables = {live.uuid: {} for live in timeline.tables}

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from plain_placing import place
 from pyspark.sql import SparkSession
 from test_wal_fold import Log, Replay, Tables, create, entry, folded, in_one_ledger, insert, log_frame, logs, replay_of, table, timeline_of
 
@@ -62,7 +63,7 @@ def folded_on(base: Tables, start: StartingPoint, log: Log) -> tuple[Tables, Tim
             tables[uuid] = dict(rows)
     changes = []
     for lsn, item in part:
-        if item.type.changes_a_row and (placement := timeline.place(lsn, item.transaction_id, item.table)) is not None:
+        if item.type.changes_a_row and (placement := place(timeline, lsn, item.transaction_id, item.table)) is not None:
             changes.append((placement.applied, lsn, placement.table, item))
     for _, _, position, item in sorted(changes, key=lambda change: change[:2]):
         rows = tables[timeline.tables[position].uuid]

@@ -1,4 +1,4 @@
-"""`Timeline.place` for all row changes of a batch at once. Pure; runs in tasks.
+"""Where row changes belong by a timeline, for all of a batch at once. Pure; runs in tasks.
 
 What a timeline knows by transaction id, by name and by uuid lies in columns here, and each row finds its lines by binary search, all rows
 in step. An LSN is a pair of columns, since ledger ids and entry ids need 63 bits each. What a row means is said in `timeline`; so are the
@@ -251,7 +251,7 @@ class BatchPlacing:
         changes that are part of the state at the end.
 
         Raises:
-            LogInconsistentError: as `Timeline.place`.
+            LogInconsistentError: the transaction of a change was never begun, or outside of one its table does not exist.
         """
         ledgers, entries, transactions = (batch.column(name).to_numpy() for name in ("ledger_id", "entry_id", "transaction_id"))
         lsns = _Lsns(ledgers, entries)

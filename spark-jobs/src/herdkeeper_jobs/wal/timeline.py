@@ -27,7 +27,7 @@ Source: TableSpaceManager.apply, TableManager.apply and Transaction of HerdDB 0.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, assert_never
@@ -123,14 +123,6 @@ class _Transaction:
         return table in self.new_tables or table in self.dropped_tables or table in self.new_indexes
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
-    """Where a row change belongs: index of the table in `Timeline.tables`, and the LSN at which it applies."""
-
-    table: int
-    applied: Lsn
-
-
 class _Span(NamedTuple):
     """One life of a transaction id: (begin, end), end None while open; `committed` says whether it ended by COMMIT."""
 
@@ -164,50 +156,6 @@ class Timeline:
     def place_of_base(self, uuid: str) -> int | None:
         """Index in `tables` of a table whose rows are known at the start; None when it was dropped or truncated since."""
         return None if uuid in self.truncated else self.positions.get(uuid)
-
-    def place(self, lsn: Lsn, transaction_id: int, table: str) -> Placement | None:
-        """Where a row change applies, None when it is not part of the state at the end.
-
-        Raises:
-            LogInconsistentError: its transaction was never begun, or outside of one its table does not exist.
-        """
-        if self.start is not None and not self.start.needs(lsn, transaction_id):
-            return None
-        if transaction_id <= 0:
-            applied: Lsn | None = lsn
-            uuid = self._meaning(table, bisect_right(self._changes(table), lsn))
-            if uuid is None:
-                raise names_no_table(lsn, table)
-        else:
-            applied = self._commit(lsn, transaction_id)
-            # what the name meant just before the COMMIT, whose own DROP TABLEs come last
-            uuid = None if applied is None else self._meaning(table, bisect_left(self._changes(table), applied))
-        if applied is None or uuid is None or uuid not in self.positions or self._passed_over(uuid, transaction_id, applied):
-            return None
-        truncated = self.truncated.get(uuid)
-        if truncated is not None and applied < truncated:
-            return None
-        return Placement(self.positions[uuid], applied)
-
-    def _passed_over(self, uuid: str, transaction_id: int, applied: Lsn) -> bool:
-        if transaction_id <= 0 or uuid not in self.made:
-            return False
-        maker, committed = self.made[uuid]
-        return transaction_id != maker and applied < committed
-
-    def _changes(self, table: str) -> tuple[Lsn, ...]:
-        return self.names[table][0] if table in self.names else ()
-
-    def _meaning(self, table: str, changes: int) -> str | None:
-        return self.names[table][1][changes - 1] if changes else None
-
-    def _commit(self, lsn: Lsn, transaction_id: int) -> Lsn | None:
-        spans = self.spans.get(transaction_id, ())
-        position = bisect_right(spans, lsn, key=lambda span: span.begin) - 1
-        span = spans[position] if position >= 0 else None
-        if span is None or (span.end is not None and lsn > span.end):
-            raise is_in_no_transaction(lsn, transaction_id)
-        return span.end if span.committed else None
 
 
 def walk(entries: Iterable[ControlEntry], touches: Iterable[Touch] = (), start: StartingPoint | None = None) -> Timeline:

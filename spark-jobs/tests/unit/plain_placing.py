@@ -1,0 +1,66 @@
+"""Where one row change belongs, one after the other: the plain wording of what `wal.batch_place` does in columns, and its tests' oracle."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass
+
+from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.timeline import Timeline, is_in_no_transaction, names_no_table
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a row change belongs: index of the table in `Timeline.tables`, and the LSN at which it applies."""
+
+    table: int
+    applied: Lsn
+
+
+def place(timeline: Timeline, lsn: Lsn, transaction_id: int, table: str) -> Placement | None:
+    """Where a row change applies, None when it is not part of the state at the end.
+
+    Raises:
+        LogInconsistentError: its transaction was never begun, or outside of one its table does not exist.
+    """
+    if timeline.start is not None and not timeline.start.needs(lsn, transaction_id):
+        return None
+    if transaction_id <= 0:
+        applied: Lsn | None = lsn
+        uuid = _meaning(timeline, table, bisect_right(_changes(timeline, table), lsn))
+        if uuid is None:
+            raise names_no_table(lsn, table)
+    else:
+        applied = _commit(timeline, lsn, transaction_id)
+        # what the name meant just before the COMMIT, whose own DROP TABLEs come last
+        uuid = None if applied is None else _meaning(timeline, table, bisect_left(_changes(timeline, table), applied))
+    if applied is None or uuid is None or uuid not in timeline.positions or _passed_over(timeline, uuid, transaction_id, applied):
+        return None
+    truncated = timeline.truncated.get(uuid)
+    if truncated is not None and applied < truncated:
+        return None
+    return Placement(timeline.positions[uuid], applied)
+
+
+def _passed_over(timeline: Timeline, uuid: str, transaction_id: int, applied: Lsn) -> bool:
+    if transaction_id <= 0 or uuid not in timeline.made:
+        return False
+    maker, committed = timeline.made[uuid]
+    return transaction_id != maker and applied < committed
+
+
+def _changes(timeline: Timeline, table: str) -> tuple[Lsn, ...]:
+    return timeline.names[table][0] if table in timeline.names else ()
+
+
+def _meaning(timeline: Timeline, table: str, changes: int) -> str | None:
+    return timeline.names[table][1][changes - 1] if changes else None
+
+
+def _commit(timeline: Timeline, lsn: Lsn, transaction_id: int) -> Lsn | None:
+    spans = timeline.spans.get(transaction_id, ())
+    position = bisect_right(spans, lsn, key=lambda span: span.begin) - 1
+    span = spans[position] if position >= 0 else None
+    if span is None or (span.end is not None and lsn > span.end):
+        raise is_in_no_transaction(lsn, transaction_id)
+    return span.end if span.committed else None
