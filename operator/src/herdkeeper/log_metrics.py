@@ -8,8 +8,8 @@ from prometheus_client import Gauge
 
 from herdkeeper.api import Tablespace
 from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.observed.log_standing import Needer, Phase, Standing
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.log_in_time import Needer, Phase, Standing
 
 IN_TIME = Gauge(
     "herdkeeper_log_used_in_time",

@@ -35,6 +35,7 @@ from herdkeeper.domain.left_alone import left_alone_by
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved
 from herdkeeper.domain.observed.dependents import NOBODY
+from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.validation import Refusal
@@ -179,7 +180,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             plan_refused=plan_refused_herddb,
         ),
         Tablespace.KIND: Steps(
-            observe_tablespace,
+            _see_tablespace,
             lambda tablespace, seen: validation.tablespace_refusals(tablespace, seen.herddb, seen.others),
             partial(_with_image, plan_tablespace, settings.spark_image),
             summarize_tablespace,
@@ -246,7 +247,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
     if isinstance(resource, ScheduledCheckpoint):
         show_drill(resource, summary.fields.get("lastDrill"))
     if isinstance(resource, Tablespace):
-        show_log(resource, log_standings(resource, seen))
+        show_log(resource, seen.standings)
     if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true" and not deleting:
         summary = replace(summary, fields={**summary.fields, "plan": planned(plan)})
         plan = _shown(plan)
@@ -405,6 +406,11 @@ def _look_again(plan: Plan) -> float | None:
     if plan.look_again_seconds is not None:
         return plan.look_again_seconds
     return AGAIN_AFTER_ACTIONS_SECONDS if plan.actions else None
+
+
+def _see_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserved:
+    seen = observe_tablespace(tablespace, world)
+    return replace(seen, standings=log_standings(tablespace, seen))
 
 
 def _with_image(plan: Callable[[Any, Any, str], Plan], image: str, resource: Any, seen: Any) -> Plan:

@@ -20,6 +20,7 @@ from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.archive import ArchiveObserved
 from herdkeeper.domain.observed.herddb import NodeTablespace, RetainedLog
 from herdkeeper.domain.observed.log_pin import SeenStream
+from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -43,6 +44,11 @@ def opened(*hours_ago: float, first: int = 3, of: int = 3) -> LedgerList:
     """Ledgers `first`, `first` + 1 … that were opened so long ago; `of` is the first one that the log ever had."""
     moments = tuple(int((NOW.timestamp() - hours * 3600) * 1000) for hours in hours_ago)
     return LedgerList(tuple(range(first, first + len(moments))), moments, of, len(moments))
+
+
+def weighed(tablespace: Tablespace, seen: TablespaceObserved) -> TablespaceObserved:
+    """As plan and status get it."""
+    return replace(seen, standings=log_standings(tablespace, seen))
 
 
 def told(tablespace: Tablespace, ledgers: Any, *checkpoints: Any, archive: Any = None) -> tuple[Any, ...]:
@@ -158,14 +164,14 @@ def test_it_is_looked_at_again_when_the_answer_turns(situation: str, ledgers: Le
 def test_a_settled_tablespace_is_looked_at_again_at_that_time() -> None:
     turns = replace(SEEN, ledgers=opened(90, 80, 6), checkpoints=(IN_4,), now=NOW)
     settled = with_spec(FORGETFUL, replicas=1)
-    assert plan_tablespace(settled, replace(turns, checkpoints=()), "spark").look_again_seconds is None
-    assert plan_tablespace(settled, turns, "spark").look_again_seconds == 30 * 3600 + 1
+    assert plan_tablespace(settled, weighed(settled, replace(turns, checkpoints=())), "spark").look_again_seconds is None
+    assert plan_tablespace(settled, weighed(settled, turns), "spark").look_again_seconds == 30 * 3600 + 1
 
 
 def test_the_status_has_the_condition_beside_the_others() -> None:
     seen = replace(SEEN, ledgers=opened(90, 80, 36), checkpoints=(IN_4,), now=NOW)
-    assert summarize_tablespace(FORGETFUL, seen).conditions["LogUsedInTime"].reason is Reason.RETENTION_NEARS
-    assert "LogUsedInTime" not in summarize_tablespace(FORGETFUL, replace(seen, checkpoints=())).conditions
+    assert summarize_tablespace(FORGETFUL, weighed(FORGETFUL, seen)).conditions["LogUsedInTime"].reason is Reason.RETENTION_NEARS
+    assert "LogUsedInTime" not in summarize_tablespace(FORGETFUL, weighed(FORGETFUL, replace(seen, checkpoints=()))).conditions
 
 
 def test_gauges_tell_when_the_retention_ends_and_go_with_what_they_tell_of() -> None:

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from enum import Enum
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.domain.checkpoint_base import Base, bases
 from herdkeeper.domain.observed.archive import archive_begins, archived_at
-from herdkeeper.domain.observed.log_pin import SeenStream
+from herdkeeper.domain.observed.log_standing import Need, Needer, Phase, Standing
 from herdkeeper.domain.observed.restore_drill import is_made_for_a_drill
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
@@ -28,48 +26,6 @@ NEAR_SHARE = 0.75
 """Of the retention: once so much of it is over it is told, so that a quarter is left for what has to be done."""
 _AFTER_SECONDS = 1.0
 """To look in the very moment in which an answer turns could be to look before it."""
-
-
-class Needer(Enum):
-    """Who needs a log."""
-
-    CHECKPOINT = "checkpoint"
-    ARCHIVE = "archive"
-    STREAM = "stream"
-
-
-@dataclass(frozen=True)
-class Need:
-    """Who needs the log, and from which LSN on (ledger id, entry id); None: whatever is there. `kept`: a pin keeps it past the retention.
-    `base` is the newest verified Checkpoint, which the next one is made from; `stream` the stream of changes."""
-
-    by: Needer
-    since: tuple[int, int] | None
-    kept: bool
-    base: Base | None = None
-    stream: SeenStream | None = None
-
-
-class Phase(Enum):
-    """How far the retention of the oldest ledger is that somebody needs."""
-
-    IN_TIME = "in time"
-    NEARS = "nears its end"
-    PAST = "is over"
-    GONE = "gone"
-
-
-@dataclass(frozen=True)
-class Standing:
-    """How it stands with one need. `ended` is when the oldest ledger that it needs ended, and `retention_ends` when that is past its
-    retention; both None while the ledger is written, and once it is gone. `turns_at` is when the phase will be another one, None when
-    time alone changes nothing."""
-
-    need: Need
-    phase: Phase
-    ended: datetime.datetime | None = None
-    retention_ends: datetime.datetime | None = None
-    turns_at: datetime.datetime | None = None
 
 
 def log_standings(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Standing, ...] | Unknown:

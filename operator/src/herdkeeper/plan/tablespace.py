@@ -32,7 +32,7 @@ from herdkeeper.plan.due import look_again, seconds_to_next
 from herdkeeper.plan.encryption import is_encrypted, why_no_login
 from herdkeeper.plan.full_check import full_check_steps
 from herdkeeper.plan.intent import settle
-from herdkeeper.plan.log_in_time import log_standings, seconds_to_stand, seconds_to_turn
+from herdkeeper.plan.log_in_time import seconds_to_stand, seconds_to_turn
 from herdkeeper.plan.log_pin import log_pin_steps
 from herdkeeper.plan.promotion import promotion_bars
 from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, SetAside, Step, next_replica
@@ -54,7 +54,7 @@ def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_imag
     actions, timing = (*plan.actions, *check.actions), tablespace.spec.full_check
     again = soonest(plan.look_again_seconds, check.look_again_seconds)
     to_next = seconds_to_next(timing, seen.now) if timing is not None else None
-    to_next = soonest(to_next, seconds_to_turn(log_standings(tablespace, seen), seen.now), seconds_to_stand(seen))
+    to_next = soonest(to_next, seconds_to_turn(seen.standings, seen.now), seconds_to_stand(seen))
     return replace(plan, actions=actions, look_again_seconds=look_again(again, to_next, acts=bool(actions)))
 
 

@@ -8,10 +8,10 @@ from typing import assert_never
 from herdkeeper.domain.checkpoint_base import Base
 from herdkeeper.domain.conditions import LOG_USED_IN_TIME
 from herdkeeper.domain.observed.log_pin import SeenStream
+from herdkeeper.domain.observed.log_standing import Need, Needer, Phase, Standing
 from herdkeeper.domain.observed.schedule import text_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.log_in_time import Need, Needer, Phase, Standing
 from herdkeeper.status.summary import Health
 
 _REASONS = {

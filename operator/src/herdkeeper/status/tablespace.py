@@ -16,7 +16,6 @@ from herdkeeper.domain.replica_verdict import Verdict, different, replicas_of, v
 from herdkeeper.domain.sql_nodes import staying_nodes
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.log_in_time import log_standings
 from herdkeeper.plan.restore import refuse_existing
 from herdkeeper.plan.tablespace import own_copy
 from herdkeeper.status.archive import archive_fields, log_archived
@@ -63,7 +62,7 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
     health = _health(tablespace, record, copies, len(settled))
     verified = replicas_verified(record, _about_present_nodes(verdicts, record, seen))
     released = log_released(own_copy(seen, record.leader, record.name))
-    in_time = log_used_in_time(log_standings(tablespace, seen))
+    in_time = log_used_in_time(seen.standings)
     conditions = {REPLICAS_VERIFIED: verified, **released, **in_time, **log_archived(tablespace, seen)}
     return Summary(restore_health(tablespace, seen) or health, fields, conditions)
 

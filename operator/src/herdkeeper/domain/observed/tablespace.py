@@ -11,6 +11,7 @@ from herdkeeper.domain.observed.archive import ArchiveObserved
 from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork
 from herdkeeper.domain.observed.herddb import NodeView, UserCredentials
 from herdkeeper.domain.observed.log_pin import LogPin, SeenStream
+from herdkeeper.domain.observed.log_standing import Standing
 from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.observed.place import Place
@@ -45,6 +46,7 @@ class TablespaceObserved:
     `tls` is what the Secret of the database's `spec.tls` is good for, None when none is named.
     `log_pin` is the operator's pin on the log for Checkpoints, None while there is none. `archive` is what was seen of the log's archive.
     `ledgers` is the list of the log's ledgers, None while there is none. `streams` are the pins of streams of changes on it.
+    `standings` tells how it stands with those who need the log: it follows from the rest, once, and plan, status and gauges go by it.
     `now` is when that was seen.
     """
 
@@ -69,6 +71,7 @@ class TablespaceObserved:
     archive: ArchiveObserved = field(default_factory=ArchiveObserved)
     ledgers: LedgerList | Unknown | None = None
     streams: tuple[SeenStream, ...] | Unknown = ()
+    standings: tuple[Standing, ...] | Unknown = ()
     now: datetime.datetime = EPOCH
     store_unusable: StoreUnusable | None = None
     work: tuple[CheckpointWork, ...] = ()
