@@ -10,11 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 from random_story import STORIES
 from real_database import Database, running_database
+from spark_of_tests import spark_of_tests
 
 from herdkeeper_e2e.server_processes import jars_of
-from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 
-ROOT = Path(__file__).parents[3]
 _FIRST_SEED = 1
 
 
@@ -59,11 +58,6 @@ def database() -> Iterator[Database]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A Spark of this process, with two tasks at once."""
-    # Workers are processes of their own: pytest's `pythonpath` is in sys.path here, which they don't inherit.
-    sources = [str(ROOT / "operator/src"), str(ROOT / "spark-jobs/src"), str(ROOT / "spark-jobs/tests/integration")]
-    os.environ["PYTHONPATH"] = os.pathsep.join([*sources, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    session = start_spark("herdkeeper-integration", SparkSettings(master="local[2]"))
-    session.conf.set("spark.sql.shuffle.partitions", "2")
-    yield session
-    session.stop()
+    """One for all of these tests."""
+    with spark_of_tests(Path(__file__).parent) as session:
+        yield session

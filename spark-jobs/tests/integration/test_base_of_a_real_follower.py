@@ -32,7 +32,6 @@ from herdkeeper_jobs.checkpoint.reading import open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.restore.rows import sql_rows
-from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 
 _LIMIT_SECONDS = 180
 _RETENTION_MILLIS = 10_000
@@ -107,13 +106,6 @@ def running() -> Iterator[Database]:
             database = Database(started, connection, http)
             wait_until("one leads and two follow", lambda: database.roles() == ["leader", "follower", "follower"])
             yield database
-
-
-@pytest.fixture
-def spark() -> Iterator[SparkSession]:
-    session = start_spark("herdkeeper-test", SparkSettings())
-    yield session
-    session.stop()
 
 
 def counted(rows: Any) -> Counter[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,12 +10,11 @@ import played_web_hdfs
 import pytest
 import secret_keys
 from pyspark.sql import SparkSession
+from spark_of_tests import spark_of_tests
 
 from herdkeeper_e2e.object_store_process import server_program
-from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
-ROOT = Path(__file__).parents[3]
 # Spark's workers, too, open the store and the file system with the variables that they were started with.
 object_store_server.announce()
 played_web_hdfs.announce()
@@ -48,10 +46,6 @@ def keys() -> Iterator[secret_keys.MountedSecret]:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    # Workers are processes of their own: pytest's `pythonpath` is in sys.path here, which they don't inherit.
-    sources = [str(ROOT / "operator/src"), str(ROOT / "spark-jobs/src"), str(ROOT / "spark-jobs/tests/unit")]
-    os.environ["PYTHONPATH"] = os.pathsep.join([*sources, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    session = start_spark("herdkeeper-tests", SparkSettings(master="local[2]"))
-    session.conf.set("spark.sql.shuffle.partitions", "2")
-    yield session
-    session.stop()
+    """One for all of these tests."""
+    with spark_of_tests(Path(__file__).parent) as session:
+        yield session
