@@ -28,8 +28,9 @@ SECONDS_A_BOOKIE = 30
 """Which the slowed audit takes to read what one has, one bookie after the other. While two are read, the one that was killed starts."""
 LEAST_BYTES = 3 << 20
 """Of the ledger on one bookie: more than one answer has, so that a reader is in the middle for a while."""
-AN_ANSWER = 1 << 20
-"""Bytes that a bookie has read when it has answered an audit once; nobody else asks for so much of it at a time."""
+AN_ANSWER, OF_OTHERS = 1 << 20, 1 << 17
+"""Bytes that a bookie has read when it has answered an audit once, and more than what others, who follow the log, ask of it between two
+looks."""
 PAUSED = "herdkeeper.io/paused"
 
 
@@ -98,7 +99,7 @@ def bookie_that_is_read(stack: Stack, audit: str) -> Object:
             name = bookie["metadata"]["name"]
             if is_connected(stack.kubectl.exec(name, "cat", *TABLES), BOOKIE_PORT, driver["status"]["podIP"]):
                 now = read_by(stack, bookie)
-                if now - first[name] >= AN_ANSWER and now == before[name]:
+                if now - first[name] >= AN_ANSWER and now - before[name] < OF_OTHERS:
                     return bookie
                 before[name] = now
                 return Pending(f"{audit} waits for an answer of {name}")

@@ -16,9 +16,10 @@ from played_bookie import PlayedBookie, ledger, packed, served
 from played_log import NAMES, PlayedLog, PlayedSource
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
-from test_wal_fold import Log, create, entry, insert, logs
+from test_wal_fold import COLUMNS, Log, create, entry, insert, logs, table
 
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
+from herdkeeper.formats.herddb_table import Column, ColumnType, encode_table
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError
 from herdkeeper_jobs.checkpoint.errors import LogTruncatedError
 from herdkeeper_jobs.datasource.changes import Change, CommittedChanges, TransactionBeganEarlierError
@@ -267,6 +268,27 @@ def test_the_example_decodes_rows_by_the_definitions_that_come_with_them(
         "3,1 CREATE_TABLE t",
         "3,2 INSERT t {'k': 5, 'v': 'hi'}",
         "3,3 DELETE t {'k': 5, 'v': None}",
+    ]
+
+
+def test_the_example_goes_on_after_a_restart_with_the_definitions_of_before(
+    played: SparkSession, log: PlayedLog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    altered = entry(
+        LogEntryType.ALTER_TABLE, 0, "t", value=encode_table(table("t", "u", columns=(*COLUMNS, Column("w", ColumnType.STRING, 2))))
+    )
+    key, value, wider = (5).to_bytes(8, "big"), bytes([1, 0, 2]) + b"hi", bytes([1, 0, 2]) + b"hi" + bytes([2, 0, 2]) + b"ho"
+    log.write(
+        3, [NOOP, create("t", "u"), insert("t", key, value), insert("t", key, value), altered, insert("t", key, wider), NOOP], closed=True
+    )
+    of_log = {"tablespace": "demo", "herdRoot": "/db/herd"}
+    started_again = runpy.run_path(str(ROOT / "examples/change_data_capture.py"))
+    started_again["learn"](read(played, log, **of_log))
+    started_again["show"](read(played, log, **of_log, afterLsn="3,2"), 7)
+    assert capsys.readouterr().out.splitlines() == [
+        "3,3 INSERT t {'k': 5, 'v': 'hi'}",
+        "3,4 ALTER_TABLE t",
+        "3,5 INSERT t {'k': 5, 'v': 'hi', 'w': 'ho'}",
     ]
 
 
