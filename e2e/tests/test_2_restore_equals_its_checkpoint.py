@@ -14,6 +14,17 @@ from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Pending, wait_for
 
 NAME = "restored"
+OF_ITS_OWN = {
+    "apiVersion": "herdkeeper.io/v1alpha1",
+    "kind": "Checkpoint",
+    "metadata": {"name": f"{NAME}-1"},
+    "spec": {
+        "tablespaceRef": {"name": NAME},
+        "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}},
+        "verify": "Follower",
+    },
+}
+"""A checkpoint of what was restored: its job compares each table with the follower of the new tablespace, or fails."""
 
 
 def restored(kubectl: Kubectl) -> Object | Pending:
@@ -60,6 +71,12 @@ def test_a_tablespace_made_from_a_checkpoint_has_each_of_its_rows(stack: Stack) 
     assert {name: (found["rows_in_sql"], found["rows_in_checkpoint"], found["differing"]) for name, found in compared.items()} == {
         name: (rows[name], rows[name], []) for name in TABLES.split(",")
     }
+
+    kubectl.apply(json.dumps(OF_ITS_OWN))
+    own = wait_until_succeeded(kubectl, "checkpoint", f"{NAME}-1", say)["status"]
+    assert own["verified"].startswith("compared with follower")
+    assert {table["name"]: table["rows"] for table in own["tables"]} == rows
+    kubectl.run("delete", "checkpoint", f"{NAME}-1", "--timeout=120s", timeout_seconds=130)
 
     kubectl.want("tablespace", NAME, deletionPolicy="Delete")
     wait_for("the finalizer that drops it", lambda: drops_its_data(kubectl), START, say)
