@@ -8,6 +8,8 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -19,6 +21,7 @@ from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
 from herdkeeper.formats.bookkeeper_entry import Entry, entry_digest
 from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata
 from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper_jobs.bookkeeper import connection
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
 from herdkeeper_jobs.bookkeeper.reader import (
@@ -165,10 +168,31 @@ def test_a_silent_bookie_is_given_up_after_the_timeout() -> None:
         list(BookieConnection("b0", addresses["b0"], 0.2).read_run(1, 0, 5))
 
 
-def test_a_busy_bookie_is_asked_again() -> None:
-    bookie = PlayedBookie(full(1, 5), busy_for=3)
-    with served(bookie) as addresses, BookieConnection("b0", addresses["b0"], 2.0) as connection:
-        assert [answer.code for answer in connection.read_run(1, 0, 5)] == [ReadCode.OK] * 6
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses that a connection makes, in seconds, which take no time."""
+    made: list[float] = []
+    monkeypatch.setattr(connection, "time", SimpleNamespace(sleep=made.append))
+    return made
+
+
+def test_a_busy_bookie_is_asked_again_after_growing_pauses_for_what_it_did_not_answer(pauses: list[float]) -> None:
+    bookie = PlayedBookie(full(1, 5), busy_for=6 + 6 + 2)
+    with served(bookie) as addresses, BookieConnection("b0", addresses["b0"], 2.0) as asked:
+        assert [answer.code for answer in asked.read_entries(1, range(6))] == [ReadCode.OK] * 6
+    assert len(bookie.requests) == 6 + 6 + 6 + 2
+    assert len(pauses) == 3
+    assert all(0 < shorter < longer for shorter, longer in pairwise(pauses))
+
+
+def test_a_bookie_that_stays_busy_is_left_for_the_next_replica(pauses: list[float]) -> None:
+    bookies = trio(1, 5)
+    bookies[1].busy_for = 10**9  # which is asked first
+    with served(*bookies) as addresses:
+        rows = read_all(ledger(1, 5, NAMES), addresses)
+    assert [row["entry_id"] for row in rows] == list(range(6))
+    assert len(set(pauses)) > 1
+    assert bookies[1].requests
 
 
 def test_a_bookie_that_knows_no_batches_is_read_entry_by_entry_and_asked_for_a_batch_once() -> None:
