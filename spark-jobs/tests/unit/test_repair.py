@@ -27,7 +27,6 @@ from played_repair import (
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper.formats.bookkeeper_entry import Entry
 from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
-from herdkeeper.formats.bookkeeper_protocol import ReadCode
 from herdkeeper_jobs.audit import cli
 from herdkeeper_jobs.audit.arguments import AuditArguments
 from herdkeeper_jobs.audit.request import AuditRequest
@@ -271,9 +270,3 @@ def test_a_dry_run_tells_first_what_a_repair_could_not_mend_and_then_how_much_it
     assert "; NOT REPAIRABLE: 3 findings, the first in ledger 1 on bookie b0: entry 8: no good replica" in result.summary.message
     assert result.summary.message.endswith("; a repair would write 1 copies")
     assert writes(bookies) == []
-
-
-def test_a_bookie_refuses_an_ordinary_add_to_a_fenced_ledger_which_is_why_recoverys_is_used() -> None:
-    bookie = bookies_with(1)[0]
-    assert bookie._add(0, 1, KEY) is ReadCode.FENCED
-    assert bookie._add(2, 1, KEY) is ReadCode.OK
