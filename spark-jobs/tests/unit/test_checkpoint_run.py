@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import object_store_server
 import pyarrow as pa
+import pyspark
 import pytest
 from fsspec.implementations.webhdfs import WebHDFS
 from places import all_files, write
@@ -30,7 +33,7 @@ from herdkeeper_jobs.archive.expiry import due, take_away
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
-from herdkeeper_jobs.checkpoint import data_files, file_check, history_files, run, target
+from herdkeeper_jobs.checkpoint import cli, data_files, file_check, history_files, run, target
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable, write_tables
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable
 from herdkeeper_jobs.checkpoint.log_source import open_log
@@ -127,6 +130,9 @@ def test_a_past_lsn_holds_what_was_committed_there_and_the_same_log_is_compared_
     assert summary.lsn_timestamp == "1970-01-01T00:00:09.000Z"
     manifest = open_manifest(job.folder / summary.manifest).manifest
     assert (manifest.restart_lsn.lsn, manifest.entries_read) == (Lsn(3, 2), 5)
+    assert set(manifest.versions) == {"python", "herdkeeper", "pyspark", "pyarrow"}
+    assert manifest.versions["python"] == platform.python_version()
+    assert (manifest.versions["pyspark"], manifest.versions["pyarrow"]) == (pyspark.__version__, pa.__version__)
 
 
 class TasksHere:
@@ -416,6 +422,38 @@ def test_a_log_that_a_follower_contradicts_makes_no_checkpoint_of_its_past(job: 
     follower_has(monkeypatch, {9: "after the mistake", 10: "not in the log"})
     with pytest.raises(InvariantViolated, match="table 't' at 5,4: the fold of the log has 1 rows"):
         job.run("3,4", verify_against="n1:9845")
+    assert manifests(job.folder) == []
+
+
+class Unstopped:
+    """The Spark of all tests, which no program of a job may stop."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._spark, name)
+
+    def stop(self) -> None:
+        """Others go on with it."""
+
+
+def test_a_follower_that_differs_ends_the_run_with_42_and_a_summary_that_names_node_and_tables(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follower_has(monkeypatch, {9: "after the mistake", 10: "not in the log"})
+    monkeypatch.setattr(cli, "open_catalog", lambda *_: nullcontext(job.log.metadata))
+    monkeypatch.setattr(cli, "start_spark", lambda *_: Unstopped(job.spark))
+    message = tmp_path / "message"
+    monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(message))
+    cluster = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo"]
+    compared = ["--to", "3,4", "--verify-against", "n1:9845"]
+    assert cli.main([*cluster, *compared, "--destination", str(job.folder), "--run-id", "r"]) == 42
+    summary = CheckpointSummary.from_json(message.read_text())
+    assert (summary.outcome, summary.manifest) == (JobOutcome.INVARIANT_VIOLATED, "")
+    assert summary.comparison is not None
+    assert (summary.comparison.follower, summary.comparison.ledger_id, summary.comparison.entry_id) == ("n1:9845", 5, 4)
+    assert (summary.comparison.different_tables, summary.comparison.different_tables_total) == (("t",), 1)
     assert manifests(job.folder) == []
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import pytest
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 
-from herdkeeper.domain.job_summary import CheckpointSummary, FollowerComparison, JobOutcome
+from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
 from herdkeeper.formats.row_digest import RowDigest
@@ -26,7 +26,6 @@ from herdkeeper_jobs.checkpoint import cli, log_source
 from herdkeeper_jobs.checkpoint.errors import (
     CheckpointRefused,
     CheckpointRetryable,
-    FollowerDiffers,
     InvariantViolated,
     LogDropped,
     LogTruncatedError,
@@ -268,19 +267,3 @@ def test_the_most_that_is_read_from_a_bookie_is_for_all_tasks_that_run_at_once(t
     assert cli.main([*arguments, "--bytes-per-second-per-bookie", "1000"]) == 0
     assert cli.main(arguments) == 0
     assert budgets == [ReadBudget(3, 1000), ReadBudget(3, float("inf"))]
-
-
-def test_a_follower_that_differs_ends_the_run_with_42_and_a_summary_that_names_node_and_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = FollowerComparison("db-herddb-1.nodes:9845", "a-uuid", 5, 7, ("t",), 1)
-
-    def differs(*_: object) -> CheckpointSummary:
-        raise FollowerDiffers("table 't' at 5,7: other rows", found)
-
-    monkeypatch.setattr(cli, "_checkpoint", differs)
-    message = tmp_path / "message"
-    monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(message))
-    assert cli.main([*ARGUMENTS, "--destination", str(tmp_path), "--run-id", "r"]) == 42
-    summary = CheckpointSummary.from_json(message.read_text())
-    assert (summary.outcome, summary.comparison) == (JobOutcome.INVARIANT_VIOLATED, found)
