@@ -57,6 +57,10 @@ def test_written_tables_are_what_was_stored_and_a_changed_byte_is_found(spark: S
     unordered = content.set_column(2, "t", content["t"].cast(pa.int64())).to_pylist()
     expected = [row | {"f": list(row["f"])} for row in ROWS]  # type: ignore[arg-type]
     assert sorted(unordered, key=lambda row: row["b"]) == expected
+    for file in written[0].files:
+        with folder.parquet_file(file.path) as opened:
+            group = opened.metadata.row_group(0)
+            assert {group.column(number).compression for number in range(group.num_columns)} == {"ZSTD"}
 
     verify_files(spark, zip(tables, written, strict=True), folder)
     path = place / written[0].files[1].path
