@@ -120,6 +120,61 @@ def test_a_ledger_and_a_bookie_are_shown_over_the_newest_runs_up_to_this_one() -
     assert "2026-05-10" not in html
 
 
+def drawn(html: str, plot: str) -> list[tuple[str, float, float, str]]:
+    """The bars of a plot by its name: colour, width, height, and what a browser says of each."""
+    (svg,) = re.findall(rf'<svg[^>]*aria-label="{plot}">(.*?)</svg>', html)
+    box = r'<rect class="(\w+)"[^>]* width="([0-9.]+)" height="([0-9.]+)"[^>]*><title>([^<]*)</title>'
+    return [(style, float(width), float(height), title) for style, width, height, title in re.findall(box, svg)]
+
+
+def test_findings_and_throughput_over_time_stand_as_high_as_they_are_many() -> None:
+    read = {-2: 9_000_000, -1: 4_500_000, 0: 18_000_000}  # within 9 s
+    runs = [
+        run_of(days=-2),
+        run_of(MISSING, days=-1, depth=AuditDepth.LIGHT),
+        run_of(MISSING, FINDINGS[1], replace(FINDINGS[1], first_entry_id=71, last_entry_id=76), days=0),
+    ]
+    runs = [replace(run, summary=replace(run.summary, bytes_read=read[days])) for run, days in zip(runs, sorted(read), strict=True)]
+    html = rendered(runs[-1], runs)
+    found = [(style, round(height), title) for style, _, height, title in drawn(html, "Copies of entries in findings")]
+    whole = 130  # the height of the most, 13 + 7 entries
+    assert found == [
+        ("critical", round(whole * 13 / 20), "05-03: 13 Critical"),
+        ("critical", round(whole * 13 / 20), "05-04: 13 Critical"),
+        ("under", round(whole * 7 / 20), "05-04: 7 UnderReplicated"),
+    ]
+    assert "<title>05-02: 0</title>" in html
+    rates = [(style, round(height), title) for style, _, height, title in drawn(html, "Megabytes of entries read per second")]
+    assert rates == [
+        ("verified", whole / 2, "05-02: 1 MB/s Deep"),
+        ("pending", round(whole / 4), "05-03: 0.5 MB/s Light"),
+        ("verified", whole, "05-04: 2 MB/s Deep"),
+    ]
+    assert "2.0 MB/s" in html  # of this run, among its figures
+
+
+def test_placement_shows_each_racks_share_of_all_copies() -> None:
+    run = run_of(FINDINGS[2])
+    copies = {"b0": ("zone-a", 300), "b1": ("zone-a", 200), "b2": ("zone-b", 400), "b3": (None, 100)}
+    bookies = tuple(BookieHealth(name, rack, 4, 90_000, count - 10, 4, 3, 2, 1) for name, (rack, count) in copies.items())
+    html = rendered(replace(run, bookies=bookies), [run])
+    bars = drawn(html, "Share of all copies by rack")
+    assert [(style, title) for style, _, _, title in bars] == [
+        ("verified", "rack unknown: 100 of 1,000 copies here"),
+        ("absent", "rack unknown: 900 of 1,000 copies elsewhere"),
+        ("verified", "zone-a: 500 of 1,000 copies here"),
+        ("absent", "zone-a: 500 of 1,000 copies elsewhere"),
+        ("verified", "zone-b: 400 of 1,000 copies here"),
+        ("absent", "zone-b: 600 of 1,000 copies elsewhere"),
+    ]
+    widths = [width for _, width, _, _ in bars]
+    assert [here / (here + elsewhere) for here, elsewhere in zip(widths[::2], widths[1::2], strict=True)] == pytest.approx([0.1, 0.5, 0.4])
+    assert "2 bookies, 500 copies" in html
+    assert "Copies in too few racks: 1 ledger." in html
+    nowhere = replace(run_of(), bookies=tuple(replace(bookie, rack=None) for bookie in bookies))
+    assert "It is not known where the bookies stand, so placement was not judged." in rendered(nowhere, [nowhere])
+
+
 def test_a_run_of_chosen_ledgers_says_so_and_calls_no_ledger_good_that_it_may_have_left_out() -> None:
     chosen = run_of(days=1)
     chosen = replace(chosen, summary=replace(chosen.summary, ledger_filter="states Closed; bookies <b1>"))
