@@ -10,10 +10,16 @@ import java.util.function.Consumer;
 /**
  * HerdDB's way to ZooKeeper, on which nobody waits for heartbeats ({@link Heartbeats}), and which tells of each record that is read, so
  * that a follower ends as soon as this node is named as the leader.
+ *
+ * <p>Heartbeats have a session of their own. HerdDB opens a session again in whichever thread is told that it has expired, and closes the
+ * one that is there before, without looking whether another thread has just opened it: of two threads with one session, which expires,
+ * each would end the session that the other one goes on with.
  */
 public final class LeadershipMetadata extends ZookeeperMetadataStorageManager {
 
-    private final Heartbeats heartbeats = new Heartbeats(super::updateTableSpaceReplicaState);
+    /** Used, and so opened, by the heartbeats' thread alone. */
+    private final ZookeeperMetadataStorageManager ofHeartbeats;
+    private final Heartbeats heartbeats = new Heartbeats(this::write);
     private volatile Consumer<TableSpace> reader = record -> { };
 
     /** Not connected yet. */
@@ -22,6 +28,7 @@ public final class LeadershipMetadata extends ZookeeperMetadataStorageManager {
                 configuration.getInt(ServerConfiguration.PROPERTY_ZOOKEEPER_SESSIONTIMEOUT,
                         ServerConfiguration.PROPERTY_ZOOKEEPER_SESSIONTIMEOUT_DEFAULT),
                 configuration.getString(ServerConfiguration.PROPERTY_ZOOKEEPER_PATH, ServerConfiguration.PROPERTY_ZOOKEEPER_PATH_DEFAULT));
+        ofHeartbeats = new ZookeeperMetadataStorageManager(getZkAddress(), getZkSessionTimeout(), getBasePath());
     }
 
     /** Who hears of each record that is read, in the thread that reads it. */
@@ -43,9 +50,15 @@ public final class LeadershipMetadata extends ZookeeperMetadataStorageManager {
         heartbeats.say(state);
     }
 
+    private void write(TableSpaceReplicaState state) throws MetadataStorageManagerException {
+        ofHeartbeats.start(false); // does nothing once it is connected
+        ofHeartbeats.updateTableSpaceReplicaState(state);
+    }
+
     @Override
     public void close() throws MetadataStorageManagerException {
         heartbeats.close();
+        ofHeartbeats.close();
         super.close();
     }
 }

@@ -5,6 +5,7 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Set;
 import java.util.UUID;
 import org.apache.zookeeper.server.NIOServerCnxnFactory;
 import org.apache.zookeeper.server.ServerCnxnFactory;
@@ -23,14 +24,14 @@ public final class BookKeeperForTests {
 
     private final BookieForTests bookie;
     private final Path folder;
+    private final ZooKeeperServer zooKeeper;
     private final ServerCnxnFactory zooKeeperPort;
 
     private BookKeeperForTests() throws Exception {
         System.setProperty("zookeeper.admin.enableServer", "false");
         System.setProperty("zookeeper.forceSync", "no");
         folder = Files.createTempDirectory("herddb-node-test");
-        ZooKeeperServer zooKeeper =
-                new ZooKeeperServer(folder.resolve("zk-snap").toFile(), folder.resolve("zk-log").toFile(), 500);
+        zooKeeper = new ZooKeeperServer(folder.resolve("zk-snap").toFile(), folder.resolve("zk-log").toFile(), 500);
         zooKeeperPort = new NIOServerCnxnFactory();
         zooKeeperPort.configure(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 100);
         zooKeeperPort.startup(zooKeeper);
@@ -52,6 +53,16 @@ public final class BookKeeperForTests {
     /** A path in ZooKeeper that no other test uses. */
     public String newRoot() {
         return "/herd-" + UUID.randomUUID();
+    }
+
+    /** The ids of all sessions that ZooKeeper has. */
+    public Set<Long> sessions() {
+        return Set.copyOf(zooKeeper.getZKDatabase().getSessionWithTimeOuts().keySet());
+    }
+
+    /** Has ZooKeeper end a session, as if its client had been silent for too long. */
+    public void expire(long session) {
+        zooKeeper.closeSession(session);
     }
 
     /** An empty folder that no other test uses. */
