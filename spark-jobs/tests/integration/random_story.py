@@ -181,7 +181,6 @@ class Story:
             (2, self._rename_table),
             (3, self._create_index),
             (1, self._drop_index),
-            (1, self._make_index_again),
             (4, self._truncate),
         ]
         match self._chance.choices(("begin", "end", "ledger", "look", "statement"), (8, 7, 2, 2, 81))[0]:
@@ -442,7 +441,7 @@ class Story:
             return
         self._define(None, _Statement(Kind.RENAME_TABLE, before, f"EXECUTE RENAMETABLE '{self._tablespace}','{before}','{after}'"), after)
 
-    def _create_index(self, slot: int | None, name: str | None = None) -> None:
+    def _create_index(self, slot: int | None) -> None:
         """HerdDB makes a unique one over rows that are alike, and over nulls. A DELETE of a row with such a null is logged, then fails, and
         leaves it. No restore loads them. Not told here."""
         table = self._table(slot)
@@ -454,7 +453,7 @@ class Story:
             form = ""
         kind = Kind.CREATE_UNIQUE_INDEX if form == "UNIQUE " else Kind.CREATE_INDEX
         names = ", ".join(f"`{column.name}`" for column in columns)
-        index = name or f"i{self._chance.randint(0, 5)}"
+        index = f"i{self._chance.randint(0, 5)}"
         self._define(slot, _Statement(kind, table.name, f"CREATE {form}INDEX `{index}` ON `{table.name}` ({names})"))
 
     def _is_unique(self, table: SeenTable, columns: Sequence[str]) -> bool:
@@ -465,29 +464,12 @@ class Story:
         return all(value is not None for row in rows for value in row) and len({repr(row) for row in rows}) == len(rows)
 
     def _drop_index(self, slot: int | None) -> None:
-        if names := self._index_names():
-            self._drop_index_named(slot, self._chance.choice(names))
-
-    def _index_names(self) -> list[str]:
-        """Of those that can be dropped for good."""
         indexes = self._connection.query("SELECT * FROM sysindexcolumns")
-        return sorted({str(row["index_name"]) for row in indexes if row["index_type"] != "pk" and row["table_name"] not in self._renamed})
-
-    def _drop_index_named(self, slot: int | None, name: str) -> None:
-        if self._define(slot, _Statement(Kind.DROP_INDEX, "", f"DROP INDEX `{name}`")) and slot in self._open:
-            self._open[slot].drops_index = True
-
-    def _make_index_again(self, slot: int | None) -> None:
-        """Drops an index and makes one of its name, in one transaction. HerdDB refuses the second until somebody else has dropped the older
-        one, too, which mostly happens here."""
-        names = self._index_names()
+        names = sorted({str(row["index_name"]) for row in indexes if row["index_type"] != "pk" and row["table_name"] not in self._renamed})
         if not names:
             return
-        name = self._chance.choice(names)
-        self._drop_index_named(slot, name)
-        if slot is not None and self._chance.random() < 0.8:
-            self._drop_index_named(None, name)
-        self._create_index(slot, name)
+        if self._define(slot, _Statement(Kind.DROP_INDEX, "", f"DROP INDEX `{self._chance.choice(names)}`")) and slot in self._open:
+            self._open[slot].drops_index = True
 
     def _truncate(self, slot: int | None) -> None:
         table = self._table(None)
