@@ -5,8 +5,9 @@ A checkpoint runs the same functions in Spark's tasks. What is left out here is 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -28,17 +29,28 @@ from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.timeline import Begins, ControlEntry, Timeline, Touch, walk
 
 _BUCKETS = 3
+_ENDS = (LogEntryType.COMMIT, LogEntryType.ROLLBACK)
 _NO_CONTROL = {*ROW_CHANGES, LogEntryType.NOOP, LogEntryType.CONSISTENCY_CHECK}
 
 
 @dataclass(frozen=True)
 class FoldedLog:
-    """The state that a log gives at its confirmed end. `rows`: per table of the timeline, each with one value per column."""
+    """The state that a log gives at its confirmed end. `rows`: per table of the timeline, each with one value per column. `transactions`:
+    what the log has of each, by its id, without a word of the timeline."""
 
     timeline: Timeline
     rows: list[list[tuple[Any, ...]]]
     ledgers: int
     entries: int
+    transactions: dict[int, LoggedTransaction]
+
+
+@dataclass
+class LoggedTransaction:
+    """The ledgers in which a transaction changed rows, and the entry that ended it, if one did."""
+
+    ledgers: set[int] = field(default_factory=set)
+    end: LogEntryType | None = None
 
 
 def folded_log(database: Database, tablespace: str) -> FoldedLog:
@@ -57,7 +69,19 @@ def folded_log(database: Database, tablespace: str) -> FoldedLog:
     for batch in last:
         for table, part in by_table(batch):
             rows[table] += rows_of(decode_columns(decoders[table], part.column("row_key"), part.column("row_value")))
-    return FoldedLog(timeline, rows, len(parts.live), sum(batch.num_rows for batch in batches))
+    return FoldedLog(timeline, rows, len(parts.live), sum(batch.num_rows for batch in batches), _transactions(batches))
+
+
+def _transactions(batches: Iterable[pa.RecordBatch]) -> dict[int, LoggedTransaction]:
+    found: dict[int, LoggedTransaction] = defaultdict(LoggedTransaction)
+    names = ("ledger_id", "type", "transaction_id")
+    for batch in batches:
+        for ledger, kind, transaction in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
+            if transaction > 0 and kind in ROW_CHANGES:
+                found[transaction].ledgers.add(ledger)
+            elif kind in _ENDS:
+                found[transaction].end = LogEntryType(kind)
+    return dict(found)
 
 
 def _timeline(batches: list[pa.RecordBatch]) -> Timeline:

@@ -31,6 +31,8 @@ _TYPE_NAMES = {"integer": ColumnType.INTEGER, "bytearray": ColumnType.BYTES, "fl
 _LITERAL = re.compile(r"[ -\[\]-~\xa1-\xff]*")
 _SHOWN = 60
 """Characters of a value in a story's words."""
+_SPANNING = "spanning"
+"""A table of which a story only ever inserts new keys, so that nothing is in the way of the statements on which it relies."""
 
 
 class Kind(Enum):
@@ -99,7 +101,8 @@ class _Statement:
 
 
 class Story:
-    """Tells itself in a tablespace. `dies`: its leader is killed once, in the middle of transactions.
+    """Tells itself in a tablespace. Of two transactions that change rows in two ledgers one is rolled back. `dies`: its leader is killed,
+    in the middle of transactions of which one at least has changed rows.
 
     Where the leader dies no TRUNCATE meets a transaction that has changed its table: HerdDB logs it and then refuses it, and as its code
     reads, who replays that log refuses it again, and does not boot, or carries it out where rows were only updated.
@@ -110,6 +113,8 @@ class Story:
         """How many statements of each kind it has sent."""
         self.accepted: Counter[Kind] = Counter()
         """How many of them SQL has accepted."""
+        self.left_open: frozenset[int] = frozenset()
+        """Ids of the transactions whose leader died, of which one at least had changed rows; none where no leader died."""
         self._database = database
         self._tablespace = tablespace
         self._chance = Random(seed)
@@ -122,6 +127,8 @@ class Story:
         self._begun = 0
         self._renamed: set[str] = set()
         """Names of tables that had another one. HerdDB goes on listing their indexes, and keeping them up, when these are dropped."""
+        self._inserted = 0
+        """Rows of the table _SPANNING, which are its keys, too."""
 
     @property
     def connection(self) -> Connection:
@@ -141,10 +148,18 @@ class Story:
     def tell(self, steps: int) -> None:
         """So many steps. Transactions may be open at the end."""
         death = self._chance.randint(steps // 3, steps - 5) if self._dies else None
+        self._connection.execute(f"CREATE TABLE {_SPANNING} (k int primary key)")
         for _ in range(2):
             self._create_table(None)
+        across: list[_Open] = []
         for step in range(steps):
-            if death is not None and step >= death and self._open:
+            if step == steps // 4:
+                across = self._begin_across_ledgers()
+            elif step == steps // 3 - 1:  # before any leader dies
+                committed, rolled_back = across
+                committed.block.__exit__(None, None, None)
+                _abandon(rolled_back)
+            if death is not None and step >= death and (self._open or step == steps - 1):
                 self._die()
                 death = None
             else:
@@ -218,10 +233,34 @@ class Story:
         except ServerError as error:
             print(f"{words} -> refused: {error}")
 
+    def _begin_across_ledgers(self) -> list[_Open]:
+        """Two transactions, each of which changes rows in two ledgers. No chance has a hand in them: they don't end with the others."""
+        both = [self._begin_aside() for _ in range(2)]
+        for one in both:
+            self._insert_spanning(one.transaction)
+        print(f"close ledger -> {self._database.close_ledger(self._tablespace)}")
+        for one in both:
+            self._insert_spanning(one.transaction)
+        return both
+
+    def _begin_aside(self) -> _Open:
+        block = self._connection.transaction()
+        return _Open(block, block.__enter__())
+
+    def _insert_spanning(self, where: Connection | Transaction) -> None:
+        self._inserted += 1
+        print(f"row {self._inserted} of {_SPANNING}")
+        assert where.execute(f"INSERT INTO {_SPANNING} (k) VALUES (?)", (self._inserted,)) == 1
+
     def _die(self) -> None:
+        aside = self._begin_aside()
+        self._insert_spanning(aside.transaction)
+        # It is acknowledged behind all that was written before: what the transactions did is in the log for certain.
+        self._insert_spanning(self._connection)
+        self.left_open = frozenset(one.transaction.id for one in (*self._open.values(), aside))
         print(f"the leader dies; open: {sorted(self._open)}")
         self._connection.close()
-        for one in self._open.values():
+        for one in (*self._open.values(), aside):
             _abandon(one)
         self._open, self._left, self._seen = {}, [], {}
         self._database.kill_leader(self._tablespace)

@@ -22,6 +22,7 @@ from random_story import STORIES, Kind, Story
 from real_database import Database
 from restored_twin import Twins, checkpoint_of, content, remove_rows_that_no_restore_loads, require_same, restore
 
+from herdkeeper.formats.herddb_log_entry import LogEntryType
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import ServerError
 from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
@@ -46,6 +47,21 @@ class Told:
     """How many statements of each kind SQL has accepted."""
     restored: dict[int, bool] = field(default_factory=dict)
     """Whether SQL can express what the story left."""
+    across_ledgers: Counter[LogEntryType | None] = field(default_factory=Counter)
+    """How many transactions the logs have that changed rows in several ledgers, by how they ended."""
+    rolled_back_by_the_next_leader: int = 0
+    """How many transactions had changed rows in the log when their leader died."""
+
+    def note_transactions(self, folded: FoldedLog, story: Story) -> None:
+        """Counts those that are hard to fold; raises AssertionError when the story did not have them."""
+        across = Counter(one.end for one in folded.transactions.values() if len(one.ledgers) > 1)
+        assert across, "no transaction changed rows in two ledgers"
+        lost = [one for number, one in folded.transactions.items() if number in story.left_open and one.ledgers]
+        assert bool(lost) == bool(story.left_open), "the log does not have what the transactions did whose leader died"
+        assert LogEntryType.COMMIT not in {one.end for one in lost}
+        print(f"{across.total()} transactions changed rows in several ledgers, {len(lost)} lost their leader")
+        self.across_ledgers += across
+        self.rolled_back_by_the_next_leader += len(lost)
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +82,10 @@ def test_a_random_story_folds_to_what_sql_returns_and_is_restored_alike(
         _require_agreement(database, story.connection, tablespace)
         print("all transactions end")
         story.end_all()
-        left_over = frozenset(_require_agreement(database, story.connection, tablespace))
+        folded = _require_agreement(database, story.connection, tablespace)
+        told.note_transactions(folded, story)
+        assert bool(story.left_open) == (seed % _DIES == 0)
+        left_over = frozenset(_unusable_indexes(folded))
         why_not = _why_not_restorable(story.connection)
         manifest = checkpoint_of(spark, database, tablespace, tmp_path)
         if not why_not:
@@ -100,7 +119,7 @@ def test_a_rollback_of_an_index_that_is_dropped_and_made_again_leaves_what_the_l
         with _led(database, tablespace, connection, dies) as leader:
             assert (_index_uuids(leader) == before) is not dropped_for_good
             _truncate(leader, refused=dropped_for_good)
-            assert _require_agreement(database, leader, tablespace) == (["i"] if dropped_for_good else [])
+            assert _unusable_indexes(_require_agreement(database, leader, tablespace)) == (["i"] if dropped_for_good else [])
 
 
 @pytest.mark.parametrize("dies", [False, True], ids=["", "the leader dies"])
@@ -118,7 +137,7 @@ def test_an_index_of_two_transactions_in_turn_is_the_seconds(database: Database,
                 raise _Undone
         with _led(database, tablespace, connection, dies) as leader:
             _truncate(leader, refused=not committed)
-            assert _require_agreement(database, leader, tablespace) == ([] if committed else ["i"])
+            assert _unusable_indexes(_require_agreement(database, leader, tablespace)) == ([] if committed else ["i"])
 
 
 def test_sql_accepted_each_kind_of_statement_in_some_story_and_most_were_restored(told: Told) -> None:
@@ -127,6 +146,9 @@ def test_sql_accepted_each_kind_of_statement_in_some_story_and_most_were_restore
     accepted = sum(told.accepted.values(), Counter[Kind]())
     print(", ".join(f"{kind.value} {accepted[kind]}" for kind in Kind))
     assert [kind.value for kind in Kind if not accepted[kind]] == [], "SQL refuses them: what the log makes of them is not seen"
+    assert told.across_ledgers[LogEntryType.COMMIT], told.across_ledgers
+    assert told.across_ledgers.total() > told.across_ledgers[LogEntryType.COMMIT], "none was rolled back"
+    assert told.rolled_back_by_the_next_leader
     assert sum(told.restored.values()) >= _LEAST_RESTORED * len(told.accepted), told.restored
 
 
@@ -162,8 +184,13 @@ def _truncate(connection: Connection, *, refused: bool) -> None:
         connection.execute("TRUNCATE TABLE `t`")
 
 
-def _require_agreement(database: Database, connection: Connection, tablespace: str) -> list[str]:
-    """Returns the indexes that no COMMIT has made."""
+def _unusable_indexes(folded: FoldedLog) -> list[str]:
+    """Those that no COMMIT has made."""
+    return [index.definition.name for index in folded.timeline.state.indexes if index.maker is not None]
+
+
+def _require_agreement(database: Database, connection: Connection, tablespace: str) -> FoldedLog:
+    """That the log folds to what SQL tells; returns the folded log."""
     database.close_ledger(tablespace)
     folded = folded_log(database, tablespace)
     print(f"{folded.entries} entries in {folded.ledgers} ledgers")
@@ -174,7 +201,7 @@ def _require_agreement(database: Database, connection: Connection, tablespace: s
     for table, rows in zip(tables, folded.rows, strict=True):
         returned = sql_rows(table, connection.query(f"SELECT * FROM `{table.name}`"))
         assert _counted(rows) == _counted(returned), f"rows of {table.name}"
-    return [index.definition.name for index in folded.timeline.state.indexes if index.maker is not None]
+    return folded
 
 
 def _facts(folded: FoldedLog) -> Any:
