@@ -28,6 +28,7 @@ LEDGERS_ROOT, HERD_ROOT = "/ledgers", "/herd"
 CREDENTIALS = Credentials("bench", "only-for-a-benchmark")
 NODE, NODE_ID = "node", "node-0"
 """The SQL node's name among the processes, and its id in the cluster."""
+AUTORECOVERY = "autorecovery"
 TOKEN = "orders-of-a-test"
 """What the SQL node's HTTP port asks for."""
 _LOG4J = """<Configuration status="ERROR"><Appenders><Console name="stdout"/></Appenders>
@@ -82,16 +83,27 @@ class Servers:
 
     def restart_bookie(self, name: str, meanwhile: Callable[[Path], None] | None = None) -> None:
         """Ends a bookie as its StatefulSet does (SIGTERM), does what is to be done `meanwhile` with its folder, and starts it again."""
-        process = self.processes[name]
-        process.terminate()
-        process.wait(_START_SECONDS)
+        # Its registration must not be taken for the next one's.
+        self.stop_bookie(name)
+        if meanwhile is not None:
+            meanwhile(self.folder / name)
+        self._start_bookie(name)
         with self.client() as client:
-            # The registration of a bookie that ended in order goes with it; it must not be taken for the next one's.
-            self.wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is None, may_have_ended=True)
-            if meanwhile is not None:
-                meanwhile(self.folder / name)
-            self._start_bookie(name)
             self._wait_for_bookie(client, name)
+
+    def stop_bookie(self, name: str) -> None:
+        """Ends a bookie in order, as somebody who does not want it back; its registration goes with it."""
+        self.processes[name].terminate()
+        self.processes[name].wait(_START_SECONDS)
+        with self.client() as client:
+            self.wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is None, may_have_ended=True)
+
+    def start_autorecovery(self) -> None:
+        """One daemon, an auditor and a replication worker, that takes a bookie for lost as soon as it is not registered. Nothing
+        tells when it is ready: whoever needs that waits for what it does."""
+        file = self._bookie_file(AUTORECOVERY, {"lostBookieRecoveryDelay": 0})
+        command = ("org.apache.bookkeeper.replication.AutoRecoveryMain", "--conf", str(file))
+        self._start(AUTORECOVERY, ["-Xmx256m", "-XX:MaxDirectMemorySize=256m"], "bookkeeper", command)
 
     def _start_bookie(self, name: str) -> None:
         options = ["-Xmx384m", "-XX:MaxDirectMemorySize=512m", "-Dio.netty.tryReflectionSetAccessible=true"]

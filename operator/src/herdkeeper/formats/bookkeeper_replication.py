@@ -1,4 +1,4 @@
-"""What autorecovery keeps below the root in ZooKeeper: marks of under-replicated ledgers, and how it is told to behave.
+"""What autorecovery keeps below the root in ZooKeeper: marks of under-replicated ledgers, locks, and how it is told to behave.
 
 Source: ZkLedgerUnderreplicationManager and UnderreplicatedLedgerFormat of BookKeeper 4.18.0.
 """
@@ -16,6 +16,11 @@ _TIME = re.compile(rb"^\s*ctime:\s*([0-9]+)\s*$", re.MULTILINE)
 def marks_path(root: str) -> str:
     """The folder of the marks."""
     return f"{root}/underreplication/ledgers"
+
+
+def lock_path(root: str, ledger_id: int) -> str:
+    """A ledger's lock, an ephemeral znode: whoever holds it is the only one that copies the ledger's entries."""
+    return f"{root}/underreplication/locks/urL{ledger_id:010d}"
 
 
 def recovery_delay_path(root: str) -> str:

@@ -15,6 +15,7 @@ from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 
+from herdkeeper.formats.bookkeeper_replication import lock_path
 from herdkeeper_jobs.bookkeeper.metadata import MetadataUnavailableError
 
 
@@ -62,7 +63,7 @@ def replication_lock(client: KazooClient, ledgers_root: str, ledger_id: int, own
 
     Raises LedgerLockedError when somebody else does, MetadataUnavailableError when ZooKeeper does not answer.
     """
-    path = f"{ledgers_root}/underreplication/locks/urL{ledger_id:010d}"
+    path = lock_path(ledgers_root, ledger_id)
     lock = ReplicationLock(client, path)
     client.add_listener(lock.on_state)
     try:
