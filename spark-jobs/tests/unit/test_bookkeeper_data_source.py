@@ -16,10 +16,11 @@ from played_bookie import PlayedBookie, ledger, packed, served
 from played_log import NAMES, PlayedLog, PlayedSource
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
-from test_wal_fold import COLUMNS, Log, create, entry, insert, logs, table
+from test_wal_fold import COLUMNS, Log, Tables, create, entry, folded, in_one_ledger, insert, logs, table
 
+from herdkeeper.formats.herddb_index import IndexDefinition, encode_index
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
-from herdkeeper.formats.herddb_table import Column, ColumnType, encode_table
+from herdkeeper.formats.herddb_table import Column, ColumnType, decode_table, encode_table
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError
 from herdkeeper_jobs.checkpoint.errors import LogTruncatedError
 from herdkeeper_jobs.datasource.changes import Change, CommittedChanges, TransactionBeganEarlierError
@@ -322,6 +323,91 @@ def test_a_truncate_that_an_open_transaction_blocks_is_no_change() -> None:
     begun = [entry(LogEntryType.BEGIN, 1), insert("t", b"a", b"1", 1), entry(LogEntryType.TRUNCATE, 0, "t")]
     assert committed([(Lsn(1, number), item) for number, item in enumerate(begun)]) == []
     assert [change.entry.table for change in committed([(Lsn(1, 0), entry(LogEntryType.TRUNCATE, 0, "t"))])] == ["t"]
+
+
+def applied(changes: Iterable[Change]) -> Tables:
+    """What a reader of the stream has, who goes by the names in it."""
+    names: dict[str, str] = {}
+    tables: Tables = {}
+    for change in changes:
+        item = change.entry
+        match item.type:
+            case LogEntryType.CREATE_TABLE:
+                names[item.table] = decode_table(item.value).uuid
+                tables[names[item.table]] = {}
+            case LogEntryType.ALTER_TABLE:
+                names[decode_table(item.value).name] = names.pop(item.table)
+            case LogEntryType.DROP_TABLE:
+                del tables[names.pop(item.table)]
+            case LogEntryType.TRUNCATE:
+                tables[names[item.table]].clear()
+            case LogEntryType.DELETE:
+                tables[names[item.table]].pop(item.key, None)
+            case LogEntryType.INSERT | LogEntryType.UPDATE:
+                tables[names[item.table]][item.key] = item.value
+            case _:
+                pass
+    return tables
+
+
+@st.composite
+def index_entries(draw: st.DrawFn, name: str, on: str, transaction: int, indexes: list[str]) -> LogEntry:
+    """Makes an index of that name, or drops one that was ever made. `indexes`: the names of those, to which it adds."""
+    if indexes and draw(st.booleans()):
+        return entry(LogEntryType.DROP_INDEX, transaction, value=draw(st.sampled_from(indexes)).encode())
+    indexes.append(name)
+    made = IndexDefinition("demo", name, f"uuid of {name}", on, "brin", (("v", 0, 1),))
+    return entry(LogEntryType.CREATE_INDEX, transaction, on, value=encode_index(made))
+
+
+@st.composite
+def logs_with_indexes(draw: st.DrawFn) -> Log:
+    """Logs in which TRUNCATEs meet open transactions and indexes in each of their states.
+
+    A table is renamed or dropped only while no transaction is open: a stream gives the name at the change, and doesn't follow a rename
+    before its COMMIT. No id begins while it is open, as no leader writes that.
+    """
+    names = {"a": "u0", "b": "u1"}
+    items = [create(name, uuid) for name, uuid in names.items()]
+    making: dict[int, list[str]] = {}
+    indexes: list[str] = []
+    for step in range(draw(st.integers(1, 40))):
+        transaction = draw(st.sampled_from([0, *sorted(making)]))
+        visible = sorted(names) + (making[transaction] if transaction else [])
+        name = draw(st.sampled_from(visible))
+        match draw(st.sampled_from(["begin", "insert", "truncate", "truncate", "index", "index", "end", "make", "rename", "drop"])):
+            case "begin" if free := [number for number in (1, 2, 3) if number not in making]:
+                making[free[0]] = []
+                items.append(entry(LogEntryType.BEGIN, free[0]))
+            case "insert":
+                items.append(insert(name, bytes([draw(st.integers(0, 2))]), bytes([step]), transaction))
+            case "truncate":
+                items.append(entry(LogEntryType.TRUNCATE, 0, draw(st.sampled_from(sorted(names)))))
+            case "index":
+                items.append(draw(index_entries(f"i{step}", name, transaction, indexes)))
+            case "end" if transaction:
+                ended = draw(st.sampled_from([LogEntryType.COMMIT, LogEntryType.ROLLBACK]))
+                made_tables = making.pop(transaction)
+                names |= {name: f"u-{name}" for name in made_tables if ended is LogEntryType.COMMIT}
+                items.append(entry(ended, transaction))
+            case "make" if transaction:
+                making[transaction].append(f"m{step}")
+                items.append(create(f"m{step}", f"u-m{step}", transaction))
+            case "rename" if not making:
+                names[f"r{step}"] = names.pop(name)
+                items.append(entry(LogEntryType.ALTER_TABLE, 0, name, value=encode_table(table(f"r{step}", names[f"r{step}"]))))
+            case "drop" if not making and len(names) > 1:
+                del names[name]
+                items.append(entry(LogEntryType.DROP_TABLE, 0, name))
+            case _:
+                pass
+    return in_one_ledger(*items)
+
+
+@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(logs_with_indexes())
+def test_whoever_applies_the_changes_of_a_stream_has_what_a_checkpoint_has(log: Log) -> None:
+    assert applied(committed(log)) == folded(log)
 
 
 @pytest.mark.parametrize(
