@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 
 from xxhash import xxh3_128_hexdigest
 
@@ -18,6 +18,7 @@ from herdkeeper_jobs.checkpoint.manifest import (
     manifest_path,
     read_manifest,
 )
+from herdkeeper_jobs.checkpoint.references import ReferencesInCircleError, parents_first
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.restore.ddl import default_literal
 from herdkeeper_jobs.restore.errors import RestoreRefused
@@ -104,19 +105,10 @@ def levels(tables: tuple[SourceTable, ...]) -> tuple[tuple[SourceTable, ...], ..
 
 
 def _order(tables: tuple[SourceTable, ...]) -> TopologicalSorter[str]:
-    names = {table.definition.uuid: table.name for table in tables}
-    graph: dict[str, set[str]] = {}
-    for table in tables:
-        parents = {key.parent_uuid for key in table.definition.foreign_keys}
-        if missing := parents - names.keys():
-            raise InvariantViolated(f"table {table.name!r} refers to a table with uuid {min(missing)}, which the checkpoint does not have")
-        graph[table.definition.uuid] = parents
     try:
-        TopologicalSorter(graph).prepare()
-    except CycleError as error:
-        cycle = " -> ".join(names[uuid] for uuid in error.args[1])
-        raise RestoreRefused(f"tables refer to each other in a circle by foreign keys ({cycle}): no order of rows keeps them") from error
-    return TopologicalSorter(graph)
+        return parents_first(table.definition for table in tables)
+    except ReferencesInCircleError as error:
+        raise RestoreRefused(f"{error}: no order of rows keeps them") from error
 
 
 def _table(manifest: Manifest, table: ManifestTable) -> SourceTable:
