@@ -78,7 +78,7 @@ bench: ## what the Spark jobs cost, beside a peer in the same run
 	@$(run) python spark-jobs/bench/fold_changes.py
 	@$(run) python spark-jobs/bench/encrypted_files.py
 
-bench-servers: ## the same for what talks to servers: ZooKeeper, bookies and a SQL node are started as plain processes (some minutes; FULL=--full)
+bench-servers: ## the same for what talks to servers: ZooKeeper, bookies and a SQL node are started as plain processes (some minutes; FULL=--full takes longer, and 10 GB of disk)
 	@$(run) python spark-jobs/bench/collect_znodes.py $(FULL)
 	@$(run) python spark-jobs/bench/audit_deep.py $(FULL)
 	@$(run) python spark-jobs/bench/load_rows.py $(FULL)

@@ -2,53 +2,52 @@
 
 python3 change_data_capture.py 'zk+hierarchical://quickstart-zookeeper:2181/demo/bk/ledgers' /demo/db/herd flights /data/progress
 
-The last argument is Spark's own checkpoint: keep it on a volume, and a program that starts again goes on where it stopped. Columns are
-those of a table's last definition before the change, which may lie far behind: so each start goes over the log for definitions, once.
+The last argument is Spark's own checkpoint: keep it on a volume, and a program that starts again goes on where it stopped. The tables'
+definitions, which the stream gives only once, are kept in the same folder, as they are behind each batch.
 """
 
+import json
 import sys
-from bisect import bisect_right
+from pathlib import Path
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from herdkeeper.formats.herddb_record import RowDecoder
 from herdkeeper.formats.herddb_table import decode_table
 from herdkeeper_jobs.datasource import register
 
 ROWS = ("INSERT", "UPDATE", "DELETE")
-DEFINITIONS = ("CREATE_TABLE", "ALTER_TABLE")
-ORDER = ("commit_ledger_id", "commit_entry_id", "ledger_id", "entry_id")
-Place = tuple[int, ...]
-decoders: dict[str, list[tuple[Place, RowDecoder]]] = {}
 
 
-def place(change: Row) -> Place:
-    """Where it stands among all changes."""
-    return tuple(change[name] for name in ORDER)
-
-
-def learn(changes: DataFrame) -> None:
-    """Takes the definitions of tables among some changes. What was learned before, in a batch that is repeated too, stays as it is."""
-    for change in changes.where(changes.operation.isin(*DEFINITIONS)).orderBy(*ORDER).collect():
-        table = decode_table(bytes(change.row_value))
-        known = decoders.setdefault(table.name, [])
-        if not known or known[-1][0] < place(change):
-            known.append((place(change), RowDecoder(table)))
-
-
-def show(batch: DataFrame, _: int) -> None:
-    """One line per change."""
-    learn(batch)
-    for change in batch.orderBy(*ORDER).collect():
+def show(batch: DataFrame, number: int, folder: Path) -> None:
+    """One line per change: a table's columns are those of its last CREATE or ALTER. A batch that is repeated begins as it did."""
+    before, behind = (folder / f"definitions-{one}.json" for one in (number - 1, number))
+    definitions: dict[str, str] = json.loads(before.read_text()) if before.exists() else {}
+    decoders = {name: RowDecoder(decode_table(bytes.fromhex(definition))) for name, definition in definitions.items()}
+    for change in batch.orderBy("commit_ledger_id", "commit_entry_id", "ledger_id", "entry_id").collect():
         name, at = change.table_name, f"{change.commit_ledger_id},{change.commit_entry_id}"
+        if change.operation in ("CREATE_TABLE", "ALTER_TABLE"):
+            table = decode_table(bytes(change.row_value))
+            decoders[table.name] = RowDecoder(table)
+            definitions[table.name] = bytes(change.row_value).hex()
         if change.operation not in ROWS:
             print(at, change.operation, name)
             continue
-        known = decoders[name]
-        _, decoder = known[bisect_right(known, place(change), key=lambda definition: definition[0]) - 1]
-        columns = [column.name for column in decoder.table.columns]
-        row = dict(zip(columns, decoder.decode(bytes(change.row_key), bytes(change.row_value)), strict=True))
+        columns = [column.name for column in decoders[name].table.columns]
+        row = dict(zip(columns, decoders[name].decode(bytes(change.row_key), bytes(change.row_value)), strict=True))
         print(at, change.operation, name, row)
+    # whole or not at all, and before Spark has the batch committed: behind that nobody gives these definitions again
+    written = behind.with_suffix(".new")
+    written.write_text(json.dumps(definitions))
+    written.replace(behind)
+    (folder / f"definitions-{number - 2}.json").unlink(missing_ok=True)
+
+
+def follow(changes: DataFrame, progress: str) -> DataStreamWriter:
+    """The query, ready to start."""
+    folder = Path(progress)
+    return changes.writeStream.foreachBatch(lambda batch, number: show(batch, number, folder)).option("checkpointLocation", progress)
 
 
 def main(metadata_service_uri: str, herd_root: str, tablespace: str, progress: str) -> None:
@@ -56,11 +55,8 @@ def main(metadata_service_uri: str, herd_root: str, tablespace: str, progress: s
     spark = SparkSession.builder.master("local[2]").getOrCreate()
     register(spark)
     log = {"metadataServiceUri": metadata_service_uri, "herdRoot": herd_root, "tablespace": tablespace}
-    learn(spark.read.format("bookkeeper").options(**log).load())
     changes = spark.readStream.format("bookkeeper").options(**log).load()
-    changes.writeStream.foreachBatch(show).option("checkpointLocation", progress).trigger(
-        processingTime="2 seconds"
-    ).start().awaitTermination()
+    follow(changes, progress).trigger(processingTime="2 seconds").start().awaitTermination()
 
 
 if __name__ == "__main__":

@@ -11,9 +11,14 @@ module=$repo/e2e/object-store
 folder=$cache/object-store-$(content_key "$module" "$here/object-store.sh")-$system
 program=$folder/versitygw
 if [ ! -x "$program" ]; then
+  mkdir -p "$folder"
+  # whoever comes at the same time waits, and finds it built
+  exec 9>"$folder/lock"
+  if command -v flock >/dev/null; then flock 9; fi
+fi
+if [ ! -x "$program" ]; then
   find_go
   begun=$SECONDS
-  mkdir -p "$folder"
   say "building the S3 server of the tests (some minutes on few cores)"
   # a compiler that collects less often is a fifth faster, and still stays below 2 GB
   export CGO_ENABLED=0 GOOS=$system GOFLAGS=-trimpath GOGC=${GOGC:-400}

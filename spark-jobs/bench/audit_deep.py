@@ -4,7 +4,7 @@ Starts ZooKeeper and three bookies as plain processes, and writes closed ledgers
 read every copy by BATCH_READ, verify its digest, ids, LAC and length, and compare what the copies of a ledger say. The audit is the job's
 own (audit/job.py), with its metadata, its plan, its comparison and Spark; it also runs with its tasks in its own process, without Spark.
 Prints CPU seconds of the client per million copies that were read. `--full` writes 18 million copies and audits them four times: Spark's
-start counts as in an audit of 72 million, for which there is no disk.
+start counts as in an audit of 72 million.
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ def bookie_that_is_read(stack: Stack, audit: str) -> Object:
     """The pod of a bookie that has answered an audit, which has planned all of its work and has not asked it again yet: the audit waits
     until its budget allows the next answer. That it is connected alone does not tell that it has anything of the bookie."""
     bookies = stack.kubectl.list("pods", "app.kubernetes.io/name=bookie")
-    first = {bookie["metadata"]["name"]: read_by(stack, bookie) for bookie in bookies}
-    before = dict(first)
+    first: dict[str, int] = {}
+    before: dict[str, int] = {}
 
     def ask() -> Object | Pending:
         driver = driver_of(stack, audit)
@@ -94,12 +94,16 @@ def bookie_that_is_read(stack: Stack, audit: str) -> Object:
             return Pending(f"{audit} has not started")
         assert driver["status"]["phase"] == "Running", "it ended before a bookie was killed"
         if "planned" not in log_of(stack, audit):
+            # of what is read until then nothing belongs to the work that is planned
+            first.update((bookie["metadata"]["name"], read_by(stack, bookie)) for bookie in bookies)
+            before.update(first)
             return Pending(f"{audit} has not planned yet")
         for bookie in bookies:
             name = bookie["metadata"]["name"]
             if is_connected(stack.kubectl.exec(name, "cat", *TABLES), BOOKIE_PORT, driver["status"]["podIP"]):
                 now = read_by(stack, bookie)
-                if now - first[name] >= AN_ANSWER and now - before[name] < OF_OTHERS:
+                first.setdefault(name, now)
+                if now - first[name] >= AN_ANSWER and now - before.get(name, 0) < OF_OTHERS:
                     return bookie
                 before[name] = now
                 return Pending(f"{audit} waits for an answer of {name}")

@@ -22,7 +22,7 @@ TASK_MODULES = "HERDKEEPER_TASK_MODULES"
 def import_before_the_fork(modules: str) -> None:
     """Imports what tasks of all jobs need, and these modules."""
     for name in ("numpy", "pyarrow.compute", "pyspark.worker", *filter(None, modules.split(","))):
-        with contextlib.suppress(ImportError):  # a task that needs it says so
+        with contextlib.suppress(Exception):  # whatever it is: a task that needs the module says so, and another one needs it not
             importlib.import_module(name)
     gc.collect()
     gc.freeze()

@@ -20,7 +20,7 @@ def test_what_an_executor_had_done_is_done_again_and_what_it_left_behind_is_name
     search = os.pathsep.join([*(path for path in sys.path if path), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     environment = os.environ | {"PYTHONPATH": search, "PYSPARK_PYTHON": sys.executable}
     command = [sys.executable, str(_PROGRAM), str(tmp_path), str(_KEYS)]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr[-4_000:]
     found = json.loads(done.stdout.splitlines()[-1])
 

@@ -129,14 +129,17 @@ def test_a_store_that_is_busy_is_asked_again(bucket: ObjectPath, monkeypatch: py
     assert (bucket / "a").read_bytes() == b"mine"
 
 
-def test_a_store_that_has_not_decided_who_created_an_object_is_asked_again(bucket: ObjectPath, monkeypatch: pytest.MonkeyPatch) -> None:
-    undecided = (409, "ConditionalRequestConflict")
+@pytest.mark.parametrize("code", ["ConditionalRequestConflict", "OperationAborted"])
+def test_a_store_that_has_not_decided_who_created_an_object_is_asked_again(
+    bucket: ObjectPath, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    undecided = (409, code)
     monkeypatch.setattr(object_path, "_UNDECIDED_PAUSES_SECONDS", (0.0, 0.0))
     with refusing(monkeypatch, undecided, undecided) as store:
         assert create_if_absent(bucket / "a", b"mine")
         assert not create_if_absent(bucket / "a", b"another's")
         assert store.refused == 2
-    told = pytest.raises(OSError, match=r"the store did not decide whether it is created: .* ConditionalRequestConflict: later")
+    told = pytest.raises(OSError, match=rf"the store did not decide whether it is created: .* {code}: later")
     with refusing(monkeypatch, undecided, undecided, undecided), told:
         create_if_absent(bucket / "b", b"mine")
     assert all_files(bucket) == {"a"}

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from herdkeeper_jobs.spark_session import SparkSettings, spark_configuration
+from herdkeeper_jobs.task_daemon import TASK_MODULES
 
 _ENVIRONMENT = "spark.executorEnv."
 _COUNT_THREADS = """
@@ -43,5 +44,8 @@ def test_tasks_begin_with_all_that_the_driver_has_imported_of_ours(spark: SparkS
             yield pa.RecordBatch.from_pydict({"name": names, "frozen": [gc.get_freeze_count()] * len(names)})
 
     rows = spark.range(0, 1, 1, 1).mapInArrow(found, "name string, frozen long").collect()
-    assert "herdkeeper_jobs.spark_session" in {row["name"] for row in rows}
+    of_driver = spark.conf.get(f"{_ENVIRONMENT}{TASK_MODULES}")
+    assert of_driver is not None
+    assert "herdkeeper_jobs.spark_session" in of_driver
+    assert set(of_driver.split(",")) <= {row["name"] for row in rows}
     assert rows[0]["frozen"] > 0, "garbage is looked for in nothing of it"

@@ -40,8 +40,14 @@ class _Open:
     changes: list[tuple[Lsn, LogEntry]] = field(default_factory=list)
 
     def touches(self, table: str) -> bool:
-        """Not by an index: one that somebody has dropped meanwhile holds up nothing."""
-        return any(entry.table == table and entry.type not in _OF_INDEXES for _, entry in self.changes)
+        """Not by an index on it: one that somebody has dropped meanwhile holds up nothing. By one of its name: HerdDB doesn't tell an
+        index from a table there."""
+        return any(
+            decode_index(entry.value).name == table
+            if entry.type is LogEntryType.CREATE_INDEX
+            else entry.table == table and entry.type is not LogEntryType.DROP_INDEX
+            for _, entry in self.changes
+        )
 
 
 _OF_INDEXES = (LogEntryType.CREATE_INDEX, LogEntryType.DROP_INDEX)

@@ -32,8 +32,8 @@ _PART, _PARTS_AT_ONCE = 8 << 20, 2
 """What an upload holds in memory: a task has little, and a store takes 10,000 parts of an object."""
 _PROBE = ".herdkeeper-creates-once"
 """An object at a destination that is created twice, to see that the store refuses the second one."""
-_UNDECIDED = "<Code>ConditionalRequestConflict</Code>"
-"""The answer 409 to a create while another request changed the object, as its removal: it says nothing of who was first."""
+_UNDECIDED = ("<Code>ConditionalRequestConflict</Code>", "<Code>OperationAborted</Code>")
+"""Answers 409 to a create while another request changed the object, as its removal: they say nothing of who was first."""
 _UNDECIDED_PAUSES_SECONDS = (0.1, 0.4, 1.6)
 _MARKUP = re.compile(r"<\?xml|<Error")
 _RETRIED_FOR = timedelta(seconds=60)
@@ -263,7 +263,7 @@ def _told(path: ObjectPath) -> Iterator[None]:
         yield
     except AlreadyExistsError as error:
         # obstore takes each 409 for an object that is there
-        if _UNDECIDED in str(error):
+        if any(code in str(error) for code in _UNDECIDED):
             raise _UndecidedError(f"{path}: the store did not decide whether it is created: {_line(error)}") from error
         raise FileExistsError(f"{path} exists") from error
     except (PermissionDeniedError, UnauthenticatedError) as error:
