@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
-/** Something that a thread of its own does again and again for as long as the process lives. */
+/** Something that a thread of its own does again and again for as long as the process lives, or until it is interrupted. */
 public final class Repeated {
 
     private static final Logger LOGGER = Logger.getLogger(Repeated.class.getName());
@@ -24,9 +24,10 @@ public final class Repeated {
      *
      * @param name  of the thread
      * @param pause between the end of one time and the beginning of the next
+     * @return the thread
      */
-    public static void start(String name, Duration pause, Work work) {
-        begin(name, pause, work, false);
+    public static Thread start(String name, Duration pause, Work work) {
+        return begin(name, pause, work, false);
     }
 
     /**
@@ -39,10 +40,11 @@ public final class Repeated {
         begin(name, pause, work, true);
     }
 
-    private static void begin(String name, Duration pause, Work work, boolean once) {
+    private static Thread begin(String name, Duration pause, Work work, boolean once) {
         Thread thread = new Thread(() -> run(name, pause, work, once), name);
         thread.setDaemon(true);
         thread.start();
+        return thread;
     }
 
     private static void run(String name, Duration pause, Work work, boolean once) {

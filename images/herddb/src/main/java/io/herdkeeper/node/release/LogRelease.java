@@ -51,9 +51,9 @@ public final class LogRelease {
         this.pins = new LogPins((ZookeeperMetadataStorageManager) server.getMetadataStorageManager());
     }
 
-    /** Looks from now on; the server has been started. */
-    public void start(Duration period) {
-        Repeated.start("log-release", period, this::look);
+    /** Looks from now on, until the thread that it returns is interrupted; the server has been started. */
+    public Thread start(Duration period) {
+        return Repeated.start("log-release", period, this::look);
     }
 
     private void look() throws MetadataStorageManagerException, InterruptedException {

@@ -33,7 +33,7 @@ import org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider;
 import org.apache.commons.configuration.PropertiesConfiguration;
 
 /** A node with its HTTP port, put together as its program does. */
-public record RunningNode(Server server, NodeStatus status, AdminServer http) {
+public record RunningNode(Server server, NodeStatus status, AdminServer http, Thread release) {
 
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -66,10 +66,10 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http) {
         http.start();
         server.start();
         waker.start();
-        new LogRelease(server, Clock.systemUTC()).start(RELEASE_PERIOD);
+        Thread release = new LogRelease(server, Clock.systemUTC()).start(RELEASE_PERIOD);
         status.contacts().start();
         status.enter(Phase.RUNNING);
-        return new RunningNode(server, status, http);
+        return new RunningNode(server, status, http, release);
     }
 
     /** Asks without a token. */
@@ -112,6 +112,12 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http) {
     }
 
     public void stop() throws Exception {
+        // It would open the session again that the server closes, and keep it for as long as all tests run.
+        Await.until("the node releases nothing any more", LIMIT, () -> {
+            release.interrupt(); // HerdDB takes some for failures of ZooKeeper
+            release.join(100);
+            return !release.isAlive();
+        });
         server.close();
         http.stop();
     }
