@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from waits import wait_until
 
 from herdkeeper.formats.herddb_table import decode_table
 from herdkeeper.sql.connection import Connection
@@ -84,13 +84,6 @@ def _tablespaces(http: str) -> Any:
         return []
 
 
-def wait_until(what: str, condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _LIMIT_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {_LIMIT_SECONDS} s: {what}"
-        time.sleep(0.5)
-
-
 @contextmanager
 def running() -> Iterator[Database]:
     with servers() as started:
@@ -104,7 +97,7 @@ def running() -> Iterator[Database]:
         http = tuple(url.removeprefix("http://") for url in (started.node_http, *others))
         with Connection.connect(address, CREDENTIALS, "story", timeout_seconds=60) as connection:
             database = Database(started, connection, http)
-            wait_until("one leads and two follow", lambda: database.roles() == ["leader", "follower", "follower"])
+            wait_until("one leads and two follow", lambda: database.roles() == ["leader", "follower", "follower"], _LIMIT_SECONDS)
             yield database
 
 
@@ -127,7 +120,7 @@ def test_a_log_without_its_beginning_is_checkpointed_from_a_real_follower(spark:
             left = log.first_left()
             return left is not None and left.ledger_id > first
 
-        wait_until("the first ledger is dropped", is_dropped)
+        wait_until("the first ledger is dropped", is_dropped, _LIMIT_SECONDS)
         source = FollowerSource(database.http[1], TOKEN, database.http[2])
         asked = CheckpointRequest(HERD_ROOT, "story", TargetRequest(leader_http=database.http[0]), tmp_path, "run-1")
         with pytest.raises(CheckpointRefused, match=r"Raise spec.replicas .* begins with ledger"):

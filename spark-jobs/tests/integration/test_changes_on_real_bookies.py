@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from real_database import Database
+from waits import wait_until
 
 from herdkeeper.formats.herddb_ledgers import LedgerList, decode_ledgers, ledgers_path
 from herdkeeper.formats.herddb_log_entry import decode_log_entry
@@ -77,12 +77,15 @@ def started(session: SparkSession, read: dict[str, str], followed: Followed, pro
 
 def wait_for(query: StreamingQuery, what: str, true: Callable[[], bool]) -> None:
     """A query that failed says so at once."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not true():
+
+    def holds() -> bool:
+        if true():
+            return True
         if (failure := query.exception()) is not None:
             raise failure
-        assert time.monotonic() < deadline, f"{PATIENCE_SECONDS} s are over, and it is not so that {what}"
-        time.sleep(0.2)
+        return False
+
+    wait_until(what, holds, PATIENCE_SECONDS)
 
 
 def ledgers_of(database: Database, tablespace: str) -> LedgerList:
@@ -132,13 +135,6 @@ def written_pin(database: Database, tablespace: str, stream: str) -> WrittenPin:
     return WrittenPin(pin.lsn, pin.max_age_seconds * 1000, stat.mtime, beat.mtime)
 
 
-def wait_until(what: str, true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        assert time.monotonic() < deadline, f"{PATIENCE_SECONDS} s are over, and it is not so that {what}"
-        time.sleep(0.2)
-
-
 @dataclass
 class SlowSink:
     """Takes a batch, then works on it until it is told how that ends."""
@@ -165,7 +161,7 @@ def require_outlives_its_age(database: Database, tablespace: str, stream: str) -
     def renewed() -> bool:
         return written_pin(database, tablespace, stream).written > first.written + first.max_age_ms
 
-    wait_until("the pin is renewed for longer than it counts", renewed)
+    wait_until("the pin is renewed for longer than it counts", renewed, PATIENCE_SECONDS)
     last = written_pin(database, tablespace, stream)
     assert last.lsn == first.lsn, "nothing was committed meanwhile"
     return last
@@ -173,9 +169,10 @@ def require_outlives_its_age(database: Database, tablespace: str, stream: str) -
 
 def require_falls_silent(database: Database, tablespace: str, stream: str) -> None:
     """What is not renewed any more is too old soon, and stays so."""
-    wait_until("nobody renews the pin", lambda: not written_pin(database, tablespace, stream).counts)
+    wait_until("nobody renews the pin", lambda: not written_pin(database, tablespace, stream).counts, PATIENCE_SECONDS)
     silent = written_pin(database, tablespace, stream)
-    wait_until("as long again is over", lambda: written_pin(database, tablespace, stream).now > silent.written + 2 * silent.max_age_ms)
+    later = silent.written + 2 * silent.max_age_ms
+    wait_until("as long again is over", lambda: written_pin(database, tablespace, stream).now > later, PATIENCE_SECONDS)
     assert written_pin(database, tablespace, stream).written == silent.written
 
 
@@ -196,7 +193,7 @@ def test_a_pin_outlives_its_age_while_a_batch_is_worked_on_or_repeated_and_no_qu
         held = require_outlives_its_age(database, tablespace, "slow")
         assert held.lsn == (committed.ledger_id, committed.entry_id), "no further than what Spark has committed"
         failing.ends.set()
-        wait_until("the query failed", lambda: query.exception() is not None)
+        wait_until("the query failed", lambda: query.exception() is not None, PATIENCE_SECONDS)
         require_falls_silent(database, tablespace, "slow")
 
         repeating = SlowSink(failing.followed)
@@ -221,7 +218,7 @@ def test_a_pin_falls_silent_when_spark_s_driver_is_killed(database: Database, tm
         begun = tmp_path / "progress" / "offsets" / "0"
         with subprocess.Popen([sys.executable, script, json.dumps(read), tmp_path / "progress", pid_file]) as driver:
             try:
-                wait_until("the first batch has begun", lambda: begun.exists() or driver.poll() is not None)
+                wait_until("the first batch has begun", lambda: begun.exists() or driver.poll() is not None, PATIENCE_SECONDS)
                 assert driver.poll() is None
                 require_outlives_its_age(database, tablespace, "killed")
                 os.kill(int(pid_file.read_text()), signal.SIGKILL)

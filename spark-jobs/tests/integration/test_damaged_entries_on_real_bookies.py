@@ -7,8 +7,7 @@ log.
 from __future__ import annotations
 
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pytest
 from kazoo.client import KazooClient
 from synthetic_ledgers import PASSWORD, SyntheticLedger, write_entries, write_metadata
+from waits import wait_until
 
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome
 from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, entry_digest, master_key
@@ -100,7 +100,7 @@ class Stage:
         old = self.servers.folder / HURT / "ledgers/current/0.log"
         assert old.exists()
         self.client.delete(LEDGERS_ROOT + ledger_path(LedgerLayout.HIERARCHICAL, OTHERS))
-        wait_until("the bookie has compacted its first entry log", lambda: not old.exists())
+        wait_until("the bookie has compacted its first entry log", lambda: not old.exists(), PATIENCE_SECONDS)
 
     def found(self) -> tuple[Finding, ...]:
         """What a deep audit finds."""
@@ -123,13 +123,6 @@ class Stage:
             read = catalog.read_ledger_metadata(LEDGER)
         assert isinstance(read, VersionedMetadata)
         return read.metadata.segments[0].bookies
-
-
-def wait_until(what: str, true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not true():
-        assert time.monotonic() < deadline, f"{PATIENCE_SECONDS} s are over, and it is not so that {what}"
-        time.sleep(0.5)
 
 
 @pytest.fixture
@@ -157,7 +150,7 @@ def test_what_is_written_in_the_place_of_a_damaged_entry_does_not_last(stage: St
     assert stage.read(DAMAGED) == ["damaged"]
     stage.write_in_place(DAMAGED)
     # 1. whoever reads it before the write cache is flushed, within a second here, finds it whole; the read cache has the old record still
-    wait_until("the entry is damaged again once it was flushed", lambda: stage.read(DAMAGED) == ["damaged"])
+    wait_until("the entry is damaged again once it was flushed", lambda: stage.read(DAMAGED) == ["damaged"], PATIENCE_SECONDS)
     # 2. after a restart the index tells of the new record, but reading ahead from a neighbour finds the old one
     stage.restart()
     assert stage.read(DAMAGED) == ["whole"]
@@ -197,4 +190,4 @@ def test_a_repaired_entry_is_whole_after_a_flush_after_restarts_and_after_a_comp
     assert stage.found() == ()
     assert set(stage.read(*range(ENTRIES), bookie=SPARE)) == {"whole"}
     # what was left behind is the bookie's own to delete
-    wait_until("the bookie has deleted what no metadata names", lambda: stage.read(DAMAGED) == ["NO_LEDGER"])
+    wait_until("the bookie has deleted what no metadata names", lambda: stage.read(DAMAGED) == ["NO_LEDGER"], PATIENCE_SECONDS)

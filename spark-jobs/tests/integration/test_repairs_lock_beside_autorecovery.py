@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -10,6 +9,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from synthetic_ledgers import SyntheticLedger, write_entries, write_metadata
+from waits import wait_until
 
 from herdkeeper.formats.bookkeeper_replication import MARK, MARK_DEPTH, marks_path
 from herdkeeper_e2e.server_processes import AUTORECOVERY, LEDGERS_ROOT, Servers, servers
@@ -37,11 +37,12 @@ class Stage:
         return read.metadata.segments[0].bookies
 
     def wait_until(self, what: str, true: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not true():
-            words = (self.servers.folder / f"{AUTORECOVERY}.log").read_text(errors="replace")[-2000:]
-            assert time.monotonic() < deadline, f"{PATIENCE_SECONDS} s are over, and it is not so that {what}; autorecovery says:\n{words}"
-            time.sleep(0.2)
+        """Fails with the last words of autorecovery."""
+
+        def words() -> str:
+            return f"autorecovery says:\n{(self.servers.folder / f'{AUTORECOVERY}.log').read_text(errors='replace')[-2000:]}"
+
+        wait_until(what, true, PATIENCE_SECONDS, words)
 
     def is_marked(self, ledger_id: int) -> bool:
         """Whether the auditor has found that a ledger lacks copies."""
