@@ -82,4 +82,5 @@ bench-servers: ## the same for what talks to servers: ZooKeeper, bookies and a S
 	@$(run) python spark-jobs/bench/collect_znodes.py $(FULL)
 	@$(run) python spark-jobs/bench/audit_deep.py $(FULL)
 	@$(run) python spark-jobs/bench/load_rows.py $(FULL)
+	@$(run) python spark-jobs/bench/load_circle.py $(FULL)
 	@$(run) python spark-jobs/bench/stream_changes.py $(FULL)

@@ -5,6 +5,7 @@ What is compared is what SQL tells of both, HerdDB's system tables included; not
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ _SYSTEM_TABLES = {
 }
 """Each with the columns that are not compared."""
 _NOW = timedelta(hours=1)
+_LOST_CHILD = re.compile(r"Object '(.*)' not found within")
 
 
 def checkpoint_of(spark: SparkSession, database: Database, tablespace: str, place: Path) -> Path:
@@ -84,8 +86,15 @@ class Twins:
     restored: Connection
 
     def both(self, sql: str, parameters: Sequence[Value] = ()) -> int | str:
-        """How many rows the statement changes, in either, or the kind of error with which either refuses it."""
-        expected, found = (_answer(connection, sql, parameters) for connection in (self.original, self.restored))
+        """How many rows the statement changes, in either, or the error with which either refuses it.
+
+        The restored one is not asked where a transaction that was rolled back had made a child of the table: HerdDB goes on looking for
+        the child, and refuses what changes the parent, until the node starts anew.
+        """
+        expected = _answer(self.original, sql, parameters)
+        if isinstance(expected, str) and (lost := _LOST_CHILD.search(expected)) and lost[1] not in user_tables(self.original):
+            return expected
+        found = _answer(self.restored, sql, parameters)
         assert _kind(found) == _kind(expected), f"{sql} {parameters!r}: {found!r} where it was restored, {expected!r} in the original"
         return expected
 

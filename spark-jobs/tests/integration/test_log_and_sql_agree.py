@@ -26,9 +26,7 @@ from herdkeeper.formats.herddb_log_entry import LogEntryType
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import ServerError
 from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
-from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.rows import sql_rows
-from herdkeeper_jobs.restore.source import open_source
 from herdkeeper_jobs.restore.verify import schema_facts, system_facts
 
 _STEPS = 90
@@ -88,9 +86,6 @@ def test_a_random_story_folds_to_what_sql_returns_and_is_restored_alike(
         left_over = frozenset(_unusable_indexes(folded))
         why_not = _why_not_restorable(story.connection)
         manifest = checkpoint_of(spark, database, tablespace, tmp_path)
-        if not why_not:
-            why_not = _refusal(manifest)
-            assert not why_not or "in a circle by foreign keys" in why_not
         print(f"not restored: {why_not}" if why_not else "restored")
         told.restored[seed] = not why_not
         if not why_not:
@@ -243,15 +238,6 @@ def _why_not_restorable(connection: Connection) -> str:
     return ""
 
 
-def _refusal(manifest: Path) -> str:
-    """Why a restore does not begin."""
-    try:
-        open_source(manifest)
-    except RestoreRefused as error:
-        return str(error)
-    return ""
-
-
 def _require_same_answers(story: Story, twins: Twins, chance: Random) -> None:
     further = [(sql, twins.both(sql, parameters)) for sql, parameters in story.further_changes(_FURTHER)]
     print(f"both took {sum(isinstance(answer, int) for _, answer in further)} of {len(further)} further changes alike")
@@ -265,13 +251,16 @@ def _require_same_answers(story: Story, twins: Twins, chance: Random) -> None:
 
 def _require_next_key(twins: Twins, table: SeenTable, chance: Random) -> None:
     """The one that HerdDB gives next is above all that there are. It may have given higher ones in the original, to rows that never came to
-    be."""
+    be. It gives none where somebody has made the key NOT NULL (ALTER TABLE … MODIFY)."""
     (key,) = table.key
     query = f"SELECT `{key}` FROM `{table.name}`"
     there = {int(str(row[key])) for row in twins.original.query(query)}
     names = ", ".join(f"`{column.name}`" for column in table.others)
     values = [definitions.value(chance, column.type) for column in table.others]
-    assert twins.both(f"INSERT INTO `{table.name}` ({names}) VALUES ({', '.join('?' * len(values))})", values) == 1
+    answer = twins.both(f"INSERT INTO `{table.name}` ({names}) VALUES ({', '.join('?' * len(values))})", values)
+    if isinstance(answer, str) and f"Column '{key}' has no default value and does not allow NULLs" in answer:
+        return
+    assert answer == 1
     original, restored = (
         ({int(str(row[key])) for row in connection.query(query)} - there).pop() for connection in (twins.original, twins.restored)
     )

@@ -4,28 +4,23 @@ whether the restore ran through or was killed at any point.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import Any
 
 import pytest
+from mortal_restore import (
+    Written,
+    require_each_row_once_though_killed_at_each_commit,
+    require_each_row_once_though_killed_at_each_request,
+)
 from pyspark.sql import SparkSession
 from real_database import Database
-from restored_twin import Content, Twins, checkpoint_of, content, require_same, restore, user_tables
+from restored_twin import Twins, checkpoint_of, content, require_same, restore
 
 from herdkeeper.domain.job_summary import JobOutcome
-from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
-from herdkeeper.sql.frames import MessageType, TransactionCommand, Value
-from herdkeeper_jobs.restore import run
-from herdkeeper_jobs.restore.bookkeeping import marks
-from herdkeeper_jobs.restore.ddl import insert
-from herdkeeper_jobs.restore.load import load_group
-from herdkeeper_jobs.restore.session import open_session
+from herdkeeper.sql.frames import Value
 
-_CHUNK_ROWS = 3
 _MOMENT = datetime(2024, 2, 29, 23, 59, 59, 999000, UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _WORDS = ("string", "long", "int", "blob", "timestamp", "double", "boolean", "floata")
@@ -85,15 +80,6 @@ _CHANGES = (
     "INSERT INTO before_it (key_now) VALUES (3)",
     "EXECUTE RENAMETABLE 'written','before_it','after_it'",
 )
-
-
-@dataclass(frozen=True)
-class Written:
-    """A connection to the tablespace with the tables, its checkpoint's manifest, and what SQL told of it then."""
-
-    connection: Connection
-    manifest: Path
-    content: Content
 
 
 @pytest.fixture(scope="module")
@@ -175,117 +161,15 @@ def _require_same_answers(twins: Twins) -> None:
     assert [row["p"] for row in twins.both_return("SELECT p FROM left_alone")] == [None, None, None]
 
 
-class Killed(BaseException):
-    """As if the process had ended there. What closes connections and rolls back on the way up reaches nobody any more."""
-
-
-@dataclass
-class Death:
-    """When the process ends that restores: with its Nth request to the SQL node, or at its Nth COMMIT, before or after it."""
-
-    request: int | None = None
-    commit: int | None = None
-    answered: bool = False
-    """Whether that COMMIT still has its answer."""
-    requests: int = 0
-    commits: int = 0
-
-    def may_send(self, body_is_commit: bool) -> bool:
-        """Counts a request; whether it is sent."""
-        self.requests += 1
-        self.commits += body_is_commit
-        return self.requests != self.request and (self.answered or not body_is_commit or self.commits != self.commit)
-
-    def ends_after(self, body_is_commit: bool) -> bool:
-        """Whether the answer to this request is the last thing that the process saw."""
-        return self.answered and body_is_commit and self.commits == self.commit
-
-
-@pytest.fixture
-def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of the tables has several."""
-    monkeypatch.setattr(run, "CHUNK_ROWS", _CHUNK_ROWS)
-
-
-def _killed(spark: SparkSession, database: Database, written: Written, name: str, death: Death) -> bool:
-    """Runs a restore that dies so; whether it died. Its chunks are loaded, one after the other, in this process instead of in Spark's."""
-    call, command = Connection._call, Connection._transaction_command
-    committing = False
-
-    def commanded(self: Connection, what: TransactionCommand, transaction_id: int) -> int:
-        nonlocal committing
-        committing = what is TransactionCommand.COMMIT
-        try:
-            return command(self, what, transaction_id)
-        finally:
-            committing = False
-
-    def called(self: Connection, kind: MessageType, *rest: Any) -> Any:
-        last = committing
-        if not death.may_send(last):
-            self.close()
-            raise Killed
-        answer = call(self, kind, *rest)
-        if death.ends_after(last):
-            self.close()
-            raise Killed
-        return answer
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(run, "load_groups", _load_here)
-        patch.setattr(run, "check_files", lambda *_: None)
-        patch.setattr(Connection, "_transaction_command", commanded)
-        patch.setattr(Connection, "_call", called)
-        try:
-            restore(spark, database, written.manifest, name)
-        except Killed:
-            return True
-    return False
-
-
-def _load_here(spark: SparkSession, groups: Any, tables: Any, where: Any, done: Mapping[str, int]) -> int:
-    """As `load_groups`, without Spark."""
-    folder, target = where
-    with open_session(target) as session:
-        return sum(load_group(session, group, folder, insert(tables[group.table].definition), frozenset(done)) for group in groups)
-
-
-def _rows_there(connection: Connection) -> int:
-    tables = [table for table in user_tables(connection) if table != RESTORE_TABLE]
-    return sum(int(str(connection.query(f"SELECT COUNT(*) AS n FROM `{table}`")[0]["n"])) for table in tables)
-
-
-@pytest.mark.usefixtures("small_chunks")
 def test_a_load_that_is_killed_before_and_after_each_commit_goes_on_and_has_each_row_once(
     spark: SparkSession, database: Database, written: Written
 ) -> None:
-    with database.tablespace("killed") as name, database.connect(name) as connection:
-        loaded: list[int] = []
-        while _killed(spark, database, written, name, Death(commit=1)):
-            done = marks(connection)
-            assert _rows_there(connection) == sum(done.values()), "nothing of the chunk is there"
-            assert len(connection.query("SELECT * FROM systransactions")) == 1, "the transaction that was not committed"
-            assert _killed(spark, database, written, name, Death(commit=1, answered=True))
-            chunk = marks(connection).keys() - done.keys()
-            assert len(chunk) == 1, "one chunk more"
-            loaded.append(sum(marks(connection).values()))
-            assert _rows_there(connection) == loaded[-1]
-        print(f"killed {2 * len(loaded)} times; rows after each COMMIT: {loaded}")
-        assert len(loaded) > 10, "there were few chunks: it tells little"
-        require_same(content(connection), written.content)
+    loaded = require_each_row_once_though_killed_at_each_commit(spark, database, written, "killed")
+    assert len(loaded) > 10, "there were few chunks: it tells little"
 
 
-@pytest.mark.usefixtures("small_chunks")
 def test_a_restore_that_is_killed_at_its_first_request_then_at_its_second_and_so_on_ends_with_each_row_once(
     spark: SparkSession, database: Database, written: Written
 ) -> None:
-    with database.tablespace("mortal") as name, database.connect(name) as connection:
-        number = 1
-        while _killed(spark, database, written, name, Death(request=number)):
-            number += 1
-        print(f"killed {number - 1} times")
-        assert number > 20, "there were few requests: it tells little"
-        require_same(content(connection), written.content)
-        summary = restore(spark, database, written.manifest, name)
-        assert (summary.outcome, summary.rows_loaded) == (JobOutcome.ALREADY_DONE, 0)
-        assert connection.query("SELECT * FROM systransactions") == []
+    killed = require_each_row_once_though_killed_at_each_request(spark, database, written, "mortal")
+    assert killed > 20, "there were few requests: it tells little"

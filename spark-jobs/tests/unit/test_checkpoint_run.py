@@ -26,8 +26,7 @@ from secret_keys import MountedSecret
 from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper.domain.names import ARCHIVE_VARIABLES
 from herdkeeper.formats.herddb_log_archive import ExpiryOrder
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
-from herdkeeper.formats.herddb_table import ForeignKey, encode_table
+from herdkeeper.formats.herddb_table import encode_table
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.expiry import due, take_away
@@ -464,14 +463,6 @@ def test_a_time_is_the_state_before_the_first_entry_that_is_stamped_later(job: J
     assert (summary.ledger_id, summary.entry_id, job.rows(summary)) == (3, 3, {1: "a"})
     assert "3 entries behind it are stamped at or before the time, and left out" in summary.message
     assert summary.verified == "files re-read"
-
-
-def test_a_checkpoint_from_which_no_tablespace_can_be_made_says_so(job: Job) -> None:
-    employee = replace(TABLE, name="employee", foreign_keys=(ForeignKey("manager", TABLE.uuid, ("k",), ("k",)),))
-    job.log.write(3, [LogEntry(1_000, LogEntryType.CREATE_TABLE, 0, "employee", value=encode_table(employee))], closed=True)
-    assert job.run("3,0").message.endswith(
-        "; no tablespace can be made from it: tables refer to each other in a circle by foreign keys (employee -> employee)"
-    )
 
 
 @pytest.mark.parametrize(

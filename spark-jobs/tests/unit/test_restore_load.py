@@ -16,7 +16,7 @@ from herdkeeper.sql.errors import ConnectionLost, DuplicateKey, NotLeader, Outco
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.restore.chunks import Chunk, RowGroup, row_groups, rows_per_chunk
 from herdkeeper_jobs.restore.errors import RestoreRetryable
-from herdkeeper_jobs.restore.load import ChunkLoader, load_group
+from herdkeeper_jobs.restore.load import Batch, ChunkLoader, load_group
 from herdkeeper_jobs.restore.session import Session
 from herdkeeper_jobs.restore.source import open_source
 from herdkeeper_jobs.storage.stored_path import StoredPath
@@ -122,8 +122,8 @@ class PlayedTransaction:
         return [1] * len(rows)
 
 
-def rows_of(chunk: Chunk) -> list[list[int]]:
-    return [[number] for number in range(chunk.first, chunk.first + chunk.rows)]
+def batches_of(chunk: Chunk) -> list[Batch]:
+    return [Batch(STATEMENT, [[number] for number in range(chunk.first, chunk.first + chunk.rows)])]
 
 
 @given(st.lists(st.sampled_from(Fault), max_size=8), st.lists(st.sampled_from(Fault), max_size=8))
@@ -132,8 +132,8 @@ def test_every_chunk_is_there_exactly_once_whatever_is_lost_in_a_run_and_in_the_
     committed = 0
     for faults in (first, second):
         tablespace.faults = list(faults)
-        loader = ChunkLoader(tablespace.session(), STATEMENT)
-        committed += sum(loader.load(chunk, rows_of(chunk)) for chunk in CHUNKS)
+        loader = ChunkLoader(tablespace.session())
+        committed += sum(loader.load(chunk, batches_of(chunk)) for chunk in CHUNKS)
     assert sorted(cast(list[int], tablespace.rows)) == list(range(9))
     assert tablespace.marks == {chunk.step: chunk.rows for chunk in CHUNKS}
     assert tablespace.open == {}
@@ -145,7 +145,7 @@ def test_rows_that_somebody_else_wrote_are_not_taken_for_loaded_ones() -> None:
     tablespace = PlayedTablespace()
     tablespace.rows.append(1)
     with pytest.raises(InvariantViolated, match=r"file#0\+0 is not loaded, yet its rows are there"):
-        ChunkLoader(tablespace.session(), STATEMENT).load(CHUNKS[0], rows_of(CHUNKS[0]))
+        ChunkLoader(tablespace.session()).load(CHUNKS[0], batches_of(CHUNKS[0]))
     assert tablespace.marks == {}
 
 
@@ -157,13 +157,13 @@ def test_rows_that_a_unique_index_holds_to_be_alike_are_told_with_what_to_do() -
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(globals(), "PlayedTransaction", Refusing)
         with pytest.raises(InvariantViolated, match=r"file#0\+0 is not loaded, since a unique index .*another Checkpoint.*UNIQUE index i"):
-            ChunkLoader(PlayedTablespace().session(), STATEMENT).load(CHUNKS[0], rows_of(CHUNKS[0]))
+            ChunkLoader(PlayedTablespace().session()).load(CHUNKS[0], batches_of(CHUNKS[0]))
 
 
 def test_a_tablespace_that_nobody_leads_ends_the_run_and_names_the_chunk() -> None:
     tablespace = PlayedTablespace([Fault.BEFORE_BEGIN] * 100)
     with pytest.raises(RestoreRetryable, match=r"file#0\+0 could not be loaded in 10 attempts.*not me"):
-        ChunkLoader(tablespace.session(), STATEMENT).load(CHUNKS[0], rows_of(CHUNKS[0]))
+        ChunkLoader(tablespace.session()).load(CHUNKS[0], batches_of(CHUNKS[0]))
 
 
 @given(rows=st.integers(1, 5000), size=st.integers(1, 2000))

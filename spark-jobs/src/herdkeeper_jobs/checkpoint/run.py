@@ -18,7 +18,7 @@ from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import CheckpointSummary, FollowerComparison, JobOutcome, TableSummary
-from herdkeeper.formats.herddb_table import TableDefinition, decode_table, encode_table
+from herdkeeper.formats.herddb_table import TableDefinition, encode_table
 from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper_jobs.archive.parts import UNLIMITED, ReadBudget, WholeLog, read_archived
 from herdkeeper_jobs.archive.window import recovery_window
@@ -60,7 +60,6 @@ from herdkeeper_jobs.checkpoint.manifest import (
 from herdkeeper_jobs.checkpoint.moment import Time, stamp
 from herdkeeper_jobs.checkpoint.node_http import follower_tables
 from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin, origin_from
-from herdkeeper_jobs.checkpoint.references import ReferencesInCircleError, parents_first
 from herdkeeper_jobs.checkpoint.removal import remove_leftovers
 from herdkeeper_jobs.checkpoint.table_digests import table_digests
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
@@ -477,7 +476,7 @@ def _summary(made: Made, request: CheckpointRequest, seconds: float) -> Checkpoi
     encrypted = "" if manifest.encryption is None else f", encrypted with the key {manifest.encryption.key_name!r}"
     stamped = "" if manifest.lsn_timestamp_millis is None else stamp(manifest.lsn_timestamp_millis)
     skewed = f"; {left_out} entries behind it are stamped at or before the time, and left out" if left_out else ""
-    there = f"{len(manifest.open_transactions)} transactions open there{skewed}{_unrestorable(manifest)}"
+    there = f"{len(manifest.open_transactions)} transactions open there{skewed}"
     return CheckpointSummary(
         run_id=request.run_id,
         outcome=JobOutcome.ALREADY_DONE if committed.existed else JobOutcome.SUCCEEDED,
@@ -506,15 +505,6 @@ def _summary(made: Made, request: CheckpointRequest, seconds: float) -> Checkpoi
         duration_seconds=round(seconds, 3),
         tables=tuple(TableSummary(table.name, table.rows, table.bytes, table.digest) for table in manifest.tables),
     )
-
-
-def _unrestorable(manifest: Manifest) -> str:
-    """For people, who should know it before they need a restore; empty where nothing is in its way."""
-    try:
-        parents_first(decode_table(bytes.fromhex(table.definition)) for table in manifest.tables)
-    except ReferencesInCircleError as error:
-        return f"; no tablespace can be made from it: {error}"
-    return ""
 
 
 def _made_from(manifest: Manifest) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 
 from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition
 from herdkeeper.sql.frames import Value
@@ -63,6 +64,12 @@ def insert(table: TableDefinition) -> str:
 def delete_by_key(table: TableDefinition) -> str:
     """DELETE of the row with a key of one column."""
     return f"DELETE FROM {quoted(table.name)} WHERE {quoted(table.primary_key[0])} = ?"  # noqa: S608 - as above
+
+
+def update_by_key(table: TableDefinition, columns: Sequence[str]) -> str:
+    """UPDATE of some columns of the row with a key: a parameter for each column, then for each of the key."""
+    sets = ", ".join(f"{quoted(name)} = ?" for name in columns)
+    return f"UPDATE {quoted(table.name)} SET {sets} WHERE {' AND '.join(f'{quoted(name)} = ?' for name in table.primary_key)}"  # noqa: S608
 
 
 def filler_row(table: TableDefinition, key: int) -> list[Value]:

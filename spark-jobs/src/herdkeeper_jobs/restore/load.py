@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -62,29 +63,37 @@ def load_group(session: Session, group: RowGroup, folder: ParquetFolder, stateme
         content = file.read_row_group(group.number)
     if content.num_rows != group.rows:
         raise InvariantViolated(f"{group.path}: row group {group.number} has {content.num_rows} rows, it had {group.rows}")
-    loader = ChunkLoader(session, statement)
-    return sum(loader.load(chunk, rows_of(content.slice(chunk.first, chunk.rows))) for chunk in group.chunks() if chunk.step not in done)
+    loader = ChunkLoader(session)
+    chunks = (chunk for chunk in group.chunks() if chunk.step not in done)
+    return sum(loader.load(chunk, [Batch(statement, rows_of(content.slice(chunk.first, chunk.rows)))]) for chunk in chunks)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A statement with parameters for many rows, of which each changes one."""
+
+    statement: str
+    rows: Sequence[Sequence[Value]]
 
 
 class ChunkLoader:
-    """Loads chunks of one table, each exactly once."""
+    """Loads chunks, each exactly once."""
 
-    def __init__(self, session: Session, statement: str) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
-        self._statement = statement
         self._left_open: int | None = None
 
-    def load(self, chunk: Chunk, rows: Sequence[Sequence[Value]]) -> int:
+    def load(self, chunk: Chunk, batches: Sequence[Batch]) -> int:
         """Returns how many rows this call committed: all, or none when the chunk is in the tablespace already.
 
         Raises:
-            InvariantViolated: some of the rows are there, and the chunk's mark is not.
+            InvariantViolated: some of the rows are there, and the chunk's mark is not; or a statement did not change its row.
             RestoreRetryable: there is no leader that takes it.
         """
         reason = ""
         for _ in range(_ATTEMPTS):
             try:
-                self._commit(self._session.connection(), chunk, rows)
+                self._commit(self._session.connection(), chunk, batches)
             except AlreadyDone:
                 self._left_open = None
                 return 0
@@ -94,16 +103,19 @@ class ChunkLoader:
                 reason = str(error)
                 self._session.close()
             else:
-                return len(rows)
+                return chunk.rows
         raise RestoreRetryable(f"{chunk.step} could not be loaded in {_ATTEMPTS} attempts, the last one: {reason}")
 
-    def _commit(self, connection: Connection, chunk: Chunk, rows: Sequence[Sequence[Value]]) -> None:
+    def _commit(self, connection: Connection, chunk: Chunk, batches: Sequence[Batch]) -> None:
         if self._left_open is not None:
             self._end_left_open(connection, self._left_open)
         with connection.transaction() as transaction:
             self._left_open = transaction.id
-            mark(transaction, chunk.step, len(rows))
-            transaction.execute_batch(self._statement, rows)
+            mark(transaction, chunk.step, chunk.rows)
+            for batch in batches:
+                changed = transaction.execute_batch(batch.statement, batch.rows)
+                if missed := sum(count != 1 for count in changed):
+                    raise InvariantViolated(f"{chunk.step}: {missed} of {len(changed)} rows were not changed by {batch.statement}")
         self._left_open = None
 
     def _end_left_open(self, connection: Connection, transaction_id: int) -> None:

@@ -18,11 +18,15 @@ from herdkeeper_jobs.checkpoint.moment import stamp
 from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.bookkeeping import AlreadyDone, Begin, Header
 from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
+from herdkeeper_jobs.restore.circle import Circle, read_circle
+from herdkeeper_jobs.restore.circle_load import load_circle
 from herdkeeper_jobs.restore.errors import RestoreRefused
+from herdkeeper_jobs.restore.foreign_keys import add_foreign_keys
+from herdkeeper_jobs.restore.levels import levels
 from herdkeeper_jobs.restore.load import load_groups
 from herdkeeper_jobs.restore.moment import MomentSource
 from herdkeeper_jobs.restore.session import Session, Target, open_session
-from herdkeeper_jobs.restore.source import Source, SourceTable, levels
+from herdkeeper_jobs.restore.source import Source, SourceTable
 from herdkeeper_jobs.restore.verify import Verified, check_files, verify_content, verify_schema
 from herdkeeper_jobs.storage.stored_path import StoredPath
 
@@ -89,16 +93,23 @@ def _begin(connection: Connection, source: Source) -> tuple[Header, Begin]:
 def _fill(spark: SparkSession, source: Source, target: Target, at: tuple[Session, Header]) -> int:
     """Makes the tables and loads their rows; returns how many rows this run loaded."""
     session, header = at
+    in_order = [(level, [_circle(source, tables, header) for tables in level.circles]) for level in levels(source.tables)]
     done = bookkeeping.marks(session.connection())
     _make_tables(session.connection(), source, done)
     numbers = {table.name: number for number, table in enumerate(source.tables)}
     loaded = 0
-    for level in levels(source.tables):
-        _add_foreign_keys(session.connection(), source, level)
-        groups = row_groups(((numbers[table.name], table) for table in level), source.folder, header.chunk_rows, header.chunk_bytes)
+    for level, circles in in_order:
+        add_foreign_keys(session.connection(), source, [(table, key) for table in level.alone for key in table.definition.foreign_keys])
+        groups = row_groups(((numbers[table.name], table) for table in level.alone), source.folder, header.chunk_rows, header.chunk_bytes)
         loaded += load_groups(spark, groups, source.tables, (source.folder, target), done)
-        _log.info("rows loaded", tables=[table.name for table in level], loaded=loaded)
+        loaded += sum(load_circle(session, source, circle, done) for circle in circles)
+        _log.info("rows loaded", tables=[table.name for table in level.tables], loaded=loaded)
     return loaded
+
+
+def _circle(source: Source, tables: tuple[SourceTable, ...], header: Header) -> Circle:
+    """Read before any table is made: what no order of rows can make is refused then."""
+    return read_circle(tables, row_groups(enumerate(tables), source.folder, header.chunk_rows, header.chunk_bytes), source.folder)
 
 
 def _make_tables(connection: Connection, source: Source, done: Mapping[str, int]) -> None:
@@ -131,15 +142,6 @@ def _mark(connection: Connection, step: str) -> None:
         bookkeeping.mark(connection, step, 0)
     except AlreadyDone:
         return
-
-
-def _add_foreign_keys(connection: Connection, source: Source, tables: tuple[SourceTable, ...]) -> None:
-    """Before the rows: HerdDB takes a null for no reference when a row comes in, and for a broken one when the key is added later."""
-    there = {(str(row["child_table_name"]), str(row["child_table_cons_name"])) for row in connection.query("SELECT * FROM sysforeignkeys")}
-    for table in tables:
-        for key in table.definition.foreign_keys:
-            if (table.name, key.name) not in there:
-                connection.execute(ddl.add_foreign_key(table.name, key, source.parent_of(key.parent_uuid)))
 
 
 def _verify(spark: SparkSession, source: Source, target: Target, at: tuple[Session, Header]) -> Verified:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from graphlib import TopologicalSorter
 
 from xxhash import xxh3_128_hexdigest
 
@@ -18,7 +17,6 @@ from herdkeeper_jobs.checkpoint.manifest import (
     manifest_path,
     read_manifest,
 )
-from herdkeeper_jobs.checkpoint.references import ReferencesInCircleError, parents_first
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.restore.ddl import default_literal
 from herdkeeper_jobs.restore.errors import RestoreRefused
@@ -87,28 +85,18 @@ def open_source(path: StoredPath) -> Source:
     if manifest_path(path.parent.parent, manifest.lsn.lsn) != path:
         raise InvariantViolated(f"{path} says that it is of {manifest.lsn.lsn}")
     tables = tuple(_table(manifest, table) for table in manifest.tables)
-    _order(tables)
+    _require_parents(tables)
     return Source(manifest, path, xxh3_128_hexdigest(path.read_bytes()), tables)
 
 
-def levels(tables: tuple[SourceTable, ...]) -> tuple[tuple[SourceTable, ...], ...]:
-    """The tables in the order in which rows can go in while foreign keys hold: parents in an earlier group than their children."""
-    by_uuid = {table.definition.uuid: table for table in tables}
-    sorter = _order(tables)
-    sorter.prepare()
-    found = []
-    while sorter.is_active():
-        ready = sorter.get_ready()
-        found.append(tuple(sorted((by_uuid[uuid] for uuid in ready), key=lambda table: table.name)))
-        sorter.done(*ready)
-    return tuple(found)
-
-
-def _order(tables: tuple[SourceTable, ...]) -> TopologicalSorter[str]:
-    try:
-        return parents_first(table.definition for table in tables)
-    except ReferencesInCircleError as error:
-        raise RestoreRefused(f"{error}: no order of rows keeps them") from error
+def _require_parents(tables: tuple[SourceTable, ...]) -> None:
+    known = {table.definition.uuid for table in tables}
+    for table in tables:
+        for key in table.definition.foreign_keys:
+            if key.parent_uuid not in known:
+                raise InvariantViolated(
+                    f"table {table.name!r} refers to a table with uuid {key.parent_uuid}, which the checkpoint does not have"
+                )
 
 
 def _table(manifest: Manifest, table: ManifestTable) -> SourceTable:
