@@ -11,6 +11,7 @@ from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace, tablespace_path
 
 HERDDB, TABLESPACE = "HerdDBCluster", "Tablespace"
+INSTANCE = "an-instance"
 NODES = ("db-herddb-0", "db-herddb-1")
 RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 30_000)
 
@@ -20,8 +21,9 @@ def serving_database(dynamic: DynamicClient, namespace: str) -> Stage:
     made = Stage(dynamic, namespace)
     made.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3})
     ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "serves", "observedGeneration": 1}
-    status = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{namespace}/bk/ledgers", "readyBookies": 3}
-    made.set_status("BookKeeperCluster", "bk", {**status, "conditions": [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}]})
+    log = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{namespace}/bk/ledgers", "instanceId": INSTANCE}
+    conditions = [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}]
+    made.set_status("BookKeeperCluster", "bk", {**log, "readyBookies": 3, "conditions": conditions})
     made.declare(HERDDB, "db", {"bookKeeperRef": {"name": "bk"}, "replicas": 2})
     made.settle(HERDDB, "db")
     for number in range(2):

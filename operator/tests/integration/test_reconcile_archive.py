@@ -9,7 +9,7 @@ import time
 
 import pytest
 from kubernetes.dynamic import DynamicClient
-from sql_database import TABLESPACE, named, serving_database
+from sql_database import INSTANCE, TABLESPACE, named, serving_database
 from stage import Stage, nothing_written
 
 from herdkeeper.domain import names
@@ -225,7 +225,7 @@ def verified(stage: Stage, day: int, ledger: int, seconds: int) -> str:
     name = names.scheduled_run("nightly", DAYS[day])
     lsn, stamp = {"ledgerId": ledger, "entryId": 2}, text_of(FIRST + datetime.timedelta(seconds=seconds))
     status = {"phase": "Succeeded", "completedAt": text_of(DAYS[day]), "verified": "files re-read", "lsn": lsn, "restartLsn": lsn}
-    manifest = f"an-instance/a-uuid/manifests/{ledger:020d}-{2:020d}.json"
+    manifest = f"{INSTANCE}/a-uuid/manifests/{ledger:020d}-{2:020d}.json"
     stage.set_status("Checkpoint", name, {**status, "lsnTimestamp": stamp, "latestTimestamp": stamp, "manifest": manifest})
     return name
 
@@ -278,6 +278,19 @@ def test_what_is_archived_expires_behind_a_checkpoint_that_the_schedule_keeps_fo
     archives(stage, held=ArchivedRange((4, 0), 1_700_000_015_000, False, (7, 41), 1_700_000_101_000, (7, 42)))
     stage.settle(TABLESPACE, "flights")
     assert may_go(stage) == (5, 2)
+
+    stage.set_status("BookKeeperCluster", "bk", {"instanceId": None})
+    stage.settle(TABLESPACE, "flights")
+    assert (may_go(stage), window_begins(stage)) == (None, {"ledgerId": 5, "entryId": 2}), "nobody knows of which log the Checkpoints are"
+    said = stage.found(TABLESPACE, "flights")["status"]["archive"]["expiry"]
+    assert said == "nothing goes: the BookKeeperCluster bk does not tell its instanceId yet, so whose log it is is not known"
+    stage.reconcile_at(DAYS[3], SCHEDULE, "nightly")
+    assert stage.condition(SCHEDULE, "nightly", "Progressing") == ("True", "Unreadable")
+    assert stage.live("Checkpoint", next_base) is not None
+    stage.set_status("BookKeeperCluster", "bk", {"instanceId": INSTANCE})
+    stage.settle(TABLESPACE, "flights")
+    assert may_go(stage) == (5, 2)
+
     stage.patch(TABLESPACE, "flights", {"spec": {"log": {"archive": {"retention": None}}}})
     stage.settle(TABLESPACE, "flights")
     assert may_go(stage) is None

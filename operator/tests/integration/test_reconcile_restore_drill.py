@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from kubernetes.dynamic import DynamicClient
-from stage import Json, Stage, nothing_written
+from stage import ZOOKEEPER_ADDRESS, Json, Stage, nothing_written
 from test_reconcile_checkpoint_removal import CLAIM
 
 from herdkeeper.domain import names
@@ -33,6 +33,8 @@ def stage(dynamic: DynamicClient, namespace: str) -> Stage:
 
 def with_drills(found: Stage, template: Json) -> Stage:
     """The same, for Checkpoints of a template."""
+    found.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3})
+    found.set_status("BookKeeperCluster", "bk", {"instanceId": "i"})
     found.declare("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}, "image": "example.org/herddb:7"})
     found.declare("Tablespace", "flights", {"herdDBRef": {"name": "db"}, "log": {"archive": {"destination": DESTINATION}}})
     found.declare(KIND, NAME, {"schedule": "0 3 * * *", "template": template, "drill": {"schedule": "0 5 * * *"}})

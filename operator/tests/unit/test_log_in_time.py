@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import REGISTRY
 from situations import with_metadata, with_spec, with_status
 from test_plan_archive import ARCHIVED, HELD, PROGRESS
-from test_plan_log_pin import FORGETFUL, KEEPS, SEEN, UUID, checkpoint
+from test_plan_log_pin import FORGETFUL, KEEPS, NO_INSTANCE, SEEN, UUID, checkpoint
 
 from herdkeeper.api import Tablespace
 from herdkeeper.api.checkpoint import Lsn
@@ -138,6 +138,20 @@ def test_what_could_not_be_read_is_unknown_and_no_answer(unread: dict[str, Any])
     (condition,) = log_used_in_time(standings).values()
     assert (condition.status, condition.reason, condition.message) == ("Unknown", Reason.UNREADABLE, "silence")
     assert seconds_to_turn(standings, NOW) is None
+
+
+def test_a_checkpoint_of_another_cluster_is_none_of_the_log_and_without_the_cluster_nobody_knows() -> None:
+    other = checkpoint("b", (5, 0), manifest=f"another/{UUID}/manifests/x.json")
+    _, reason, message = told(FORGETFUL, opened(90, 80, 36), IN_4, other)
+    assert (reason, "the newest verified Checkpoint is a of" in message) == (Reason.RETENTION_NEARS, True)
+    seen = replace(SEEN, ledgers=opened(90, 80, 36), now=NOW, instance_id=NO_INSTANCE)
+    for tablespace, checkpoints in ((KEEPS, ()), (FORGETFUL, (IN_4,))):
+        (condition,) = log_used_in_time(log_standings(tablespace, replace(seen, checkpoints=checkpoints))).values()
+        assert (condition.status, condition.reason) == ("Unknown", Reason.UNREADABLE)
+        assert "the BookKeeperCluster bk is not there" in condition.message
+    behind = replace(seen, ledgers=opened(90, 80, 37, 36), archive=ArchiveObserved(PROGRESS))
+    (archived,) = log_used_in_time(log_standings(ARCHIVED, behind)).values()
+    assert archived.reason is Reason.RETENTION_NEARS, "an archive needs the log without a Checkpoint"
 
 
 def test_a_tablespace_of_which_there_is_no_log_yet_has_no_such_condition() -> None:

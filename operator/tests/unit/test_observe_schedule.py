@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 import yaml
-from situations import EXAMPLES, with_metadata, with_spec, with_status
+from situations import EXAMPLES, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api import Checkpoint, HerdDBCluster
 from herdkeeper.api.restore_drill import Drill
@@ -22,11 +22,27 @@ DOCUMENTS = yaml.safe_load_all((EXAMPLES / "scheduled-checkpoint.yaml").read_tex
 SCHEDULE = with_metadata(stored(next(document for document in DOCUMENTS if document["kind"] == "ScheduledCheckpoint")), uid="mine")
 
 
-class Cluster:
-    """Lists these Checkpoints as the schedule's, and those of others besides; has this Tablespace."""
+BELOW = {
+    "HerdDBCluster db": quickstart("HerdDBCluster"),
+    "BookKeeperCluster bk": with_status(ready(quickstart("BookKeeperCluster")), instance_id="an-instance"),
+}
 
-    def __init__(self, *made: dict[str, Any], others: Sequence[dict[str, Any]] = (), tablespace: dict[str, Any] | None = None) -> None:
-        self.made, self.others, self.tablespace = made, others, tablespace
+
+class Cluster:
+    """Lists these Checkpoints as the schedule's, and those of others besides; has this Tablespace, and these clusters below it."""
+
+    def __init__(
+        self,
+        *made: dict[str, Any],
+        others: Sequence[dict[str, Any]] = (),
+        tablespace: dict[str, Any] | None = None,
+        clusters: Mapping[str, Any] = BELOW,
+    ) -> None:
+        self.made, self.others, self.tablespace, self.clusters = made, others, tablespace, clusters
+
+    def readable(self, kind, key):
+        assert key.namespace == "demo"
+        return self.clusters.get(f"{kind.KIND} {key.name}")
 
     def document(self, api_version, kind, key):
         assert (kind, key.name) == ("Tablespace", "flights")
@@ -86,6 +102,26 @@ def test_of_a_tablespace_whose_log_is_archived_all_checkpoints_are_seen_whoever_
     assert [made.metadata.name for made in found.checkpoints] == ["a", "by-hand"]
     assert found.tablespace.metadata.name == "flights"
     assert (seen(None).tablespace, seen(None).checkpoints) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("clusters", "told"),
+    [
+        (BELOW, "an-instance"),
+        ({}, Unknown("the HerdDBCluster db is not there, or can't be read, so whose log it is is not known")),
+        (
+            {name: found for name, found in BELOW.items() if name.startswith("HerdDB")},
+            Unknown("the BookKeeperCluster bk is not there, or can't be read, so whose log it is is not known"),
+        ),
+        (
+            {**BELOW, "BookKeeperCluster bk": ready(quickstart("BookKeeperCluster"))},
+            Unknown("the BookKeeperCluster bk does not tell its instanceId yet, so whose log it is is not known"),
+        ),
+    ],
+)
+def test_whose_the_archived_log_is_follows_from_the_cluster_that_keeps_it(clusters, told):
+    cluster = Cluster(checkpoint("a"), tablespace=ARCHIVED, clusters=clusters)
+    assert observe_schedule(SCHEDULE, World(cluster, None, None)).instance_id == told
 
 
 def test_what_an_archive_may_need_is_unknown_while_a_checkpoint_or_the_tablespace_can_not_be_read():

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from situations import with_metadata, with_spec, with_status
 from test_plan_archive import ARCHIVED, CLAIM, FORGETFUL
-from test_plan_log_pin import SEEN, UUID, checkpoint
+from test_plan_log_pin import INSTANCE, LOG, NO_INSTANCE, SEEN, UUID, checkpoint
 
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import Lsn
@@ -82,7 +82,8 @@ def ordered(ledger: int, entry: int, claim: str = "archives") -> SeenOrder:
         ("it failed", seen(), (base(20), base(8, phase="Failed")), "d20"),
         ("it still runs", seen(), (base(20), base(8, phase="Running")), "d20"),
         ("it is being deleted", seen(), (base(20), with_metadata(base(8), deletion_timestamp=DELETED)), "d20"),
-        ("it is of another tablespace of that name", seen(), (base(8, manifest="i/another/manifests/x.json"),), "there is none"),
+        ("it is of another tablespace of that name", seen(), (base(8, manifest=f"{INSTANCE}/another/manifests/x.json"),), "there is none"),
+        ("it is of another BookKeeper cluster", seen(), (base(20), base(8, manifest=f"another/{UUID}/manifests/x.json")), "d20"),
         ("an earlier version made it, and did not tell its latest entry", seen(), (base(20), base(8, latest_timestamp=None)), "d20"),
         (
             "an entry in it is stamped within the window, by a leader whose clock was ahead",
@@ -120,7 +121,7 @@ def test_what_may_go_ends_where_the_newest_base_as_old_as_the_window_begins(
     situation: str, observed: ArchiveObserved, checkpoints: tuple[Checkpoint, ...], kept: str
 ) -> None:
     for given_in in (checkpoints, tuple(reversed(checkpoints))):
-        match decide_expiry(archive(), observed, given_in, UUID):
+        match decide_expiry(archive(), observed, given_in, LOG):
             case KeptFrom(found):
                 assert found.name == kept, situation
             case KeptWhole(why):
@@ -129,8 +130,17 @@ def test_what_may_go_ends_where_the_newest_base_as_old_as_the_window_begins(
                 pytest.fail(situation)
 
 
+def test_nothing_goes_while_nobody_knows_which_log_it_is() -> None:
+    decision = decide_expiry(archive(), seen(), (base(8),), NO_INSTANCE)
+    assert isinstance(decision, KeptWhole)
+    assert "the BookKeeperCluster bk is not there" in decision.why
+    unknown = replace(SEEN, archive=seen(order=ordered(22, 5)), checkpoints=(base(8),), instance_id=NO_INSTANCE)
+    (step,) = expiry_steps(TOLD, unknown, UUID)
+    assert (step.order, step.version, step.why) == (None, 3, decision.why)
+
+
 def test_an_archive_without_a_retention_keeps_everything() -> None:
-    assert decide_expiry(archive(None), seen(), (base(20), base(8)), UUID) is None
+    assert decide_expiry(archive(None), seen(), (base(20), base(8)), LOG) is None
     assert expiry_steps(ARCHIVED, replace(SEEN, archive=seen(), checkpoints=(base(8),)), UUID) == ()
 
 
@@ -226,6 +236,22 @@ def test_the_window_is_true_whatever_has_gone_already(situation: str, observed: 
     assert (found and (found["fromLsn"]["ledgerId"], found["fromLsn"]["entryId"])) == begin, situation
 
 
+def test_while_nobody_knows_which_log_it_is_the_window_stays_as_it_was_told_and_the_status_says_why() -> None:
+    unknown = replace(SEEN, archive=seen(LATER), checkpoints=(base(8),), instance_id=NO_INSTANCE)
+    found = archive_fields(TOLD, unknown, UUID)
+    assert found["recoveryWindow"] == {"fromLsn": {"ledgerId": 22, "entryId": 5}}
+    assert found["archive"]["expiry"].startswith("nothing goes: the BookKeeperCluster bk is not there")
+    assert "recoveryWindow" not in archive_fields(EXPIRES, unknown, UUID)
+    whole = archive_fields(TOLD, replace(unknown, archive=seen()), UUID)
+    assert whole["recoveryWindow"]["fromLsn"] == {"ledgerId": 0, "entryId": 0}, "an archive that begins with the log needs no Checkpoint"
+
+
+def test_the_window_of_an_archive_does_not_begin_with_a_checkpoint_of_another_cluster() -> None:
+    other = base(20, manifest=f"another/{UUID}/manifests/x.json")
+    assert fields(seen(LATER), other, base(8))["recoveryWindow"]["fromLsn"] == {"ledgerId": 22, "entryId": 5}
+    assert "recoveryWindow" not in fields(seen(LATER), other)
+
+
 def test_the_window_begins_with_the_latest_entry_of_its_base() -> None:
     skewed = base(9, latest_timestamp=ago(7.5).isoformat())
     assert fields(seen(), skewed)["recoveryWindow"]["from"] == ago(7.5).isoformat()
@@ -273,17 +299,26 @@ STANDING = NEWEST.model_copy(update={"lsn_timestamp": ago(5).isoformat()})
 )
 def test_a_schedule_keeps_what_the_window_needs_and_will_need(situation: str, status: Any, checkpoints: Any, needed: set[str]) -> None:
     tablespace = with_status(EXPIRES, **{"uuid": UUID, "archive": NEWEST, **status})
-    assert needed_by_archive(tablespace, checkpoints, NOON) == needed, situation
+    assert needed_by_archive(tablespace, checkpoints, INSTANCE, NOON) == needed, situation
 
 
 def test_a_schedule_keeps_what_the_window_begins_with_where_nothing_expires_either() -> None:
     tablespace = with_status(ARCHIVED, uuid=UUID, archive=NEWEST, recovery_window=window(9))
-    assert needed_by_archive(tablespace, (base(9), base(8), base(6)), NOON) == {"d9"}
-    assert needed_by_archive(FORGETFUL, (base(9),), NOON) == frozenset()
+    assert needed_by_archive(tablespace, (base(9), base(8), base(6)), INSTANCE, NOON) == {"d9"}
+    assert needed_by_archive(FORGETFUL, (base(9),), NO_INSTANCE, NOON) == frozenset()
+
+
+def test_a_schedule_keeps_for_the_window_what_is_of_its_log_and_does_not_know_what_that_is_without_its_cluster() -> None:
+    tablespace = with_status(EXPIRES, uuid=UUID, archive=NEWEST)
+    newer = base(8, manifest=f"another/{UUID}/manifests/x.json")
+    assert needed_by_archive(tablespace, (base(9), newer), INSTANCE, NOON) == {"d9"}
+    unknown = needed_by_archive(tablespace, (base(9), newer), NO_INSTANCE, NOON)
+    assert isinstance(unknown, Unknown)
+    assert unknown.why.startswith("the BookKeeperCluster bk is not there")
 
 
 def test_a_schedule_does_not_know_what_the_archive_of_a_tablespace_without_a_uuid_needs() -> None:
-    unknown = needed_by_archive(with_status(EXPIRES, uuid=None), (base(9),), NOON)
+    unknown = needed_by_archive(with_status(EXPIRES, uuid=None), (base(9),), INSTANCE, NOON)
     assert isinstance(unknown, Unknown)
     assert "the Tablespace flights does not tell its uuid" in unknown.why
 
@@ -294,7 +329,7 @@ def test_once_something_may_go_the_window_is_at_least_as_long_as_asked_for_and_o
 ) -> None:
     """The base is old enough, and another look, later, never asks for what may have gone."""
     checkpoints = tuple(base(day) for day in days)
-    first = decide_expiry(archive(f"{within}d"), seen(), checkpoints, UUID)
+    first = decide_expiry(archive(f"{within}d"), seen(), checkpoints, LOG)
     if not isinstance(first, KeptFrom):
         assert min(days) > 0
         assert max(days) < within
@@ -302,7 +337,7 @@ def test_once_something_may_go_the_window_is_at_least_as_long_as_asked_for_and_o
     assert first.base.holds_nothing_after is not None
     assert first.base.holds_nothing_after <= ago(within)
     gone = replace(WHOLE, first=first.base.restart, begins_log=False, last_millis=millis(-later))
-    second = decide_expiry(archive(f"{within}d"), seen(gone, now=ago(-later).timestamp()), checkpoints, UUID)
+    second = decide_expiry(archive(f"{within}d"), seen(gone, now=ago(-later).timestamp()), checkpoints, LOG)
     assert isinstance(second, KeptFrom)
     assert second.base.restart >= first.base.restart
 
@@ -323,11 +358,11 @@ def test_with_a_schedule_that_keeps_few_the_archive_still_expires(hours: list[in
             uuid=UUID,
             archive=NEWEST.model_copy(update={"lsn_timestamp": stamp}),
         )
-        needed = needed_by_archive(tablespace, left, now)
+        needed = needed_by_archive(tablespace, left, INSTANCE, now)
         assert not isinstance(needed, Unknown)
         left = [found for found in left[:-keep_last] if found.metadata.name in needed] + left[-keep_last:]
         held = ArchivedRange((0, 0), millis(0), True, (number, 9), int(now.timestamp() * 1000), (number, 10))
-        decided = decide_expiry(archive(f"{within}d"), seen(held, now=now.timestamp()), left, UUID)
+        decided = decide_expiry(archive(f"{within}d"), seen(held, now=now.timestamp()), left, LOG)
         reach = 2 * within * 24 + longest
         if passed > reach:
             assert isinstance(decided, KeptFrom)

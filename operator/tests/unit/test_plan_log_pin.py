@@ -11,6 +11,7 @@ from situations import quickstart, ready, with_metadata, with_spec, with_status
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import CheckpointStatus, Lsn
 from herdkeeper.api.tablespace import TablespaceLog
+from herdkeeper.domain.log_identity import LogIdentity, instance_of
 from herdkeeper.domain.observed.dependents import NOBODY
 from herdkeeper.domain.observed.herddb import NodeTablespace, RetainedLog
 from herdkeeper.domain.observed.log_pin import LogPin
@@ -29,6 +30,9 @@ from herdkeeper.status.document import described
 from herdkeeper.status.log_released import log_released
 
 UUID = "a-uuid"
+INSTANCE = "an-instance"
+LOG = LogIdentity(INSTANCE, UUID)
+NO_INSTANCE = instance_of(None, "bk")
 PATH = f"/demo/db/herd/logPins/{UUID}/checkpoint"
 FORGETFUL = with_status(quickstart("Tablespace"), uuid=UUID)
 KEEPS = with_spec(FORGETFUL, log=TablespaceLog(keep_until_checkpoint=True))
@@ -42,6 +46,7 @@ SEEN = TablespaceObserved(
     system_leader=NODE,
     leaderships={},
     nodes={NODE: (NodeTablespace("flights", UUID, "leader", True, (9, 7), None),)},
+    instance_id=INSTANCE,
 )
 
 
@@ -52,7 +57,7 @@ def checkpoint(name: str, lsn: tuple[int, int], uuid: str = UUID, **fields: Any)
         "verified": "compared with follower x",
         "lsn": Lsn(ledger_id=lsn[0], entry_id=lsn[1]),
         "restart_lsn": Lsn(ledger_id=lsn[0], entry_id=lsn[1]),
-        "manifest": f"an-instance/{uuid}/manifests/{lsn[0]:020d}-{lsn[1]:020d}.json",
+        "manifest": f"{INSTANCE}/{uuid}/manifests/{lsn[0]:020d}-{lsn[1]:020d}.json",
         **fields,
     }
     return Checkpoint(
@@ -86,6 +91,7 @@ OPEN_AT = {"restart_lsn": Lsn(ledger_id=4, entry_id=2), "open_transactions": 1}
         ("one failed", (checkpoint("a", (5, 3), phase="Failed"),), BEGIN),
         ("nobody knows how one was verified", (checkpoint("a", (5, 3), verified=None),), BEGIN),
         ("one is of another tablespace that had the name", (checkpoint("a", (5, 3), "another"),), BEGIN),
+        ("one is of another BookKeeper cluster", (checkpoint("a", (5, 3), manifest=f"another/{UUID}/manifests/x.json"),), BEGIN),
         ("one is being deleted", (with_metadata(checkpoint("a", (5, 3)), deletion_timestamp="2026-01-01T00:00:00Z"),), BEGIN),
         ("an earlier version made one", (checkpoint("a", (5, 3), restart_lsn=None, open_transactions=0),), (5, 3)),
         (
@@ -111,6 +117,29 @@ def test_the_pin_only_moves_on_by_compare_and_set():
 def test_a_pin_that_can_t_be_read_is_left_alone():
     assert pinned(KEEPS, checkpoint("a", (5, 3)), pin=Unknown("silence")) == []
     assert pinned(FORGETFUL, pin=Unknown("silence")) == []
+
+
+@pytest.mark.parametrize("manifest", [None, "", "x.json", "manifests/x.json", f"{UUID}/manifests/x.json", f"/{UUID}/manifests/x.json"])
+def test_a_checkpoint_that_does_not_tell_of_which_log_it_is_lets_nothing_go(manifest):
+    assert pinned(KEEPS, checkpoint("a", (5, 3), manifest=manifest), pin=LogPin((4, 0), 8)) == []
+
+
+def test_while_nobody_knows_which_log_it_is_a_pin_stays_and_one_that_is_missing_keeps_everything():
+    found = checkpoint("a", (5, 3))
+    seen = replace(SEEN, checkpoints=(found,), instance_id=NO_INSTANCE)
+    assert log_pin_steps(KEEPS, replace(seen, log_pin=LogPin((4, 0), 8)), UUID) == ()
+    assert log_pin_steps(KEEPS, replace(seen, log_pin=LogPin(None, 8)), UUID) == (), "it keeps everything as it is"
+    (step,) = log_pin_steps(KEEPS, seen, UUID)
+    assert (step.lsn, step.version) == (BEGIN, None)
+    assert "the BookKeeperCluster bk is not there" in step.why
+
+
+def test_the_instance_of_a_cluster_that_does_not_tell_it_is_unknown():
+    cluster = quickstart("BookKeeperCluster")
+    told = with_status(ready(cluster), instance_id=INSTANCE)
+    assert instance_of(told, "bk") == INSTANCE
+    for silent in (None, cluster, ready(cluster), with_status(ready(cluster), instance_id="")):
+        assert isinstance(instance_of(silent, "bk"), Unknown)
 
 
 def test_a_tablespace_that_does_not_ask_for_it_has_no_pin():

@@ -18,6 +18,7 @@ from herdkeeper.api.tablespace import LogArchive, RecoveryWindow, TablespaceLog
 from herdkeeper.build.scheduled_run import build_run
 from herdkeeper.domain import names
 from herdkeeper.domain.checkpoint_base import bases
+from herdkeeper.domain.log_identity import LogIdentity
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.restore_drill import DrillObserved
@@ -232,7 +233,7 @@ def test_what_is_drilled_does_not_expire_and_what_is_made_for_a_drill_is_no_run(
 
 def test_neither_the_log_nor_the_archive_rests_on_a_checkpoint_that_was_made_for_a_drill():
     status = {"phase": "Succeeded", "manifest": manifest(30), "verified": "v", "lsn": Lsn(ledger_id=1, entry_id=30), "open_transactions": 0}
-    assert [base.lsn for base in bases((NIGHTS[0], of_the_moment(status)), UUID)] == [(1, 7)]
+    assert [base.lsn for base in bases((NIGHTS[0], of_the_moment(status)), LogIdentity("i", UUID))] == [(1, 7)]
 
 
 def test_a_drill_is_looked_for_at_its_time_and_while_runs_can_not_be_read_nothing_is_begun():

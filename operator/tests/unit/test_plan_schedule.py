@@ -15,6 +15,7 @@ from herdkeeper.api.resource import Condition
 from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.api.tablespace import LogArchive, TablespaceLog
 from herdkeeper.domain import names
+from herdkeeper.domain.log_identity import instance_of
 from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, run_of, text_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.timetable import overdue_at
@@ -246,6 +247,7 @@ def test_nothing_is_deleted_while_it_is_not_known_what_the_archive_needs():
         replace(seen, tablespace=Unknown("the Tablespace flights can't be read")),
         replace(seen, tablespace=tablespace, checkpoints=Unknown("the Checkpoint x can't be read")),
         replace(seen, tablespace=tablespace),
+        replace(seen, tablespace=with_status(tablespace, uuid="a-uuid"), instance_id=instance_of(None, "bk")),
     ):
         plan = plan_schedule(few, unknown)
         assert plan.actions == ()

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.checkpoint import CheckpointStatus
+from herdkeeper.domain.log_identity import LogIdentity, log_of_manifest
 from herdkeeper.domain.observed.restore_drill import is_made_for_a_drill
 from herdkeeper.domain.observed.schedule import moment_of
+from herdkeeper.domain.unknown import Unknown
 
 
 @dataclass(frozen=True)
@@ -37,9 +39,11 @@ class Base:
         return moment_of(self.latest)
 
 
-def bases(checkpoints: Iterable[Checkpoint], uuid: str) -> tuple[Base, ...]:
-    """The verified Checkpoints of this very tablespace. One that is being deleted may have no files any more, and one that was made for a
-    restore drill is about to go: neither the log nor the archive may rest on it."""
+def bases(checkpoints: Iterable[Checkpoint], log: LogIdentity | Unknown) -> tuple[Base, ...] | Unknown:
+    """The verified Checkpoints of this very log; Unknown while nobody knows which one it is. One that is being deleted may have no files
+    any more, and one that was made for a restore drill is about to go: neither the log nor the archive may rest on it."""
+    if isinstance(log, Unknown):
+        return log
     return tuple(
         Base(
             (status.lsn.ledger_id, status.lsn.entry_id),
@@ -55,14 +59,13 @@ def bases(checkpoints: Iterable[Checkpoint], uuid: str) -> tuple[Base, ...]:
         and checkpoint.metadata.deletion_timestamp is None
         and not is_made_for_a_drill(checkpoint)
         and status.lsn is not None
-        and _is_base(status, uuid)
+        and _is_base(status, log)
         and (restart := _restart(status)) is not None
     )
 
 
-def _is_base(status: CheckpointStatus, uuid: str) -> bool:
-    """The manifest's path names the tablespace: `<INSTANCEID>/<uuid>/manifests/<LSN>.json`."""
-    return status.phase == "Succeeded" and bool(status.verified) and (status.manifest or "").split("/")[-3:-1] == [uuid, "manifests"]
+def _is_base(status: CheckpointStatus, log: LogIdentity) -> bool:
+    return status.phase == "Succeeded" and bool(status.verified) and log_of_manifest(status.manifest) == log
 
 
 def _restart(status: CheckpointStatus) -> tuple[int, int] | None:

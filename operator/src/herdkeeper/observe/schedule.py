@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 from dataclasses import replace
 
-from herdkeeper.api import Checkpoint, HerdDBCluster, ScheduledCheckpoint, ScheduledReplicationAudit, Tablespace
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ScheduledCheckpoint, ScheduledReplicationAudit, Tablespace
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.build.scheduled_run import kind_of_runs
+from herdkeeper.domain.log_identity import instance_of
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.objects import Json, Objects
@@ -54,7 +55,17 @@ def _with_tablespace(schedule: ScheduledCheckpoint, seen: ScheduleObserved, worl
     if tablespace.spec.log.archive is None:
         return replace(seen, tablespace=tablespace)
     checkpoints, unread = checkpoints_of(tablespace, world)
-    return replace(seen, tablespace=tablespace, checkpoints=checkpoints if unread is None else unread)
+    known = checkpoints if unread is None else unread
+    return replace(seen, tablespace=tablespace, checkpoints=known, instance_id=_instance(tablespace, world))
+
+
+def _instance(tablespace: Tablespace, world: World) -> str | Unknown:
+    namespace, name = tablespace.metadata.namespace, tablespace.spec.herd_db_ref.name
+    herddb = world.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, name))
+    if herddb is None:
+        return Unknown(f"the HerdDBCluster {name} is not there, or can't be read, so whose log it is is not known")
+    bookkeeper = herddb.spec.book_keeper_ref.name
+    return instance_of(world.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, bookkeeper)), bookkeeper)
 
 
 def _with_drill(

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
+from herdkeeper.domain.log_identity import instance_of
 from herdkeeper.domain.names import ObjectKey, TablespaceNames
 from herdkeeper.domain.observed.archive import ArchiveObserved, SeenOrder
 from herdkeeper.domain.observed.herddb import UserCredentials
@@ -104,6 +105,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         ledgers=metadata.ledgers,
         streams=metadata.streams,
         now=now,
+        instance_id=instance_of(bookkeeper, herddb.spec.book_keeper_ref.name),
     )
     return see_restore(tablespace, seen, world)
 

@@ -17,6 +17,7 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.tablespace import LogArchive
 from herdkeeper.domain import names
 from herdkeeper.domain.checkpoint_base import Base, bases
+from herdkeeper.domain.log_identity import LogIdentity, log_of
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.archive import ArchiveObserved, SeenOrder, archive_begins
 from herdkeeper.domain.observed.schedule import moment_of
@@ -41,19 +42,27 @@ class KeptWhole:
     why: str
 
 
-def decide_expiry(archive: LogArchive, seen: ArchiveObserved, checkpoints: Iterable[Checkpoint], uuid: str) -> KeptFrom | KeptWhole | None:
-    """What may go of an archive of the tablespace with this uuid; None where the spec keeps everything."""
+def decide_expiry(
+    archive: LogArchive, seen: ArchiveObserved, checkpoints: Iterable[Checkpoint], log: LogIdentity | Unknown
+) -> KeptFrom | KeptWhole | None:
+    """What may go of the archive of this log; None where the spec keeps everything."""
     if archive.retention is None:
         return None
-    place, progress = archive.destination.place, seen.progress
-    for unread in (progress, seen.order, seen.unread):
+    place, progress, found = archive.destination.place, seen.progress, bases(checkpoints, log)
+    for unread in (progress, seen.order, seen.unread, found):
         if isinstance(unread, Unknown):
             return KeptWhole(unread.why)
-    if progress is None or isinstance(progress, Unknown) or progress.destination != place or progress.held is None:
+    if (
+        isinstance(found, Unknown)
+        or progress is None
+        or isinstance(progress, Unknown)
+        or progress.destination != place
+        or progress.held is None
+    ):
         return KeptWhole("nothing is archived yet")
     held, within = progress.held, archive.retention.keep_within
     start = window_start(within, datetime.datetime.fromtimestamp(seen.now, datetime.UTC), held.last_millis)
-    reached = reached_bases(held, archive_begins(held, seen, place), bases(checkpoints, uuid))
+    reached = reached_bases(held, archive_begins(held, seen, place), found)
     old = [base for base in reached if (moment := base.holds_nothing_after) is not None and moment <= start]
     if old:
         return KeptFrom(max(old, key=_order))
@@ -83,7 +92,7 @@ def expiry_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) ->
     archive, order = tablespace.spec.log.archive, seen.archive.order
     if isinstance(order, Unknown):
         return ()
-    decision = None if archive is None else decide_expiry(archive, seen.archive, seen.checkpoints, uuid)
+    decision = None if archive is None else decide_expiry(archive, seen.archive, seen.checkpoints, seen.log_of(uuid))
     match decision:
         case None:
             return withdraw(seen, uuid, "spec.log.archive.retention does not ask for it any more")
@@ -100,8 +109,11 @@ def withdraw(seen: TablespaceObserved, uuid: str, why: str) -> tuple[SetArchiveE
     return _set(seen, uuid, None, why) if isinstance(seen.archive.order, SeenOrder) else ()
 
 
-def needed_by_archive(tablespace: Tablespace, checkpoints: Iterable[Checkpoint], now: datetime.datetime) -> frozenset[str] | Unknown:
-    """The Checkpoints, by name, that a schedule must keep for the recovery window of a tablespace's archive.
+def needed_by_archive(
+    tablespace: Tablespace, checkpoints: Iterable[Checkpoint], instance_id: str | Unknown, now: datetime.datetime
+) -> frozenset[str] | Unknown:
+    """The Checkpoints, by name, that a schedule must keep for the recovery window of a tablespace's archive, whose log is kept by the
+    BookKeeper cluster of this INSTANCEID.
 
     The one that the status says the window begins with, and with a retention: the newest one of a moment at or before its beginning, and
     the oldest one after it, which becomes the base once it is old enough. Without that one a schedule that keeps a few would let none get
@@ -113,7 +125,9 @@ def needed_by_archive(tablespace: Tablespace, checkpoints: Iterable[Checkpoint],
     if status is None or status.uuid is None:
         why = f"the Tablespace {tablespace.metadata.name} does not tell its uuid"
         return Unknown(f"{why}, so which Checkpoints its archive needs is not known")
-    found = bases(checkpoints, status.uuid)
+    found = bases(checkpoints, log_of(instance_id, status.uuid))
+    if isinstance(found, Unknown):
+        return Unknown(f"{found.why}, nor which Checkpoints the archive of the Tablespace {tablespace.metadata.name} needs")
     begin = status.recovery_window.from_lsn if status.recovery_window is not None else None
     needed = {base.name for base in found if begin is not None and base.lsn == (begin.ledger_id, begin.entry_id)}
     if archive.retention is None:

@@ -44,7 +44,12 @@ def log_standings(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Sta
         return ()
     retention = datetime.timedelta(hours=seen.herddb.spec.ledgers.retention_hours)
     ledgers = seen.ledgers
-    needs = (*_needs(tablespace, seen, ledgers, uuid), *_needs_of_streams(seen))
+    found = bases(seen.checkpoints, seen.log_of(uuid))
+    if isinstance(found, Unknown):
+        if _wants_checkpoints(tablespace, seen):
+            return found
+        found = ()
+    needs = (*_needs(tablespace, seen, ledgers, found), *_needs_of_streams(seen))
     return tuple(standing(need, ledgers, retention, seen.now) for need in needs)
 
 
@@ -91,7 +96,11 @@ def _end(ledgers: LedgerList, index: int) -> datetime.datetime | None:
 
 def _is_needed(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
     log, streams = tablespace.spec.log, isinstance(seen.streams, tuple) and bool(seen.streams)
-    return log.keep_until_checkpoint or log.archive is not None or streams or any(_counts(each) for each in seen.checkpoints)
+    return log.archive is not None or streams or _wants_checkpoints(tablespace, seen)
+
+
+def _wants_checkpoints(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
+    return tablespace.spec.log.keep_until_checkpoint or any(_counts(each) for each in seen.checkpoints)
 
 
 def _counts(checkpoint: Checkpoint) -> bool:
@@ -99,11 +108,10 @@ def _counts(checkpoint: Checkpoint) -> bool:
     return checkpoint.metadata.deletion_timestamp is None and not is_made_for_a_drill(checkpoint)
 
 
-def _needs(tablespace: Tablespace, seen: TablespaceObserved, ledgers: LedgerList, uuid: str) -> Iterator[Need]:
-    log, found = tablespace.spec.log, bases(seen.checkpoints, uuid)
+def _needs(tablespace: Tablespace, seen: TablespaceObserved, ledgers: LedgerList, found: tuple[Base, ...]) -> Iterator[Need]:
+    log = tablespace.spec.log
     newest = max(found, key=lambda base: (base.lsn, base.restart, base.name), default=None)
-    wanted = log.keep_until_checkpoint or any(_counts(each) for each in seen.checkpoints)
-    if wanted and (log.keep_until_checkpoint or not _is_archived(tablespace, seen, newest)):
+    if _wants_checkpoints(tablespace, seen) and (log.keep_until_checkpoint or not _is_archived(tablespace, seen, newest)):
         first = None if ledgers.first is None else (ledgers.first, 0)
         yield Need(Needer.CHECKPOINT, first if newest is None else newest.restart, log.keep_until_checkpoint, newest)
     if log.archive is not None:

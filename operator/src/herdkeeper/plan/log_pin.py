@@ -6,9 +6,7 @@ The pins are in ZooKeeper, so they hold while no operator runs, and for whoever 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api import Tablespace
 from herdkeeper.domain import names
 from herdkeeper.domain.checkpoint_base import bases
 from herdkeeper.domain.names import ObjectKey
@@ -41,7 +39,10 @@ def _for_checkpoints(tablespace: Tablespace, seen: TablespaceObserved, uuid: str
         return ()
     if not tablespace.spec.log.keep_until_checkpoint:
         return _take(seen, uuid, CHECKPOINT, "spec.log.keepUntilCheckpoint does not ask for it any more")
-    newest = _newest(seen.checkpoints, uuid)
+    newest = _newest(seen, uuid)
+    if isinstance(newest, Unknown):
+        # Without a pin nothing is kept; one that is there stays where it is.
+        return _set(seen, (uuid, CHECKPOINT), BEGIN, newest.why) if pin is None else ()
     lsn, why = (BEGIN, "no Checkpoint was verified yet") if newest is None else newest
     if pin is not None and pin.lsn is not None and pin.lsn >= lsn:
         return ()
@@ -81,7 +82,10 @@ def _set(seen: TablespaceObserved, which: tuple[str, str], lsn: tuple[int, int] 
     return (SetLogPin(seen.zookeeper_address, log_pin_path(root, *which), lsn, version, why),)
 
 
-def _newest(checkpoints: Iterable[Checkpoint], uuid: str) -> tuple[tuple[int, int], str] | None:
+def _newest(seen: TablespaceObserved, uuid: str) -> tuple[tuple[int, int], str] | Unknown | None:
     """Where the newest one has to be gone on from, and its name."""
-    newest = max(bases(checkpoints, uuid), key=lambda base: (base.lsn, base.restart, base.name), default=None)
+    found = bases(seen.checkpoints, seen.log_of(uuid))
+    if isinstance(found, Unknown):
+        return found
+    newest = max(found, key=lambda base: (base.lsn, base.restart, base.name), default=None)
     return None if newest is None else (newest.restart, f"the Checkpoint {newest.name} is verified, and goes on from there")

@@ -68,7 +68,7 @@ def needed_runs(seen: ScheduleObserved) -> frozenset[str] | Unknown:
         return tablespace
     if isinstance(checkpoints, Unknown):
         return checkpoints
-    return needed_by_archive(tablespace, checkpoints, seen.now)
+    return needed_by_archive(tablespace, checkpoints, seen.instance_id, seen.now)
 
 
 def created_at(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> datetime.datetime:

@@ -10,6 +10,7 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.tablespace import LogArchive
 from herdkeeper.domain.checkpoint_base import Base, bases
 from herdkeeper.domain.conditions import LOG_ARCHIVED
+from herdkeeper.domain.log_identity import LogIdentity
 from herdkeeper.domain.observed.archive import ArchiveObserved, archive_begins, archived_at
 from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
@@ -34,8 +35,8 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
         return _remembered(tablespace)
     if progress is None or progress.destination != place:
         return {"archive": _where(archive)}
-    held = progress.held
-    decision = decide_expiry(archive, seen.archive, seen.checkpoints, uuid)
+    held, log = progress.held, seen.log_of(uuid)
+    decision = decide_expiry(archive, seen.archive, seen.checkpoints, log)
     known = {
         **_where(archive),
         "firstLsn": None if held is None else _lsn(held.first),
@@ -45,7 +46,9 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
         "lagSeconds": None if progress.lag_seconds is None else round(progress.lag_seconds),
         "expiry": _expiry(archive, decision, progress.expiry_trouble),
     }
-    window = None if held is None else recovery_window(held, archive_begins(held, seen.archive, place), seen.checkpoints, (uuid, decision))
+    window = None if held is None else recovery_window(held, archive_begins(held, seen.archive, place), seen.checkpoints, (log, decision))
+    if isinstance(window, Unknown):
+        window = _remembered(tablespace).get("recoveryWindow")
     return {
         "archive": {key: value for key, value in known.items() if value is not None},
         **({} if window is None else {"recoveryWindow": window}),
@@ -53,21 +56,27 @@ def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) 
 
 
 def recovery_window(
-    held: ArchivedRange, begins: tuple[int, int], checkpoints: tuple[Checkpoint, ...], what: tuple[str, KeptFrom | KeptWhole | None]
-) -> dict[str, Any] | None:
+    held: ArchivedRange,
+    begins: tuple[int, int],
+    checkpoints: tuple[Checkpoint, ...],
+    what: tuple[LogIdentity | Unknown, KeptFrom | KeptWhole | None],
+) -> dict[str, Any] | Unknown | None:
     """From where on, and up to where, moments can be had from an archive that is there from `begins` on; None while there is none.
 
     An archive that begins with the log needs nothing else. Of another one the oldest verified checkpoint counts from which it goes on.
-    Where something may go, the window begins with what is kept, whether the rest is gone already or not. `what`: the tablespace's uuid, and
-    what was decided.
+    Where something may go, the window begins with what is kept, whether the rest is gone already or not. `what`: the log, and what was
+    decided. Unknown where it depends on Checkpoints, and nobody knows which are of this log.
     """
-    uuid, decision = what
+    log, decision = what
     to = {"to": _stamp(held.last_millis), "toLsn": _lsn(held.last)}
     if isinstance(decision, KeptFrom):
         return {**_since(decision.base), **to}
     if held.begins_log and begins == held.first:
         return {"from": _stamp(held.first_millis), "fromLsn": _lsn(held.first), **to}
-    reached = reached_bases(held, begins, bases(checkpoints, uuid))
+    found = bases(checkpoints, log)
+    if isinstance(found, Unknown):
+        return found
+    reached = reached_bases(held, begins, found)
     return {**_since(min(reached, key=lambda base: base.lsn)), **to} if reached else None
 
 

@@ -9,6 +9,7 @@ from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
 from herdkeeper.api.job import Phase
 from herdkeeper.domain import names
 from herdkeeper.domain.conditions import READY, condition
+from herdkeeper.domain.log_identity import NOT_LOOKED_AT
 from herdkeeper.domain.observed.restore_drill import NOTHING_DRILLED, DrillObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -45,7 +46,8 @@ class ScheduleObserved:
     """The runs, the oldest first, and when that was seen. Unknown when one of them could not be read: it may be any of them.
 
     `tablespace` is the one that Checkpoints are made of, None while there is none; `checkpoints` are all of it, whoever made them, where
-    its log is archived. Neither is looked at for audits, nor is `drill`.
+    its log is archived, and then `instance_id` is the INSTANCEID of the BookKeeper cluster that keeps it. None of these is looked at for
+    audits, nor is `drill`.
     """
 
     runs: tuple[Run, ...] | Unknown
@@ -53,6 +55,7 @@ class ScheduleObserved:
     tablespace: Tablespace | Unknown | None = None
     checkpoints: tuple[Checkpoint, ...] | Unknown = ()
     drill: DrillObserved = NOTHING_DRILLED
+    instance_id: str | Unknown = NOT_LOOKED_AT
 
 
 def run_of(made: Checkpoint | ReplicationAudit) -> Run:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
+from herdkeeper.domain.log_identity import NOT_LOOKED_AT, LogIdentity, log_of
 from herdkeeper.domain.observed.archive import ArchiveObserved
 from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork
 from herdkeeper.domain.observed.herddb import NodeView, UserCredentials
@@ -47,7 +48,7 @@ class TablespaceObserved:
     `log_pin` is the operator's pin on the log for Checkpoints, None while there is none. `archive` is what was seen of the log's archive.
     `ledgers` is the list of the log's ledgers, None while there is none. `streams` are the pins of streams of changes on it.
     `standings` tells how it stands with those who need the log: it follows from the rest, once, and plan, status and gauges go by it.
-    `now` is when that was seen.
+    `now` is when that was seen. `instance_id` is the INSTANCEID of the BookKeeper cluster that keeps the log.
     """
 
     herddb: HerdDBCluster | None
@@ -75,3 +76,8 @@ class TablespaceObserved:
     now: datetime.datetime = EPOCH
     store_unusable: StoreUnusable | None = None
     work: tuple[CheckpointWork, ...] = ()
+    instance_id: str | Unknown = NOT_LOOKED_AT
+
+    def log_of(self, uuid: str) -> LogIdentity | Unknown:
+        """The log of the tablespace with this uuid."""
+        return log_of(self.instance_id, uuid)
