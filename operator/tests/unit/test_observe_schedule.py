@@ -12,6 +12,7 @@ from situations import EXAMPLES, quickstart, ready, with_metadata, with_spec, wi
 from herdkeeper.api import Checkpoint, HerdDBCluster
 from herdkeeper.api.restore_drill import Drill
 from herdkeeper.domain import names
+from herdkeeper.domain.log_identity import LogIdentity
 from herdkeeper.domain.observed.objects import Objects
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.observe.schedule import DRILL_OBJECTS, observe_schedule
@@ -122,6 +123,14 @@ def test_of_a_tablespace_whose_log_is_archived_all_checkpoints_are_seen_whoever_
 def test_whose_the_archived_log_is_follows_from_the_cluster_that_keeps_it(clusters, told):
     cluster = Cluster(checkpoint("a"), tablespace=ARCHIVED, clusters=clusters)
     assert observe_schedule(SCHEDULE, World(cluster, None, None)).instance_id == told
+
+
+def test_a_run_tells_of_which_log_its_checkpoint_is():
+    (told, silent) = runs(
+        checkpoint("a", status={"phase": "Succeeded", "manifest": "an-instance/a-uuid/manifests/x.json"}),
+        checkpoint("b", status={"phase": "Succeeded", "manifest": "x.json"}),
+    )
+    assert (told.log, silent.log) == (LogIdentity("an-instance", "a-uuid"), None)
 
 
 def test_what_an_archive_may_need_is_unknown_while_a_checkpoint_or_the_tablespace_can_not_be_read():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from test_plan_schedule import example
 
 from herdkeeper.api.scheduled_checkpoint import Retention
+from herdkeeper.domain.log_identity import LogIdentity
 from herdkeeper.domain.observed.schedule import Run
 from herdkeeper.plan.retention import expired_by_number, expired_checkpoints, expired_runs
 
@@ -73,6 +74,18 @@ def test_a_checkpoint_that_the_archive_needs_stays_beside_those_that_the_schedul
     runs = (*days(5, 4, 3, 2, 1), day(6, "Failed"))
     assert [run.name for run in expired_runs(schedule, runs, NOON)] == ["d5", "d4", "d3"]
     assert [run.name for run in expired_runs(schedule, runs, NOON, frozenset({"d4", "another"}))] == ["d5", "d3"]
+
+
+def of_log(instance_id: str, *runs: Run) -> tuple[Run, ...]:
+    return tuple(replace(run, log=LogIdentity(instance_id, "a-uuid")) for run in runs)
+
+
+def test_the_newest_verified_checkpoint_of_each_log_stays_whatever_is_made_of_another_one_under_the_same_names():
+    before, since = of_log("before", *days(9, 8, 7)), of_log("since", *days(3, 2, 1))
+    for retention in (Retention(keep_last=1), Retention(keep_last=1, keep_within="1h")):
+        assert [run.name for run in expired_checkpoints((*since, *before), retention, NOON)] == ["d9", "d8", "d3", "d2"]
+    both = (*of_log("before", day(3)), *of_log("since", day(2)), *of_log("before", day(1)))
+    assert [run.name for run in expired_checkpoints(both, Retention(keep_last=1), NOON)] == ["d3"]
 
 
 @given(

@@ -15,7 +15,7 @@ from herdkeeper.api.schedule import SCHEDULE_COLUMNS, SCHEDULE_RULES, Duration, 
 
 
 class Retention(Model):
-    """Which verified checkpoints are kept: what one of the fields asks for, and the newest one always."""
+    """Which verified checkpoints are kept: what one of the fields asks for, and the newest one of each log always."""
 
     keep_last: int = Field(7, ge=1, le=1000, description="The newest ones, by number.")
     keep_within: Duration | None = Field(

@@ -31,7 +31,8 @@ def expired_runs(
 
 
 def expired_checkpoints(runs: Iterable[Run], retention: Retention, now: datetime.datetime) -> tuple[Run, ...]:
-    """The verified checkpoints that no field of the retention asks for; the newest verified one is never among them.
+    """The verified checkpoints that no field of the retention asks for; the newest verified one of a log is never among them. What is made
+    of another log under the same names (a cluster that was made anew, a tablespace that was restored) does not stand for it.
 
     One whose verification or end is not known stays: it may be the only good one.
     """
@@ -39,6 +40,7 @@ def expired_checkpoints(runs: Iterable[Run], retention: Retention, now: datetime
         ((run.completed, run.name, run) for run in runs if run.verified and run.completed is not None), key=lambda entry: entry[:2]
     )
     kept = {name for _, name, _ in verified[-max(1, retention.keep_last) :]}
+    kept |= set({run.log: name for _, name, run in verified}.values())
     if retention.keep_within is not None:
         begin = now - duration_of(retention.keep_within)
         kept |= {name for completed, name, _ in verified if completed > begin}

@@ -9,7 +9,7 @@ from herdkeeper.api import Checkpoint, ReplicationAudit, Tablespace
 from herdkeeper.api.job import Phase
 from herdkeeper.domain import names
 from herdkeeper.domain.conditions import READY, condition
-from herdkeeper.domain.log_identity import NOT_LOOKED_AT
+from herdkeeper.domain.log_identity import NOT_LOOKED_AT, LogIdentity, log_of_manifest
 from herdkeeper.domain.observed.restore_drill import NOTHING_DRILLED, DrillObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
@@ -21,7 +21,8 @@ class Run:
 
     `due` is the time of the schedule that it was made for, or when it was asked for. `completed` is when it ended; None while it is not
     over, and where that is not known. `verified` is False for an audit, and where it is not known how a checkpoint was verified.
-    `going` is whether somebody has deleted it and it is not gone yet.
+    `going` is whether somebody has deleted it and it is not gone yet. `log` is the one that a checkpoint is of, None where it does not
+    tell.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Run:
     message: str = ""
     findings: int | None = None
     going: bool = False
+    log: LogIdentity | None = None
 
     @property
     def active(self) -> bool:
@@ -78,6 +80,7 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
         verified=isinstance(made, Checkpoint) and phase == "Succeeded" and bool(made.status and made.status.verified),
         message=(status.message if status is not None else None) or "",
         going=made.metadata.deletion_timestamp is not None,
+        log=log_of_manifest(made.status.manifest) if isinstance(made, Checkpoint) and made.status is not None else None,
         findings=made.status.findings_total if isinstance(made, ReplicationAudit) and made.status is not None else None,
     )
 
