@@ -339,11 +339,34 @@ def test_neither_archive_nor_checkpoint_at_the_place_is_said_with_the_place(file
         files.made("latest")
 
 
-def test_a_log_in_the_folder_of_another_tablespace_is_not_taken_for_that_one_s(archived: Files) -> None:
-    shutil.move(archived.archived_at / "cluster-1" / "0ab", archived.archived_at / "cluster-1" / "0cd")
-    source = replace(archived.source("3,1"), folder=archived.checkpoints / "cluster-1" / "0cd")
+@pytest.mark.parametrize(("instance_id", "uuid"), [("cluster-1", "0cd"), ("cluster-2", "0ab")], ids=["tablespace", "cluster"])
+def test_a_log_in_the_folder_of_another_tablespace_or_cluster_is_not_taken_for_that_one_s(
+    archived: Files, instance_id: str, uuid: str
+) -> None:
+    (archived.archived_at / instance_id).mkdir(exist_ok=True)
+    shutil.move(archived.archived_at / "cluster-1" / "0ab", archived.archived_at / instance_id / uuid)
+    source = replace(archived.source("3,1"), folder=archived.checkpoints / instance_id / uuid)
     with pytest.raises(InvariantViolated, match="says that it belongs to cluster-1/0ab"):
         checkpoint_of_moment(lambda: archived.spark, source)
+
+
+@pytest.mark.parametrize("owner", ["cluster-1", "cluster-2"])
+def test_a_moment_is_made_from_a_checkpoint_of_its_own_cluster_only(files: Files, owner: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log's first entry is not archived, so there is nothing else to begin with."""
+
+    def commit(made: Manifest, folder: StoredPath, key: Key | None) -> CommittedManifest:
+        return commit_manifest(made.model_copy(update={"identity": made.identity.model_copy(update={"instance_id": owner})}), folder, key)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "commit_manifest", commit)
+        files.in_cluster("3,4")
+    files.archive(batch_entries=1)
+    (files.archived_at / "cluster-1" / "0ab" / "log" / "segments" / f"{3:020d}-{0:020d}.json").unlink()
+    if owner == "cluster-1":
+        assert rows_of(files.made("5,0")) == STATES["5,0"]
+        return
+    with pytest.raises(RestoreRefused, match=r"No checkpoint at the place is a base \(.*it belongs to cluster-2/0ab\)"):
+        files.made("5,0")
 
 
 def test_a_damaged_segment_is_never_folded(archived: Files) -> None:

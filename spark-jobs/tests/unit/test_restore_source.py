@@ -45,9 +45,10 @@ def test_what_sql_can_not_make_is_refused_and_named(tmp_path: Path, table: Table
         open_source(write_checkpoint(tmp_path, {table: []}, (index,)))
 
 
-def test_a_manifest_at_another_tablespace_s_place_is_not_taken_for_that_one_s(place: StoredPath) -> None:
+@pytest.mark.parametrize("folder", ["i-1/ts-2", "i-2/ts-1"], ids=["tablespace", "cluster"])
+def test_a_manifest_at_the_place_of_another_tablespace_or_cluster_is_not_taken_for_that_one_s(place: StoredPath, folder: str) -> None:
     path = write_checkpoint(place, {PARENT: PARENT_ROWS})
-    moved = place / "i-1/ts-2/manifests" / path.name
+    moved = place / folder / "manifests" / path.name
     write(moved, path.read_bytes())
     with pytest.raises(InvariantViolated, match="says that it belongs to i-1/ts-1"):
         open_source(moved)
