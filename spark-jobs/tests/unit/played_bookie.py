@@ -7,6 +7,7 @@ import socket
 import socketserver
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -73,6 +74,8 @@ class PlayedBookie:
     """Else a batch has `most_in_batch` entries, however few were asked for."""
     requests: list[tuple[int, int, int]] = field(default_factory=list)
     """(operation and flags, ledger, entry)."""
+    sent: list[tuple[float, int]] = field(default_factory=list)
+    """Of each answer when it began to be sent (monotonic clock), at the latest, and its bytes, without the four that tell its length."""
     master_keys: dict[int, bytes] = field(default_factory=dict)
     """By ledger; one that it does not know keeps the key of its first add, as a real bookie does."""
     fenced: set[int] = field(default_factory=set)
@@ -132,13 +135,13 @@ class PlayedBookie:
         if self.busy_for > 0:
             self.busy_for -= 1
             return ReadCode.TOO_MANY_REQUESTS, b""
-        own = [held for held in self.entries if held[0] == ledger_id]
-        if entry_id == -1 and own:
-            return ReadCode.OK, self.entries[max(own)]
         if (ledger_id, entry_id) in self.codes:
             return self.codes[ledger_id, entry_id], b""
         if (ledger_id, entry_id) in self.entries:
             return ReadCode.OK, self.entries[ledger_id, entry_id]
+        own = [held for held in self.entries if held[0] == ledger_id]
+        if entry_id == -1 and own:
+            return ReadCode.OK, self.entries[max(own)]
         return (ReadCode.NO_ENTRY if own else ReadCode.NO_LEDGER), b""
 
 
@@ -181,8 +184,11 @@ def _server(bookie: PlayedBookie) -> socketserver.ThreadingTCPServer:
                     return
                 if bookie.closes_after is not None and handled > bookie.closes_after:
                     return
+                answer = bookie.answer(frame)
+                # Before it is sent: who has it may go on at once, and that must not look earlier than this.
+                bookie.sent.append((time.monotonic(), len(answer) - 4))
                 with contextlib.suppress(ConnectionError):  # of who does not wait for it any more
-                    self.wfile.write(bookie.answer(frame))
+                    self.wfile.write(answer)
 
         def _next(self) -> bytes:
             try:
