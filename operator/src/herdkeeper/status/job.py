@@ -35,28 +35,30 @@ class Run:
 
 
 def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
-    """The phase, and of an ended run its LSN, rows and bytes. What is known of one that is being deleted stays, though its Job has gone."""
+    """The phase, and of an ended run its LSN, rows and bytes. What is known of one that ended before stays, and of one that is deleted
+    though its Job has gone."""
     job = names.checkpoint_names(ObjectKey(checkpoint.metadata.namespace, checkpoint.metadata.name)).job
     deleting = checkpoint.metadata.deletion_timestamp is not None
-    if deleting and checkpoint.status is not None and seen.objects.get("Job", job) is None:
+    gone = deleting and checkpoint.status is not None and seen.objects.get("Job", job) is None
+    if checkpoint.is_over or gone:
         summary = _kept(checkpoint)
     else:
-        summary = _summarize(checkpoint, seen, job, lambda said: checkpoint_fields(CheckpointSummary.from_json(said)))
+        summary = _told(observe_run(seen.objects, job), lambda said: checkpoint_fields(CheckpointSummary.from_json(said)))
     return replace(summary, health=Health("False", Reason.DELETING, "its files are being removed")) if deleting else summary
 
 
 def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
-    """The phase, and of an ended run what was audited and found; of a paused one so far."""
-    job = names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job
+    """The phase, and of an ended run what was audited and found; of a paused one so far. What is known of one that ended before stays."""
     if audit.is_over:
         return _kept(audit)
+    run = observe_run(seen.objects, names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job)
     if (opens := goes_on_at(audit, seen)) is not None:
-        return _paused(audit, observe_run(seen.objects, job), opens)
+        return _paused(audit, run, opens)
     if words_may_come(audit, seen):
-        return _awaited(observe_run(seen.objects, job))
+        return _awaited(run)
     if (fault := unknown_result(audit, seen)) is not None:
-        return _unknown(audit, observe_run(seen.objects, job), fault)
-    return _summarize(audit, seen, job, lambda said: audit_fields(AuditSummary.from_json(said), audit.spec.repair))
+        return _unknown(audit, run, fault)
+    return _told(run, lambda said: audit_fields(AuditSummary.from_json(said), audit.spec.repair))
 
 
 def _awaited(run: Run) -> Summary:
@@ -86,11 +88,8 @@ def _paused(audit: ReplicationAudit, run: Run, opens: datetime.datetime) -> Summ
     return Summary(Health("False", Reason.WAITING_FOR_WINDOW, message), everything)
 
 
-def _summarize(resource: Checkpoint | ReplicationAudit, seen: JobObserved, job: str, fields_of: Callable[[str], dict[str, Any]]) -> Summary:
-    """A run that ended before is remembered; of one that ended now the driver's words are read, which may not be a summary."""
-    if resource.is_over:
-        return _kept(resource)
-    run = observe_run(seen.objects, job)
+def _told(run: Run, fields_of: Callable[[str], dict[str, Any]]) -> Summary:
+    """Of a run that has ended the driver's words are read, which may not be a summary."""
     if run.said is None or run.phase not in ("Succeeded", "Failed"):
         return _summary(run, {})
     try:
