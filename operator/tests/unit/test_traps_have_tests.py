@@ -11,7 +11,8 @@ ROOT = Path(__file__).parents[3]
 JAVA = ROOT / "images/herddb/src/test/java/io/herdkeeper/node"
 TABLE = (ROOT / "docs/architecture.md").read_text().partition("## Traps, and the test of each")[2].partition("\n## ")[0]
 ROWS = [line for line in TABLE.splitlines() if re.match(r"\| \d+\. ", line)]
-_OF_A_FILE = re.compile(r"`(unit|operator|java)/([\w.]+)`: ((?:`\w+`(?:, )?)+)")
+ROOMS = {"unit": "spark-jobs/tests/unit", "integration": "spark-jobs/tests/integration", "operator": "operator/tests/unit"}
+_OF_A_FILE = re.compile(r"`(unit|integration|operator|java)/([\w.]+)`: ((?:`\w+`(?:, )?)+)")
 
 
 def source(room: str, name: str) -> str:
@@ -19,7 +20,7 @@ def source(room: str, name: str) -> str:
     if room == "java":
         (file,) = JAVA.rglob(f"{name}.java")
         return file.read_text()
-    return (ROOT / {"unit": "spark-jobs/tests/unit", "operator": "operator/tests/unit"}[room] / name).read_text()
+    return (ROOT / ROOMS[room] / name).read_text()
 
 
 def test_there_are_twelve_traps() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from herdkeeper.sql.connection import Address, Connection
 from herdkeeper_e2e.server_processes import CREDENTIALS, HERD_ROOT, LEDGERS_ROOT, NODE, NODE_ID, TOKEN, Servers, leads, servers
@@ -67,9 +68,9 @@ class Database:
 
 
 @contextmanager
-def running_database() -> Iterator[Database]:
-    """All servers, which end with the block."""
+def running_database(more: Mapping[str, int] = MappingProxyType({})) -> Iterator[Database]:
+    """All servers, which end with the block; `more` are settings of the SQL node."""
     with servers() as running:
         running.start_zookeeper()
         running.start_bookies(1)
-        yield Database(running, running.start_sql_node(_SETTINGS))
+        yield Database(running, running.start_sql_node({**_SETTINGS, **more}))

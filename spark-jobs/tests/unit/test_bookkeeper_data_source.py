@@ -240,7 +240,7 @@ def test_a_stream_that_comes_too_late_says_so(log: PlayedLog) -> None:
     log.write(4, [NOOP, insert("t", b"b", b"1"), NOOP], closed=False)
     log.drop(3)
     for late in (stream, reader(log)):
-        with pytest.raises(LogTruncatedError, match="'demo' was read from ledger 3 on, but it begins with ledger 4 now"):
+        with pytest.raises(LogTruncatedError, match="'demo' was read from LSN 3,1 on, but it begins with ledger 4 now"):
             late.read(offset)
 
 

@@ -119,7 +119,8 @@ class LogSource:
         begin = ledgers.first if first is None else first.ledger_id
         if begin is not None and (not ledgers.active or begin < ledgers.active[0]):
             there = f"it begins with ledger {ledgers.active[0]}" if ledgers.active else "it has no ledgers"
-            raise LogTruncatedError(f"the log of tablespace {self.tablespace.name!r} was read from ledger {begin} on, but {there} now")
+            read_from = f"ledger {begin}" if first is None else f"LSN {first}"
+            raise LogTruncatedError(f"the log of tablespace {self.tablespace.name!r} was read from {read_from} on, but {there} now")
         if first is None and not ledgers.complete:
             raise LogTruncatedError(f"the log of tablespace {self.tablespace.name!r} {_incomplete(ledgers)}")
         if first is not None and first.ledger_id not in ledgers.active:

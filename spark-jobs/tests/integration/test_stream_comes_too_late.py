@@ -1,0 +1,75 @@
+"""A query that is later than the log is kept: HerdDB drops a ledger of which it has not read all. It ends, says so, and skips nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from real_database import Database, running_database
+from test_changes_on_real_bookies import PATIENCE_SECONDS, SlowSink, ledgers_of, options, started, wait_for
+from waits import wait_until
+
+from herdkeeper_jobs.checkpoint.log_source import open_log
+from herdkeeper_jobs.datasource import register
+from herdkeeper_jobs.datasource.stream import StreamOffset
+from herdkeeper_jobs.wal.lsn import Lsn
+
+_RETENTION_MILLIS = 10_000
+_SETTINGS = {
+    "server.bookkeeper.ledgers.retention.period": _RETENTION_MILLIS,
+    # What lies behind the node's own checkpoint is kept, however old it is.
+    "server.checkpoint.period": _RETENTION_MILLIS // 2,
+    "server.bookkeeper.max.idle.time": 1000,
+}
+
+
+def is_dropped(database: Database, tablespace: str, ledger_id: int) -> bool:
+    with database.catalog() as catalog:
+        left = open_log(catalog, database.herd_root, tablespace).first_left()
+    return left is not None and left.ledger_id > ledger_id
+
+
+def stands_at(progress: Path) -> Lsn:
+    """Behind what the query has given to its sink; it reads on from there."""
+    newest = max((progress / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
+    position = StreamOffset.of(json.loads(newest.read_text().splitlines()[-1])).position
+    assert position is not None
+    return position
+
+
+def failure_of(query: StreamingQuery) -> str:
+    """Waits until it has ended."""
+    wait_until("the query has failed", lambda: query.exception() is not None, PATIENCE_SECONDS)
+    return str(query.exception())
+
+
+def test_a_query_whose_ledger_is_dropped_meanwhile_ends_where_it_stands_and_names_that_and_where_the_log_begins(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    assert "JAVA_HOME" in os.environ, "run this through e2e/bootstrap/run.sh"
+    register(spark)
+    with running_database(_SETTINGS) as database, database.tablespace("late") as tablespace, database.connect(tablespace) as connection:
+        connection.execute("CREATE TABLE t (k int primary key, note string)")
+        for key in range(20):
+            connection.execute("INSERT INTO t (k, note) VALUES (?, ?)", (key, f"row {key}"))
+        read, sink = options(database, tablespace), SlowSink()
+        query = started(spark, read, sink, tmp_path)
+        wait_for(query, "the second batch is worked on", sink.working.is_set)
+        position, given = stands_at(tmp_path), list(sink.followed.changes)
+        assert 0 < len(given) < 20, "there is more in this ledger"
+
+        closed = database.close_ledger(tablespace)
+        assert position.ledger_id == closed
+        connection.execute("INSERT INTO t (k, note) VALUES (?, ?)", (20, "row 20"))
+        wait_until("the ledger that is read is dropped", lambda: is_dropped(database, tablespace, closed), PATIENCE_SECONDS)
+        there = ledgers_of(database, tablespace).active[0]
+        message = f"LogTruncatedError.*'late' was read from LSN {position} on, but it begins with ledger {there} now"
+
+        sink.ends.set()
+        for late in (query, started(spark, read, sink, tmp_path)):
+            assert re.search(message, failure_of(late))
+        assert (sink.followed.changes, stands_at(tmp_path)) == (given, position), "nothing of what follows was given"
