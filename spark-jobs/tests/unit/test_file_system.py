@@ -184,14 +184,14 @@ def test_a_file_system_that_looks_first_and_writes_then_is_refused(folder: FileS
             path._write_whole(content)
         return True
 
-    assert creates_once._why_not(folder, look_first) == "of two at once 2 were told that the file is theirs"
+    assert creates_once._why_not(folder, look_first) == "of 2 at once 2 were told that the name is theirs"
 
 
 def test_a_client_that_keeps_only_its_own_calls_in_order_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two jobs have a client each."""
     monkeypatch.delenv(FILE_SYSTEM_OPTIONS_VARIABLE)
     why = why_unusable(FileSystemPath("serialising://store", "folder"), writes=True) or ""
-    assert "creating a file: of two at once 2 were told that the file is theirs" in why
+    assert "creating a file: of 2 at once 2 were told that the name is theirs" in why
 
 
 def test_what_is_missing_to_open_a_file_system_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import ipaddress
 import pickle
+import re
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import object_store_server
 import obstore
@@ -18,6 +21,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from obstore.store import S3Store
 from places import all_files
 from refusing_store import RefusingStore
 from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
@@ -60,6 +64,26 @@ def test_a_store_that_ignores_the_condition_is_refused(bucket: ObjectPath, monke
     assert "ignores `If-None-Match: *`" in (why_unusable(bucket, writes=True) or "")
 
 
+def test_a_store_that_looks_first_and_writes_then_is_refused(bucket: ObjectPath, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other it refuses the second; of several at once all have looked before the first has written."""
+    real, all_looked, raced_for = obstore.put, threading.Barrier(object_path._RACERS), set[str]()
+
+    def look_first(store: S3Store, key: str, content: bytes, **_: Any) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            obstore.head(store, key)
+            raise obstore.exceptions.AlreadyExistsError(key)
+        if re.search(r"creates-once-[0-9a-f]+$", key):
+            raced_for.add(key)
+            all_looked.wait(60)
+        real(store, key, content)
+
+    monkeypatch.setattr(obstore, "put", look_first)
+    told = why_unusable(bucket, writes=True) or ""
+    assert "does not decide about `If-None-Match: *` in one step (of 4 at once 4 were told that the name is theirs), so two jobs" in told
+    assert len(raced_for) == 1, "one is enough"
+    assert all_files(bucket) == {".herdkeeper-creates-once"}
+
+
 def test_a_bucket_that_is_not_there_and_keys_that_are_not_given_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     object_store_server.new_bucket()
     assert why_unusable(ObjectPath("none"), writes=True) == "the object store has no bucket none; create it, or correct the endpoint"
@@ -86,7 +110,7 @@ def test_a_request_whose_answer_was_lost_is_known_again_by_its_bytes(bucket: Obj
     assert (bucket / "a").read_bytes() == b"mine"
 
 
-@contextmanager
+@contextlib.contextmanager
 def refusing(monkeypatch: pytest.MonkeyPatch, *refusals: tuple[int, str]) -> Iterator[RefusingStore]:
     """The store, before which something refuses the next requests that write."""
     store = RefusingStore(object_store_server.ADDRESS, refusals=list(refusals))

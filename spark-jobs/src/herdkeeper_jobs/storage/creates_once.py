@@ -11,18 +11,18 @@ import contextlib
 import os
 import uuid
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from io import UnsupportedOperation
-from threading import Barrier
 from typing import TYPE_CHECKING
 
 from herdkeeper_jobs.storage.file_system_path import FileSystemPath
+from herdkeeper_jobs.storage.race import why_not_one
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 Way = Callable[[FileSystemPath, bytes], bool]
-_RACES = 6
+_RACES, _RACERS = 6, 2
 _proven: dict[tuple[str, str, int], Way] = {}
 """By root, variables and process the way in which files are created there."""
 
@@ -85,26 +85,11 @@ def _why_not_in_a_race(name: FileSystemPath, way: Way) -> str | None:
     """Each of the two has an instance of its own, as in two pods: what one instance keeps in order is no promise of the file system."""
     from herdkeeper_jobs.storage.file_system import opened_apart, using
 
-    together, failed = Barrier(2, timeout=60), list[OSError]()
     with name._told():
-        instances = [opened_apart(name.root, name.variables) for _ in range(2)]
+        instances = [opened_apart(name.root, name.variables) for _ in range(_RACERS)]
 
-    def race(content: bytes, instance: AbstractFileSystem) -> bool:
-        together.wait()
-        try:
-            with using(instance):
-                return way(name, content)
-        except UnsupportedOperation:
-            raise
-        except OSError as error:
-            failed.append(error)  # an error is no answer, but it is none that the file is theirs
-            return False
+    def create(instance: AbstractFileSystem, content: bytes) -> bool:
+        with using(instance):
+            return way(name, content)
 
-    contents = (b"of one", b"of another")
-    with ThreadPoolExecutor(2) as racing:
-        won = [content for content, created in zip(contents, racing.map(race, contents, instances), strict=True) if created]
-    if failed and not won:
-        raise failed[0]
-    if len(won) != 1:
-        return f"of two at once {len(won)} were told that the file is theirs"
-    return None if name.read_bytes() == won[0] else "of two at once the one that was refused has written the file"
+    return why_not_one([partial(create, instance) for instance in instances], name.read_bytes)

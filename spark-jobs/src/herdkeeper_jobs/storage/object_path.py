@@ -10,8 +10,9 @@ from __future__ import annotations
 import os
 import re
 import time
+import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
@@ -22,6 +23,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import S3Store
 
+from herdkeeper_jobs.storage.race import why_not_one
 from herdkeeper_jobs.storage.remote_path import RemotePath, read_by_ranges
 
 SCHEME = "s3://"
@@ -32,9 +34,12 @@ _PART, _PARTS_AT_ONCE = 8 << 20, 2
 """What an upload holds in memory: a task has little, and a store takes 10,000 parts of an object."""
 _PROBE = ".herdkeeper-creates-once"
 """An object at a destination that is created twice, to see that the store refuses the second one."""
+_RACES, _RACERS = 3, 4
+"""So many objects beside that one are each created by so many at once, and removed."""
 _UNDECIDED = ("<Code>ConditionalRequestConflict</Code>", "<Code>OperationAborted</Code>")
 """Answers 409 to a create while another request changed the object, as its removal: they say nothing of who was first."""
 _UNDECIDED_PAUSES_SECONDS = (0.1, 0.4, 1.6)
+_TAKE_ANOTHER = "so two jobs could write over each other; take one that honours it"
 _MARKUP = re.compile(r"<\?xml|<Error")
 _RETRIED_FOR = timedelta(seconds=60)
 _ANSWERED_WITHIN = timedelta(seconds=120)
@@ -215,19 +220,32 @@ class ObjectPath(RemotePath):
         return [self.named(str(key).rstrip("/")) for key in sorted(keys)]
 
     def why_unusable(self, *, writes: bool) -> str | None:
-        """Whether bucket and keys are right and, with `writes`, whether the store refuses a second create."""
+        """Whether bucket and keys are right and, with `writes`, whether the store creates an object once, also when several ask at once."""
         probe = self / _PROBE
         try:
             if not probe.bucket_is_there():
                 return f"the object store has no bucket {self.bucket}; create it, or correct the endpoint"
             # The first create of a new destination succeeds; from then on each of them must be refused.
             if writes and probe.create(b"") and probe.create(b""):
-                return "the object store ignores `If-None-Match: *`, so two jobs could write over each other; take one that honours it"
+                return f"the object store ignores `If-None-Match: *`, {_TAKE_ANOTHER}"
+            if writes and (why := probe.why_not_once()) is not None:
+                return f"the object store does not decide about `If-None-Match: *` in one step ({why}), {_TAKE_ANOTHER}"
         except StoreNotConfiguredError as error:
             return str(error)
         except PermissionError as error:
             return f"{error}; correct the keys in the Secret, or what they may do in the bucket"
         return None
+
+    def why_not_once(self) -> str | None:
+        """Why not one of several that create an object at once is told that it did, tried with names that begin with this one and are new;
+        None when it is so. Raises OSError."""
+        names = [self.with_name(f"{self.name}-{uuid.uuid4().hex}") for _ in range(_RACES)]
+        try:
+            return next((why for name in names if (why := why_not_one([name.create] * _RACERS, name.read_bytes))), None)
+        finally:
+            for name in names:
+                with suppress(OSError):
+                    name.unlink()
 
     def remove_empty_folders(self) -> None:
         """There are none."""
