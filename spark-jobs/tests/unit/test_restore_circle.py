@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import chain
 from pathlib import Path
+from random import Random
 
 import pytest
 from restore_situations import write_checkpoint
@@ -11,6 +14,7 @@ from herdkeeper.formats.herddb_record import Stored
 from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition
 from herdkeeper_jobs.restore.chunks import row_groups
 from herdkeeper_jobs.restore.circle import Circle, read_circle
+from herdkeeper_jobs.restore.circle_load import _pieces
 from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.row_order import Rows
 from herdkeeper_jobs.restore.source import open_source
@@ -63,6 +67,7 @@ def test_rows_are_found_over_files_and_sizes_of_whole_numbers(tmp_path: Path) ->
     circle = _circle(tmp_path, {EMPLOYEE: rows})
     assert len(circle.groups) > 2
     assert (_numbers(circle), circle.order.before) == ([list(range(119, -1, -1))], (0,))
+    assert circle.name == "`employee`"
 
 
 def test_a_key_of_two_columns_is_compared_as_a_whole(tmp_path: Path) -> None:
@@ -75,15 +80,45 @@ def test_a_key_of_two_columns_is_compared_as_a_whole(tmp_path: Path) -> None:
     assert _numbers(_circle(tmp_path, {TWO_COLUMNS: rows})) == [[2, 1, 0, 3]]
 
 
+def test_a_chunk_has_fewer_rows_of_a_table_whose_rows_are_large(tmp_path: Path) -> None:
+    """A thousand small rows do not go in one by one since another table of the circle has large ones."""
+    chance = Random(7)
+    owned = ForeignKey("owned", "uuid-employee", ("owner",), ("id",))
+    columns = (Column("id", ColumnType.LONG, 0), Column("owner", ColumnType.LONG, 1), Column("content", ColumnType.BYTES, 2))
+    document = TableDefinition("demo", "document", "uuid-document", columns, ("id",), foreign_keys=(owned,))
+    chosen = _with_keys(_MANAGED, ForeignKey("chosen", "uuid-document", ("mentor",), ("id",)))
+    documents: list[dict[str, Stored]] = [{"id": number, "owner": number, "content": chance.randbytes(5_000)} for number in range(20)]
+    source = open_source(write_checkpoint(tmp_path, {chosen: [_employee(number) for number in range(100)], document: documents}))
+    groups = row_groups(enumerate(source.tables), source.folder, 10, 6_000)
+    assert {group.table: group.chunk_rows for group in groups} == {0: 10, 1: 1}
+    circle = read_circle(source.tables, groups, source.folder)
+    (rows,) = circle.order.steps
+    assert isinstance(rows, Rows)
+    chunks = [circle.tables_of(piece.rows.numbers).tolist() for piece in _pieces(circle, rows, 0, frozenset())]
+    assert list(chain(*chunks)) == circle.tables_of(rows.numbers).tolist()
+    assert max(chunk.count(0) for chunk in chunks) == 10
+    assert max(chunk.count(1) for chunk in chunks) == 1
+    assert len(chunks) < 40
+
+
+def test_numbers_of_two_types_are_compared_as_doubles_and_others_are_refused_by_name(tmp_path: Path) -> None:
+    table = replace(EMPLOYEE, columns=(*EMPLOYEE.columns[:1], Column("manager", ColumnType.DOUBLE, 1), *EMPLOYEE.columns[2:]))
+    rows: list[dict[str, Stored]] = [{"id": 1, "manager": 2.0}, {"id": 2, "manager": None}]
+    assert _numbers(_circle(tmp_path / "doubles", {table: rows})) == [[1, 0]]
+    text = replace(EMPLOYEE, columns=(*EMPLOYEE.columns[:1], Column("manager", ColumnType.STRING, 1), *EMPLOYEE.columns[2:]))
+    with pytest.raises(RestoreRefused, match="table 'employee': foreign key 'managed' compares string with int64: drop it"):
+        _circle(tmp_path / "texts", {text: [{"id": 1, "manager": "1"}]})
+
+
 def test_a_row_that_refers_to_one_that_is_not_there_is_refused_and_named(tmp_path: Path) -> None:
     rows: list[dict[str, Stored]] = [{"a": 1, "b": b"y", "up_a": 1, "up_b": None}]
-    with pytest.raises(RestoreRefused, match=r"table 'place': 1 rows refer by foreign key 'lies_in' .*the first: place a = 1, b = b'y'"):
+    with pytest.raises(RestoreRefused, match=r"table 'place': foreign key 'lies_in' of 1 rows refers .*the first: place a = 1, b = b'y'"):
         _circle(tmp_path, {TWO_COLUMNS: rows})
 
 
 def test_rows_that_no_order_of_statements_makes_are_refused_and_one_is_named(tmp_path: Path) -> None:
     table = _with_keys(_MANAGED, ForeignKey("mentored", "uuid-employee", ("mentor",), ("id",)))
-    with pytest.raises(RestoreRefused, match=r"^3 rows of 'employee' hold each other .*one of them: employee id = 7\. Set a reference"):
+    with pytest.raises(RestoreRefused, match=r"^3 rows of 'employee' hold each other .*one of them: employee id = 7\. Set its references"):
         _circle(tmp_path, {table: [_employee(7, 8, 9), _employee(8, 7), _employee(9), _employee(10)]})
 
 
@@ -106,6 +141,17 @@ def test_who_refers_to_herself_is_not_changed_while_another_looks_like_her_child
     assert (rows.numbers.tolist(), rows.turns.tolist()) == ([1, 0], [0, 1])
     with pytest.raises(RestoreRefused, match="2 rows of 'employee' hold each other"):
         circle("impossible", 7)
+
+
+def test_who_refers_to_herself_is_not_changed_while_the_table_has_a_key_to_columns_that_it_has_not(tmp_path: Path) -> None:
+    """HerdDB 0.29 looks them up in the changed row, and fails."""
+    club = TableDefinition("demo", "club", "uuid-club", (Column("number", ColumnType.LONG, 0),), ("number",))
+    mentored = ForeignKey("mentored", "uuid-employee", ("mentor",), ("id",))
+    table = _with_keys(_MANAGED, mentored, ForeignKey("of_club", "uuid-club", ("club",), ("number",)))
+    source = open_source(write_checkpoint(tmp_path, {table: [_employee(7, 7, 8), _employee(8)], club: [{"number": 1}]}))
+    tables = source.tables[:1]
+    with pytest.raises(RestoreRefused, match=r"2 rows of 'employee' hold each other .* one of them: employee id = 7\."):
+        read_circle(tables, row_groups(enumerate(tables), source.folder, 1000, 1 << 18), source.folder)
 
 
 def _with_keys(*keys: ForeignKey) -> TableDefinition:

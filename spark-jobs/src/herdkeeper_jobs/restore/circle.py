@@ -1,7 +1,7 @@
 """Tables whose foreign keys form a circle: which row refers to which, read from the checkpoint's files, and the order that follows.
 
-Of the rows their keys alone are in memory, all at once: some 8 bytes a row and foreign key, and while they are read the values of the
-columns that keys are made of.
+Of the rows their keys alone are in memory, all at once: some 170 bytes a row while the order is found (measurements.md, "Restore"), 16 once
+it is.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from herdkeeper.formats.herddb_table import ForeignKey, TableDefinition
+from herdkeeper.formats.herddb_table import Column, ForeignKey, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import ARROW_TYPES
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.restore.chunks import RowGroup
+from herdkeeper_jobs.restore.ddl import quoted
 from herdkeeper_jobs.restore.errors import RestoreRefused
-from herdkeeper_jobs.restore.row_order import NONE, Links, Numbers, RowLinks, RowOrder, RowsWithoutOrderError, row_order
+from herdkeeper_jobs.restore.row_order import NONE, Links, Lookalikes, Numbers, RowLinks, RowOrder, RowsWithoutOrderError, row_order
 from herdkeeper_jobs.restore.source import SourceTable
+
+WHOLE_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +48,18 @@ class Circle:
 
     @property
     def name(self) -> str:
-        """For a step of the bookkeeping, and for people."""
-        return ", ".join(table.name for table in self.tables)
+        """For a step of the bookkeeping. No name has a back-tick."""
+        return ", ".join(quoted(table.name) for table in self.tables)
 
-    @property
-    def chunk_rows(self) -> int:
-        """How many rows a transaction has: as many as the table with the largest rows allows."""
-        return min((group.chunk_rows for group in self.groups), default=1)
+    def shares(self) -> Numbers:
+        """Of each row how much of a chunk it is, of WHOLE_CHUNK: rows of tables whose rows are large are more."""
+        counts = [group.rows for group in self.groups]
+        return np.repeat(np.array([WHOLE_CHUNK // group.chunk_rows for group in self.groups], np.int64), counts)
+
+    def tables_of(self, numbers: Numbers) -> Numbers:
+        """The places of the tables that these rows are of."""
+        ends = np.cumsum([sum(group.rows for group in self.groups if group.table == place) for place in range(len(self.tables))])
+        return np.searchsorted(ends, numbers, side="right").astype(np.int64)
 
     @property
     def outer_keys(self) -> tuple[tuple[SourceTable, ForeignKey], ...]:
@@ -68,7 +76,8 @@ def read_circle(tables: tuple[SourceTable, ...], groups: Sequence[RowGroup], fol
     """A circle with the order of its rows. `groups` are all row groups of the tables, each with its table's place among them.
 
     Raises:
-        RestoreRefused: a row refers to one that is not there, or no order of statements makes the rows; names them.
+        RestoreRefused: a row refers to one that is not there, a key compares what can't be equal, or no order of statements is found that
+            makes the rows; names them.
     """
     keys = tuple(_keys(tables))
     contents = [_read(table, _key_columns(tables, table), folder) for table in tables]
@@ -76,7 +85,7 @@ def read_circle(tables: tuple[SourceTable, ...], groups: Sequence[RowGroup], fol
     try:
         order = row_order(links)
     except RowsWithoutOrderError as error:
-        raise RestoreRefused(_no_order(tables, contents, error.rows)) from error
+        raise RestoreRefused(_no_order(tables, contents, error)) from error
     return Circle(tables, tuple(sorted(groups, key=lambda group: group.table)), keys, order)
 
 
@@ -107,60 +116,95 @@ def _read(table: SourceTable, columns: list[str], folder: ParquetFolder) -> pa.T
 def _links(tables: Sequence[SourceTable], keys: Sequence[CircleKey], contents: Sequence[pa.Table]) -> RowLinks:
     firsts = [0, *np.cumsum([content.num_rows for content in contents]).tolist()]
     found = [Links(firsts[one.child], _parents(tables, contents, one, firsts[one.parent])) for one in keys]
+    places = {(one.child, one.key.name): place for place, one in enumerate(keys)}
     looks = [
-        Links(firsts[child], _numbers(contents[child], contents[parent], key, firsts[parent]))
+        Lookalikes(_lookalikes(tables, contents, (child, parent, key), firsts), places.get((child, key.name)))
         for child, parent in sorted({(one.child, one.parent) for one in keys})
         for key in tables[child].definition.foreign_keys
-        if key.parent_uuid != tables[parent].definition.uuid and set(key.parent_columns) <= set(contents[parent].column_names)
+        if key.parent_uuid != tables[parent].definition.uuid
     ]
-    return RowLinks(firsts[-1], found, [_may_wait(tables[one.child].definition, one) for one in keys], looks)
+    return RowLinks(firsts[-1], found, looks)
 
 
 def _parents(tables: Sequence[SourceTable], contents: Sequence[pa.Table], one: CircleKey, first: int) -> Numbers:
-    child = contents[one.child]
-    numbers = _numbers(child, contents[one.parent], one.key, first)
-    without = np.logical_and.reduce([pc.is_null(child[name]).to_numpy() for name in one.key.columns])
+    child, parent, key = contents[one.child], contents[one.parent], one.key
+    words = f"table {tables[one.child].name!r}: foreign key {key.name!r}"
+    numbers = _numbers(child, parent, key, first)
+    if numbers is None:
+        pairs = [f"{child[name].type} with {parent[other].type}" for name, other in zip(key.columns, key.parent_columns, strict=True)]
+        raise RestoreRefused(f"{words} compares {', '.join(pairs)}: drop it, and make another Checkpoint")
+    without = np.logical_and.reduce([pc.is_null(child[name]).to_numpy() for name in key.columns])
     broken = ((numbers == NONE) & ~without).nonzero()[0]
     if len(broken):
         raise RestoreRefused(
-            f"table {tables[one.child].name!r}: {len(broken)} rows refer by foreign key {one.key.name!r} to rows that "
-            f"{tables[one.parent].name!r} does not have, the first: {_shown(tables[one.child], child, int(broken[0]))}"
+            f"{words} of {len(broken)} rows refers to rows that {tables[one.parent].name!r} does not have, the first: "
+            f"{_shown(tables[one.child], child, int(broken[0]))}"
         )
     return numbers
 
 
-def _numbers(child: pa.Table, parent: pa.Table, key: ForeignKey, first: int) -> Numbers:
-    """For each row of the child the number of the first row of the parent that has its values; NONE where none has, as for a null."""
+def _lookalikes(
+    tables: Sequence[SourceTable], contents: Sequence[pa.Table], where: tuple[int, int, ForeignKey], firsts: Sequence[int]
+) -> Links:
+    """Which rows of the child look like children of the parent's by a key that refers to another table.
+
+    A row that looks like its own child may wait with a null there, as for what refers to itself, if the column takes one. Where the parent
+    has no columns of these names HerdDB fails at each change of one of its rows: each is its own child then, so to speak.
+    """
+    child, parent, key = where
+    if not set(key.parent_columns) <= set(contents[parent].column_names):
+        return Links(firsts[parent], np.arange(firsts[parent], firsts[parent] + contents[parent].num_rows))
+    numbers = _numbers(contents[child], contents[parent], key, firsts[parent])
+    if numbers is None:
+        return Links(firsts[child], np.full(contents[child].num_rows, NONE, np.int64))
+    if child == parent and all(may_be_null(tables[child].definition, name) for name in key.columns):
+        numbers[numbers == np.arange(firsts[child], firsts[child] + len(numbers))] = NONE
+    return Links(firsts[child], numbers)
+
+
+def may_be_null(table: TableDefinition, name: str) -> bool:
+    """Whether a row may have a null in this column."""
+    columns: dict[str, Column] = {column.name: column for column in table.columns}
+    return columns[name].nullable and name not in table.primary_key
+
+
+def _numbers(child: pa.Table, parent: pa.Table, key: ForeignKey, first: int) -> Numbers | None:
+    """For each row of the child the number of the first row of the parent that has its values; NONE where none has, as for a null.
+
+    None where the values can't be compared. HerdDB compares numbers of different types as doubles (SQLRecordPredicateFunctions.objectEquals
+    of HerdDB 0.29.0).
+    """
     names = [f"k{place}" for place in range(len(key.columns))]
-    parents = _comparable(parent, key.parent_columns, names).append_column("parent", pa.array(np.arange(parent.num_rows)))
-    children = _comparable(child, key.columns, names).append_column("child", pa.array(np.arange(child.num_rows)))
+    columns = [_alike(child[name], parent[other]) for name, other in zip(key.columns, key.parent_columns, strict=True)]
+    if None in columns:
+        return None
+    pairs = [pair for pair in columns if pair is not None]
+    children = pa.table([one for one, _ in pairs], names=names).append_column("child", pa.array(np.arange(child.num_rows)))
+    parents = pa.table([other for _, other in pairs], names=names).append_column("parent", pa.array(np.arange(parent.num_rows)))
     found = np.full(child.num_rows, NONE, np.int64)
-    if [children.schema.field(name).type for name in names] == [parents.schema.field(name).type for name in names]:
-        matches = children.join(parents.group_by(names).aggregate([("parent", "min")]), names, join_type="inner")
-        found[matches["child"].to_numpy()] = matches["parent_min"].to_numpy() + first
+    matches = children.join(parents.group_by(names).aggregate([("parent", "min")]), names, join_type="inner")
+    found[matches["child"].to_numpy()] = matches["parent_min"].to_numpy() + first
     return found
 
 
-def _comparable(content: pa.Table, columns: Sequence[str], names: Sequence[str]) -> pa.Table:
-    """HerdDB compares whole numbers of both sizes."""
-    arrays = [content[name] for name in columns]
-    return pa.table([one.cast(pa.int64()) if pa.types.is_integer(one.type) else one for one in arrays], names=names)
+def _alike(one: pa.ChunkedArray, other: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray] | None:
+    """Both as one type. Of the doubles 0.0 is -0.0."""
+    kinds = (one.type, other.type)
+    if all(map(pa.types.is_integer, kinds)):
+        return one.cast(pa.int64()), other.cast(pa.int64())
+    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in kinds):
+        return pc.add(one.cast(pa.float64(), safe=False), 0.0), pc.add(other.cast(pa.float64(), safe=False), 0.0)
+    return (one, other) if one.type == other.type else None
 
 
-def _may_wait(table: TableDefinition, one: CircleKey) -> bool:
-    by_name = {column.name: column for column in table.columns}
-    return all(by_name[name].nullable and name not in table.primary_key for name in one.key.columns)
-
-
-def _no_order(tables: Sequence[SourceTable], contents: Sequence[pa.Table], rows: Numbers) -> str:
-    first = int(rows[0])
+def _no_order(tables: Sequence[SourceTable], contents: Sequence[pa.Table], error: RowsWithoutOrderError) -> str:
     places = np.cumsum([0, *(content.num_rows for content in contents)])
-    place = int(np.searchsorted(places, first, side="right")) - 1
+    place = int(np.searchsorted(places, error.example, side="right")) - 1
     names = ", ".join(repr(table.name) for table in tables)
-    example = _shown(tables[place], contents[place], first - int(places[place]))
+    example = _shown(tables[place], contents[place], error.example - int(places[place]))
     return (
-        f"{len(rows)} rows of {names} hold each other by foreign keys in a way that no order of statements makes again, one of them: "
-        f"{example}. Set a reference of a circle of rows to null, or drop its foreign key, and make another Checkpoint"
+        f"{error.rows} rows of {names} hold each other by foreign keys in a way for which a restore finds no order of statements, one of "
+        f"them: {example}. Set its references to null, or drop a foreign key that it goes by, and make another Checkpoint"
     )
 
 

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby, islice
+from itertools import groupby, islice, pairwise
 from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from herdkeeper.formats.herddb_table import ForeignKey, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.restore.chunks import Chunk
-from herdkeeper_jobs.restore.circle import Circle
+from herdkeeper_jobs.restore.circle import WHOLE_CHUNK, Circle, may_be_null
 from herdkeeper_jobs.restore.ddl import insert, update_by_key
 from herdkeeper_jobs.restore.foreign_keys import add_foreign_keys
 from herdkeeper_jobs.restore.load import Batch, ChunkLoader
@@ -19,7 +22,7 @@ from herdkeeper_jobs.restore.row_order import AddKey, Numbers, Rows
 from herdkeeper_jobs.restore.session import Session
 from herdkeeper_jobs.restore.source import Source
 
-_CHUNKS_READ = 32
+_CHUNKS_READ = 128
 """Chunks whose rows are in memory at a time: their rows lie anywhere in the files, of which each is read once for all of them."""
 
 Row = Sequence[Any]
@@ -27,10 +30,11 @@ Row = Sequence[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Piece:
-    """A chunk, and which rows it has."""
+    """A chunk, and which rows it has. `there`: the keys of the circle that are there by then, by their places."""
 
     chunk: Chunk
     rows: Rows
+    there: frozenset[int]
 
 
 def load_circle(session: Session, source: Source, circle: Circle, done: Mapping[str, int]) -> int:
@@ -40,72 +44,97 @@ def load_circle(session: Session, source: Source, circle: Circle, done: Mapping[
     """
     add_foreign_keys(session.connection(), source, circle.outer_keys + circle.keys_of(circle.order.before))
     loader = ChunkLoader(session)
+    there = frozenset(circle.order.before)
     loaded = first = 0
     for step in circle.order.steps:
         match step:
             case AddKey(key):
                 add_foreign_keys(session.connection(), source, circle.keys_of((key,)))
+                there |= {key}
             case Rows():
-                pieces = (piece for piece in _pieces(circle, step, first) if piece.chunk.step not in done)
+                pieces = (piece for piece in _pieces(circle, step, first, there) if piece.chunk.step not in done)
                 while together := list(islice(pieces, _CHUNKS_READ)):
                     loaded += _load_pieces(loader, circle, together, source.folder)
                 first += len(step.numbers)
     return loaded
 
 
-def _pieces(circle: Circle, rows: Rows, first: int) -> Iterator[_Piece]:
-    """`first` is how many rows of the circle come before."""
-    size = circle.chunk_rows
-    for begin in range(0, len(rows.numbers), size):
-        part = Rows(rows.numbers[begin : begin + size], rows.turns[begin : begin + size])
-        yield _Piece(Chunk(f"{circle.name}, in order+{first + begin}", first + begin, len(part.numbers)), part)
+def _pieces(circle: Circle, rows: Rows, first: int, there: frozenset[int]) -> Iterator[_Piece]:
+    """`first` is how many rows of the circle come before. A chunk has as many rows as their tables' sizes allow together."""
+    chunks = (np.cumsum(circle.shares()[rows.numbers]) - 1) // WHOLE_CHUNK
+    ends = np.flatnonzero(np.diff(chunks, append=-1)) + 1
+    for begin, end in pairwise([0, *ends.tolist()]):
+        part = Rows(rows.numbers[begin:end], rows.turns[begin:end])
+        yield _Piece(Chunk(f"{circle.name}, in order+{first + begin}", first + begin, end - begin), part, there)
 
 
 def _load_pieces(loader: ChunkLoader, circle: Circle, pieces: Sequence[_Piece], folder: ParquetFolder) -> int:
-    found = _rows_by_number(circle, pieces, folder)
-    return sum(loader.load(piece.chunk, list(_batches(circle, piece.rows, found))) for piece in pieces)
+    wanted = np.unique(np.concatenate([piece.rows.numbers for piece in pieces]))
+    contents = _read(circle, wanted, folder)
+    return sum(loader.load(piece.chunk, list(_batches(circle, piece, contents))) for piece in pieces)
 
 
-def _rows_by_number(circle: Circle, pieces: Sequence[_Piece], folder: ParquetFolder) -> dict[int, tuple[int, Row]]:
-    """The table's place in the circle, and the row."""
-    found: dict[int, tuple[int, Row]] = {}
+@dataclass(frozen=True, slots=True, eq=False)
+class _Content:
+    """Rows of a table, and their numbers, which ascend."""
+
+    numbers: Numbers
+    rows: pa.Table
+
+    def rows_of(self, numbers: Sequence[int]) -> list[tuple[Any, ...]]:
+        """Some of them, in this order."""
+        return rows_of(self.rows.take(np.searchsorted(self.numbers, numbers)))
+
+
+def _read(circle: Circle, wanted: Numbers, folder: ParquetFolder) -> dict[int, _Content]:
+    """Rows by their table's place in the circle. The numbers ascend."""
+    found: dict[int, list[_Content]] = {}
     first = 0
     for group in circle.groups:
-        wanted = [number for piece in pieces for number in _between(piece.rows.numbers, first, first + group.rows)]
-        if wanted:
+        numbers = wanted[slice(*np.searchsorted(wanted, (first, first + group.rows)))]
+        if len(numbers):
             with folder.parquet_file(group.path) as file:
-                content = file.read_row_group(group.number).take([number - first for number in wanted])
-            found |= {number: (group.table, row) for number, row in zip(wanted, rows_of(content), strict=True)}
+                found.setdefault(group.table, []).append(_Content(numbers, file.read_row_group(group.number).take(numbers - first)))
         first += group.rows
-    return found
+    return {
+        table: _Content(np.concatenate([part.numbers for part in parts]), pa.concat_tables([part.rows for part in parts]))
+        for table, parts in found.items()
+    }
 
 
-def _between(numbers: Numbers, first: int, end: int) -> list[int]:
-    return [int(number) for number in numbers[(numbers >= first) & (numbers < end)]]
-
-
-def _batches(circle: Circle, rows: Rows, found: Mapping[int, tuple[int, Row]]) -> Iterator[Batch]:
+def _batches(circle: Circle, piece: _Piece, contents: Mapping[int, _Content]) -> Iterator[Batch]:
     """What brings the rows in, in their order. Those of a turn refer to themselves: they come in with nulls, and are changed then."""
-    in_order = ((*found[int(number)], int(turn)) for number, turn in zip(rows.numbers, rows.turns, strict=True))
-    for (place, turn), together in groupby(in_order, key=lambda one: (one[0], one[2])):
+    numbers, turns = piece.rows.numbers.tolist(), piece.rows.turns.tolist()
+    tables = circle.tables_of(piece.rows.numbers).tolist()
+    for (place, turn), together in groupby(zip(tables, turns, numbers, strict=True), key=lambda one: one[:2]):
         table = circle.tables[place].definition
-        these = [row for _, row, _ in together]
+        rows = contents[place].rows_of([number for *_, number in together])
         if not turn:
-            yield Batch(insert(table), these)
+            yield Batch(insert(table), rows)
             continue
-        keys = [one.key for one in circle.keys if one.child == one.parent == place]
-        columns = sorted({name for key in keys for name in key.columns} - set(table.primary_key))
-        yield Batch(insert(table), [_with_nulls(table, keys, row) for row in these])
-        yield Batch(update_by_key(table, columns), [_values(table, (*columns, *table.primary_key), row) for row in these])
+        late = {one.key.name for number, one in enumerate(circle.keys) if one.child == place and number not in piece.there}
+        keys = [key for key in table.foreign_keys if key.name not in late]
+        nulls = [_nulls(table, keys, row) for row in rows]
+        columns = sorted(frozenset[str]().union(*nulls))
+        yield Batch(insert(table), [_without(table, null, row) for null, row in zip(nulls, rows, strict=True)])
+        yield Batch(update_by_key(table, columns), [_values(table, (*columns, *table.primary_key), row) for row in rows])
 
 
-def _with_nulls(table: TableDefinition, keys: Sequence[ForeignKey], row: Row) -> list[Any]:
-    """The row without what refers to itself."""
-    nulls = {name for key in keys if _values(table, key.columns, row) == _values(table, key.parent_columns, row) for name in key.columns}
-    return [
-        None if column.name in nulls and column.nullable and column.name not in table.primary_key else value
-        for column, value in zip(table.columns, row, strict=True)
-    ]
+def _nulls(table: TableDefinition, keys: Sequence[ForeignKey], row: Row) -> frozenset[str]:
+    """The columns by which a row refers to itself, or seems to, by the keys that are there, with those that share a key with them: HerdDB
+    looks for no parent where all of a key is null, and takes no key of which a part is."""
+    own = {column.name for column in table.columns}
+    nulls: frozenset[str] = frozenset()
+    for key in keys:
+        if set(key.parent_columns) <= own and _values(table, key.columns, row) == _values(table, key.parent_columns, row):
+            nulls |= {name for name in key.columns if may_be_null(table, name)}
+    while more := {name for key in keys if nulls & set(key.columns) for name in key.columns if may_be_null(table, name)} - nulls:
+        nulls |= more
+    return nulls
+
+
+def _without(table: TableDefinition, nulls: frozenset[str], row: Row) -> list[Any]:
+    return [None if column.name in nulls else value for column, value in zip(table.columns, row, strict=True)]
 
 
 def _values(table: TableDefinition, names: Sequence[str], row: Row) -> list[Any]:

@@ -9,6 +9,8 @@ What HerdDB 0.29.0 asks (herddb.core.TableManager):
 The order is found from the end: take away what may have come last, until nothing is left. A row may have come last if no other refers to
 it; a key, if no row that is left has a null in it; a row that refers to itself, with a null that was changed then, if no other refers to
 it or looks so. To take one thing away only lets more be taken away, so whichever is taken first, the end is reached if any order has one.
+That holds where a row is found by what it is referred to by: of several rows that are alike there, each child is tied to the first.
+A key that takes no nulls needs no such change: no row has one, so the key can be taken away first.
 """
 
 from __future__ import annotations
@@ -38,17 +40,20 @@ class Links:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RowLinks:
-    """All rows of the tables are numbered from 0.
+class Lookalikes:
+    """Rows that look like children of others, by a key that refers to another table: one of `keys`, or one to a table outside (None)."""
 
-    `keys`: the foreign keys between them. `may_wait`: per key whether a row may have nulls in it for a while. `lookalikes`: rows that look
-    like children of others, by a key that is not theirs.
-    """
+    links: Links
+    key: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowLinks:
+    """All rows of the tables are numbered from 0. `keys`: the foreign keys between them."""
 
     rows: int
     keys: Sequence[Links]
-    may_wait: Sequence[bool]
-    lookalikes: Sequence[Links] = ()
+    lookalikes: Sequence[Lookalikes] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,15 +84,16 @@ class RowOrder:
 
 
 class RowsWithoutOrderError(ValueError):
-    """No order brings these rows in: `rows` has their numbers."""
+    """No order brings so many rows in. `example`: the number of one of them, of those that refer to themselves if there are such."""
 
-    def __init__(self, rows: Numbers) -> None:
-        super().__init__(f"{len(rows)} rows have no order")
+    def __init__(self, rows: int, example: int) -> None:
+        super().__init__(f"{rows} rows have no order, {example} is one of them")
         self.rows = rows
+        self.example = example
 
 
 def row_order(links: RowLinks) -> RowOrder:
-    """Raises RowsWithoutOrderError: SQL has no way to make these rows."""
+    """Raises RowsWithoutOrderError."""
     left = _Left(links)
     last_first: list[Rows | AddKey] = []
     turn = 0
@@ -105,7 +111,7 @@ def row_order(links: RowLinks) -> RowOrder:
             last_first.append(_rows(changed, turn))
             free = left.take_rows(changed)
         else:
-            raise RowsWithoutOrderError(left.rows())
+            raise RowsWithoutOrderError(left.count, left.example())
     return RowOrder(left.keys(), tuple(_joined(last_first[::-1])))
 
 
@@ -134,36 +140,41 @@ class _Left:
 
     def __init__(self, links: RowLinks) -> None:
         self.count = links.rows
-        self._links = links
         self._left = np.ones(links.rows, np.bool_)
         self._keys = dict(enumerate(links.keys))
+        self._lookalikes = list(links.lookalikes)
         self._nulls = [int((key.to == NONE).sum()) for key in links.keys]
         self._set = [len(key.to) - nulls for key, nulls in zip(links.keys, self._nulls, strict=True)]
         self._referred = np.zeros(links.rows, np.int64)  # by how many others
         self._itself = np.zeros(links.rows, np.int64)  # by how many keys it refers to itself
-        self._stuck = np.zeros(links.rows, np.int64)  # by how many of them it can't wait
         self._resembled = np.zeros(links.rows, np.int64)  # by how many rows that look like its children
-        for number in self._keys:
-            self._count_key(number, self.rows(), 1)
-        for look in links.lookalikes:
-            np.add.at(self._resembled, look.to[look.to != NONE], 1)
-
-    def rows(self) -> Numbers:
-        """The rows that are left."""
-        return np.flatnonzero(self._left)
+        for key in self._keys.values():
+            self._count(key, self._rows(), 1)
+        for look in self._lookalikes:
+            np.add.at(self._resembled, look.links.to[look.links.to != NONE], 1)
+        self._touched: list[Numbers] = [self._rows()]
+        """Rows that may refer to themselves and be held no more: those of which a count has changed."""
 
     def keys(self) -> tuple[int, ...]:
         """The keys that are left."""
         return tuple(self._keys)
 
+    def example(self) -> int:
+        """A row that is left."""
+        rows = self._rows()
+        return int(rows[np.argmax(self._itself[rows] > 0)])
+
     def free(self) -> Numbers:
         """Rows that may have come last."""
-        return np.flatnonzero(self._left & (self._referred == 0) & (self._itself == 0))
+        return self._free_of(self._rows())
 
     def changed_to_themselves(self) -> Numbers:
         """Rows that refer to themselves, and may have been changed last."""
-        held = self._referred + self._stuck + self._resembled
-        return np.flatnonzero(self._left & (self._itself > 0) & (held == 0))
+        rows: Numbers = np.unique(np.concatenate([np.zeros(0, np.int64), *self._touched]))
+        self._touched = []
+        held = self._referred[rows] + self._resembled[rows]
+        may: Numbers = rows[self._left[rows] & (self._itself[rows] > 0) & (held == 0)]
+        return may
 
     def key_without_nulls(self) -> int | None:
         """A key that may have been added last."""
@@ -173,31 +184,44 @@ class _Left:
         """Returns the rows that may have come right before them."""
         self._left[rows] = False
         self.count -= len(rows)
-        for look in self._links.lookalikes:
-            to = look.of(rows)[1]
-            np.subtract.at(self._resembled, to[to != NONE], 1)
-        parents = [self._count_key(key, rows, -1) for key in self._keys]
-        for key, links in self._keys.items():
-            to = links.of(rows)[1]
+        parents = [rows[:0]]
+        for number, key in self._keys.items():
+            own, to = self._count(key, rows, -1)
+            parents.append(to[(to != NONE) & (to != own)])
             nulls = int((to == NONE).sum())
-            self._nulls[key] -= nulls
-            self._set[key] -= len(to) - nulls
-        found: Numbers = np.unique(np.concatenate([rows[:0], *parents]))
-        may: Numbers = found[self._left[found] & (self._referred[found] == 0) & (self._itself[found] == 0)]
-        return may
+            self._nulls[number] -= nulls
+            self._set[number] -= len(to) - nulls
+        resembled = [self._resembles_no_more(look, rows) for look in self._lookalikes]
+        found = np.unique(np.concatenate(parents))
+        self._touched += [touched for one in (found, *resembled) if len(touched := one[self._itself[one] > 0])]
+        return self._free_of(found)
 
     def take_key(self, key: int) -> None:
-        """Rows refer to nothing by it any more."""
-        self._count_key(key, self.rows(), -1)
-        del self._keys[key]
+        """Rows refer to nothing by it any more, nor look so."""
+        rows = self._rows()
+        self._count(self._keys.pop(key), rows, -1)
+        for look in self._lookalikes:
+            if look.key == key:
+                self._resembles_no_more(look, rows)
+        self._lookalikes = [look for look in self._lookalikes if look.key != key]
+        self._touched = [rows]
 
-    def _count_key(self, key: int, rows: Numbers, by: int) -> Numbers:
-        """Counts what rows refer to by a key; returns the others that they refer to."""
-        own, to = self._keys[key].of(rows)
-        selves = own[to == own]
-        others: Numbers = to[(to != NONE) & (to != own)]
-        np.add.at(self._referred, others, by)
-        self._itself[selves] += by
-        if not self._links.may_wait[key]:
-            self._stuck[selves] += by
-        return others
+    def _rows(self) -> Numbers:
+        return np.flatnonzero(self._left)
+
+    def _free_of(self, rows: Numbers) -> Numbers:
+        may: Numbers = rows[self._left[rows] & (self._referred[rows] == 0) & (self._itself[rows] == 0)]
+        return may
+
+    def _count(self, key: Links, rows: Numbers, by: int) -> tuple[Numbers, Numbers]:
+        """Counts what rows refer to by a key; returns those that are its child's, and what they refer to."""
+        own, to = key.of(rows)
+        np.add.at(self._referred, to[(to != NONE) & (to != own)], by)
+        self._itself[own[to == own]] += by
+        return own, to
+
+    def _resembles_no_more(self, look: Lookalikes, rows: Numbers) -> Numbers:
+        every = look.links.of(rows)[1]
+        to: Numbers = every[every != NONE]
+        np.subtract.at(self._resembled, to, 1)
+        return to
