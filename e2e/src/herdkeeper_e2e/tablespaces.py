@@ -11,6 +11,8 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 READY = Limit(1500, 2)
 FINAL = ("RestoreFailed", "InvalidSpec")
 """Reasons after which nothing changes by itself."""
+VERIFIED = "compared with the checkpoint's by digest"
+"""How `status.restore.verified` ends where no table was altered: what SQL returns has the digests of the checkpoint's manifest."""
 
 
 class NeverReadyError(RuntimeError):

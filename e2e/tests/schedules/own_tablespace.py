@@ -14,7 +14,7 @@ from conftest import Stack, goes_in_the_end, say
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Kubectl, Object
-from herdkeeper_e2e.tablespaces import wait_until_ready
+from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.volume_claim import volume_claim
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
@@ -144,10 +144,15 @@ class OwnTablespace:
 
 @contextmanager
 def made_anew(kubectl: Kubectl, name: str, **bootstrap: object) -> Iterator[Object]:
-    """A tablespace that is made of something older (`spec.bootstrap`), once it is Ready; then it goes."""
+    """A tablespace that is made of something older (`spec.bootstrap`), once it is Ready; then it goes. None of its tables was ever altered.
+
+    It has one copy: what it shows is what SQL returns of that moment. Scenarios 3, 4, 10 and 16 have a follower made of what was restored.
+    """
     spec = {"herdDBRef": {"name": "db"}, "replicas": 1, "deletionPolicy": "Delete", "bootstrap": {"job": SMALL, **bootstrap}}
     kubectl.apply(json.dumps({"apiVersion": API, "kind": "Tablespace", "metadata": {"name": name}, "spec": spec}))
-    yield wait_until_ready(kubectl, name, say)
+    made = wait_until_ready(kubectl, name, say)
+    assert made["status"]["restore"]["verified"].endswith(VERIFIED), made["status"]["restore"]
+    yield made
     kubectl.run("delete", "tablespace", name, timeout_seconds=600)
 
 

@@ -16,7 +16,7 @@ from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
-from herdkeeper_e2e.tablespaces import wait_until_ready
+from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.tools_pod import CHECKPOINTS, Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
@@ -124,6 +124,7 @@ def test_an_encrypted_checkpoint_is_restored_with_its_key_only_and_shows_nothing
     restore = wait_until_ready(kubectl, made, say)["status"]["restore"]
     assert (restore["rows"], restore["lsn"], restore["manifest"]) == (status["rows"], status["lsn"], status["manifest"])
     assert restore["encryption"]["keysSecretRef"]["name"] == SECRET
+    assert restore["verified"].endswith(VERIFIED), restore
     reader = ToolsPod(kubectl, "from-encrypted-reader", Database.of(kubectl, "db", "bk", made))
     reader.start()
     for table in TABLES.split(","):

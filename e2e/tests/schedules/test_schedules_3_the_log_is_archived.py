@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 
 import yaml
 from conftest import Stack, say
+from own_tablespace import rows_in
 
 from herdkeeper_e2e.archives import archived_after
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.jobs import wait_until_succeeded
-from herdkeeper_e2e.tablespaces import wait_until_ready
+from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.writer_process import WriterProcess
 
@@ -30,13 +31,13 @@ def declare_archive(stack: Stack) -> None:
     stack.kubectl.want("tablespace", "flights", log={"archive": ARCHIVE})
 
 
-def rows_of(stack: Stack, name: str, table: str = TABLE) -> int:
-    """How many rows a writer's table has in a tablespace."""
+def rows_of(stack: Stack, name: str, table: str = TABLE) -> list[int]:
+    """The ids of a writer's table in a tablespace, beside each of which is what the writer put there."""
     tools = ToolsPod(stack.kubectl, f"tools-{name}", Database.of(stack.kubectl, "db", "bk", name))
     tools.start()
-    (found,) = tools.query(f"SELECT COUNT(*) AS found FROM {table}")
+    found = rows_in(tools, table)
     stack.kubectl.run("delete", "pod", tools.name)
-    return int(found["found"])
+    return found
 
 
 def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_is_made_anew(stack: Stack) -> None:
@@ -77,7 +78,8 @@ def test_the_log_is_archived_whole_while_pods_and_leaders_go_and_a_moment_of_it_
     kubectl.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": documents}))
     status = wait_until_succeeded(kubectl, "checkpoint", checkpoint["metadata"]["name"], say)["status"]
     say(f"{status['message']}; {status['verified']}")
-    wait_until_ready(kubectl, restored["metadata"]["name"], say)
+    restore = wait_until_ready(kubectl, restored["metadata"]["name"], say)["status"]["restore"]
+    assert restore["verified"].endswith(VERIFIED), restore
     assert rows_of(stack, restored["metadata"]["name"]) == written
     assert f"{TABLE}_later" not in {table["name"] for table in status["tables"]}
     kubectl.run("delete", "tablespace", restored["metadata"]["name"])

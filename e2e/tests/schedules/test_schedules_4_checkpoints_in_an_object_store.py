@@ -14,7 +14,7 @@ from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object
 from herdkeeper_e2e.object_store import Keys
 from herdkeeper_e2e.object_store_pod import ObjectStorePod
-from herdkeeper_e2e.tablespaces import wait_until_ready
+from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
@@ -67,6 +67,7 @@ def test_a_checkpoint_in_an_object_store_is_restored_from_there_and_goes_with_it
         restore = wait_until_ready(kubectl, made, say)["status"]["restore"]
         assert (restore["rows"], restore["lsn"], restore["manifest"]) == (status["rows"], status["lsn"], status["manifest"])
         assert restore["objectStore"]["endpoint"] == store.address
+        assert restore["verified"].endswith(VERIFIED), restore
         reader = ToolsPod(kubectl, "from-store-reader", Database.of(kubectl, "db", "bk", made))
         reader.start()
         for table in TABLES.split(","):
