@@ -27,7 +27,7 @@ from herdkeeper_jobs.datasource.changes import Change, CommittedChanges, Transac
 from herdkeeper_jobs.datasource.options import OptionError, parse_options
 from herdkeeper_jobs.datasource.schema import CHANGES, ENTRIES
 from herdkeeper_jobs.datasource.source import knowing, most_tasks_at_once
-from herdkeeper_jobs.datasource.stream import ChangeStreamReader
+from herdkeeper_jobs.datasource.stream import ChangeStreamReader, StreamOffset
 from herdkeeper_jobs.wal.lsn import Lsn
 
 ROOT = Path(__file__).parents[3]
@@ -242,6 +242,32 @@ def test_a_stream_that_comes_too_late_says_so(log: PlayedLog) -> None:
     for late in (stream, reader(log)):
         with pytest.raises(LogTruncatedError, match="'demo' was read from LSN 3,1 on, but it begins with ledger 4 now"):
             late.read(offset)
+
+
+def drop_when_it_is_read(log: PlayedLog, ledger_id: int) -> None:
+    """The log drops the ledger, and bookies its entries, between the look for where they are and the first read."""
+
+    def drop() -> None:
+        if ledger_id in log.metadata.active:
+            log.drop(ledger_id)
+        for bookie in log.bookies:
+            bookie.entries = {lsn: kept for lsn, kept in bookie.entries.items() if lsn[0] != ledger_id}
+
+    for bookie in log.bookies:
+        bookie.on_request = drop
+
+
+def test_a_stream_whose_ledger_is_dropped_while_it_is_read_says_so(log: PlayedLog) -> None:
+    log.write(3, OPENED, closed=True)
+    log.write(4, [NOOP, insert("t", b"b", b"1")], closed=True)
+    start, end = StreamOffset(Lsn(3, 1), None).to_document(), StreamOffset(Lsn(3, 4), None).to_document()
+    message = "'demo' was read from LSN 3,1 on, but it begins with ledger 4 now"
+    drop_when_it_is_read(log, 3)
+    with pytest.raises(LogTruncatedError, match=message):
+        reader(log).read(start)
+    log.write(3, OPENED, closed=True)
+    with pytest.raises(LogTruncatedError, match=message):
+        reader(log).readBetweenOffsets(start, end)
 
 
 def test_a_stream_from_the_beginning_of_a_log_that_has_lost_it_is_refused(log: PlayedLog) -> None:

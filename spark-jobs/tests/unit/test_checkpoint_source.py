@@ -54,6 +54,8 @@ class PlayedCatalog:
     first: int = 3
     version: int = 2
     """Of the list of ledgers."""
+    listed: list[list[int]] = field(default_factory=lambda: [[3, 5]])
+    """What the list names, one look after the other; the last one goes for all that follow."""
     failure: Exception | None = None
 
     @property
@@ -66,7 +68,8 @@ class PlayedCatalog:
         if path == "/ns/db/herd/tableSpaces/demo":
             return encode_tablespace(TABLESPACE), SimpleNamespace(version=0)
         if path == "/ns/db/herd/ledgers/0ab":
-            document = {"activeLedgers": [3, 5], "ledgersTimestamps": [1, 2], "firstLedger": self.first, "zkVersion": 1}
+            active = self.listed.pop(0) if len(self.listed) > 1 else self.listed[0]
+            document = {"activeLedgers": active, "ledgersTimestamps": [1] * len(active), "firstLedger": self.first, "zkVersion": 1}
             return json.dumps(document).encode(), SimpleNamespace(version=self.version)
         raise NoNodeError
 
@@ -133,6 +136,16 @@ def test_changes_are_not_read_from_the_beginning_of_a_log_that_lost_a_ledger_bet
     assert log_of(whole, monkeypatch).readable_from(None) == [(whole.ledgers[3], 9), (whole.ledgers[5], 4)]
     with pytest.raises(LogTruncatedError, match="none of them the first one"):
         log_of(PlayedCatalog(version=4), monkeypatch).readable_from(None)
+
+
+def test_a_ledger_that_is_dropped_between_two_looks_is_worth_a_retry_which_tells_that_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    dropped = {5: ledger(5, None)}
+    for read in (lambda log: log.ledgers_up_to(Lsn(5, 2), Lsn(3, 4)), lambda log: log.readable_from(Lsn(3, 4))):
+        log = log_of(PlayedCatalog(dropped, listed=[[3, 5], [5]]), monkeypatch)
+        with pytest.raises(CheckpointRetryable, match="ledger 3 of the log of 'demo' was dropped while the log was looked at"):
+            read(log)
+        with pytest.raises((LogDropped, LogTruncatedError), match="begins with ledger 5"):
+            read(log)
 
 
 def test_an_unknown_tablespace_is_refused_and_a_silent_zookeeper_is_worth_a_retry() -> None:

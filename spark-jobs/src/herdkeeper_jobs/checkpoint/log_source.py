@@ -78,7 +78,8 @@ class LogSource:
             CheckpointRefused: the LSN is not in it (LsnNotInLog: nor is its ledger).
             LogDropped: the log doesn't have the ledger to begin with any more; from its beginning on, also when another one was dropped.
             NotConfirmedYet: the LSN is behind what is confirmed.
-            CheckpointRetryable: a ledger before it is still being closed.
+            CheckpointRetryable: a ledger before it is still being closed, or was dropped meanwhile.
+            InvariantViolated: the log has a ledger that BookKeeper doesn't know.
         """
         ledgers = self._ledgers()
         if target.ledger_id not in ledgers.active:
@@ -113,7 +114,8 @@ class LogSource:
         """The ledgers from that of an LSN on (None: from the log's beginning), each with the last entry that can be read now.
 
         It ends with the first ledger that is not closed: what follows can't be read before its end is known.
-        Raises LogTruncatedError when the beginning was dropped, CheckpointRefused for a ledger of another log, and CheckpointRetryable.
+        Raises LogTruncatedError when the beginning was dropped, CheckpointRefused for a ledger of another log, and CheckpointRetryable
+        and InvariantViolated as `ledgers_up_to`.
         """
         ledgers = self._ledgers()
         begin = ledgers.first if first is None else first.ledger_id
@@ -164,8 +166,11 @@ class LogSource:
                 raise InvariantViolated(f"metadata of ledger {item.ledger_id}: {item.reason}")
             found.append(item.metadata)
         missing = sorted(set(ledger_ids) - {metadata.ledger_id for metadata in found})
-        if missing:
+        if missing and missing[0] in self._ledgers().active:
             raise InvariantViolated(f"ledger {missing[0]} is in the log of {self.tablespace.name!r}, but BookKeeper doesn't know it")
+        if missing:
+            # A SQL node takes a ledger off the list before it deletes it: the list that named it was older.
+            raise CheckpointRetryable(f"ledger {missing[0]} of the log of {self.tablespace.name!r} was dropped while the log was looked at")
         return found
 
 

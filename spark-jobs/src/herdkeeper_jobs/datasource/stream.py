@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
 from herdkeeper.formats.herddb_log_pin import BEGIN
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, MetadataUnavailableError
+from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError
 from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
 from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
 from herdkeeper_jobs.datasource.changes import CommittedChanges
@@ -93,8 +94,9 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         known, self._known = self._known, None
         # What this process read before need not be read again; after a failure everything is, from the restart LSN on.
         goes_on = known is not None and known[0] == offset
+        begin = replace(offset, restart=None) if goes_on else offset
         try:
-            part = self._part(replace(offset, restart=None) if goes_on else offset, self._stop_at, self._options.max_entries_per_batch)
+            part = self._part(begin, self._stop_at, self._options.max_entries_per_batch)
         except (CheckpointRetryable, MetadataUnavailableError) as error:
             _log.warning("the log can't be read now; it is tried again", tablespace=self._options.tablespace, reason=str(error))
             part = None
@@ -104,7 +106,7 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
             time.sleep(self._options.poll_seconds)
             return iter([]), start
         committed = known[1] if known is not None and goes_on else CommittedChanges(offset.position)
-        batches = list(changes_to_batches(changes_in(part, committed)))
+        batches = self._read(part, committed, begin)
         end = StreamOffset(part.end, committed.restart)
         self._known = (end, committed)
         # A list's iterator, since Spark copies it.
@@ -136,9 +138,20 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
                 self._pin.renew(self._log(catalog))
 
     def readBetweenOffsets(self, start: dict[str, str], end: dict[str, str]) -> Iterator[pa.RecordBatch]:  # noqa: N802 - Spark's name
-        """The same changes again."""
-        part = self._part(StreamOffset.of(start), StreamOffset.of(end).position, None)
-        return changes_to_batches(changes_in(part))
+        """The same changes again. Raises as `read`, and CheckpointRetryable and MetadataUnavailableError: then the query has to be started
+        again."""
+        offset = StreamOffset.of(start)
+        part = self._part(offset, StreamOffset.of(end).position, None)
+        return iter(self._read(part, CommittedChanges(offset.position), offset))
+
+    def _read(self, part: LogRange, committed: CommittedChanges, begin: StreamOffset) -> list[pa.RecordBatch]:
+        try:
+            return list(changes_to_batches(changes_in(part, committed)))
+        except EntryUnreadableError:
+            # Bookies forget the entries of a ledger that was dropped since it was found in the log: that is what to tell, if it was.
+            with suppress(CheckpointRetryable, MetadataUnavailableError), self._catalog(self._options) as catalog:
+                self._log(catalog).readable_from(begin.restart or begin.position)
+            raise
 
     def _part(self, offset: StreamOffset, up_to: Lsn | None, most: int | None) -> LogRange:
         with self._catalog(self._options) as catalog:
