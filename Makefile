@@ -19,8 +19,9 @@ test: ## all checks and tests, from fast to real
 lint: ## style
 	@$(run) ruff check && $(run) ruff format --check
 
-types: ## mypy, strict; the scenarios too, of which a mistake costs an hour
+types: ## mypy, strict; the scenarios and benchmarks too, which nothing else runs here
 	@$(run) mypy
+	@MYPYPATH=spark-jobs/bench:spark-jobs/tests/contract $(run) mypy spark-jobs/bench/*.py
 	@MYPYPATH=e2e/tests:e2e/tests/schedules:e2e/tests/sql:e2e/tests/storage $(run) mypy e2e/tests/*.py e2e/tests/schedules/*.py e2e/tests/sql/*.py e2e/tests/storage/*.py
 
 imports: ## the walls between the rooms

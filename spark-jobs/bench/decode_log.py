@@ -26,7 +26,8 @@ def log() -> list[pa.RecordBatch]:
         payloads.append(encode_log_entry(LogEntry(1_700_000_000_000 + number, kind, 7, *row)))
     numbers = list(range(ENTRIES))
     table = pa.table({"ledger_id": pa.array([3] * ENTRIES), "entry_id": pa.array(numbers), "payload": pa.array(payloads, pa.binary())})
-    return table.to_batches(max_chunksize=BATCH)
+    batches: list[pa.RecordBatch] = table.to_batches(max_chunksize=BATCH)
+    return batches
 
 
 def one_by_one(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

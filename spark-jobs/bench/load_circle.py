@@ -133,7 +133,7 @@ def _turn(address: Address, source: Source, way: Callable[[Session, Source], tup
         (found,) = session.connection().query(f"SELECT COUNT(*) AS n FROM {name}")
         wanted = sum(file.rows for file in source.tables[0].files)
         if found["n"] != wanted:
-            raise SystemExit(f"{name} has {found['n']} rows of {wanted}")
+            raise SystemExit(f"{name} has {found['n']!r} rows of {wanted}")
         bookkeeping.end(session.connection())
     return spent
 

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from spent import Meter, cpu_seconds_of, report, run_contender
 
+from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition
 from herdkeeper.formats.row_digest import RowDigest
 from herdkeeper.sql.connection import Address, Connection
@@ -29,6 +30,7 @@ from herdkeeper_e2e.server_processes import CREDENTIALS, Servers, jars_of, serve
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable
 from herdkeeper_jobs.checkpoint.run import manifest_table
+from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.restore import bookkeeping, ddl
 from herdkeeper_jobs.restore.bookkeeping import Header
 from herdkeeper_jobs.restore.chunks import CHUNK_BYTES, CHUNK_ROWS, row_groups
@@ -94,9 +96,10 @@ def load_by_restore(folder: Path, address: Address, table: str) -> None:
     target = Target(address, TABLESPACE, CREDENTIALS)
     spark = start_spark("bench", SparkSettings(master=f"local[{CONNECTIONS}]"))
     spark.range(0, CONNECTIONS, 1, CONNECTIONS).mapInArrow(lambda batches: batches, "id long").collect()
+    content = ParquetFolder(folder)
     meter = Meter()
-    groups = row_groups([(0, source)], folder, CHUNK_ROWS, CHUNK_BYTES)
-    rows = load_groups(spark, groups, [source], (folder, target), {})
+    groups = row_groups([(0, source)], content, CHUNK_ROWS, CHUNK_BYTES)
+    rows = load_groups(spark, groups, [source], (content, target), {})
     report(meter.read(), rows=rows)
     spark.stop()
 
@@ -168,7 +171,7 @@ def main() -> None:
 def _turn(take_turn: Any, running: Servers, folder: Path, where: tuple[Address, str]) -> Turn:
     address, table = where
     with Connection.connect(address, CREDENTIALS, timeout_seconds=120) as connection:
-        if bookkeeping.RESTORE_TABLE in bookkeeping.user_tables(connection):
+        if RESTORE_TABLE in bookkeeping.user_tables(connection):
             bookkeeping.end(connection)
         bookkeeping.begin(connection, Header("", "", 0, CHUNK_ROWS, CHUNK_BYTES))
         connection.execute(ddl.create_table(definition(table)))
