@@ -11,8 +11,8 @@ ROOT = Path(__file__).parents[3]
 JAVA = ROOT / "images/herddb/src/test/java/io/herdkeeper/node"
 TABLE = (ROOT / "docs/architecture.md").read_text().partition("## Traps, and the test of each")[2].partition("\n## ")[0]
 ROWS = [line for line in TABLE.splitlines() if re.match(r"\| \d+\. ", line)]
-ROOMS = {"unit": "spark-jobs/tests/unit", "integration": "spark-jobs/tests/integration", "operator": "operator/tests/unit"}
-_OF_A_FILE = re.compile(r"`(unit|integration|operator|java)/([\w.]+)`: ((?:`\w+`(?:, )?)+)")
+ROOMS = {"unit": "spark-jobs/tests/unit", "integration": "spark-jobs/tests/integration", "operator/tests/unit": "operator/tests/unit"}
+_OF_A_FILE = re.compile(r"`(unit|integration|operator/tests/unit|java)/([\w.]+)`: ((?:`\w+`(?:, )?)+)")
 
 
 def source(room: str, name: str) -> str:
