@@ -23,7 +23,7 @@ from herdkeeper.formats.herddb_log_pin import BEGIN, decode_log_pin, encode_log_
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.plan.action import DropTablespace, Plan, SetFinalizer, SetLogPin
-from herdkeeper.plan.deletion import finalizer_step, plan_tablespace_deletion
+from herdkeeper.plan.deletion import PATIENCE_SECONDS, finalizer_step, plan_tablespace_deletion
 from herdkeeper.plan.log_pin import log_pin_steps
 from herdkeeper.plan.tablespace import plan_tablespace
 from herdkeeper.status.document import described
@@ -164,6 +164,12 @@ def test_nobody_keeps_the_log_of_a_tablespace_whose_resource_is_deleted():
     (last,) = plan_tablespace_deletion(KEEPS, SEEN, 0.0).actions
     assert isinstance(last, SetFinalizer)
     assert (last.present, last.reason) == (False, Reason.DATA_KEPT)
+    away = replace(SEEN, zookeeper_address=None)
+    waiting = plan_tablespace_deletion(KEEPS, away, 0.0)
+    assert (waiting.actions, waiting.wait is not None) == ((), True), "a pin that nobody looked for would keep the log for ever"
+    (given_up,) = plan_tablespace_deletion(KEEPS, away, PATIENCE_SECONDS).actions
+    assert isinstance(given_up, SetFinalizer)
+    assert (given_up.present, given_up.reason) == (False, Reason.DELETION_GIVEN_UP)
     unread = plan_tablespace_deletion(KEEPS, replace(SEEN, log_pin=Unknown("silence")), 0.0)
     assert (unread.actions, unread.wait is not None) == ((), True)
 

@@ -41,7 +41,7 @@ def finalizer_step(resource: Resource, users: Dependents) -> SetFinalizer | None
     """The finalizer follows deletionPolicy and those who use the resource; None when it is as it should be."""
     deletes = getattr(resource.spec, "deletion_policy", "Retain") == "Delete"
     used_by = (*users.living, *users.deleting)
-    pins = isinstance(resource, Tablespace) and (resource.spec.log.keep_until_checkpoint or resource.spec.log.archive is not None)
+    pins = isinstance(resource, Tablespace) and keeps_log(resource)
     wanted = deletes or pins or bool(used_by)
     present = names.FINALIZER in resource.metadata.finalizers
     if wanted == present or (wanted and resource.metadata.deletion_timestamp is not None):
@@ -53,6 +53,11 @@ def finalizer_step(resource: Resource, users: Dependents) -> SetFinalizer | None
     if wanted:
         return SetFinalizer(True, Reason.UPDATING, f"{', '.join(used_by)} uses it: a deletion of this resource waits for that")
     return SetFinalizer(False, Reason.UPDATING, "deletionPolicy is Retain and nobody uses it: data stays when this resource is deleted")
+
+
+def keeps_log(tablespace: Tablespace) -> bool:
+    """Whether pins keep its log."""
+    return tablespace.spec.log.keep_until_checkpoint or tablespace.spec.log.archive is not None
 
 
 def waiting_for_users(users: Dependents) -> Plan | None:
@@ -145,7 +150,7 @@ def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, w
     """
     uuid = tablespace.status.uuid if tablespace.status is not None else None
     if tablespace.spec.deletion_policy == "Retain":
-        return _let_go(seen, uuid, waited)
+        return _let_go(tablespace, seen, uuid, waited)
     if uuid is None:
         return Plan((SetFinalizer(False, Reason.DATA_DELETED, "there is nothing to drop: this resource never made a tablespace"),))
     return _drop(tablespace, seen, uuid, waited)
@@ -167,9 +172,12 @@ def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: f
             return _delete_log(seen, uuid, waited)
 
 
-def _let_go(seen: TablespaceObserved, uuid: str | None, waited: float) -> Plan:
+def _let_go(tablespace: Tablespace, seen: TablespaceObserved, uuid: str | None, waited: float) -> Plan:
     if (unread := unreadable_pin(seen)) is not None:
         return _patiently(waited, "what keeps the log", unread.why)
+    if uuid is not None and keeps_log(tablespace) and seen.herddb is not None and seen.zookeeper_address is None:
+        # Nobody has looked whether there are pins, and one that stays keeps the log for ever.
+        return _patiently(waited, "what keeps the log", "the BookKeeperCluster does not tell where the log is")
     why = "the Tablespace is deleted"
     steps: tuple[Action, ...] = () if uuid is None else (*unpin(seen, uuid, why), *withdraw(seen, uuid, why))
     if steps:
