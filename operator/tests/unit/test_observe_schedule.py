@@ -133,6 +133,13 @@ def test_a_run_tells_of_which_log_its_checkpoint_is():
     assert (told.log, silent.log) == (LogIdentity("an-instance", "a-uuid"), None)
 
 
+def test_a_run_tells_how_far_in_its_log_its_checkpoint_reaches():
+    (told, silent) = runs(
+        checkpoint("a", status={"phase": "Succeeded", "lsn": {"ledgerId": 7, "entryId": 5}}), checkpoint("b", status={"phase": "Succeeded"})
+    )
+    assert (told.lsn, silent.lsn) == ((7, 5), None)
+
+
 def test_what_an_archive_may_need_is_unknown_while_a_checkpoint_or_the_tablespace_can_not_be_read():
     odd = checkpoint("odd", owner="nobody", status={"phase": "Odd"})
     assert seen(ARCHIVED, odd).checkpoints == Unknown("the status of the Checkpoint odd can't be read")

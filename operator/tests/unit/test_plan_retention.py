@@ -88,6 +88,13 @@ def test_the_newest_verified_checkpoint_of_each_log_stays_whatever_is_made_of_an
     assert [run.name for run in expired_checkpoints(both, Retention(keep_last=1), NOON)] == ["d3"]
 
 
+def test_the_checkpoint_that_reaches_furthest_in_its_log_stays_though_a_clock_that_was_set_back_makes_it_look_older():
+    runs = [replace(run, lsn=lsn) for run, lsn in zip(of_log("it", *days(3, 2, 1)), [(7, 4), (7, 5), (6, 9)], strict=True)]
+    assert [run.name for run in expired_checkpoints(runs, Retention(keep_last=1), NOON)] == ["d3"]
+    other = [replace(run, lsn=(9, 9)) for run in of_log("another", day(0))]
+    assert [run.name for run in expired_checkpoints([*runs, *other], Retention(keep_last=1), NOON)] == ["d3"], "of each log its own"
+
+
 @given(
     st.lists(
         st.tuples(st.integers(0, 60), st.sampled_from(["Succeeded", "Failed", "Running"]), st.booleans()),

@@ -41,6 +41,9 @@ def expired_checkpoints(runs: Iterable[Run], retention: Retention, now: datetime
     )
     kept = {name for _, name, _ in verified[-max(1, retention.keep_last) :]}
     kept |= set({run.log: name for _, name, run in verified}.values())
+    # The log's pin follows the highest LSN, so that one must stay, too, though a clock that was set back says that it ended before others.
+    further = sorted(((run.lsn, name, run.log) for _, name, run in verified if run.lsn is not None), key=lambda entry: entry[:2])
+    kept |= set({log: name for _, name, log in further}.values())
     if retention.keep_within is not None:
         begin = now - duration_of(retention.keep_within)
         kept |= {name for completed, name, _ in verified if completed > begin}

@@ -21,8 +21,8 @@ class Run:
 
     `due` is the time of the schedule that it was made for, or when it was asked for. `completed` is when it ended; None while it is not
     over, and where that is not known. `verified` is False for an audit, and where it is not known how a checkpoint was verified.
-    `going` is whether somebody has deleted it and it is not gone yet. `log` is the one that a checkpoint is of, None where it does not
-    tell.
+    `going` is whether somebody has deleted it and it is not gone yet. `log` is the one that a checkpoint is of, and `lsn` where in it,
+    None where it does not tell.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Run:
     findings: int | None = None
     going: bool = False
     log: LogIdentity | None = None
+    lsn: tuple[int, int] | None = None
 
     @property
     def active(self) -> bool:
@@ -81,8 +82,14 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
         message=(status.message if status is not None else None) or "",
         going=made.metadata.deletion_timestamp is not None,
         log=log_of_manifest(made.status.manifest) if isinstance(made, Checkpoint) and made.status is not None else None,
+        lsn=_lsn_of(made) if isinstance(made, Checkpoint) else None,
         findings=made.status.findings_total if isinstance(made, ReplicationAudit) and made.status is not None else None,
     )
+
+
+def _lsn_of(checkpoint: Checkpoint) -> tuple[int, int] | None:
+    lsn = checkpoint.status.lsn if checkpoint.status is not None else None
+    return None if lsn is None else (lsn.ledger_id, lsn.entry_id)
 
 
 def moment_of(text: str | None) -> datetime.datetime | None:
