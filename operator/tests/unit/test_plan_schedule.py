@@ -242,7 +242,6 @@ def test_nothing_is_deleted_while_it_is_not_known_what_the_archive_needs():
     archive = LogArchive(destination=Destination(persistent_volume_claim=ClaimDestination(claim_name="archive")))
     tablespace = with_spec(quickstart("Tablespace"), log=TablespaceLog(archive=archive))
     seen = ScheduleObserved(runs, at("10T02:59"))
-    assert len(plan_schedule(few, seen).actions) == 7
     for unknown in (
         replace(seen, tablespace=Unknown("the Tablespace flights can't be read")),
         replace(seen, tablespace=tablespace, checkpoints=Unknown("the Checkpoint x can't be read")),
@@ -255,3 +254,16 @@ def test_nothing_is_deleted_while_it_is_not_known_what_the_archive_needs():
         assert (plan.wait.reason, plan.wait.message.endswith("; nothing is deleted meanwhile")) == (Reason.UNREADABLE, True)
         assert len(plan_schedule(few, replace(unknown, now=at("10T03:00"))).actions) == 1, "what is due is made all the same"
     assert len(plan_schedule(few, replace(seen, tablespace=quickstart("Tablespace"))).actions) == 7
+
+
+def test_a_tablespace_that_is_gone_takes_no_checkpoint_with_it_that_its_archive_may_need():
+    runs = tuple(run(f"0{number}T03:00", f"0{number}T03:40") for number in range(2, 10))
+    few = with_spec(CHECKPOINTS, retention=Retention(keep_last=1))
+    seen = ScheduleObserved(runs, at("10T02:59"), tablespace=quickstart("Tablespace"))
+    assert len(plan_schedule(few, seen).actions) == 7
+    assert plan_schedule(few, replace(seen, tablespace=None)).actions == ()
+    failed = tuple(run(f"0{number}T03:00", f"0{number}T03:40", "Failed") for number in range(2, 10))
+    history = with_spec(CHECKPOINTS, failed_history_limit=1)
+    assert len(plan_schedule(history, ScheduleObserved(failed, at("10T02:59"))).actions) == 7, "no archive stands on these"
+    audits = with_spec(AUDITS, successful_history_limit=1)
+    assert len(plan_schedule(audits, ScheduleObserved(runs, at("10T02:59"))).actions) == 7, "nor on audits"

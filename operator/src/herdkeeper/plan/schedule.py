@@ -60,10 +60,16 @@ def _drilled(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> froze
 
 
 def needed_runs(seen: ScheduleObserved) -> frozenset[str] | Unknown:
-    """Those that the archive of the tablespace's log needs for its recovery window, by name."""
+    """Those that the archive of the tablespace's log needs for its recovery window, by name.
+
+    A Tablespace that is gone may have left an archive, which is then all that there is to restore from, and needs the Checkpoints that its
+    window stands on: nobody tells any more which these are.
+    """
     tablespace, checkpoints = seen.tablespace, seen.checkpoints
+    if isinstance(seen.runs, Unknown):
+        return seen.runs
     if tablespace is None:
-        return frozenset()
+        return frozenset(run.name for run in seen.runs if run.verified)
     if isinstance(tablespace, Unknown):
         return tablespace
     if isinstance(checkpoints, Unknown):
