@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import obstore
 import pytest
@@ -191,6 +192,29 @@ def test_another_manifest_that_cannot_be_read_may_name_any_file_so_nothing_goes(
     with pytest.raises(InvariantViolated, match="is no manifest"):
         remove_checkpoint(place, "run-1", leaving)
     assert all_files(place) == before
+
+
+def test_while_the_manifests_cannot_be_listed_they_may_name_any_file_so_nothing_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    leaving, _ = situation(tmp_path)
+    before = all_files(tmp_path)
+
+    def refusing(look: Callable[..., Any]) -> Callable[..., Any]:
+        def looks(place: Any = ".") -> Any:
+            if Path(place).name == "manifests":
+                raise PermissionError(13, "Permission denied", str(place))
+            return look(place)
+
+        return looks
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", refusing(os.scandir))
+        patched.setattr(os, "listdir", refusing(os.listdir))
+        for path in (leaving, None):
+            with pytest.raises(PermissionError):
+                remove_checkpoint(tmp_path, "run-1", path)
+    assert all_files(tmp_path) == before
 
 
 def test_a_manifest_of_another_place_is_not_the_checkpoint(place: StoredPath) -> None:

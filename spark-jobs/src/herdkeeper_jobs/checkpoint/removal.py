@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 
 import structlog
@@ -21,7 +22,7 @@ from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolat
 from herdkeeper_jobs.checkpoint.manifest import Outline, manifest_path, read_outline, report_path
 from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.storage.remote_path import RemotePath
-from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, remove_file, sync_folder, take_name
+from herdkeeper_jobs.storage.stored_path import StoredPath, found_below, names_from, remove_file, sync_folder, take_name
 
 _log = structlog.get_logger()
 MANIFEST = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*/manifests/[0-9]{20}-[0-9]{20}\.json")
@@ -122,8 +123,11 @@ def _folders_of(destination: StoredPath, run_id: str) -> list[StoredPath]:
 
 
 def _named(folder: StoredPath, without: StoredPath | None = None) -> set[StoredPath]:
-    """The files that the manifests of a tablespace name. InvariantViolated when one can't be read: it may name any."""
-    found = [path for path in manifests(folder.parent.parent, folder.parent.name, folder.name) if path != without]
+    """The files that the manifests of a tablespace name. InvariantViolated when one can't be read: it may name any. OSError when they
+    can't be listed: `Path.glob` would leave out what it may not read."""
+    place = folder / "manifests"
+    names = (name for name in names_from(place) if fnmatchcase(name, "[0-9]*.json"))
+    found = [path for path in (place / name for name in names) if path != without]
     return {file for path in found for file in _files_of(folder, read_outline(path))}
 
 
