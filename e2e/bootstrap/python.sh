@@ -22,6 +22,11 @@ python=$(find_python) || {
 needs=$(sed '/^\[tool\./,$d' "$repo/pyproject.toml" | sha256sum | cut -c1-12)
 environment=$cache/venv-$needs-$(content_key "$repo/requirements.lock" "$here/python.sh")
 if [ ! -f "$environment/complete" ]; then
+  # whoever comes at the same time waits, and finds it made
+  exec 6>"$cache/python.lock"
+  if command -v flock >/dev/null; then flock 6; fi
+fi
+if [ ! -f "$environment/complete" ]; then
   begun=$SECONDS
   say "making the Python environment (about two minutes)"
   rm -rf "$environment"

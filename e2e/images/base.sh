@@ -5,7 +5,12 @@ set -euo pipefail
 . "$(dirname "$0")/../bootstrap/paths.sh"
 
 image=debian:bookworm-slim
-docker image inspect "$image" >/dev/null 2>&1 && exit 0
+present() { docker image inspect "$image" >/dev/null 2>&1; }
+present && exit 0
+# whoever comes at the same time waits, and finds it made
+exec 7>"$cache/base.lock"
+if command -v flock >/dev/null; then flock 7; fi
+present && exit 0
 
 if timeout 300 docker pull -q "$image" >/dev/null 2>&1; then
   say "$image: pulled"

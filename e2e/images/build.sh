@@ -85,4 +85,7 @@ image() {
 # Hard links where the file system has them: a copy of Spark would take seconds each time.
 link() { cp -rl "$1" "$2" 2>/dev/null || { rm -rf "$2" && cp -r "$1" "$2"; }; }
 
+# Builds share folders, and a cluster that is made at the same time waits for its images (e2e/kind/image-store.sh).
+exec 8>"$cache/images.lock"
+if command -v flock >/dev/null; then flock 8; fi
 for name in "${names[@]}"; do image "$name"; done

@@ -9,7 +9,8 @@ export DOCKER_BUILDKIT=0   # Debian's engine has no BuildKit front end
 
 "$here/base.sh"
 context=$cache/builder
-mkdir -p "$context" "$cache/m2" "$cache/pip" "$cache/home"
+pip=${PIP_CACHE_DIR:-${XDG_CACHE_HOME:-$HOME/.cache}/pip}   # this machine's own: Spark is packed once, for the Python environment and for the image
+mkdir -p "$context" "$cache/m2" "$pip" "$cache/home"
 cp "$here/builder/Dockerfile" "$here/builder/trust.sh" "$context/"
 : > "$context/machine-certificates.pem"
 for bundle in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
@@ -24,4 +25,4 @@ fi
 folder=$1
 shift
 exec docker run --rm --network host --user "$(id -u):$(id -g)" -e HOME=/home -e PIP_CACHE_DIR=/pip -e PIP_ROOT_USER_ACTION=ignore -e MAVEN_OPTS=-Dmaven.repo.local=/m2 \
-  -e PIP_DISABLE_PIP_VERSION_CHECK=1 -v "$repo:/src:ro" -v "$folder:/out" -v "$cache/m2:/m2" -v "$cache/pip:/pip" -v "$cache/home:/home" -w /tmp "$image" "$@"
+  -e PIP_DISABLE_PIP_VERSION_CHECK=1 -v "$repo:/src:ro" -v "$folder:/out" -v "$cache/m2:/m2" -v "$pip:/pip" -v "$cache/home:/home" -w /tmp "$image" "$@"

@@ -1,39 +1,16 @@
 #!/usr/bin/env bash
-# Builds Kubernetes' programs for the nodes from the pinned Go modules and prints their folder. Several minutes cold, nothing when cached.
-# Usage: binaries.sh [NAME…]   (all of them without a name)
+# Builds Kubernetes' programs for the nodes from the pinned Go module and prints their folder. Several minutes cold, nothing when cached.
+# Usage: binaries.sh [NAME…]   (all that a node has without a name; kind and helm too)
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../bootstrap/paths.sh"
 . "$here/versions.sh"
 . "$here/go.sh"
 
-bin=$cache/kubernetes-$(content_key "$here/versions.sh" "$here/kubernetes" "$here/etcd" "$here/coredns")/bin
+bin=$cache/programs-$(content_key "$here/versions.sh" "$here/go.sh" "$programs")
 mkdir -p "$bin"
 names=("$@")
 [ ${#names[@]} -gt 0 ] || names=(kube-apiserver kube-controller-manager kube-scheduler kube-proxy kubelet kubeadm kubectl etcd coredns local-path-provisioner)
-
-# a compiler that collects less often is a fifth faster, and still stays below 2 GB
-export CGO_ENABLED=0 GOOS=linux GOFLAGS=-trimpath GOGC=${GOGC:-400}
-
-# build_other NAME OUT: etcd and what is not part of Kubernetes.
-build_other() {
-  local name=$1 out=$2
-  case $name in
-    etcd) (cd "$here/etcd" && go build -ldflags '-s -w' -o "$out" go.etcd.io/etcd/server/v3) ;;
-    coredns) (cd "$here/coredns" && go build -ldflags '-s -w' -o "$out" .) ;;
-    local-path-provisioner)
-      # `go install` takes a module that is nobody's dependency, but can't name its output
-      GOBIN=$bin/new go install -ldflags '-s -w' "github.com/rancher/local-path-provisioner@$local_path_version" && mv "$bin/new/$name" "$out" && rmdir "$bin/new" ;;
-  esac
-}
-
-# build_kubernetes NAME…: all in one go, so that one program is compiled while another is linked.
-build_kubernetes() {
-  local programs=$bin/new-kubernetes
-  rm -rf "$programs" && mkdir "$programs" &&
-    (cd "$here/kubernetes" && go build -ldflags "$kubernetes_link_flags" -o "$programs/" "${@/#/k8s.io/kubernetes/cmd/}") &&
-    mv "$programs"/* "$bin/" && rmdir "$programs"
-}
 
 # take NAME OUT: from the image of the same name in kind's own node image, for machines that can pull it and have no Go.
 take() {
@@ -55,26 +32,24 @@ take() {
   return $code
 }
 
-kubernetes=()
+# whoever comes at the same time waits, and finds them built
+exec 9>"$bin/lock"
+if command -v flock >/dev/null; then flock 9; fi
+missing=()
 for name in "${names[@]}"; do
   [ -x "$bin/$name" ] && continue
-  if take "$name" "$bin/$name.new" >"$bin/$name.log" 2>&1; then
+  if take "$name" "$bin/$name.new" >"$bin/take.log" 2>&1; then
     mv "$bin/$name.new" "$bin/$name"
     say "$name: taken from $pulled_node_image"
-    continue
+  else
+    missing+=("$name")
   fi
-  find_go
-  case $name in kube*) kubernetes+=("$name"); continue ;; esac
-  begun=$SECONDS
-  build_other "$name" "$bin/$name.new" >"$bin/$name.log" 2>&1 || { tail -20 "$bin/$name.log" >&2; fail "$name could not be built; see $bin/$name.log"; }
-  mv "$bin/$name.new" "$bin/$name"
-  say "built $name in $((SECONDS - begun)) s"
 done
-if [ ${#kubernetes[@]} -gt 0 ]; then
+if [ ${#missing[@]} -gt 0 ]; then
+  find_go
   begun=$SECONDS
-  say "building ${kubernetes[*]} $kubernetes_version (many minutes on few cores)"
-  log=$bin/kubernetes.log
-  build_kubernetes "${kubernetes[@]}" >"$log" 2>&1 || { tail -20 "$log" >&2; fail "Kubernetes could not be built; see $log"; }
-  say "built ${kubernetes[*]} in $((SECONDS - begun)) s"
+  say "building ${missing[*]} (many minutes on few cores)"
+  build_programs linux "$bin" "${missing[@]}" >"$bin/log" 2>&1 || { tail -20 "$bin/log" >&2; fail "they could not be built; see $bin/log"; }
+  say "built in $((SECONDS - begun)) s"
 fi
 echo "$bin"

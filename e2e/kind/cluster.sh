@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# The test cluster. Usage: cluster.sh up | down | env
-#   up    makes it, or finds it healthy and leaves it as it is; makes it anew when its nodes were stopped
-#   down  removes it
-#   env   prints KUBECONFIG, PATH and names for a shell: eval "$(e2e/kind/cluster.sh env)"
+# The test cluster. Usage: cluster.sh up | down | pause | resume | env
+#   up      makes it, or finds it healthy and leaves it as it is; makes it anew when its nodes were stopped
+#   down    removes it
+#   pause   stops its processes where they are, since probes and controllers take half a core also when nothing happens
+#   resume  lets them go on; so do up and env
+#   env     prints KUBECONFIG, PATH and names for a shell: eval "$(e2e/kind/cluster.sh env)"
 # HERDKEEPER_KIND_CLUSTER names it (default: herdkeeper). ~/.kube/config is never touched.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,6 +19,8 @@ export KUBECONFIG=$kubeconfig
 
 kubectl() { "$tools/kubectl" --request-timeout=10s "$@"; }
 nodes() { docker ps -a --filter "label=io.x-k8s.kind.cluster=$cluster" --format '{{.Names}} {{.State}}'; }
+
+in_state() { nodes | awk -v state="$1" '$2 == state {print $1}'; }
 
 started_at() { docker inspect -f '{{.Name}} {{.State.StartedAt}}' $(nodes | awk '{print $1}' | sort); }
 
@@ -34,17 +38,19 @@ why_not_usable() {
 }
 
 create() {
-  local mode image begun=$SECONDS log=$state/create.log
+  local mode image store begun log=$state/create.log
   read -r mode image <<<"$("$here/node-image.sh")"
   [ -n "$image" ] || fail "there is no node image; the lines above tell why"
+  store=$("$here/image-store.sh" "$image")
+  begun=$SECONDS
   rm -f "$state/mode" "$kubeconfig"
-  sed "s/DISABLE_DEFAULT_CNI/$([ "$mode" = built ] && echo true || echo false)/" "$here/cluster.yaml" > "$state/cluster.yaml"
+  sed "s/DISABLE_DEFAULT_CNI/$([ "$mode" = built ] && echo true || echo false)/; s#IMAGE_STORE#$store#" "$here/cluster.yaml" > "$state/cluster.yaml"
   say "creating cluster $cluster: one control plane, three workers"
   # not --wait: nodes become ready only with the pod network, which comes after this
   "$tools/kind" create cluster --name "$cluster" --image "$image" --config "$state/cluster.yaml" --kubeconfig "$kubeconfig" --retain >"$log" 2>&1 ||
     { tail -40 "$log" >&2; fail "kind could not create the cluster; see $log, and: kind export logs --name $cluster"; }
   if [ "$mode" = built ]; then
-    KUBECTL=$tools/kubectl "$here/pod-network.sh"
+    KUBECTL=$tools/kubectl "$here/pod-network.sh" 4
     # kind itself makes a class of this name whose volumes are bound to no node
     kubectl delete storageclass standard --ignore-not-found >/dev/null
     sed "s#LOCAL_PATH_IMAGE#docker.io/rancher/local-path-provisioner:$local_path_version#" "$here/volumes.yaml" | kubectl apply -f - >/dev/null
@@ -66,6 +72,7 @@ up() {
   local reason
   "$here/../bootstrap/engine.sh"
   tools=$("$here/tools.sh")
+  resume
   if [ -n "$(nodes)" ]; then
     reason=$(why_not_usable)
     if [ -z "$reason" ]; then
@@ -92,8 +99,20 @@ down() {
   rm -rf "$state"
 }
 
+pause() { in_state running | xargs -r docker pause >/dev/null; }
+
+resume() {
+  local paused
+  paused=$(in_state paused 2>/dev/null)
+  [ -n "$paused" ] || return 0
+  xargs docker unpause <<<"$paused" >/dev/null
+  say "cluster $cluster: goes on"
+  [ ! -s "$kubeconfig" ] || kubectl wait --for=condition=Ready nodes --all --timeout=60s >/dev/null || true
+}
+
 print_environment() {
   tools=$("$here/tools.sh")
+  resume
   printf 'export KUBECONFIG=%q\n' "$kubeconfig"
   printf 'export PATH=%q:"$PATH"\n' "$tools"
   printf 'export HERDKEEPER_KIND_CLUSTER=%q\n' "$cluster"
@@ -107,6 +126,8 @@ fi
 case ${1:-} in
   up) up ;;
   down) down ;;
+  pause) pause ;;
+  resume) tools=$("$here/tools.sh") && resume ;;
   env) print_environment ;;
-  *) fail "usage: cluster.sh up | down | env" ;;
+  *) fail "usage: cluster.sh up | down | pause | resume | env" ;;
 esac

@@ -1,10 +1,17 @@
 #!/usr/bin/env bash
 # The pod network of nodes that were built from source: one point-to-point network per node and routes between the nodes,
 # which is all that kind's own network daemon does (network policies aside). Can be run again at any time.
-# Usage: KUBECTL=… pod-network.sh
+# Usage: KUBECTL=… pod-network.sh NUMBER   (of the nodes: it waits until so many have their range)
 set -euo pipefail
 kubectl=${KUBECTL:-kubectl}
 pods=10.244.0.0/16
+
+for _ in $(seq 240); do
+  ranges=$($kubectl get nodes -o jsonpath='{.items[*].spec.podCIDR}' | wc -w)
+  [ "$ranges" -lt "$1" ] || break
+  sleep 0.5
+done
+[ "$ranges" -ge "$1" ] || { echo "$ranges of $1 nodes have a range of addresses for their pods" >&2; exit 1; }
 
 nodes=$($kubectl get nodes -o jsonpath='{range .items[*]}{.metadata.name},{.spec.podCIDR},{.status.addresses[?(@.type=="InternalIP")].address}{"\n"}{end}')
 for node in $nodes; do

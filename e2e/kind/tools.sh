@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Finds kind, kubectl and helm and prints a folder that has them: links to those on PATH where their versions suit,
-# else downloaded releases, else built from their Go modules.
+# else downloaded releases, else built from the pinned Go module.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../bootstrap/paths.sh"
 . "$here/versions.sh"
 . "$here/go.sh"
 
-tools=$cache/tools-$(content_key "$here/versions.sh" "$here/tools.sh")
+tools=$cache/tools-$(content_key "$here/versions.sh" "$here/go.sh" "$here/tools.sh" "$programs")
 mkdir -p "$tools"
 os=$(uname | tr '[:upper:]' '[:lower:]')
 arch=$(uname -m | sed 's/x86_64/amd64/; s/aarch64/arm64/')
@@ -40,18 +40,7 @@ download() {
   esac 2>/dev/null && chmod +x "$out"
 }
 
-build() {
-  local name=$1 out=$2
-  find_go
-  case $name in
-    kind) GOBIN=$tools/new CGO_ENABLED=0 go install -trimpath -ldflags '-s -w' "sigs.k8s.io/kind@$kind_version" ;;
-    helm) GOBIN=$tools/new CGO_ENABLED=0 go install -trimpath -ldflags '-s -w' "helm.sh/helm/v3/cmd/helm@$helm_version" ;;
-    kubectl)
-      if [ "$os" = linux ]; then mkdir -p "$tools/new" && cp "$("$here/binaries.sh" kubectl)/kubectl" "$tools/new/"
-      else fail "kubectl is missing: install kubectl $kubernetes_version, then run this again."; fi ;;
-  esac && mv "$tools/new/$name" "$out" && rm -rf "$tools/new"
-}
-
+missing=()
 for name in kind kubectl helm; do
   [ -x "$tools/$name" ] && continue
   rm -f "$tools/$name"
@@ -63,10 +52,18 @@ for name in kind kubectl helm; do
     mv "$tools/$name.new" "$tools/$name"
     say "$name: downloaded"
   else
-    begun=$SECONDS
-    build "$name" "$tools/$name.new" >"$tools/$name.log" 2>&1 || { tail -20 "$tools/$name.log" >&2; fail "$name is neither on PATH nor to be downloaded, and could not be built; see $tools/$name.log"; }
-    mv "$tools/$name.new" "$tools/$name"
-    say "$name: built from its Go module in $((SECONDS - begun)) s"
+    missing+=("$name")
   fi
 done
+if [ ${#missing[@]} -gt 0 ]; then
+  if [ "$os" = linux ]; then
+    bin=$("$here/binaries.sh" "${missing[@]}")
+    for name in "${missing[@]}"; do ln -sf "$bin/$name" "$tools/$name"; done
+  else
+    [[ " ${missing[*]} " != *" kubectl "* ]] || fail "kubectl is missing: install kubectl $kubernetes_version, then run this again."
+    find_go
+    say "building ${missing[*]}"
+    build_programs "$os" "$tools" "${missing[@]}" >"$tools/log" 2>&1 || { tail -20 "$tools/log" >&2; fail "they could not be built; see $tools/log"; }
+  fi
+fi
 echo "$tools"

@@ -1,10 +1,9 @@
-# What the test cluster is made of; sourced. Everything here is part of the caches' keys.
-kubernetes_version=v1.34.4                      # the last minor version that still runs on cgroup v1 with containerd 1.6
-kind_version=v0.33.0
-helm_version=v3.22.0
-local_path_version=v0.0.30
+# What the test cluster is made of; sourced. Everything here is part of the caches' keys, and so is the Go module that pins the versions.
+programs=$repo/e2e/kind/programs
+version_of() { sed -n "s#^\(require\)\{0,1\}[[:space:]]*$1 \(v[^ ]*\).*#\2#p" "$programs/go.mod" | head -1; }
+kubernetes_version=$(version_of k8s.io/kubernetes)   # 1.34 is the last minor version that still runs on cgroup v1 with containerd 1.6
+kind_version=$(version_of sigs.k8s.io/kind)
+helm_version=$(version_of helm.sh/helm/v3)
+local_path_version=$(version_of github.com/rancher/local-path-provisioner)
 # the same minor version, from kind's release notes
 pulled_node_image=kindest/node:v1.34.0@sha256:7416a61b42b1662ca6ca89f02028ac133a309a2a30ba309614e8ec94d976dc5a
-# what kubelet, kubeadm and the servers say of themselves
-stamp=k8s.io/component-base/version
-kubernetes_link_flags="-s -w -X $stamp.gitVersion=$kubernetes_version -X $stamp.gitMajor=1 -X $stamp.gitMinor=34 -X $stamp.gitTreeState=clean"

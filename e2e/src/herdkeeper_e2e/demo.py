@@ -1,9 +1,13 @@
-"""`make demo`: from nothing to a replicated SQL database with real data, checkpointed and audited. Can be run again at any time."""
+"""`make demo`, once the cluster is there (e2e/bootstrap/demo.sh): a replicated SQL database with real data, checkpointed and audited.
+
+Can be run again at any time.
+"""
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from dataclasses import dataclass
 
 from rich.console import Console
@@ -83,13 +87,15 @@ class Demo:
 
 def main() -> int:
     """The command line; 1 with the stage, the reason and what explains it when something failed."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    progress = Progress(STAGES)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--begun", type=int, default=None, help="when the cluster was begun to be made, in seconds since 1970")
+    begun = parser.parse_args().begun
+    earlier = 0 if begun is None else max(0, time.time() - begun)
+    progress = Progress(STAGES, durations={"cluster": earlier}, earlier=earlier)
     kubectl: Kubectl | None = None
     try:
-        with progress.stage("cluster", "a container engine, a kind cluster of four nodes in three zones, five images in it"):
-            environment = cluster.prepare(progress.say)
-            kubectl = Kubectl(NAMESPACE, environment)
+        environment = cluster.cluster_environment()
+        kubectl = Kubectl(NAMESPACE, environment)
         with progress.stage("operator", "the operator, by its Helm chart"):
             cluster.install_operator(environment, progress.say)
         demo = Demo(progress, kubectl)
