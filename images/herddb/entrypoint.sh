@@ -41,6 +41,7 @@ exec java \
     -Dio.netty.allocator.numHeapArenas=1 -Dio.netty.allocator.numDirectArenas=1 \
     -Dio.netty.tryReflectionSetAccessible=true \
     -Djava.io.tmpdir=/tmp \
+    -Djava.util.logging.manager=io.herdkeeper.node.logging.LastingLogManager \
     -Djava.util.logging.config.file="${HERDDB_LOGGING:-$HERDDB_HOME/logging.properties}" \
     ${HERDDB_JAVA_OPTS:-} \
     -cp "$HERDDB_HOME/lib/*" "$program" "$@"

@@ -11,11 +11,19 @@ import io.herdkeeper.node.leadership.LeadershipMetadata;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLogManager;
 import io.herdkeeper.node.log.PromotionBars;
+import io.herdkeeper.node.statement.StatementGuard;
 import io.herdkeeper.node.tls.SqlPortTls;
 import org.apache.bookkeeper.stats.StatsProvider;
 
 /** Makes HerdDB's server with this program's log and its way to ZooKeeper in it, and its TLS. */
 public final class NodeServer {
+
+    static {
+        // The SQL planner's own is Latin-1: it ends the connection that sends a literal with anything else. Read when it is first used.
+        System.setProperty("calcite.default.charset", "UTF-8");
+        System.setProperty("calcite.default.nationalcharset", "UTF-8");
+        System.setProperty("calcite.default.collation.name", "UTF-8$en_US");
+    }
 
     private NodeServer() {
     }
@@ -73,6 +81,7 @@ public final class NodeServer {
             }
         };
         HerdInternals.metadata(server, metadata);
+        StatementGuard.install(server, metadata, configuration, statistics.getStatsLogger(""));
         if (tls != null) {
             // Its record has been made from server.ssl; the acceptor would put a certificate of its own before this one.
             server.getNetworkServer().setSsl(false);

@@ -63,7 +63,7 @@ public final class Repeated {
             return true;
         } catch (InterruptedException ended) {
             throw ended;
-        } catch (Exception error) {
+        } catch (Exception | Error error) {
             LOGGER.log(Level.INFO, "{0} failed, and is tried again: {1}", new Object[]{name, error.toString()});
             return false;
         }

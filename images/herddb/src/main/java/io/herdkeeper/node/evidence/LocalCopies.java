@@ -103,6 +103,9 @@ public final class LocalCopies {
             if (tablespace.isClosed() || server.getManager().getTableSpaceManager(name) != tablespace) {
                 throw new NotWrittenException("tablespace " + name + " has stopped on this node: nothing is written");
             }
+            if (tablespace.isFailed()) {
+                throw new NotWrittenException("tablespace " + name + " has failed on this node: nothing is written");
+            }
             if (tablespace.checkpoint(false, false, false) == null) {
                 throw new NotWrittenException("tablespace " + name + " is booting: ask again");
             }

@@ -7,7 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** {@code GET /readyz}: whether every tablespace of this node has the role that the metadata gives to the node. */
+/** {@code GET /readyz}: whether every tablespace of this node whose log can be replayed has the role that the metadata gives to the node. */
 final class ReadyEndpoint implements Endpoint {
 
     private final NodeStatus node;
@@ -36,9 +36,10 @@ final class ReadyEndpoint implements Endpoint {
         try {
             List<TablespaceStatus> unsettled =
                     metadata.call(node::tablespaces).stream().filter(tablespace -> !tablespace.ready()).toList();
-            return unsettled.isEmpty()
-                    ? answer(200, "every tablespace is settled in its role", unsettled)
-                    : answer(503, "not settled: " + unsettled.stream().map(ReadyEndpoint::describe).toList(), unsettled);
+            // One whose log can't be replayed is no reason to take the others' clients away.
+            boolean ready = unsettled.stream().allMatch(tablespace -> tablespace.unreplayable() != null);
+            return answer(ready ? 200 : 503, unsettled.isEmpty() ? "every tablespace is settled in its role"
+                    : "not settled: " + unsettled.stream().map(ReadyEndpoint::describe).toList(), unsettled);
         } catch (Exception error) {
             return answer(503, "unknown, since the metadata can't be read: " + error, List.of());
         }
@@ -46,7 +47,8 @@ final class ReadyEndpoint implements Endpoint {
 
     private static String describe(TablespaceStatus tablespace) {
         return tablespace.name() + " is " + tablespace.role().name().toLowerCase(java.util.Locale.ROOT)
-                + ", its leader is " + tablespace.leaderInMetadata();
+                + ", its leader is " + tablespace.leaderInMetadata()
+                + (tablespace.unreplayable() == null ? "" : ", and its log can't be replayed: " + tablespace.unreplayable());
     }
 
     private static Answer answer(int status, String reason, List<TablespaceStatus> unsettled) {

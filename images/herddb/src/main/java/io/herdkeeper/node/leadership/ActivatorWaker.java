@@ -24,6 +24,8 @@ public final class ActivatorWaker {
 
     private static final Logger LOGGER = Logger.getLogger(ActivatorWaker.class.getName());
     private static final long PAUSE_MILLIS = 10;
+    /** Once a change has taken longer than a second, ZooKeeper is not asked a hundred times a second for it. */
+    private static final long LATER_PAUSE_MILLIS = 250;
     private static final long LONGEST_SECONDS = 30;
 
     private final Server server;
@@ -67,7 +69,8 @@ public final class ActivatorWaker {
 
     private void push() throws InterruptedException {
         Map<String, String> before = status.errors();
-        long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(LONGEST_SECONDS);
+        long start = System.nanoTime();
+        long deadline = start + TimeUnit.SECONDS.toNanos(LONGEST_SECONDS);
         try {
             while (status.phase() != Phase.STOPPING && !status.settled() && System.nanoTime() - deadline < 0) {
                 if (!status.errors().equals(before)) {
@@ -75,7 +78,7 @@ public final class ActivatorWaker {
                     return;
                 }
                 server.getManager().triggerActivator(ActivatorRunRequest.TABLESPACEMANAGEMENT);
-                Thread.sleep(PAUSE_MILLIS);
+                Thread.sleep(System.nanoTime() - start < TimeUnit.SECONDS.toNanos(1) ? PAUSE_MILLIS : LATER_PAUSE_MILLIS);
             }
         } catch (MetadataStorageManagerException | RuntimeException error) {
             LOGGER.log(Level.INFO, "not woken any further, since the metadata is not readable: {0}", error.toString());

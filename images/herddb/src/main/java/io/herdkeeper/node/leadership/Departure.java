@@ -16,7 +16,7 @@ import java.util.logging.Logger;
 public final class Departure {
 
     private static final Logger LOGGER = Logger.getLogger(Departure.class.getName());
-    private static final long POLL_MILLIS = 20;
+    private static final long POLL_MILLIS = 100;
 
     private Departure() {
     }

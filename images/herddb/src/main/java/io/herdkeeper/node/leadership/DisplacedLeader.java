@@ -33,7 +33,7 @@ public final class DisplacedLeader {
     private final Map<String, Long> since = new HashMap<>();
 
     /**
-     * @param patience how long a tablespace may take to stop; a local checkpoint holds it up, too
+     * @param patience how long a tablespace may take to stop once that has begun
      * @param end      ends the process, and is told why
      */
     public DisplacedLeader(NodeStatus status, Duration patience, Consumer<String> end) {
@@ -52,7 +52,7 @@ public final class DisplacedLeader {
             return;
         }
         try {
-            List<String> displaced = status.displacedLeaderships();
+            List<String> displaced = status.stoppingLeaderships();
             since.keySet().retainAll(displaced);
             long now = System.nanoTime();
             for (String tablespace : displaced) {

@@ -2,24 +2,31 @@ package io.herdkeeper.node.leadership;
 
 import herddb.cluster.ZookeeperMetadataStorageManager;
 import herddb.metadata.MetadataStorageManagerException;
+import herddb.model.DDLException;
+import herddb.model.NodeMetadata;
 import herddb.model.TableSpace;
 import herddb.model.TableSpaceReplicaState;
 import herddb.server.ServerConfiguration;
+import java.util.Collection;
+import java.util.List;
 import java.util.function.Consumer;
 
 /**
  * HerdDB's way to ZooKeeper, on which nobody waits for heartbeats ({@link Heartbeats}), and which tells of each record that is read, so
  * that a follower ends as soon as this node is named as the leader.
  *
- * <p>Heartbeats have a session of their own. HerdDB opens a session again in whichever thread is told that it has expired, and closes the
- * one that is there before, without looking whether another thread has just opened it: of two threads with one session, which expires,
- * each would end the session that the other one goes on with.
+ * <p>HerdDB opens a session again in whichever thread is told that it has expired, and closes the one that is there before, without
+ * looking whether another thread has just opened it: of two threads with one session, which expires, each would end the session that the
+ * other one goes on with. So one thread at a time asks: the next one asks in the session that was opened. Heartbeats, which nobody may hold
+ * up, have a session of their own.
  */
 public final class LeadershipMetadata extends ZookeeperMetadataStorageManager {
 
     /** Used, and so opened, by the heartbeats' thread alone. */
     private final ZookeeperMetadataStorageManager ofHeartbeats;
     private final Heartbeats heartbeats = new Heartbeats(this::write);
+    /** Held by who asks. Not this object, which HerdDB holds itself: a session's events come in a thread that asks for it. */
+    private final Object session = new Object();
     private volatile Consumer<TableSpace> reader = record -> { };
 
     /** Not connected yet. */
@@ -38,11 +45,56 @@ public final class LeadershipMetadata extends ZookeeperMetadataStorageManager {
 
     @Override
     public TableSpace describeTableSpace(String name) throws MetadataStorageManagerException {
-        TableSpace record = super.describeTableSpace(name);
+        TableSpace record;
+        synchronized (session) {
+            record = super.describeTableSpace(name);
+        }
         if (record != null) {
             reader.accept(record);
         }
         return record;
+    }
+
+    @Override
+    public Collection<String> listTableSpaces() throws MetadataStorageManagerException {
+        synchronized (session) {
+            return super.listTableSpaces();
+        }
+    }
+
+    @Override
+    public void registerTableSpace(TableSpace made) throws DDLException, MetadataStorageManagerException {
+        synchronized (session) {
+            super.registerTableSpace(made);
+        }
+    }
+
+    @Override
+    public boolean updateTableSpace(TableSpace next, TableSpace previous) throws DDLException, MetadataStorageManagerException {
+        synchronized (session) {
+            return super.updateTableSpace(next, previous);
+        }
+    }
+
+    @Override
+    public void dropTableSpace(String name, TableSpace previous) throws DDLException, MetadataStorageManagerException {
+        synchronized (session) {
+            super.dropTableSpace(name, previous);
+        }
+    }
+
+    @Override
+    public List<NodeMetadata> listNodes() throws MetadataStorageManagerException {
+        synchronized (session) {
+            return super.listNodes();
+        }
+    }
+
+    @Override
+    public List<TableSpaceReplicaState> getTableSpaceReplicaState(String tableSpaceUuid) throws MetadataStorageManagerException {
+        synchronized (session) {
+            return super.getTableSpaceReplicaState(tableSpaceUuid);
+        }
     }
 
     @Override

@@ -3,8 +3,12 @@ package io.herdkeeper.node.log;
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.cluster.BookkeeperCommitLog.CommitFileWriter;
 import herddb.cluster.BookkeeperCommitLogManager;
+import herddb.core.AbstractIndexManager;
+import herddb.core.AbstractTableManager;
 import herddb.core.DBManager;
+import herddb.core.RunningStatementsStats;
 import herddb.core.TableSpaceManager;
+import herddb.core.stats.ConnectionsInfoProvider;
 import herddb.file.FileDataStorageManager;
 import herddb.log.CommitLog.FollowerContext;
 import herddb.log.CommitLogManager;
@@ -16,6 +20,7 @@ import herddb.server.Server;
 import herddb.server.ServerSideConnectionPeer;
 import java.lang.reflect.Field;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
@@ -46,6 +51,13 @@ public final class HerdInternals {
             field("herddb.core.TableSpaceManager$ApplyEntryOnRecovery", "this$0", TableSpaceManager.class);
     private static final Field LAST_TRANSACTION_ID =
             field(TableSpaceManager.class.getName(), "newTransactionId", AtomicLong.class);
+    private static final Field TABLES = field(TableSpaceManager.class.getName(), "tables", ConcurrentHashMap.class);
+    private static final Field INDEXES = field(TableSpaceManager.class.getName(), "indexes", ConcurrentHashMap.class);
+    private static final Field INDEXES_BY_TABLE =
+            field(TableSpaceManager.class.getName(), "indexesByTable", ConcurrentHashMap.class);
+    private static final Field TRANSACTIONS = field(TableSpaceManager.class.getName(), "transactions", ConcurrentHashMap.class);
+    private static final Field POSITION =
+            field(TableSpaceManager.class.getName(), "actualLogSequenceNumber", LogSequenceNumber.class);
     private static final Field STATEMENT_LOCK =
             field(TableSpaceManager.class.getName(), "generalLock", StampedLock.class);
     private static final Field ACTIVATOR = field(DBManager.class.getName(), "activator", Thread.class);
@@ -61,8 +73,19 @@ public final class HerdInternals {
     private static final Field USERNAME = field(ServerSideConnectionPeer.class.getName(), "username", String.class);
     private static final Field METADATA =
             field(Server.class.getName(), "metadataStorageManager", MetadataStorageManager.class);
-    private static final Field ACTIVATORS_METADATA =
-            field(DBManager.class.getName(), "metadataStorageManager", MetadataStorageManager.class);
+    private static final Field MANAGER = field(Server.class.getName(), "manager", DBManager.class);
+    /** What a server tells its database behind its constructor, and the running statements, whose gauge has been registered. */
+    private static final List<Field> SETTINGS = List.of(
+            field(DBManager.class.getName(), "clearAtBoot", boolean.class),
+            field(DBManager.class.getName(), "haltOnTableSpaceBootError", boolean.class),
+            field(DBManager.class.getName(), "connectionsInfoProvider", ConnectionsInfoProvider.class),
+            field(DBManager.class.getName(), "serverToServerUsername", String.class),
+            field(DBManager.class.getName(), "serverToServerPassword", String.class),
+            field(DBManager.class.getName(), "checkpointPeriod", long.class),
+            field(DBManager.class.getName(), "abandonedTransactionsTimeout", long.class),
+            field(DBManager.class.getName(), "errorIfNotLeader", boolean.class),
+            field(DBManager.class.getName(), "runningStatements", RunningStatementsStats.class));
+    private static final Field LOG_FAILED = field(BookkeeperCommitLog.class.getName(), "failed", boolean.class);
     private static final Field LOGS = field(DBManager.class.getName(), "commitLogManager", CommitLogManager.class);
 
     private HerdInternals() {
@@ -107,17 +130,9 @@ public final class HerdInternals {
         return ((Map<String, BookkeeperCommitLog>) get(ACTIVE_LOGS, manager)).get(tableSpaceUuid);
     }
 
-    /**
-     * The counter of the tablespace that recovers through {@code consumer}; its next transaction gets the counter's value
-     * plus one.
-     *
-     * @return the counter, or null when the consumer is not a tablespace's own (a tool or a test reads the log)
-     */
-    static AtomicLong lastTransactionId(BiConsumer<LogSequenceNumber, LogEntry> consumer) {
-        if (!RECOVERING_TABLESPACE.getDeclaringClass().isInstance(consumer)) {
-            return null;
-        }
-        return (AtomicLong) get(LAST_TRANSACTION_ID, get(RECOVERING_TABLESPACE, consumer));
+    /** The counter of a tablespace; its next transaction gets the counter's value plus one. */
+    static AtomicLong lastTransactionId(TableSpaceManager tablespace) {
+        return (AtomicLong) get(LAST_TRANSACTION_ID, tablespace);
     }
 
     /** What each statement that changes a tablespace holds for reading; a checkpoint and a consistency check hold it for writing. */
@@ -153,11 +168,51 @@ public final class HerdInternals {
     /** Puts another way to the metadata in place of a server's own, which no method of it can be overridden to make; before it starts. */
     public static void metadata(Server server, MetadataStorageManager metadata) {
         set(METADATA, server, metadata);
-        set(ACTIVATORS_METADATA, server.getManager(), metadata);
+    }
+
+    /** Puts another database in place of a server's own, with the settings of that; before it starts. */
+    public static void manager(Server server, DBManager manager) {
+        SETTINGS.forEach(setting -> set(setting, manager, get(setting, server.getManager())));
+        set(MANAGER, server, manager);
+    }
+
+    /** Has a leader's log refuse every further entry; the activator stops its tablespace then, and boots it again. */
+    static void fail(BookkeeperCommitLog log) {
+        set(LOG_FAILED, log, true);
+    }
+
+    /** The tablespace that recovers through {@code consumer}, or null when that is not a tablespace's own (a tool or a test reads the log). */
+    static TableSpaceManager recovering(BiConsumer<LogSequenceNumber, LogEntry> consumer) {
+        return RECOVERING_TABLESPACE.getDeclaringClass().isInstance(consumer)
+                ? (TableSpaceManager) get(RECOVERING_TABLESPACE, consumer) : null;
+    }
+
+    /** Drops all tables that a recovering copy has, with their rows and indexes, and all its transactions; its files stay. */
+    @SuppressWarnings("unchecked")
+    static void clear(TableSpaceManager copy) {
+        Map<String, AbstractTableManager> tables = (Map<String, AbstractTableManager>) get(TABLES, copy);
+        tables.values().stream().filter(table -> !table.isSystemTable()).forEach(table -> {
+            table.dropTableData();
+            table.close();
+        });
+        tables.values().removeIf(table -> !table.isSystemTable());
+        Map<String, AbstractIndexManager> indexes = (Map<String, AbstractIndexManager>) get(INDEXES, copy);
+        indexes.values().forEach(index -> {
+            index.dropIndexData();
+            index.close();
+        });
+        indexes.clear();
+        ((Map<?, ?>) get(INDEXES_BY_TABLE, copy)).clear();
+        ((Map<?, ?>) get(TRANSACTIONS, copy)).clear();
+    }
+
+    /** Says where a recovering copy is in the log, from where it follows when no entry comes behind. */
+    static void position(TableSpaceManager copy, LogSequenceNumber position) {
+        set(POSITION, copy, position);
     }
 
     /** What makes the logs of a node's tablespaces. */
-    static CommitLogManager logs(DBManager manager) {
+    public static CommitLogManager logs(DBManager manager) {
         return (CommitLogManager) get(LOGS, manager);
     }
 

@@ -2,9 +2,23 @@ package io.herdkeeper.node.log;
 
 import herddb.cluster.LedgersInfo;
 import herddb.cluster.ZookeeperMetadataStorageManager;
+import herddb.log.FullRecoveryNeededException;
 import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
+import java.io.IOException;
+import java.util.Arrays;
 import java.util.List;
+import java.util.function.BooleanSupplier;
+import org.apache.zookeeper.CreateMode;
+import org.apache.zookeeper.KeeperException;
+import org.apache.zookeeper.KeeperException.BadVersionException;
+import org.apache.zookeeper.KeeperException.ConnectionLossException;
+import org.apache.zookeeper.KeeperException.NodeExistsException;
+import org.apache.zookeeper.Op;
+import org.apache.zookeeper.OpResult;
+import org.apache.zookeeper.ZooDefs;
+import org.apache.zookeeper.ZooKeeper;
+import org.apache.zookeeper.data.Stat;
 
 /**
  * The list of a tablespace's ledgers, as its log reads and writes it in ZooKeeper.
@@ -17,6 +31,8 @@ import java.util.List;
  */
 final class LedgerList extends ZookeeperMetadataStorageManager {
 
+    private static final long RETRY_MILLIS = 100;
+
     private final ZookeeperMetadataStorageManager lists;
     /** Null while the list is shown as it is. */
     private volatile LogSequenceNumber from;
@@ -24,6 +40,7 @@ final class LedgerList extends ZookeeperMetadataStorageManager {
     private volatile List<Long> whole;
     /** Null while any list may be shown. */
     private volatile List<Long> only;
+    private volatile BooleanSupplier written = () -> true;
 
     /** What HerdDB's log asks of its metadata goes to {@code lists}; this one has no session of its own. */
     LedgerList(ZookeeperMetadataStorageManager lists) {
@@ -65,6 +82,11 @@ final class LedgerList extends ZookeeperMetadataStorageManager {
         }
     }
 
+    /** Has the list written only by who may: HerdDB goes on in a new ledger by itself where entries of the old one were lost. */
+    void writtenIf(BooleanSupplier allowed) {
+        written = allowed;
+    }
+
     /** The list for anybody but HerdDB's log itself, always as it is. */
     LedgersInfo asItIs(String tableSpaceUuid) {
         return lists.getActualLedgersList(tableSpaceUuid);
@@ -84,16 +106,64 @@ final class LedgerList extends ZookeeperMetadataStorageManager {
             if (whole == null) {
                 whole = read;
             }
-            // A checkpoint in a ledger that is not listed has to stay visible as such: HerdDB then asks for a copy of another node.
-            if (read.contains(checkpoint.ledgerId)) {
-                read.stream().filter(ledger -> ledger < checkpoint.ledgerId).forEach(list::removeLedger);
+            // HerdDB takes a checkpoint in ledger 0 for none, and would skip what a dropped ledger 0 had.
+            if (!read.isEmpty() && !NodeCommitLog.hasAllAfter(list, checkpoint)) {
+                throw new FullRecoveryNeededException("tablespace " + tableSpaceUuid + ": the log begins behind the checkpoint "
+                        + checkpoint + ", its ledgers are " + read);
             }
+            read.stream().filter(ledger -> ledger < checkpoint.ledgerId).forEach(list::removeLedger);
         }
         return list;
     }
 
+    /**
+     * Writes the list by compare-and-set, the first one of a tablespace too, and notes its new version. While ZooKeeper does not answer
+     * it is asked again for as long as the session lives, since writes wait for this.
+     *
+     * @throws LogNotAvailableException when somebody else has written the list, or the session has ended
+     */
     @Override
     public void saveActualLedgersList(String tableSpaceUuid, LedgersInfo list) {
-        lists.saveActualLedgersList(tableSpaceUuid, list);
+        if (!written.getAsBoolean()) {
+            throw new LogNotAvailableException("tablespace " + tableSpaceUuid + ": an entry was not written, so no ledger follows it");
+        }
+        String path = lists.getBasePath() + "/ledgers/" + tableSpaceUuid;
+        byte[] content = list.serialize();
+        try {
+            boolean answerLost = false;
+            while (true) {
+                try {
+                    list.setZkVersion(write(path, content, list.getZkVersion()));
+                    return;
+                } catch (ConnectionLossException error) {
+                    answerLost = true;
+                    Thread.sleep(RETRY_MILLIS);
+                } catch (NodeExistsException | BadVersionException error) {
+                    Stat stat = new Stat();
+                    if (!answerLost || !Arrays.equals(content, lists.ensureZooKeeper().getData(path, false, stat))) {
+                        throw new LogNotAvailableException("the list of ledgers of tablespace " + tableSpaceUuid
+                                + " has been written by somebody else since version " + list.getZkVersion(), error);
+                    }
+                    list.setZkVersion(stat.getVersion());
+                    return;
+                }
+            }
+        } catch (KeeperException | IOException error) {
+            throw new LogNotAvailableException("the list of ledgers of tablespace " + tableSpaceUuid + " can't be written", error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new LogNotAvailableException(error);
+        }
+    }
+
+    private int write(String path, byte[] content, int version) throws KeeperException, IOException, InterruptedException {
+        ZooKeeper zooKeeper = lists.ensureZooKeeper();
+        if (version >= 0) {
+            return zooKeeper.setData(path, content, version).getVersion();
+        }
+        // Two writes in one, since HerdDB's first one leaves the list at version 1: readers tell by the version whether ledgers were dropped.
+        List<OpResult> results = zooKeeper.multi(List.of(
+                Op.create(path, new byte[0], ZooDefs.Ids.OPEN_ACL_UNSAFE, CreateMode.PERSISTENT), Op.setData(path, content, 0)));
+        return ((OpResult.SetDataResult) results.get(1)).getStat().getVersion();
     }
 }

@@ -47,6 +47,18 @@ final class LogContinuity {
         }
     }
 
+    /**
+     * Checks one step of a replay, which reads whole ledgers in their order.
+     *
+     * @throws LogNotAvailableException when entries lie between {@code last} and {@code next}
+     */
+    static void checkReplay(LogSequenceNumber last, LogSequenceNumber next) {
+        boolean follows = last.ledgerId == next.ledgerId ? next.offset == last.offset + 1 : next.ledgerId > last.ledgerId && next.offset == 0;
+        if (!follows) {
+            throw new LogNotAvailableException("entries are missing between " + last + " and " + next + ": the replay stops");
+        }
+    }
+
     private boolean ledgerWasFinishedAt(LogSequenceNumber last) {
         if (last.ledgerId < 0) {
             return true;

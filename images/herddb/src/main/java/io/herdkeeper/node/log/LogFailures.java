@@ -26,7 +26,8 @@ public final class LogFailures {
 
     /** The first failure counts: what comes later follows from it. */
     void failed(String uuid, String tablespace, Throwable error) {
-        failures.computeIfAbsent(uuid, key -> new Failure(tablespace, clock.instant() + " the log failed: " + rootOf(error)));
+        failures.computeIfAbsent(uuid, key -> new Failure(tablespace, clock.instant() + " the log failed: "
+                + (error == null ? "no new ledger could be written" : rootOf(error))));
     }
 
     void over(String uuid) {
@@ -44,11 +45,11 @@ public final class LogFailures {
         return failures.values().stream().map(Failure::tablespace).distinct().sorted().toList();
     }
 
-    private static String rootOf(Throwable error) {
+    static Throwable rootOf(Throwable error) {
         Throwable root = error;
-        while (root != null && root.getCause() != null) {
+        while (root.getCause() != null) {
             root = root.getCause();
         }
-        return root == null ? "no new ledger could be written" : root.toString();
+        return root;
     }
 }

@@ -3,21 +3,29 @@ package io.herdkeeper.node.log;
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.cluster.LedgersInfo;
 import herddb.cluster.ZookeeperMetadataStorageManager;
+import herddb.core.TableSpaceManager;
+import herddb.log.CommitLogListener;
 import herddb.log.CommitLogResult;
+import herddb.log.FullRecoveryNeededException;
 import herddb.log.LogEntry;
 import herddb.log.LogEntryFactory;
 import herddb.log.LogEntryType;
 import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
+import herddb.model.Transaction;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.locks.Lock;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.concurrent.locks.StampedLock;
 import java.util.function.BiConsumer;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
@@ -51,17 +59,22 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     /** HerdDB closes the tablespace right after it has read the record: the follower must not keep a core until then. */
     private static final long END_PAUSE_MILLIS = 1;
 
-    /** How long a requested close waits for the bookies' answers before it gives up; writes wait for it meanwhile. */
+    /** How long a requested close, or a dump, waits for the bookies' answers; writes wait for it meanwhile. */
     private static final long ANSWERS_SECONDS = 2;
     private static final long POLL_NANOS = 200_000;
     private static final long METADATA_SECONDS = 10;
 
     private static final ThreadLocal<LogSequenceNumber> APPLYING = new ThreadLocal<>();
+    private static final ThreadLocal<Boolean> SENDING_TO_FOLLOWER = new ThreadLocal<>();
 
     private final FollowerGate gate = new FollowerGate();
     private final FollowerEnd end = new FollowerEnd();
     private final FollowerReader reader;
     private final LogContinuity continuity;
+    private final TransactionEnds ends = new TransactionEnds();
+    private final AtomicLong definitions = new AtomicLong();
+    /** How many of HerdDB's entries were written that are neither in its last sequence number nor known to have failed. */
+    private final AtomicLong unanswered = new AtomicLong();
     private final String tableSpaceName;
     private final NodeCommitLogManager manager;
     /** Shared by writes; exclusive for closing the ledger that they go to. */
@@ -72,10 +85,12 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
     private volatile long rollAboveBytes = Long.MAX_VALUE;
     private volatile LogSequenceNumber applied = LogSequenceNumber.START_OF_TIME;
+    /** The entry that a follower could not apply, or is applying; null else. */
+    private volatile LogSequenceNumber refused;
     private volatile boolean writing;
     private volatile boolean failureTold;
     private volatile CompletableFuture<LogSequenceNumber> lastCheck;
-    private volatile AtomicLong lastTransactionId;
+    private volatile TableSpaceManager tablespace;
     private volatile RetainedLog retained;
     /** The ledgers that {@link #recovery} has fenced and replayed; null before. */
     private List<Long> fencedLedgers;
@@ -114,28 +129,76 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         return continuity;
     }
 
-    /** The entry that this thread is applying to a follower's tables; null in any other thread. */
+    /** The entry that this thread is applying to the tables of a follower, or of a copy that boots; null in any other thread. */
     public static LogSequenceNumber applying() {
         return APPLYING.get();
     }
 
     /** The last entry whose effect is in the tables: for a leader, the last one that was acknowledged. */
     public LogSequenceNumber appliedPosition() {
-        return writing ? getLastSequenceNumber() : applied;
+        return writing ? super.getLastSequenceNumber() : applied;
     }
 
+    /**
+     * The same while nothing is being applied; else null. On a leader statements hold the tablespace's lock from before they are logged
+     * until they are applied.
+     */
+    public LogSequenceNumber settledPosition() {
+        TableSpaceManager led = tablespace;
+        StampedLock statements = led == null ? null : HerdInternals.statementLock(led);
+        boolean busy = writing ? statements == null || statements.isReadLocked() || statements.isWriteLocked() : refused != null;
+        return busy ? null : appliedPosition();
+    }
+
+    /**
+     * The same as {@link #appliedPosition}, which is where HerdDB writes a checkpoint. HerdDB's own log would tell of an entry that a
+     * follower has read and not applied.
+     *
+     * @throws LogNotAvailableException when this follower could not apply an entry: what it has of that one may be half of it; or when this
+     *                                  leader's log has failed: HerdDB forgets a transaction whose COMMIT it could not write, which the log
+     *                                  may have all the same
+     */
+    @Override
+    public LogSequenceNumber getLastSequenceNumber() {
+        LogSequenceNumber applying = applying();
+        if (applying != null) {
+            return applying; // a table that this entry's transaction has made is written to the disk within the entry
+        }
+        if (refused != null) {
+            throw new LogNotAvailableException(
+                    "tablespace " + tableSpaceName + " failed at " + refused + ": no checkpoint of it is written");
+        }
+        if (writing && (endsBehindALoss() || isFailed())) {
+            throw new LogNotAvailableException("the log of tablespace " + tableSpaceName + " has failed: no checkpoint of it is written");
+        }
+        return appliedPosition();
+    }
+
+    /** Replays the log. Where that lacks entries, HerdDB's own download would leave out the open transactions: see {@link Download}. */
     @Override
     public void recovery(
             LogSequenceNumber snapshot, BiConsumer<LogSequenceNumber, LogEntry> consumer, boolean fencing) {
+        manager.stuckReplays().refuseTooSoon(tableSpaceUuid);
+        try {
+            replay(snapshot, consumer, fencing);
+        } catch (FullRecoveryNeededException gap) {
+            Download download = Download.into(HerdInternals.recovering(consumer), gap);
+            LogSequenceNumber position = download.getLogSequenceNumber();
+            download.open().forEach(entry -> apply(position, entry, () -> consumer.accept(position, entry)));
+            replay(position, consumer, fencing);
+        }
+    }
+
+    private void replay(LogSequenceNumber snapshot, BiConsumer<LogSequenceNumber, LogEntry> consumer, boolean fencing) {
         applied = snapshot;
         List<Long> listed = list.whileShownFrom(snapshot, () -> super.recovery(snapshot, (position, entry) -> {
-            consumer.accept(position, entry);
-            applied = position;
+            LogContinuity.checkReplay(applied, position);
+            apply(position, entry, () -> consumer.accept(position, entry));
         }, fencing));
         if (fencing) {
             fencedLedgers = listed;
         }
-        lastTransactionId = HerdInternals.lastTransactionId(consumer);
+        tablespace = HerdInternals.recovering(consumer);
     }
 
     /**
@@ -154,6 +217,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             throw new LogNotAvailableException("tablespace " + tableSpaceName + " can't be written before it is fenced");
         }
         list.whileOnly(fencedLedgers, () -> super.startWriting(expectedReplicaCount));
+        list.writtenIf(rolls::isWriteLockedByCurrentThread);
         raiseTransactionIds();
         writing = true;
         manager.failures().over(tableSpaceUuid);
@@ -191,14 +255,14 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         return ledgers.getActiveLedgers().isEmpty() || hasAllAfter(ledgers, checkpoint);
     }
 
-    /** What HerdDB's own failover asks before it makes this node the leader; the boot of a leader that somebody else named asks the log alone. */
+    /** Asked by HerdDB's own failover before it makes this node the leader; the boot of a leader that somebody else named asks the log alone. */
     @Override
     public boolean isRecoveryAvailable(LogSequenceNumber snapshot) {
         if (manager.isBarred(tableSpaceUuid)) {
             LOGGER.log(Level.WARNING, "this node does not make itself the leader of tablespace {0}: its copy is barred", tableSpaceName);
             return false;
         }
-        return super.isRecoveryAvailable(snapshot);
+        return super.isRecoveryAvailable(snapshot) && recoverableFrom(snapshot);
     }
 
     /** Whether a log that has ledgers still lists everything after a checkpoint; an empty disk needs all from the first ledger of ever. */
@@ -220,33 +284,144 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     }
 
     /**
-     * Writes an entry, into a new ledger when the current one is full.
+     * Writes an entry, into a new ledger when the current one is full; an UPDATE or DELETE once its whole statement was accepted.
      *
-     * <p>HerdDB chooses the ledger under its lock and writes after it: a roll in between closes that ledger, and the entry
-     * fails. Of an entry within a transaction nobody hears that, and the COMMIT succeeds in the next ledger: the leader
-     * shows the row, the log has it not, and the next leader does not either. So both happen under one lock here.
+     * <p>A refused entry is in no ledger. An entry that was written and that HerdDB can't apply ends the log ({@link #end}).
      */
     @Override
     public CommitLogResult log(LogEntry edit, boolean sync) {
-        rollWhenFull();
-        CommitLogResult result;
-        rolls.readLock().lock();
-        try {
-            result = edit.type == LogEntryType.TABLE_CONSISTENCY_CHECK ? logCheck(edit, sync) : super.log(edit, sync);
-        } finally {
-            rolls.readLock().unlock();
+        if (edit.type == LogEntryType.UPDATE || edit.type == LogEntryType.DELETE) {
+            String refusal = ends.refusal(edit, tablespace);
+            return refusal == null
+                    ? new CommitLogResult(LoggedEntry.held(() -> write(edit, sync).logSequenceNumber, this::end), !sync, sync)
+                    : refused(refusal);
         }
+        CommitLogResult written = write(edit, sync);
         if (edit.type == LogEntryType.BEGINTRANSACTION) {
             raiseTransactionIds();
         }
-        return result;
+        return new CommitLogResult(LoggedEntry.written(written.logSequenceNumber, this::end), written.deferred, written.sync);
     }
 
-    /** HerdDB logs a check without waiting for it, and then does not tell where it is: asked to sync, it tells that to who waits. */
-    private CommitLogResult logCheck(LogEntry check, boolean sync) {
-        CommitLogResult written = super.log(check, true);
-        lastCheck = written.logSequenceNumber;
+    /**
+     * HerdDB chooses the ledger under its lock and writes after it: a roll in between closes that ledger, and the entry
+     * fails. Of an entry within a transaction nobody hears that, and the COMMIT succeeds in the next ledger: the leader
+     * shows the row, the log has it not, and the next leader does not either. So both happen under one lock here.
+     */
+    private CommitLogResult write(LogEntry edit, boolean sync) {
+        rollWhenFull();
+        Transaction open = tablespace == null ? null : tablespace.getTransaction(edit.transactionId);
+        // Nothing of a transaction is written behind its end, nor into a table behind the end of the one that drops it.
+        Lock lock = TransactionEnds.dropsTables(edit, open) ? rolls.writeLock() : rolls.readLock();
+        synchronized (open == null ? edit : open) {
+            lock.lock();
+            try {
+                String refusal = ends.refusal(edit, tablespace);
+                return refusal == null ? writeInOrder(edit, sync, open) : refused(refusal);
+            } finally {
+                lock.unlock();
+            }
+        }
+    }
+
+    private CommitLogResult writeInOrder(LogEntry edit, boolean sync, Transaction open) {
+        if (isClosed() || isFailed() || getWriter() == null || endsBehindALoss()) {
+            return refused("this node does not write tablespace " + tableSpaceName + " any more");
+        }
+        ends.note(edit, open, tablespace);
+        if (TransactionEnds.isDefinition(edit)) {
+            definitions.incrementAndGet();
+        }
+        CommitLogResult written = super.log(edit, true);
+        unanswered.incrementAndGet();
+        written.logSequenceNumber.whenComplete((position, error) -> unanswered.decrementAndGet());
+        if (edit.type == LogEntryType.TABLE_CONSISTENCY_CHECK) {
+            lastCheck = written.logSequenceNumber;
+        }
         return sync ? written : new CommitLogResult((LogSequenceNumber) null, true, false);
+    }
+
+    /**
+     * Does what sends this node's tables to a follower.
+     *
+     * <p>A follower reads the log itself: what is written meanwhile is not kept for it in this node's memory.
+     */
+    public static void sendToFollower(Runnable sending) {
+        SENDING_TO_FOLLOWER.set(true);
+        try {
+            sending.run();
+        } finally {
+            SENDING_TO_FOLLOWER.remove();
+        }
+    }
+
+    /**
+     * Called while nobody writes, right before the checkpoint that is sent with the open transactions.
+     *
+     * <p>That one's position is the last entry that was acknowledged; a transaction has its rows before they are. These would come from
+     * the log again, and a row that it has inserted and deleted would be deleted once too often, where a follower fails. So this waits for
+     * the bookies.
+     */
+    @Override
+    public void attachCommitLogListener(CommitLogListener listener) {
+        awaitAnswers(() -> unanswered.get() > 0);
+        if (SENDING_TO_FOLLOWER.get() == null) {
+            super.attachCommitLogListener(listener);
+        }
+    }
+
+    @Override
+    public void removeCommitLogListener(CommitLogListener listener) {
+        if (SENDING_TO_FOLLOWER.get() == null) {
+            super.removeCommitLogListener(listener);
+        }
+    }
+
+    /** HerdDB goes on in a new ledger when the old one was closed by somebody. Of a transaction's entry that was not written nobody hears. */
+    private boolean endsBehindALoss() {
+        CommitFileWriter writer = getWriter();
+        Throwable error = writer == null ? null : HerdInternals.writeError(writer);
+        if (error != null) {
+            end(error);
+        }
+        return error != null;
+    }
+
+    /** Closes the ledger that is written, and opens the next one; under the lock, and with all answers that come. */
+    private void roll() {
+        if (endsBehindALoss()) {
+            throw new LogNotAvailableException("an entry of tablespace " + tableSpaceName + " was not written: its log ends");
+        }
+        super.rollNewLedger();
+    }
+
+    private static CommitLogResult refused(String why) {
+        return new CommitLogResult(CompletableFuture.failedFuture(new LogNotAvailableException(why)), false, true);
+    }
+
+    /** How many rows of statements with several this thread has written, as it counts them. */
+    public static int rowsOfThisThread() {
+        return LoggedEntry.ROWS.get();
+    }
+
+    public static void rowsOfThisThread(int rows) {
+        LoggedEntry.ROWS.set(rows);
+    }
+
+    /** How many entries with changes of definitions and TRUNCATEs were written. */
+    public long definitions() {
+        return definitions.get();
+    }
+
+    /**
+     * Ends this leader's log: an entry is in it that the leader could not apply, or one of a transaction is missing. The tablespace
+     * boots again, as the log has it; silence would leave the leader different from its followers.
+     */
+    public void end(Throwable error) {
+        LOGGER.log(Level.SEVERE, "tablespace " + tableSpaceName + ": an entry was written and not applied, or was not written;"
+                + " this leader's log ends, and the tablespace boots as the log has it", error);
+        manager.failures().failed(tableSpaceUuid, tableSpaceName, error);
+        HerdInternals.fail(this);
     }
 
     /**
@@ -285,8 +460,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         rolls.writeLock().lock();
         try {
             // HerdDB would sleep for a second when a single answer is outstanding.
-            awaitAnswers(getWriter());
-            super.rollNewLedger();
+            CommitFileWriter full = getWriter();
+            awaitAnswers(() -> full != null && HerdInternals.pendingAdds(full) > 0);
+            roll();
         } finally {
             rolls.writeLock().unlock();
         }
@@ -341,13 +517,13 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             if (onlyLedger >= 0 && onlyLedger != writer.getLedgerId()) {
                 return new LedgerChange(-1, -1, writer.getLedgerId());
             }
-            if (!awaitAnswers(writer)) {
+            if (!awaitAnswers(() -> HerdInternals.pendingAdds(writer) > 0)) {
                 throw new NotNowException("the bookies of ledger " + writer.getLedgerId() + " have not answered for all entries in "
                         + ANSWERS_SECONDS + " s: it stays open");
             }
-            long lastEntry = writer.getOut().getLastAddConfirmed();
-            super.rollNewLedger();
-            return new LedgerChange(writer.getLedgerId(), lastEntry, getWriter().getLedgerId());
+            roll();
+            // Asked for once it is closed: the NOOP of an idle log comes without the lock.
+            return new LedgerChange(writer.getLedgerId(), writer.getOut().getLastAddConfirmed(), getWriter().getLedgerId());
         } finally {
             rolls.writeLock().unlock();
         }
@@ -470,9 +646,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         }
     }
 
-    private boolean awaitAnswers(CommitFileWriter writer) {
+    private static boolean awaitAnswers(BooleanSupplier outstanding) {
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(ANSWERS_SECONDS);
-        while (writer != null && HerdInternals.pendingAdds(writer) > 0) {
+        while (outstanding.getAsBoolean()) {
             if (System.nanoTime() - deadline > 0) {
                 return false;
             }
@@ -482,10 +658,9 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     }
 
     private void raiseTransactionIds() {
-        AtomicLong counter = lastTransactionId;
         CommitFileWriter writer = getWriter();
-        if (counter != null && writer != null) {
-            TransactionIds.raise(counter, writer.getLedgerId());
+        if (tablespace != null && writer != null) {
+            TransactionIds.raise(HerdInternals.lastTransactionId(tablespace), writer.getLedgerId());
         }
     }
 
@@ -499,6 +674,8 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     @Override
     public void followTheLeader(LogSequenceNumber position, EntryAcceptor consumer, FollowerContext context) {
         applied = position;
+        // HerdDB asks another log of the tablespace whether this node could lead, and closing that one has the manager forget this one.
+        HerdInternals.register(manager, tableSpaceUuid, this);
         gate.startRound(position);
         try {
             if (end.isNear()) {
@@ -507,10 +684,12 @@ public class NodeCommitLog extends BookkeeperCommitLog {
             }
             reader.open(context);
             super.followTheLeader(position, (next, entry) -> {
+                refused = next;
                 continuity.check(applied, next);
-                boolean goOn = apply(consumer, next, entry);
-                applied = next;
-                return goOn;
+                AtomicBoolean goOn = new AtomicBoolean();
+                apply(next, entry, () -> goOn.set(consumer.accept(next, entry)));
+                refused = null;
+                return goOn.get();
             }, context);
             reader.keep(context);
             if (applied.equals(position)) {
@@ -527,12 +706,24 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         }
     }
 
-    private static boolean apply(EntryAcceptor consumer, LogSequenceNumber position, LogEntry entry) throws Exception {
+    /** What applies an entry to a tablespace's tables. */
+    @FunctionalInterface
+    private interface Applying<E extends Exception> {
+
+        void run() throws E;
+    }
+
+    private <E extends Exception> void apply(LogSequenceNumber position, LogEntry entry, Applying<E> applying) throws E {
         APPLYING.set(position);
         try {
-            return consumer.accept(position, entry);
+            applying.run();
+        } catch (Exception error) {
+            manager.stuckReplays().failed(tableSpaceUuid, position, entry, error);
+            throw error;
         } finally {
             APPLYING.remove();
         }
+        applied = position;
+        manager.stuckReplays().applied(tableSpaceUuid, position);
     }
 }

@@ -16,6 +16,7 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
 
     private final ZookeeperMetadataStorageManager metadata;
     private final LogFailures failures = new LogFailures(Clock.systemUTC());
+    private final StuckReplays stuckReplays = new StuckReplays();
     private volatile PromotionBars bars;
 
     /** The one that a node of this program was made with. */
@@ -56,6 +57,11 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
     /** The leaders' logs that failed. */
     public LogFailures failures() {
         return failures;
+    }
+
+    /** The tablespaces whose log can't be replayed here. */
+    public StuckReplays stuckReplays() {
+        return stuckReplays;
     }
 
     /** Tells which copies are barred; a server makes this manager before it knows its data folder. */

@@ -126,13 +126,14 @@ public final class NodeStatus {
     }
 
     /**
-     * The tablespaces that this node still leads by itself, though the metadata names another leader.
+     * The tablespaces that the activator is stopping, since the metadata names another leader, and that this node still leads by itself.
+     * One whose turn has not come, while the activator boots or checkpoints another, is not among them.
      *
      * @throws MetadataStorageManagerException when ZooKeeper can't be asked
      */
-    public List<String> displacedLeaderships() throws MetadataStorageManagerException {
+    public List<String> stoppingLeaderships() throws MetadataStorageManagerException {
         return List.copyOf(each((tablespace, manager) ->
-                leads(manager) && wanted(tablespace) != Role.LEADER ? tablespace : null).keySet());
+                leads(manager) && manager.isClosed() && wanted(tablespace) != Role.LEADER ? tablespace : null).keySet());
     }
 
     /** Every failure that {@link TablespaceStatus#lastError} shows, to tell whether there was another one meanwhile. */
@@ -178,13 +179,15 @@ public final class NodeStatus {
                 role,
                 role == wanted(tablespace),
                 log == null ? null : Position.of(log.appliedPosition()),
-                manager == null ? null : Position.of(manager.getLog().getLastSequenceNumber()),
+                log == null ? null : Position.of(log.appliedPosition()),
                 checkpoint == null ? null : Position.of(checkpoint),
                 log == null ? null : log.recoverableFrom(checkpoint),
                 bars.stands(tablespace.uuid),
                 log == null ? null : log.retained(),
                 manager == null ? 0 : manager.getOpenTransactions().size(),
                 rows(manager),
+                log == null ? null : counts(manager, log),
+                NodeCommitLogManager.of(server.getManager()).stuckReplays().of(tablespace.uuid),
                 events.verdicts(tablespace.name),
                 fullChecks.last(tablespace.uuid),
                 role == Role.FAILED && failure(tablespace) != null ? failure(tablespace) : events.lastError(tablespace.name));
@@ -209,6 +212,13 @@ public final class NodeStatus {
             return Role.STOPPED;
         }
         return manager.isLeader() ? Role.LEADER : Role.FOLLOWER;
+    }
+
+    private static RowCounts counts(TableSpaceManager manager, NodeCommitLog log) {
+        LogSequenceNumber before = log.settledPosition();
+        Map<String, Long> rows = rows(manager);
+        LogSequenceNumber after = log.settledPosition();
+        return new RowCounts(before != null && before.equals(after), Position.of(after == null ? log.appliedPosition() : after), rows);
     }
 
     private static Map<String, Long> rows(TableSpaceManager manager) {

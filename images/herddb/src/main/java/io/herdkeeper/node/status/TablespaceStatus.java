@@ -2,6 +2,7 @@ package io.herdkeeper.node.status;
 
 import io.herdkeeper.node.check.FullCheck;
 import io.herdkeeper.node.log.RetainedLog;
+import io.herdkeeper.node.log.StuckReplays.StuckReplay;
 import java.util.List;
 import java.util.Map;
 
@@ -22,6 +23,8 @@ import java.util.Map;
  * @param retainedLog      on a leader, what is past the retention and was not dropped, since somebody needs it; else null
  * @param openTransactions transactions that began and did not end, up to {@code applied}
  * @param rows             committed rows of each table
+ * @param counts           the same with the position that they belong to; null while booting
+ * @param unreplayable     the entry of the log that this node can't apply; null when there is none
  * @param checks           the last verdict on each table, empty until a check came by
  * @param fullCheck        the check of all tables that this node runs, or ran last as the leader since its process started; else null
  * @param lastError        the last failure of its boot or of its follower since this process started, or null
@@ -41,6 +44,8 @@ public record TablespaceStatus(
         RetainedLog retainedLog,
         int openTransactions,
         Map<String, Long> rows,
+        RowCounts counts,
+        StuckReplay unreplayable,
         Map<String, Verdict> checks,
         FullCheck fullCheck,
         String lastError) {

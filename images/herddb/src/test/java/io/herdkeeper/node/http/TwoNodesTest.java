@@ -71,6 +71,40 @@ class TwoNodesTest {
     }
 
     @Test
+    void countsOfLeaderAndFollowerMeetAtOnePositionWhileNothingIsWritten() throws Exception {
+        Node.execute(leader.server(), 0, "CREATE TABLE app.counted (k int primary key)");
+        for (int i = 0; i < 7; i++) {
+            Node.execute(leader.server(), 0, "INSERT INTO app.counted(k) VALUES(?)", i);
+        }
+        Await.until("they can be compared", LIMIT, () -> {
+            JsonNode first = leader.tablespace("app").path("counts");
+            JsonNode copy = follower.tablespace("app").path("counts");
+            JsonNode second = leader.tablespace("app").path("counts");
+            boolean comparable = first.path("exact").asBoolean() && copy.path("exact").asBoolean() && first.equals(second)
+                    && !position(first).after(position(copy));
+            if (comparable) {
+                assertEquals(7, first.path("tables").path("counted").asInt());
+                assertEquals(first.path("tables"), copy.path("tables"));
+            }
+            return comparable;
+        });
+    }
+
+    @Test
+    void countsAreNotExactWhileAStatementRuns() throws Exception {
+        long stamp = HerdInternals.statementLock(leader.manager("app")).readLock();
+        try {
+            assertEquals(false, leader.tablespace("app").path("counts").path("exact").asBoolean(true));
+        } finally {
+            HerdInternals.statementLock(leader.manager("app")).unlockRead(stamp);
+        }
+    }
+
+    private static LogSequenceNumber position(JsonNode counts) {
+        return new LogSequenceNumber(counts.path("position").path("ledgerId").asLong(), counts.path("position").path("entryId").asLong());
+    }
+
+    @Test
     void aFollowersDigestIsThatOfTheCommittedRowsAtTheWantedEntry() throws Exception {
         Node.execute(leader.server(), 0, "CREATE TABLE app.pair (k int, j int, n string, primary key (k, j))");
         Node.execute(leader.server(), 0, "CREATE TABLE app.elsewhere (k int primary key)");

@@ -3,8 +3,10 @@ package io.herdkeeper.node.leadership;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import herddb.core.ActivatorRunRequest;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.TableSpace;
+import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.herdkeeper.node.testing.Node;
@@ -14,6 +16,8 @@ import java.util.List;
 import java.util.Queue;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.locks.StampedLock;
 import org.junit.jupiter.api.Test;
 
 /** A leader whose activator waits for ever, since a statement waits for a row while it holds the tablespace. */
@@ -51,9 +55,39 @@ class DisplacedLeaderTest {
         lead(first, "n1");
         Await.until("it gives itself up", LIMIT, () -> !ended.isEmpty());
         assertTrue(ended.peek().contains("another node leads tablespace app"), ended.peek());
-        assertEquals(List.of("app"), first.status().displacedLeaderships());
+        assertEquals(List.of("app"), first.status().stoppingLeaderships());
         assertTrue(!waiting.isDone());
         // Both stay: a server with a statement that waits for ever can't be closed. The JVM of the tests ends with them.
+    }
+
+    @Test
+    void aNodeWhoseActivatorIsBusyWithAnotherTablespaceIsLeftAlone() throws Exception {
+        String root = BookKeeperForTests.running().newRoot();
+        RunningNode first = RunningNode.start("n0", root, null);
+        first.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+        RunningNode second = RunningNode.start("n1", root, null);
+        for (String name : List.of("app", "busy")) {
+            Node.execute(first.server(), 0,
+                    "CREATE TABLESPACE '" + name + "','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
+        }
+        StampedLock lock = HerdInternals.statementLock(first.manager("busy"));
+        long stamp = lock.readLock();
+        // As at each checkpoint period: the activator waits for a statement on the other tablespace, before it looks at this one.
+        Thread activator = HerdInternals.activator(first.server().getManager());
+        first.server().getManager().setCheckpointPeriod(1);
+        first.server().getManager().triggerActivator(ActivatorRunRequest.FULL);
+        Await.until("the activator checkpoints", LIMIT, () -> List.of(activator.getStackTrace()).stream()
+                .anyMatch(frame -> frame.getMethodName().equals("checkpoint")));
+        List<String> looks = new CopyOnWriteArrayList<>();
+        new DisplacedLeader(first.status(), Duration.ZERO, ended::add).start();
+        lead(first, "n1");
+        Await.until("it was looked at often enough", LIMIT, () -> looks.add("") && looks.size() > 100);
+        assertEquals(List.of(), List.copyOf(ended));
+        first.server().getManager().setCheckpointPeriod(LIMIT.toMillis());
+        lock.unlockRead(stamp);
+        Await.until("the other one leads", LIMIT, () -> second.tablespace("app").path("role").asText().equals("leader"));
+        second.stop();
+        first.stop();
     }
 
     private static boolean waitsForARow() {

@@ -13,7 +13,9 @@ import io.herdkeeper.node.testing.BookKeeperForTests;
 import java.time.Duration;
 import java.util.Collections;
 import java.util.HashSet;
+import java.util.List;
 import java.util.Set;
+import java.util.concurrent.CyclicBarrier;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -23,6 +25,7 @@ import java.util.logging.Handler;
 import java.util.logging.Level;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -95,6 +98,29 @@ class LeadershipMetadataTest {
             }
         } finally {
             activator.shutdownNow();
+        }
+    }
+
+    @Test
+    void ofManyThreadsWithOneSessionThatEndsOneOpensItAgain() throws Exception {
+        ExecutorService readers = Executors.newFixedThreadPool(5);
+        try {
+            for (int round = 0; round < ROUNDS; round++) {
+                Set<Long> activators = Set.of(metadata.getZooKeeper().getSessionId());
+                int before = opened.count.get();
+                expire(activators);
+                CyclicBarrier together = new CyclicBarrier(5);
+                List<Future<Long>> asked = IntStream.range(0, 5).mapToObj(reader -> readers.submit(() -> {
+                    together.await();
+                    return listUntilAnswered();
+                })).toList();
+                for (Future<Long> one : asked) {
+                    one.get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+                }
+                assertEquals(1, opened.count.get() - before);
+            }
+        } finally {
+            readers.shutdownNow();
         }
     }
 

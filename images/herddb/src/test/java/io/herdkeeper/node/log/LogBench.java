@@ -73,6 +73,20 @@ final class LogBench implements AutoCloseable {
         return rows;
     }
 
+    /** The log that the manager knows for the tablespace. */
+    BookkeeperCommitLog known() {
+        return HerdInternals.log(manager, uuid);
+    }
+
+    /** A manager of logs beside this one, on a node of its own way to ZooKeeper. */
+    BookkeeperCommitLog openThrough(ZookeeperMetadataStorageManager way) throws Exception {
+        return new NodeCommitLog(new NodeCommitLog.LogIdentity(uuid, "app", "other"), way, (NodeCommitLogManager) manager);
+    }
+
+    ZookeeperMetadataStorageManager metadata() {
+        return metadata;
+    }
+
     /** The log's ledgers. */
     List<Long> listed() {
         return metadata.getActualLedgersList(uuid).getActiveLedgers();

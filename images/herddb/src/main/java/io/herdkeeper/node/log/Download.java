@@ -1,0 +1,149 @@
+package io.herdkeeper.node.log;
+
+import herddb.client.ClientConfiguration;
+import herddb.client.ClientSideMetadataProvider;
+import herddb.client.HDBClient;
+import herddb.client.HDBConnection;
+import herddb.core.DBManager;
+import herddb.core.ReplicaFullTableDataDumpReceiver;
+import herddb.core.TableSpaceManager;
+import herddb.log.FullRecoveryNeededException;
+import herddb.log.LogEntry;
+import herddb.log.LogEntryFactory;
+import herddb.log.LogEntryType;
+import herddb.log.LogNotAvailableException;
+import herddb.metadata.MetadataStorageManagerException;
+import herddb.model.NodeMetadata;
+import herddb.model.Transaction;
+import herddb.network.ServerHostData;
+import herddb.utils.Bytes;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.logging.Level;
+import java.util.logging.Logger;
+
+/**
+ * What a leader sends of a tablespace at one position of its log: the committed rows of all tables, and the transactions that are open.
+ *
+ * <p>HerdDB's own download leaves these transactions out. The log behind the position has the rest of each, which can't be applied without
+ * what it did before. So here each one is told as entries that do at once what it has done so far. They are applied before the log is,
+ * and change no committed row: a COMMIT or ROLLBACK behind the position decides on the whole of it.
+ */
+final class Download extends ReplicaFullTableDataDumpReceiver {
+
+    private static final Logger LOGGER = Logger.getLogger(Download.class.getName());
+    private static final int ROWS_PER_MESSAGE = 10_000;
+    private static final long LONGEST_HOURS = 1;
+
+    private final List<LogEntry> open = new ArrayList<>();
+
+    private Download(TableSpaceManager copy) {
+        super(copy);
+    }
+
+    /**
+     * Empties a copy and fills it with what its leader sends.
+     *
+     * @param copy   null when somebody else reads the log
+     * @param reason why the log is not enough; thrown when nobody else leads
+     * @throws LogNotAvailableException when the leader does not send all of it
+     */
+    static Download into(TableSpaceManager copy, FullRecoveryNeededException reason) {
+        NodeMetadata leader = copy == null ? null : leaderOf(copy);
+        if (leader == null || leader.nodeId.equals(copy.getDbmanager().getNodeId())) {
+            throw reason;
+        }
+        LOGGER.log(Level.WARNING, "tablespace {0} is downloaded from {1}: {2}",
+                new Object[]{copy.getTableSpaceName(), leader.nodeId, reason.getMessage()});
+        HerdInternals.clear(copy);
+        DBManager node = copy.getDbmanager();
+        node.getDataStorageManager().eraseTablespaceData(copy.getTableSpaceUUID());
+        Download download = new Download(copy);
+        try (HDBClient client = new HDBClient(login(node))) {
+            client.setClientSideMetadataProvider(only(leader));
+            try (HDBConnection connection = client.openConnection()) {
+                connection.dumpTableSpace(copy.getTableSpaceName(), download, ROWS_PER_MESSAGE, false);
+                download.getLatch().get(LONGEST_HOURS, TimeUnit.HOURS);
+            }
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            throw new LogNotAvailableException(error);
+        } catch (Exception error) {
+            throw new LogNotAvailableException("tablespace " + copy.getTableSpaceName() + " can't be downloaded from its leader "
+                    + leader.nodeId, error);
+        }
+        HerdInternals.position(copy, download.getLogSequenceNumber());
+        return download;
+    }
+
+    /** What the transactions have done that were open, in an order in which it can be applied. */
+    List<LogEntry> open() {
+        return open;
+    }
+
+    @Override
+    public void receiveTransactionsAtDump(List<Transaction> transactions) {
+        transactions.forEach(this::tell);
+    }
+
+    /** No row is in two of a transaction's maps. Tables that it drops come first: one that it has made may have the same name. */
+    private void tell(Transaction transaction) {
+        open.add(LogEntryFactory.beginTransaction(transaction.transactionId));
+        if (transaction.droppedIndexes != null) {
+            transaction.droppedIndexes.forEach(index -> open.add(LogEntryFactory.dropIndex(index, transaction)));
+        }
+        if (transaction.droppedTables != null) {
+            transaction.droppedTables.forEach(table -> open.add(LogEntryFactory.dropTable(table, transaction)));
+        }
+        if (transaction.newTables != null) {
+            transaction.newTables.values().forEach(table -> open.add(LogEntryFactory.createTable(table, transaction)));
+        }
+        if (transaction.newIndexes != null) {
+            transaction.newIndexes.values().forEach(index -> open.add(LogEntryFactory.createIndex(index, transaction)));
+        }
+        transaction.newRecords.forEach((table, rows) ->
+                rows.values().forEach(row -> tell(transaction, LogEntryType.INSERT, table, row.key, row.value)));
+        transaction.changedRecords.forEach((table, rows) ->
+                rows.values().forEach(row -> tell(transaction, LogEntryType.UPDATE, table, row.key, row.value)));
+        transaction.deletedRecords.forEach((table, keys) ->
+                keys.forEach(key -> tell(transaction, LogEntryType.DELETE, table, key, null)));
+    }
+
+    private void tell(Transaction transaction, short type, String table, Bytes key, Bytes value) {
+        if (!transaction.isTableDropped(table)) {
+            open.add(new LogEntry(System.currentTimeMillis(), type, transaction.transactionId, table, key, value));
+        }
+    }
+
+    private static NodeMetadata leaderOf(TableSpaceManager copy) {
+        try {
+            String leader = copy.getMetadataStorageManager().describeTableSpace(copy.getTableSpaceName()).leaderId;
+            return copy.getMetadataStorageManager().listNodes().stream().filter(node -> node.nodeId.equals(leader)).findAny().orElse(null);
+        } catch (MetadataStorageManagerException error) {
+            throw new LogNotAvailableException("the leader of tablespace " + copy.getTableSpaceName() + " can't be read", error);
+        }
+    }
+
+    private static ClientConfiguration login(DBManager node) {
+        return new ClientConfiguration(node.getTmpDirectory())
+                .set(ClientConfiguration.PROPERTY_CLIENT_USERNAME, node.getServerToServerUsername())
+                .set(ClientConfiguration.PROPERTY_CLIENT_PASSWORD, node.getServerToServerPassword())
+                .set(ClientConfiguration.PROPERTY_CLIENT_CONNECT_LOCALVM_SERVER, false);
+    }
+
+    private static ClientSideMetadataProvider only(NodeMetadata leader) {
+        return new ClientSideMetadataProvider() {
+            @Override
+            public String getTableSpaceLeader(String tablespace) {
+                return leader.nodeId;
+            }
+
+            @Override
+            public ServerHostData getServerHostData(String node) {
+                return new ServerHostData(leader.host, leader.port, "?", leader.ssl, Map.of());
+            }
+        };
+    }
+}

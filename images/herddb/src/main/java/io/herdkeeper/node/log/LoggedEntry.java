@@ -1,0 +1,110 @@
+package io.herdkeeper.node.log;
+
+import herddb.log.LogSequenceNumber;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.function.BiConsumer;
+import java.util.function.BiFunction;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.function.Supplier;
+
+/**
+ * The position of an entry that a leader writes, and what HerdDB does with it: apply the entry.
+ *
+ * <p>An entry that is in the log and that the leader can't apply makes it differ from its followers. Nobody hears of that but the
+ * client, so {@code end} does.
+ *
+ * <p>An UPDATE or DELETE is {@link #held}: it is not written before HerdDB wants to apply it. HerdDB logs each row of a statement when it
+ * comes to the row, and applies none of them when a later row is refused. It asks each future for its value once all of the statement's
+ * rows were accepted, and only then.
+ */
+final class LoggedEntry extends CompletableFuture<LogSequenceNumber> {
+
+    /** How many rows of statements with several this thread has written. */
+    static final ThreadLocal<Integer> ROWS = ThreadLocal.withInitial(() -> 0);
+
+    private final Supplier<CompletableFuture<LogSequenceNumber>> writing;
+    private final Consumer<Throwable> end;
+    private volatile boolean begun;
+
+    private LoggedEntry(Supplier<CompletableFuture<LogSequenceNumber>> writing, Consumer<Throwable> end) {
+        this.writing = writing;
+        this.end = end;
+    }
+
+    static LoggedEntry written(CompletableFuture<LogSequenceNumber> position, Consumer<Throwable> end) {
+        LoggedEntry entry = new LoggedEntry(() -> position, end);
+        entry.write();
+        return entry;
+    }
+
+    /** Written by whichever of {@link #thenApplyAsync}, and the row's {@code join} and {@code whenCompleteAsync}, comes first. */
+    static LoggedEntry held(Supplier<CompletableFuture<LogSequenceNumber>> writing, Consumer<Throwable> end) {
+        return new LoggedEntry(writing, end);
+    }
+
+    private synchronized LoggedEntry write() {
+        if (!begun) {
+            begun = true;
+            writing.get().whenComplete((position, error) -> {
+                if (error == null) {
+                    complete(position);
+                } else {
+                    completeExceptionally(error);
+                }
+            });
+        }
+        return this;
+    }
+
+    /** What HerdDB makes of an entry that is not written yet does not need its position. */
+    @Override
+    public <U> CompletableFuture<U> thenApply(Function<? super LogSequenceNumber, ? extends U> make) {
+        return begun ? super.thenApply(make) : new Row<>(make.apply(null));
+    }
+
+    @Override
+    public <U> CompletableFuture<U> thenApplyAsync(Function<? super LogSequenceNumber, ? extends U> apply, Executor executor) {
+        write();
+        return super.<U>thenApplyAsync(apply, executor).whenComplete(this::applied);
+    }
+
+    @Override
+    public <U> CompletableFuture<U> handleAsync(BiFunction<? super LogSequenceNumber, Throwable, ? extends U> apply, Executor executor) {
+        write();
+        return super.<U>handleAsync(apply, executor).whenComplete(this::applied);
+    }
+
+    private void applied(Object result, Throwable error) {
+        if (error != null && !isCompletedExceptionally()) {
+            end.accept(error);
+        }
+    }
+
+    /** What HerdDB keeps of one row of an UPDATE or DELETE until it has all of them: the row, and what it holds of it. */
+    private final class Row<T> extends CompletableFuture<T> {
+
+        Row(T row) {
+            complete(row);
+        }
+
+        /** One of several rows, none of which was refused. */
+        @Override
+        public T join() {
+            ROWS.set(ROWS.get() + 1);
+            write();
+            return super.join();
+        }
+
+        /** The only row; it is applied when the bookies have it. */
+        @Override
+        public CompletableFuture<T> whenCompleteAsync(BiConsumer<? super T, ? super Throwable> apply, Executor executor) {
+            return LoggedEntry.this.write().handle((position, error) -> error)
+                    .thenCompose(error -> error == null ? CompletableFuture.completedFuture(super.join())
+                            : CompletableFuture.<T>failedFuture(error))
+                    .whenCompleteAsync(apply, executor)
+                    .whenComplete(LoggedEntry.this::applied);
+        }
+    }
+}

@@ -1,0 +1,87 @@
+package io.herdkeeper.node.log;
+
+import herddb.log.LogEntry;
+import herddb.log.LogEntryType;
+import herddb.log.LogNotAvailableException;
+import herddb.log.LogSequenceNumber;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+
+/** The entries at which this node's tablespaces don't get on: each one was tried twice or more, and could not be applied. */
+public final class StuckReplays {
+
+    /** HerdDB boots such a tablespace again each second, and its other tablespaces wait meanwhile. */
+    private static final long PAUSE_SECONDS = 30;
+    private static final int TRIES = 2;
+
+    /** By the tablespace's uuid. */
+    private final Map<String, Tried> tried = new ConcurrentHashMap<>();
+
+    /**
+     * An entry that can't be applied.
+     *
+     * @param entryType one of HerdDB's types of entries, in words, e.g. TRUNCATE
+     * @param table     null when the entry has none
+     * @param message   what HerdDB says
+     */
+    public record StuckReplay(long ledgerId, long offset, String entryType, String table, String message) {
+    }
+
+    private record Tried(StuckReplay at, int times, long lastNanos) {
+
+        boolean isAt(LogSequenceNumber position) {
+            return at.ledgerId() == position.ledgerId && at.offset() == position.offset;
+        }
+    }
+
+    /** Where the tablespace of this uuid does not get on; null when it does. */
+    public StuckReplay of(String uuid) {
+        Tried last = tried.get(uuid);
+        return last == null || last.times() < TRIES ? null : last.at();
+    }
+
+    /** An entry could not be applied. */
+    void failed(String uuid, LogSequenceNumber position, LogEntry entry, Throwable error) {
+        StuckReplay at = new StuckReplay(position.ledgerId, position.offset, name(entry.type),
+                entry.tableName == null || entry.tableName.isEmpty() ? null : entry.tableName, String.valueOf(LogFailures.rootOf(error)));
+        tried.compute(uuid, (key, before) ->
+                new Tried(at, before != null && before.isAt(position) ? before.times() + 1 : 1, System.nanoTime()));
+    }
+
+    /** An entry was applied: the replay is past the one that failed, or at it. */
+    void applied(String uuid, LogSequenceNumber position) {
+        if (!tried.isEmpty()) {
+            tried.computeIfPresent(uuid, (key, last) ->
+                    position.after(new LogSequenceNumber(last.at().ledgerId(), last.at().offset() - 1)) ? null : last);
+        }
+    }
+
+    /** @throws LogNotAvailableException for half a minute after a try that ended where the one before it did */
+    void refuseTooSoon(String uuid) {
+        Tried last = tried.get(uuid);
+        if (last != null && last.times() >= TRIES && System.nanoTime() - last.lastNanos() < TimeUnit.SECONDS.toNanos(PAUSE_SECONDS)) {
+            throw new LogNotAvailableException("the log can't be replayed: " + last.at());
+        }
+    }
+
+    private static String name(short type) {
+        return switch (type) {
+            case LogEntryType.CREATE_TABLE -> "CREATE_TABLE";
+            case LogEntryType.INSERT -> "INSERT";
+            case LogEntryType.UPDATE -> "UPDATE";
+            case LogEntryType.DELETE -> "DELETE";
+            case LogEntryType.BEGINTRANSACTION -> "BEGIN";
+            case LogEntryType.COMMITTRANSACTION -> "COMMIT";
+            case LogEntryType.ROLLBACKTRANSACTION -> "ROLLBACK";
+            case LogEntryType.ALTER_TABLE -> "ALTER_TABLE";
+            case LogEntryType.DROP_TABLE -> "DROP_TABLE";
+            case LogEntryType.CREATE_INDEX -> "CREATE_INDEX";
+            case LogEntryType.DROP_INDEX -> "DROP_INDEX";
+            case LogEntryType.TRUNCATE_TABLE -> "TRUNCATE";
+            case LogEntryType.NOOP -> "NOOP";
+            case LogEntryType.TABLE_CONSISTENCY_CHECK -> "CONSISTENCY_CHECK";
+            default -> String.valueOf(type);
+        };
+    }
+}

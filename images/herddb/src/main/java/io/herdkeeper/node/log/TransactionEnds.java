@@ -1,0 +1,64 @@
+package io.herdkeeper.node.log;
+
+import herddb.core.TableSpaceManager;
+import herddb.log.LogEntry;
+import herddb.log.LogEntryType;
+import herddb.model.Transaction;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * The transactions that have ended in a leader's log, and the tables that they dropped. HerdDB's own tables tell that only when the
+ * bookies have answered: meanwhile it accepts a second COMMIT, a row of the transaction, or a row of the table. Whoever replays the
+ * log could not apply that.
+ */
+final class TransactionEnds {
+
+    private final Set<Long> ended = ConcurrentHashMap.newKeySet();
+    private final Set<String> dropped = ConcurrentHashMap.newKeySet();
+
+    /** Why the log can't take this entry behind what it has; null when it can. */
+    String refusal(LogEntry entry, TableSpaceManager tablespace) {
+        if (tablespace == null || entry.type == LogEntryType.BEGINTRANSACTION) {
+            return null;
+        }
+        if (entry.transactionId > 0 && (ended.contains(entry.transactionId) || tablespace.getTransaction(entry.transactionId) == null)) {
+            return "transaction " + entry.transactionId + " has ended";
+        }
+        return isRow(entry) && dropped.contains(entry.tableName) ? "table " + entry.tableName + " is dropped" : null;
+    }
+
+    /** Notes what an entry ends that is about to be written, under the lock under which it is. */
+    void note(LogEntry entry, Transaction open, TableSpaceManager tablespace) {
+        switch (entry.type) {
+            case LogEntryType.COMMITTRANSACTION, LogEntryType.ROLLBACKTRANSACTION -> {
+                if (dropsTables(entry, open)) {
+                    dropped.addAll(open.droppedTables);
+                }
+                if (tablespace != null) {
+                    ended.removeIf(transaction -> tablespace.getTransaction(transaction) == null);
+                    ended.add(entry.transactionId);
+                }
+            }
+            case LogEntryType.CREATE_TABLE, LogEntryType.ALTER_TABLE -> dropped.remove(entry.tableName);
+            default -> { }
+        }
+    }
+
+    static boolean dropsTables(LogEntry entry, Transaction open) {
+        return entry.type == LogEntryType.COMMITTRANSACTION && open != null && open.droppedTables != null && !open.droppedTables.isEmpty();
+    }
+
+    /** Whether an entry changes definitions, or a whole table: those that have the tablespace to themselves. */
+    static boolean isDefinition(LogEntry entry) {
+        return switch (entry.type) {
+            case LogEntryType.CREATE_TABLE, LogEntryType.ALTER_TABLE, LogEntryType.DROP_TABLE, LogEntryType.CREATE_INDEX,
+                    LogEntryType.DROP_INDEX, LogEntryType.TRUNCATE_TABLE -> true;
+            default -> false;
+        };
+    }
+
+    private static boolean isRow(LogEntry entry) {
+        return entry.type == LogEntryType.INSERT || entry.type == LogEntryType.UPDATE || entry.type == LogEntryType.DELETE;
+    }
+}

@@ -1,0 +1,279 @@
+package io.herdkeeper.node.statement;
+
+import herddb.core.AbstractIndexManager;
+import herddb.core.AbstractTableManager;
+import herddb.core.DBManager;
+import herddb.core.TableSpaceManager;
+import herddb.log.CommitLogManager;
+import herddb.metadata.MetadataStorageManager;
+import herddb.model.ExecutionPlan;
+import herddb.model.NotLeaderException;
+import herddb.model.Statement;
+import herddb.model.StatementEvaluationContext;
+import herddb.model.StatementExecutionException;
+import herddb.model.StatementExecutionResult;
+import herddb.model.TableDoesNotExistException;
+import herddb.model.Transaction;
+import herddb.model.TransactionContext;
+import herddb.model.commands.AlterTableStatement;
+import herddb.model.commands.CommitTransactionStatement;
+import herddb.model.commands.CreateIndexStatement;
+import herddb.model.commands.CreateTableStatement;
+import herddb.model.commands.DropIndexStatement;
+import herddb.model.commands.DropTableStatement;
+import herddb.model.commands.RollbackTransactionStatement;
+import herddb.model.commands.TruncateTableStatement;
+import herddb.network.Channel;
+import herddb.proto.Pdu;
+import herddb.server.Server;
+import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.log.HerdInternals;
+import io.herdkeeper.node.log.NodeCommitLog;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.StampedLock;
+import org.apache.bookkeeper.stats.StatsLogger;
+
+/**
+ * HerdDB's database, which refuses a TRUNCATE or a change of definitions before it is logged, where HerdDB refuses it after.
+ *
+ * <p>HerdDB logs such a statement, then applies it, and may throw there. The followers apply the entry all the same, or throw at it for
+ * ever. So these statements have the tablespace to themselves from the question whether they can be applied to the end of applying them.
+ * HerdDB lets a TRUNCATE, and what begins an implicit transaction, run beside others. {@code docs/refused-statements.md} has every case.
+ */
+public final class StatementGuard extends DBManager {
+
+    /** A statement that waits for a row holds the tablespace, and everybody waits behind a TRUNCATE that waits for it. */
+    private static final long TRUNCATE_WAITS_SECONDS = 5;
+
+    /** The transactions for which a COMMIT or ROLLBACK runs, each as {@code tablespace/id}. */
+    private final Set<String> ending = ConcurrentHashMap.newKeySet();
+
+    /** In place of the database that a server has made for itself, with the same parts; before it starts. */
+    public static void install(Server server, MetadataStorageManager metadata, ServerConfiguration configuration, StatsLogger statistics) {
+        HerdInternals.manager(server,
+                new StatementGuard(server, metadata, HerdInternals.logs(server.getManager()), configuration, statistics));
+    }
+
+    private StatementGuard(Server server, MetadataStorageManager metadata, CommitLogManager logs, ServerConfiguration configuration,
+            StatsLogger statistics) {
+        super(server.getNodeId(), metadata, server.getManager().getDataStorageManager(), logs, temporaryFolder(configuration),
+                server.getServerHostData(), configuration, statistics);
+    }
+
+    private static Path temporaryFolder(ServerConfiguration configuration) {
+        return Path.of(configuration.getString(ServerConfiguration.PROPERTY_BASEDIR, ServerConfiguration.PROPERTY_BASEDIR_DEFAULT))
+                .resolve(configuration.getString(ServerConfiguration.PROPERTY_TMPDIR, ServerConfiguration.PROPERTY_TMPDIR_DEFAULT));
+    }
+
+    @Override
+    public CompletableFuture<StatementExecutionResult> executeStatementAsync(
+            Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
+        TableSpaceManager tablespace = statement.getTableSpace() == null ? null : getTableSpaceManager(statement.getTableSpace());
+        boolean guarded = tablespace != null && tablespace.isLeader() && context.getTableSpaceLock() == 0 && needsTheTablespace(statement);
+        if (!guarded) {
+            Long ended = endedBy(statement);
+            return ended == null ? beside(tablespace, statement, context, transaction) : once(ended, statement, context, transaction);
+        }
+        try {
+            return alone(tablespace, statement, context, transaction);
+        } catch (RuntimeException error) {
+            return CompletableFuture.failedFuture(error);
+        } catch (InterruptedException error) {
+            Thread.currentThread().interrupt();
+            return CompletableFuture.failedFuture(new StatementExecutionException(error));
+        }
+    }
+
+    /** HerdDB applies several rows one after the other, and tells only the client when it can't. A statement within this one counts its own. */
+    private CompletableFuture<StatementExecutionResult> beside(
+            TableSpaceManager tablespace, Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
+        int before = NodeCommitLog.rowsOfThisThread();
+        long held = context.getTableSpaceLock();
+        try {
+            CompletableFuture<StatementExecutionResult> result = super.executeStatementAsync(statement, context, transaction);
+            if (NodeCommitLog.rowsOfThisThread() == before || !(tablespace.getLog() instanceof NodeCommitLog log)) {
+                return result;
+            }
+            return result.whenComplete((done, error) -> {
+                if (error != null) {
+                    log.end(error);
+                }
+            });
+        } catch (RuntimeException error) {
+            // HerdDB answers what it expects; when it throws, it keeps the tablespace's lock, and the node could not stop leading.
+            if (held == 0 && context.getTableSpaceLock() != 0) {
+                HerdInternals.statementLock(tablespace).unlockRead(context.getTableSpaceLock());
+                context.setTableSpaceLock(0);
+            }
+            throw error;
+        } finally {
+            NodeCommitLog.rowsOfThisThread(before);
+        }
+    }
+
+    /** HerdDB undoes a transaction when its COMMIT can't be logged, also when another COMMIT of it has been. */
+    private CompletableFuture<StatementExecutionResult> once(
+            long ended, Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
+        String key = statement.getTableSpace() + "/" + ended;
+        if (!ending.add(key)) {
+            return CompletableFuture.failedFuture(
+                    new StatementExecutionException("transaction " + ended + " is being ended by another statement: that one tells how"));
+        }
+        try {
+            return super.executeStatementAsync(statement, context, transaction).whenComplete((done, error) -> ending.remove(key));
+        } catch (RuntimeException error) {
+            ending.remove(key);
+            throw error;
+        }
+    }
+
+    /**
+     * Of a statement within a transaction that fails since this node stops leading, nothing is left: the next leader rolls the transaction
+     * back. So the client is told to ask that one, and not which of HerdDB's parts was closed already.
+     */
+    @Override
+    public CompletableFuture<StatementExecutionResult> executePlanAsync(
+            ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
+        CompletableFuture<StatementExecutionResult> result = super.executePlanAsync(plan, context, transaction);
+        String name = plan.mainStatement == null ? null : plan.mainStatement.getTableSpace();
+        TableSpaceManager tablespace = transaction.transactionId > 0 && name != null ? getTableSpaceManager(name) : null;
+        return tablespace == null ? result : result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
+                tablespace.isClosed() || tablespace.isFailed()
+                        ? new NotLeaderException("node " + getNodeId() + " does not lead tablespace " + tablespace.getTableSpaceName()
+                                + " any more; transaction " + transaction.transactionId + " is rolled back")
+                        : error));
+    }
+
+    /** Only a follower asks for a dump without the log. It reads that itself, and can't apply it without the transactions that are open. */
+    @Override
+    public void dumpTableSpace(String tablespace, String dumpId, Pdu message, Channel channel, int fetchSize, boolean includeLog) {
+        if (includeLog) {
+            super.dumpTableSpace(tablespace, dumpId, message, channel, fetchSize, true);
+        } else {
+            NodeCommitLog.sendToFollower(() -> super.dumpTableSpace(tablespace, dumpId, message, channel, fetchSize, true));
+        }
+    }
+
+    private static Long endedBy(Statement statement) {
+        if (statement instanceof CommitTransactionStatement commit) {
+            return commit.getTransactionId();
+        }
+        return statement instanceof RollbackTransactionStatement rollback ? rollback.getTransactionId() : null;
+    }
+
+    private static boolean needsTheTablespace(Statement statement) {
+        return statement instanceof TruncateTableStatement || statement instanceof AlterTableStatement
+                || statement instanceof CreateTableStatement || statement instanceof DropTableStatement
+                || statement instanceof CreateIndexStatement || statement instanceof DropIndexStatement;
+    }
+
+    private CompletableFuture<StatementExecutionResult> alone(TableSpaceManager tablespace, Statement statement,
+            StatementEvaluationContext context, TransactionContext transaction) throws InterruptedException {
+        StampedLock lock = HerdInternals.statementLock(tablespace);
+        long stamp = lock(lock, statement);
+        context.setTableSpaceLock(stamp);
+        NodeCommitLog log = tablespace.getLog() instanceof NodeCommitLog own ? own : null;
+        long before = log == null ? 0 : log.definitions();
+        CompletableFuture<StatementExecutionResult> result;
+        try {
+            refuse(tablespace, statement, transaction);
+            result = super.executeStatementAsync(statement, context, transaction);
+        } catch (RuntimeException error) {
+            result = CompletableFuture.failedFuture(error);
+        }
+        return result.whenComplete((done, error) -> {
+            if (error != null && log != null && log.definitions() != before) {
+                log.end(error);
+            }
+            context.setTableSpaceLock(0);
+            lock.unlockWrite(stamp);
+        });
+    }
+
+    private static long lock(StampedLock lock, Statement statement) throws InterruptedException {
+        if (!(statement instanceof TruncateTableStatement truncate)) {
+            return lock.writeLock();
+        }
+        long stamp = lock.tryWriteLock(TRUNCATE_WAITS_SECONDS, TimeUnit.SECONDS);
+        if (stamp == 0) {
+            throw new StatementExecutionException("TRUNCATE TABLE " + truncate.getTableSpace() + "." + truncate.getTable()
+                    + " needs the tablespace to itself, and other statements have not ended within " + TRUNCATE_WAITS_SECONDS
+                    + " s: nothing was changed, try again");
+        }
+        return stamp;
+    }
+
+    private static void refuse(TableSpaceManager tablespace, Statement statement, TransactionContext transaction) {
+        if (statement instanceof TruncateTableStatement truncate) {
+            refuseTruncate(tablespace, truncate.getTable());
+        } else if (statement instanceof CreateIndexStatement index) {
+            refuseIndex(tablespace, index.getIndexDefinition().table, transaction);
+        } else if (statement instanceof AlterTableStatement alter && alter.getNewTableName() != null) {
+            refuseRename(tablespace, alter, transaction);
+        }
+    }
+
+    /** HerdDB logs an index first and reads all rows for it then, which waits in vain for those that another transaction has locked. */
+    private static void refuseIndex(TableSpaceManager tablespace, String table, TransactionContext transaction) {
+        if (tablespace.getTableManager(table) == null) {
+            throw new TableDoesNotExistException("no table " + table + " in tablespace " + tablespace.getTableSpaceName()
+                    + ": it was dropped or renamed meanwhile");
+        }
+        String refused = "CREATE INDEX on " + tablespace.getTableSpaceName() + "." + table + " is refused, and nothing was changed: ";
+        if (isInATransaction(tablespace, table, transaction.transactionId)) {
+            throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
+        }
+        if (locksCommittedRows(tablespace.getTransaction(transaction.transactionId), table)) {
+            throw new StatementExecutionException(
+                    refused + "this transaction has locked rows of it; make the index before them, or after its COMMIT");
+        }
+    }
+
+    /** By an UPDATE, or an INSERT that met a row. HerdDB reads for an index without the transaction, so it would wait for its own lock. */
+    private static boolean locksCommittedRows(Transaction own, String table) {
+        Map<?, ?> locked = own == null ? null : own.locks.get(table);
+        Map<?, ?> made = own == null ? null : own.newRecords.get(table);
+        return locked != null && !(made == null ? Set.of() : made.keySet()).containsAll(locked.keySet());
+    }
+
+    private static void refuseTruncate(TableSpaceManager tablespace, String table) {
+        AbstractTableManager manager = tablespace.getTableManager(table);
+        if (manager == null) {
+            return; // HerdDB says so
+        }
+        String refused = "TRUNCATE TABLE " + tablespace.getTableSpaceName() + "." + table + " is refused, and nothing was changed: ";
+        if (manager.getCreatedInTransaction() > 0) {
+            throw new StatementExecutionException(refused + "the transaction that creates the table is open");
+        }
+        if (isInATransaction(tablespace, table, 0)) {
+            throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
+        }
+        Map<String, AbstractIndexManager> indexes = tablespace.getIndexesOnTable(table);
+        if (indexes != null && !indexes.values().stream().allMatch(AbstractIndexManager::isAvailable)) {
+            throw new StatementExecutionException(
+                    refused + "a transaction made one of its indexes and has not committed it; commit it, or drop the index");
+        }
+    }
+
+    /** HerdDB would put the table in the other one's place, and lose what a transaction has changed under the old name. */
+    private static void refuseRename(TableSpaceManager tablespace, AlterTableStatement alter, TransactionContext transaction) {
+        String refused = "table " + tablespace.getTableSpaceName() + "." + alter.getTable() + " is not renamed: ";
+        boolean renames = !alter.getNewTableName().equalsIgnoreCase(alter.getTable());
+        if (renames && tablespace.getTableManager(alter.getNewTableName()) != null) {
+            throw new StatementExecutionException(refused + "there is a table " + alter.getNewTableName());
+        }
+        if (isInATransaction(tablespace, alter.getTable(), transaction.transactionId)) {
+            throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
+        }
+    }
+
+    private static boolean isInATransaction(TableSpaceManager tablespace, String table, long ownTransaction) {
+        return tablespace.getTransactions().stream().anyMatch(open -> open.transactionId != ownTransaction
+                && (open.isOnTable(table) || open.changedRecords.containsKey(table)));
+    }
+}

@@ -1,0 +1,202 @@
+package io.herdkeeper.node.log;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertNotEquals;
+import static org.junit.jupiter.api.Assertions.assertSame;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import herddb.cluster.BookkeeperCommitLog;
+import herddb.log.CommitLogResult;
+import herddb.log.FullRecoveryNeededException;
+import herddb.log.LogEntry;
+import herddb.log.LogEntryType;
+import herddb.log.LogNotAvailableException;
+import herddb.log.LogSequenceNumber;
+import herddb.utils.Bytes;
+import io.herdkeeper.node.log.LogBench.Follower;
+import io.herdkeeper.node.log.LogBench.Program;
+import io.netty.buffer.ByteBuf;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CountDownLatch;
+import org.junit.jupiter.api.Test;
+
+/** A log that has failed, has lost its beginning, or of which an entry could not be written or applied. */
+class FailedLogTest {
+
+    /** An entry that waits between the choice of its ledger and the ledger. */
+    private static final class SlowEntry extends LogEntry {
+
+        private final CountDownLatch chosen = new CountDownLatch(1);
+        private final CountDownLatch goOn = new CountDownLatch(1);
+
+        SlowEntry() {
+            super(System.currentTimeMillis(), LogEntryType.INSERT, 1, "t", Bytes.from_string("slow"), Bytes.from_string("slow"));
+        }
+
+        @Override
+        public ByteBuf serializeAsByteBuf() {
+            chosen.countDown();
+            try {
+                goOn.await();
+            } catch (InterruptedException error) {
+                throw new IllegalStateException(error);
+            }
+            return super.serializeAsByteBuf();
+        }
+    }
+
+    @Test
+    void whatComesBehindAnEntryThatMetAClosedLedgerIsRefused() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            NodeCommitLog leader = (NodeCommitLog) LogBench.lead(bench.open("leader"));
+            SlowEntry entry = new SlowEntry();
+            CompletableFuture<CommitLogResult> writing = CompletableFuture.supplyAsync(() -> leader.log(entry, false));
+            entry.chosen.await();
+            // As when another client closes the ledger while the ensemble is changed.
+            leader.getWriter().getOut().close();
+            entry.goOn.countDown();
+            writing.get();
+            assertThrows(LogNotAvailableException.class, () -> LogBench.write(leader, "commit"));
+            assertTrue(leader.isFailed());
+            assertEquals(List.of(), LogBench.fenceAndReplay(bench.open("next")));
+        }
+    }
+
+    @Test
+    void aRollBehindAnEntryThatMetAClosedLedgerListsNoLedger() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            NodeCommitLog leader = (NodeCommitLog) LogBench.lead(bench.open("leader"));
+            SlowEntry entry = new SlowEntry();
+            CompletableFuture<CommitLogResult> writing = CompletableFuture.supplyAsync(() -> leader.log(entry, false));
+            entry.chosen.await();
+            leader.getWriter().getOut().close();
+            entry.goOn.countDown();
+            writing.get();
+            List<Long> listed = bench.listed();
+            assertThrows(LogNotAvailableException.class, leader::rollNewLedger);
+            assertEquals(listed, bench.listed());
+            assertTrue(leader.isFailed());
+        }
+    }
+
+    @Test
+    void aLeaderWhoseLogHasFailedListsNoNewLedger() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            BookkeeperCommitLog old = LogBench.lead(bench.open("old"));
+            LogBench.write(old, "row");
+            BookkeeperCommitLog next = bench.open("next");
+            LogBench.fenceAndReplay(next);
+            List<Long> fenced = bench.listed();
+            assertThrows(LogNotAvailableException.class, () -> LogBench.write(old, "fenced"));
+            assertThrows(LogNotAvailableException.class, () -> LogBench.write(old, "again"));
+            assertEquals(fenced, bench.listed());
+            next.startWriting(1);
+            LogBench.write(next, "after");
+            next.close();
+        }
+    }
+
+    @Test
+    void aCopyWhoseCheckpointIsInADroppedLedgerNeedsAnotherNodesCopyAlsoIfThatWasLedgerZero() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            NodeCommitLog leader = (NodeCommitLog) LogBench.lead(bench.open("leader"));
+            LogBench.write(leader, "dropped");
+            leader.rollNewLedger();
+            LogSequenceNumber kept = LogBench.write(leader, "kept");
+            // Ledger ids begin with 0 in each cluster; in that of the tests it is long gone.
+            leader.dropOldest(bench.listed().get(0));
+            LogSequenceNumber checkpoint = new LogSequenceNumber(0, 1);
+            NodeCommitLog back = (NodeCommitLog) bench.open("back");
+            assertThrows(FullRecoveryNeededException.class, () -> LogBench.fenceAndReplay(back, checkpoint));
+            assertNotEquals(0, kept.ledgerId);
+        }
+    }
+
+    @Test
+    void aFollowerThatCouldNotApplyAnEntryTellsOfNoPositionForACheckpoint() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            BookkeeperCommitLog leader = LogBench.lead(bench.open("leader"));
+            LogSequenceNumber first = LogBench.write(leader, "first");
+            LogBench.write(leader, "second");
+            leader.rollNewLedger();
+            NodeCommitLog follower = (NodeCommitLog) bench.open("follower");
+            try (Follower until = new Follower(follower)) {
+                until.followTo(first);
+                assertThrows(LogNotAvailableException.class, () -> {
+                    for (int round = 0; round < 100; round++) {
+                        follower.followTheLeader(first, (position, entry) -> {
+                            throw new IllegalStateException("can't be applied");
+                        }, follower.startFollowing(first));
+                    }
+                });
+            }
+            assertEquals(first, follower.appliedPosition());
+            assertThrows(LogNotAvailableException.class, follower::getLastSequenceNumber);
+        }
+    }
+
+    @Test
+    void aLeaderWhoseLogHasFailedTellsOfNoPositionForACheckpoint() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            NodeCommitLog old = (NodeCommitLog) LogBench.lead(bench.open("old"));
+            LogSequenceNumber row = LogBench.write(old, "row");
+            assertEquals(row, old.getLastSequenceNumber());
+            LogBench.fenceAndReplay(bench.open("next"));
+            assertThrows(LogNotAvailableException.class, () -> LogBench.write(old, "fenced"));
+            assertThrows(LogNotAvailableException.class, old::getLastSequenceNumber);
+            assertEquals(row, old.appliedPosition());
+        }
+    }
+
+    @Test
+    void aFollowerStandsWhereItHasApplied() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            BookkeeperCommitLog leader = LogBench.lead(bench.open("leader"));
+            LogSequenceNumber first = LogBench.write(leader, "first");
+            LogBench.write(leader, "second");
+            leader.rollNewLedger();
+            NodeCommitLog follower = (NodeCommitLog) bench.open("follower");
+            List<LogSequenceNumber> told = new ArrayList<>();
+            for (int round = 0; round < 100 && told.isEmpty(); round++) {
+                follower.followTheLeader(first, (position, entry) -> {
+                    told.add(follower.appliedPosition());
+                    return true;
+                }, follower.startFollowing(first));
+            }
+            assertEquals(first, told.get(0));
+            assertTrue(follower.getLastSequenceNumber().after(first));
+        }
+    }
+
+    @Test
+    void aLogThatIsOpenedOnlyToAskItDoesNotMakeTheFollowersOneUnknown() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            LogSequenceNumber row = LogBench.write(LogBench.lead(bench.open("leader")), "row");
+            NodeCommitLog follower = (NodeCommitLog) bench.open("follower");
+            try (Follower following = new Follower(follower)) {
+                following.followTo(row);
+                bench.open("follower").close();
+                following.round();
+                assertSame(follower, bench.known());
+            }
+        }
+    }
+
+    @Test
+    void anEntryThatIsWrittenAndCanNotBeAppliedEndsTheLeadersLog() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            NodeCommitLog leader = (NodeCommitLog) LogBench.lead(bench.open("leader"));
+            LogEntry entry = new LogEntry(1, LogEntryType.INSERT, 0, "t", Bytes.from_string("k"), Bytes.from_string("v"));
+            CommitLogResult written = leader.log(entry, true);
+            CompletableFuture<Object> applied = written.logSequenceNumber.thenApplyAsync(position -> {
+                throw new IllegalStateException("the disk is broken");
+            }, Runnable::run);
+            assertTrue(applied.isCompletedExceptionally() || applied.handle((done, error) -> error != null).get());
+            assertTrue(leader.isFailed());
+            assertThrows(LogNotAvailableException.class, () -> LogBench.write(leader, "after"));
+        }
+    }
+}

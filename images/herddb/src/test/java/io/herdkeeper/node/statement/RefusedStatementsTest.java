@@ -1,0 +1,363 @@
+package io.herdkeeper.node.statement;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import herddb.core.TableManager;
+import herddb.core.TableSpaceManager;
+import herddb.log.LogSequenceNumber;
+import herddb.model.NotLeaderException;
+import herddb.model.StatementExecutionException;
+import herddb.model.TransactionContext;
+import herddb.sql.TranslatedQuery;
+import io.herdkeeper.node.testing.Await;
+import io.herdkeeper.node.testing.BookKeeperForTests;
+import io.herdkeeper.node.testing.Node;
+import io.herdkeeper.node.testing.RunningNode;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.TreeSet;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterAll;
+import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+
+/** What the leader refuses, its followers never apply. */
+class RefusedStatementsTest {
+
+    private static final Duration LIMIT = Duration.ofSeconds(30);
+
+    private static RunningNode leader;
+    private static RunningNode follower;
+    private static int tables;
+    private static String app;
+
+    @BeforeAll
+    static void startLeaderAndFollower() throws Exception {
+        Path token = Files.writeString(BookKeeperForTests.running().newFolder().resolve("token"), "token");
+        String root = BookKeeperForTests.running().newRoot();
+        leader = RunningNode.start("n0", root, token);
+        leader.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+        follower = RunningNode.start("n1", root, token);
+    }
+
+    @BeforeEach
+    void makeATablespaceThatIsNobodyElses() {
+        app = "app" + tables++;
+        execute(0, "CREATE TABLESPACE '" + app + "','leader:n0','replica:n0,n1','expectedreplicacount:1','wait:30000'");
+    }
+
+    @AfterAll
+    static void stop() throws Exception {
+        follower.stop();
+        leader.stop();
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "INSERT INTO %s(k,n) VALUES(100,100)", "UPDATE %s SET n=99 WHERE k=3", "DELETE FROM %s WHERE k=3",
+        "SELECT * FROM %s WHERE k=3 FOR UPDATE"})
+    void aTruncateBesideATransactionChangesNothingAnywhere(String statement) throws Exception {
+        String table = tableOfTen();
+        long open = Node.begin(leader.server(), app);
+        execute(open, statement.formatted(app + "." + table));
+        StatementExecutionException refusal =
+                assertThrows(StatementExecutionException.class, () -> execute(0, "TRUNCATE TABLE " + app + "." + table));
+        assertTrue(refusal.getMessage().contains(app + "." + table) && refusal.getMessage().contains("transaction"), refusal.getMessage());
+        execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + open);
+        assertTrue(rows(leader, table).size() >= 9);
+        assertSameRows(table);
+        execute(0, "TRUNCATE TABLE " + app + "." + table);
+        assertEquals(List.of(), rows(leader, table));
+        assertSameRows(table);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"UPDATE %s SET n=99 WHERE k=3", "SELECT * FROM %s WHERE k=3 FOR UPDATE"})
+    void anIndexBesideATransactionIsRefusedAndTheLeaderGoesOn(String statement) throws Exception {
+        String table = tableOfTen();
+        long open = Node.begin(leader.server(), app);
+        execute(open, statement.formatted(app + "." + table));
+        String index = "CREATE INDEX i" + table + " ON " + app + "." + table + "(n)";
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(0, index));
+        assertTrue(refusal.getMessage().contains("a transaction is open on it"), refusal.getMessage());
+        execute(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(200,200)");
+        execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + open);
+        execute(0, index);
+        assertSameRows(table);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"UPDATE %s SET n=99 WHERE k=3", "SELECT * FROM %s WHERE k=3 FOR UPDATE", "INSERT INTO %s(k,n) VALUES(3,99)"})
+    void anIndexOfATransactionThatHasLockedRowsIsRefusedAndTheLeaderGoesOn(String statement) throws Exception {
+        String table = tableOfTen();
+        long open = Node.begin(leader.server(), app);
+        try {
+            execute(open, statement.formatted(app + "." + table));
+        } catch (RuntimeException met) {
+            assertTrue(statement.startsWith("INSERT"), met.toString());
+        }
+        String index = "CREATE INDEX i" + table + " ON " + app + "." + table + "(n)";
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(open, index));
+        assertTrue(refusal.getMessage().contains("this transaction has locked rows of it"), refusal.getMessage());
+        execute(open, "INSERT INTO " + app + "." + table + "(k,n) VALUES(200,200)");
+        execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + open);
+        execute(0, index);
+        assertSameRows(table);
+    }
+
+    @Test
+    void anIndexOfATransactionIsMadeOverTheRowsThatItMadeItself() throws Exception {
+        String table = tableOfTen();
+        long open = Node.begin(leader.server(), app);
+        execute(open, "INSERT INTO " + app + "." + table + "(k,n) VALUES(200,200)");
+        execute(open, "CREATE INDEX i" + table + " ON " + app + "." + table + "(n)");
+        execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + open);
+        assertSameRows(table);
+    }
+
+    @Test
+    void aTruncateBesideOtherWritersLeavesTheSameRowsOnEveryNode() throws Exception {
+        String table = tableOfTen();
+        List<CompletableFuture<Void>> writers = IntStream.range(0, 4).mapToObj(writer -> CompletableFuture.runAsync(() -> {
+            for (int i = 0; i < 100; i++) {
+                execute(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(?,?)", 1_000 + writer * 1_000 + i, writer * 1_000 + i);
+            }
+        })).toList();
+        while (!writers.stream().allMatch(CompletableFuture::isDone)) {
+            execute(0, "TRUNCATE TABLE " + app + "." + table);
+        }
+        writers.forEach(CompletableFuture::join);
+        assertSameRows(table);
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void anUpdateOfWhichAUniqueIndexRefusesSomeRowsChangesNoneAnywhere(boolean inTransaction) throws Exception {
+        String table = tableOfTen();
+        execute(0, "CREATE UNIQUE INDEX u" + table + " ON " + app + "." + table + "(n)");
+        // To 2 for the first one, which is there, and to 18 for the last one.
+        refused(inTransaction, "UPDATE " + app + "." + table + " SET n=n*2 WHERE k>=1");
+        assertEquals(IntStream.range(0, 10).mapToObj(k -> k + "=" + k).sorted().toList(), rows(leader, table));
+        assertSameRows(table);
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void aDeleteThatAForeignKeyRefusesHalfWayDeletesNoRowAnywhere(boolean inTransaction) throws Exception {
+        String table = tableOfTen();
+        execute(0, "CREATE TABLE " + app + ".c" + table + " (k int primary key, p int, CONSTRAINT fk" + table
+                + " FOREIGN KEY (p) REFERENCES " + table + "(k))");
+        execute(0, "INSERT INTO " + app + ".c" + table + "(k,p) VALUES(1,5)");
+        refused(inTransaction, "DELETE FROM " + app + "." + table);
+        assertEquals(10, rows(leader, table).size());
+        assertSameRows(table);
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void anUpdateOfManyRowsIsTheSameOnEveryNode(boolean inTransaction) throws Exception {
+        String table = tableOfTen();
+        long transaction = inTransaction ? Node.begin(leader.server(), app) : 0;
+        assertEquals(10, execute(transaction, "UPDATE " + app + "." + table + " SET n=n+1000 WHERE k>=0"));
+        assertEquals(3, execute(transaction, "DELETE FROM " + app + "." + table + " WHERE k>=7"));
+        end(transaction);
+        assertEquals(IntStream.range(0, 7).mapToObj(k -> k + "=" + (k + 1_000)).sorted().toList(), rows(leader, table));
+        assertSameRows(table);
+    }
+
+    @Test
+    void anIndexOnATableThatIsGoneMeanwhileIsRefusedAndLeavesNothingInTheLog() throws Exception {
+        String table = tableOfTen();
+        TranslatedQuery planned = leader.server().getManager().getPlanner()
+                .translate("herd", "CREATE INDEX i" + table + " ON " + app + "." + table + "(n)", List.of(), false, true, false, -1);
+        execute(0, "DROP TABLE " + app + "." + table);
+        LogSequenceNumber before = leader.manager(app).getLog().getLastSequenceNumber();
+        StatementExecutionException refusal = assertThrows(StatementExecutionException.class,
+                () -> leader.server().getManager().executePlan(planned.plan, planned.context, TransactionContext.NO_TRANSACTION));
+        assertTrue(refusal.getMessage().contains(table), refusal.getMessage());
+        assertEquals(before.ledgerId, leader.manager(app).getLog().getLastSequenceNumber().ledgerId);
+        assertSameRows(tableOfTen());
+    }
+
+    @Test
+    void tablesThatTwoImplicitTransactionsMakeAtOnceAreOneTableEverywhere() throws Exception {
+        for (int i = 0; i < 8; i++) {
+            String table = "twice" + i;
+            List<CompletableFuture<Boolean>> both = IntStream.range(0, 2).mapToObj(one -> CompletableFuture.supplyAsync(() -> {
+                try {
+                    long transaction = Node.execute(leader.server(), TransactionContext.AUTOTRANSACTION_ID,
+                            "CREATE TABLE " + app + "." + table + " (k int primary key, n int)").transactionId;
+                    execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + transaction);
+                    return true;
+                } catch (StatementExecutionException refused) {
+                    return false;
+                }
+            })).toList();
+            assertEquals(1, both.stream().filter(CompletableFuture::join).count());
+            execute(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(1,1)");
+            assertSameRows(table);
+        }
+    }
+
+    @Test
+    void aTransactionEndsOnceThoughTwoConnectionsCommitItAtOnce() throws Exception {
+        String table = tableOfTen();
+        for (int i = 0; i < 20; i++) {
+            long transaction = Node.begin(leader.server(), app);
+            execute(transaction, "INSERT INTO " + app + "." + table + "(k,n) VALUES(?,?)", 100 + i, i);
+            List<CompletableFuture<Boolean>> both = IntStream.range(0, 2).mapToObj(one -> CompletableFuture.supplyAsync(() -> {
+                try {
+                    end(transaction);
+                    return true;
+                } catch (StatementExecutionException refused) {
+                    return false;
+                }
+            })).toList();
+            assertEquals(1, both.stream().filter(CompletableFuture::join).count());
+        }
+        assertSameRows(table);
+    }
+
+    @Test
+    void aRowThatMeetsTheCommitOfItsTransactionIsInItOrRefused() throws Exception {
+        String table = tableOfTen();
+        for (int i = 0; i < 10; i++) {
+            long transaction = Node.begin(leader.server(), app);
+            int key = 100 + i;
+            CompletableFuture<Void> insert = CompletableFuture.runAsync(() ->
+                    execute(transaction, "INSERT INTO " + app + "." + table + "(k,n) VALUES(?,?)", key, key));
+            end(transaction);
+            try {
+                insert.join();
+            } catch (CompletionException refused) {
+                assertTrue(refused.getCause() instanceof StatementExecutionException, refused.toString());
+            }
+        }
+        assertSameRows(table);
+    }
+
+    @Test
+    void aTableThatATransactionDropsTakesNoRowBehindItsCommit() throws Exception {
+        for (int i = 0; i < 5; i++) {
+            String table = tableOfTen();
+            CompletableFuture<Void> writer = CompletableFuture.runAsync(() -> {
+                for (int key = 100;; key++) {
+                    execute(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(?,?)", key, key);
+                }
+            });
+            long transaction = Node.begin(leader.server(), app);
+            execute(transaction, "DROP TABLE " + app + "." + table);
+            end(transaction);
+            assertThrows(CompletionException.class, writer::join);
+        }
+        assertSameRows(tableOfTen());
+    }
+
+    @Test
+    void aTableIsNotRenamedOverAnotherOneNorUnderATransaction() throws Exception {
+        String one = tableOfTen();
+        String other = tableOfTen();
+        assertThrows(StatementExecutionException.class, () -> execute(0, rename(one, other)));
+        long open = Node.begin(leader.server(), app);
+        execute(open, "INSERT INTO " + app + "." + one + "(k,n) VALUES(100,100)");
+        assertThrows(StatementExecutionException.class, () -> execute(0, rename(one, "new" + one)));
+        end(open);
+        assertEquals(11, rows(leader, one).size());
+        assertSameRows(one);
+        assertSameRows(other);
+    }
+
+    @ParameterizedTest
+    @ValueSource(booleans = {false, true})
+    void anInsertOfSeveralRowsKeepsThoseBeforeTheRefusedOneOnEveryNode(boolean inTransaction) throws Exception {
+        String table = tableOfTen();
+        refused(inTransaction, "INSERT INTO " + app + "." + table + "(k,n) VALUES(100,100),(3,3),(101,101)");
+        assertEquals(11, rows(leader, table).size());
+        assertTrue(rows(leader, table).contains("100=100"));
+        assertSameRows(table);
+    }
+
+    @Test
+    void aLiteralOfAnyScriptIsTaken() throws Exception {
+        execute(0, "CREATE TABLE " + app + ".words (k int primary key, n string)");
+        execute(0, "INSERT INTO " + app + ".words(k,n) VALUES(1,'caffè 日本 😀')");
+        execute(0, "UPDATE " + app + ".words SET n='ещё' WHERE n='caffè 日本 😀'");
+        assertEquals(List.of("1=ещё"), rows(leader, "words"));
+        assertSameRows("words");
+    }
+
+    @Test
+    void aStatementOfATransactionOnANodeThatStopsLeadingIsToldToAskTheLeader() throws Exception {
+        String table = tableOfTen();
+        execute(0, "CREATE INDEX i" + table + " ON " + app + "." + table + "(n)");
+        long open = Node.begin(leader.server(), app);
+        execute(open, "UPDATE " + app + "." + table + " SET n=100 WHERE k=1");
+        TableSpaceManager tablespace = leader.manager(app);
+        // Its parts are closed, and the activator has not taken it off the node's list yet.
+        tablespace.close();
+        assertThrows(NotLeaderException.class, () -> execute(open, "UPDATE " + app + "." + table + " SET n=101 WHERE n=2"));
+    }
+
+    private static String rename(String table, String name) {
+        return "EXECUTE RENAMETABLE '" + app + "','" + table + "','" + name + "'";
+    }
+
+    private static void refused(boolean inTransaction, String sql) {
+        long transaction = inTransaction ? Node.begin(leader.server(), app) : 0;
+        assertThrows(StatementExecutionException.class, () -> execute(transaction, sql));
+        end(transaction);
+    }
+
+    private static void end(long transaction) {
+        if (transaction != 0) {
+            execute(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + transaction);
+        }
+    }
+
+    private static int execute(long transaction, String sql, Object... values) {
+        return Node.execute(leader.server(), transaction, sql, values) instanceof herddb.model.DMLStatementExecutionResult changed
+                ? changed.getUpdateCount() : 0;
+    }
+
+    /** A new table with rows (k, n) from (0, 0) to (9, 9). */
+    private static String tableOfTen() {
+        String table = "t" + tables++;
+        execute(0, "CREATE TABLE " + app + "." + table + " (k int primary key, n int)");
+        for (int i = 0; i < 10; i++) {
+            execute(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(?,?)", i, i);
+        }
+        return table;
+    }
+
+    /** The follower goes on to where the leader is, and has the rows that the leader has. */
+    private static void assertSameRows(String table) throws Exception {
+        execute(0, "CREATE TABLE " + app + ".mark" + tables + " (k int primary key)");
+        String mark = "mark" + tables++;
+        Await.until("the follower gets on", LIMIT, () -> {
+            TableSpaceManager tablespace = follower.manager(app);
+            assertTrue(tablespace == null || !tablespace.isFailed(), "the follower failed");
+            return tablespace != null && tablespace.getTableManager(mark) != null;
+        });
+        assertEquals(rows(leader, table), rows(follower, table));
+    }
+
+    private static List<String> rows(RunningNode node, String table) {
+        TreeSet<String> rows = new TreeSet<>();
+        TableManager manager = (TableManager) node.manager(app).getTableManager(table);
+        manager.scanForIndexRebuild(row -> {
+            Map<String, Object> values = row.toBean(manager.getTable());
+            rows.add(values.get("k") + "=" + values.get("n"));
+        });
+        return List.copyOf(rows);
+    }
+}
