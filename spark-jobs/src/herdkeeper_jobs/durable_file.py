@@ -25,6 +25,18 @@ def written_beside(path: Path, write: Callable[[IO[bytes]], object]) -> Path:
     return partial
 
 
+def why_not_linked(folder: Path) -> str | None:
+    """Why `link_once` can't commit a file in a folder, by trying it; None when it can."""
+    name = folder / f".herdkeeper-links-{uuid.uuid4().hex}"
+    try:
+        given = [link_once(written_beside(name, lambda stream: stream.write(b"")), name) for _ in range(2)]
+    except OSError as error:
+        return f"files can't be committed in this folder, which takes a hard link: {error}; take a volume that has them, or an object store"
+    finally:
+        name.unlink(missing_ok=True)
+    return None if given == [True, False] else "this folder's volume gives a name twice, so two jobs could write over each other"
+
+
 def link_once(written: Path, path: Path) -> bool:
     """Gives what was written beside `path` that name. False, and it is gone, when there is a file of that name already."""
     try:

@@ -11,13 +11,19 @@ import argparse
 import json
 import os
 import re
+import signal
+import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 import pyspark
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from herdkeeper_jobs.task_daemon import TASK_MODULES
@@ -38,6 +44,14 @@ _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 CLASS_ARCHIVE = "HERDKEEPER_CLASS_ARCHIVE"
 """The variable that names an archive of the Java classes of Spark. The image has one."""
 _LOCAL = re.compile(r"local\[(\d+)\]")
+
+
+_JVM_ENDS_SECONDS = 10
+"""How long a JVM whose connections broke may take to be seen as ended."""
+
+
+class SparkEnded(RuntimeError):  # noqa: N818 - what happened, not a fault of the program
+    """The JVM of Spark ended before the work was done."""
 
 
 class SparkConfigurationError(ValueError):
@@ -136,6 +150,44 @@ def start_spark(application: str, settings: SparkSettings, environment: Mapping[
     return session
 
 
+@contextmanager
+def session_on_demand(application: str, settings: SparkSettings) -> Iterator[Callable[[], SparkSession]]:
+    """Gives what starts the session of a job when it is first called. The session ends with the block.
+
+    Raises SparkEnded, in place of the error that followed from it, when the JVM ended first; the called function as `start_spark`.
+    """
+    started: list[SparkSession] = []
+
+    @cache
+    def start() -> SparkSession:
+        started.append(start_spark(application, settings))
+        return started[0]
+
+    try:
+        yield start
+    except Exception as error:
+        if started and (code := _exit_code_of_jvm(error)) is not None:
+            end = f"was killed ({signal.Signals(-code).name})" if code < 0 else f"ended with exit code {code}"
+            why = "most likely for want of memory: raise the job's resources"
+            raise SparkEnded(f"Spark's JVM {end} before its work was done, {why}") from error
+        raise
+    finally:
+        for session in started:
+            with suppress(Py4JError, OSError):  # a JVM that is gone has nothing left to stop
+                session.stop()
+
+
+def _exit_code_of_jvm(error: Exception) -> int | None:
+    """None while it runs. One whose connection broke is waited for, since that breaks first."""
+    jvm = getattr(SparkContext._gateway, "proc", None)
+    if jvm is None:
+        return None
+    broken = isinstance(error, Py4JError | OSError) and not isinstance(error, Py4JJavaError)
+    with suppress(subprocess.TimeoutExpired):
+        return int(jvm.wait(_JVM_ENDS_SECONDS if broken else 0))
+    return None
+
+
 def _pod_template(manifest: str) -> dict[str, str]:
     """Writes the manifest to a file, which stays as long as this process's temporary folder, and tells Spark where it is."""
     if not manifest:
@@ -170,6 +222,8 @@ def spark_configuration(settings: SparkSettings, environment: Mapping[str, str])
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.speculation": "false",
+        # Else it is what the executors have that came in time, for all of the job.
+        "spark.default.parallelism": str(settings.cores),
         "spark.sql.session.timeZone": "UTC",
         "spark.python.worker.faulthandler.enabled": "true",
         "spark.python.daemon.module": "herdkeeper_jobs.task_daemon",

@@ -1,4 +1,4 @@
-"""What a person needs to know of an error that happened in a task: Spark hands it on as the text of a traceback."""
+"""What a person needs to know of an error that happened in a task, or in Spark: Spark hands it on as the text of a traceback."""
 
 from __future__ import annotations
 
@@ -11,11 +11,20 @@ from herdkeeper_jobs.checkpoint.errors import KeyUnusable
 _OURS = re.compile(r"(herdkeeper[\w.]*\.\w+|\w+Error): ")
 
 
+_OF_JAVA = re.compile(r": (?=[\w.$]+)")
+"""How py4j begins the line with the exception that Java threw."""
+_LOST_WORKER = "Python worker exited unexpectedly"
+
+
 def essence(text: str) -> str:
-    """The line that names the cause: the last one that names an error of ours, or of Python, else the first."""
+    """The line that names the cause: the last one that names an error of ours, or of Python, else Java's, else the first."""
+    if _LOST_WORKER in text:
+        return "a task's Python process was killed, most likely for want of memory: raise the resources of the job, or of its executors"
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    named = [line for line in lines if _OURS.match(line)]
-    return (named or lines or ["failed without a message"])[-1 if named else 0]
+    for pattern in (_OURS, _OF_JAVA):
+        if named := [line for line in lines if pattern.match(line)]:
+            return named[-1].removeprefix(": ")
+    return lines[0] if lines else "failed without a message"
 
 
 def outcome_of_tasks(text: str, violations: Sequence[str]) -> JobOutcome:

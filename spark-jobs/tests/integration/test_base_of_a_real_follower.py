@@ -130,7 +130,8 @@ def test_a_log_without_its_beginning_is_checkpointed_from_a_real_follower(spark:
             transaction.execute("INSERT INTO counted(n) VALUES('of a transaction')")
         summary = run_checkpoint(lambda: spark, catalog, replace(asked, follower=source))
         assert summary.base_follower == database.http[1]
-        assert summary.verified == f"compared with follower {database.http[2]}"
+        leader_counted = f"rows of each table counted at the leader {database.http[0]}"
+        assert summary.verified == f"compared with follower {database.http[2]}; {leader_counted}"
         made = open_manifest(tmp_path / summary.manifest)
         tables = {table.name: table for table in made.manifest.tables}
         assert sorted(tables) == ["counted", "emptied", "pair"]

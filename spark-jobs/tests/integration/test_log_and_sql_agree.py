@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 import random_definitions as definitions
-from folded_log import FoldedLog, folded_log
 from pyspark.sql import SparkSession
 from random_definitions import SeenTable
 from random_story import STORIES, Kind, Story
@@ -25,6 +24,7 @@ from restored_twin import Twins, checkpoint_of, content, remove_rows_that_no_res
 from herdkeeper.formats.herddb_log_entry import LogEntryType
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import ServerError
+from herdkeeper_e2e.folded_log import FoldedLog, folded_log
 from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
 from herdkeeper_jobs.restore.rows import sql_rows
 from herdkeeper_jobs.restore.verify import schema_facts, system_facts
@@ -175,7 +175,7 @@ def _led(database: Database, tablespace: str, connection: Connection, dies: bool
 
 
 def _truncate(connection: Connection, *, refused: bool) -> None:
-    with pytest.raises(ServerError, match="not full available") if refused else nullcontext():
+    with pytest.raises(ServerError, match="refused, and nothing was changed") if refused else nullcontext():
         connection.execute("TRUNCATE TABLE `t`")
 
 
@@ -187,7 +187,8 @@ def _unusable_indexes(folded: FoldedLog) -> list[str]:
 def _require_agreement(database: Database, connection: Connection, tablespace: str) -> FoldedLog:
     """That the log folds to what SQL tells; returns the folded log."""
     database.close_ledger(tablespace)
-    folded = folded_log(database, tablespace)
+    with database.catalog() as catalog:
+        folded = folded_log(catalog, database.herd_root, tablespace, database.servers.folder)
     print(f"{folded.entries} entries in {folded.ledgers} ledgers")
     tables = folded.timeline.tables
     in_sql = {str(row["table_name"]) for row in connection.query("SELECT * FROM systables") if row["systemtable"] != "true"}

@@ -58,9 +58,8 @@ def _meaning(timeline: Timeline, table: str, changes: int) -> str | None:
 
 
 def _commit(timeline: Timeline, lsn: Lsn, transaction_id: int) -> Lsn | None:
-    spans = timeline.spans.get(transaction_id, ())
-    position = bisect_right(spans, lsn, key=lambda span: span.begin) - 1
-    span = spans[position] if position >= 0 else None
-    if span is None or (span.end is not None and lsn > span.end):
+    spans = timeline.spans
+    begun = [place for place, identity in enumerate(spans.ids) if identity == transaction_id and spans.begins[place] <= lsn]
+    if not begun or (spans.ended[begun[-1]] and lsn > spans.ends[begun[-1]]):
         raise is_in_no_transaction(lsn, transaction_id)
-    return span.end if span.committed else None
+    return spans.ends[begun[-1]] if spans.committed[begun[-1]] else None

@@ -379,7 +379,8 @@ def test_a_destination_that_fails_while_segments_go_is_told_and_never_more_than_
     left = iter(range(2))
 
     def broken(*arguments: Any, **options: Any) -> Any:
-        if next(left, None) is None:
+        # the trial of hard links before any work is not counted
+        if ".herdkeeper-links-" not in str(arguments[0]) and next(left, None) is None:
             raise OSError(5, "Input/output error")
         return done(*arguments, **options)
 

@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper.domain.replication import EntryRange
+from herdkeeper_jobs import spark_session
 from herdkeeper_jobs.audit import arguments, cli
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 from herdkeeper_jobs.audit.on_spark import run_on_spark
@@ -57,7 +58,7 @@ def test_spark_is_started_by_the_first_tasks_and_once(looks: int, calls: list[st
         seen.append("start")
         return Session()
 
-    monkeypatch.setattr(cli, "start_spark", start)
+    monkeypatch.setattr(spark_session, "start_spark", start)
     monkeypatch.setattr(cli, "run_on_spark", lambda *_: seen.append("run"))
     with cli._tasks_on_spark(SparkSettings()) as run_tasks:
         for _ in range(looks):

@@ -6,9 +6,9 @@ import pytest
 
 from herdkeeper.domain.job_summary import FollowerComparison
 from herdkeeper.formats.row_digest import RowDigest
-from herdkeeper_jobs.checkpoint.comparison import compare
-from herdkeeper_jobs.checkpoint.errors import FollowerDiffers
-from herdkeeper_jobs.checkpoint.node_http import FollowerDigest
+from herdkeeper_jobs.checkpoint.comparison import compare, require_rows_of_leader
+from herdkeeper_jobs.checkpoint.errors import FollowerDiffers, InvariantViolated
+from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts
 from herdkeeper_jobs.wal.lsn import Lsn
 
 OURS = {"airports": RowDigest(3, 0xAB), "flights": RowDigest(7, 0xCD)}
@@ -47,3 +47,13 @@ def test_a_follower_that_differs_is_named_with_its_tables(theirs: dict[str, RowD
         compare(OURS, follower(**theirs), "a-uuid")
     assert raised.value.comparison == FollowerComparison(NODE, "a-uuid", 4, 99, tables, len(tables))
     assert sentence in str(raised.value)
+
+
+def test_a_leader_with_as_many_rows_is_as_the_fold_and_what_nobody_has_committed_counts_as_empty() -> None:
+    require_rows_of_leader(OURS, LeaderCounts(NODE, Lsn(4, 99), {"airports": 3, "flights": 7, "not_committed": 0}))
+
+
+def test_a_leader_with_other_rows_is_a_violation_that_names_the_tables() -> None:
+    """As after a TRUNCATE that the leader refused and every follower applied."""
+    with pytest.raises(InvariantViolated, match=r"'airports' \(3 rows, 11 at the leader\), 'flights' \(7 rows, 0 at the leader\)\. A"):
+        require_rows_of_leader(OURS, LeaderCounts(NODE, Lsn(4, 99), {"airports": 11}))

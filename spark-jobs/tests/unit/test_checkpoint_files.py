@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from places import write
 from pyspark.sql import SparkSession
@@ -13,6 +16,7 @@ from pyspark.sql import SparkSession
 from herdkeeper.formats.herddb_record import Stored, encode_row
 from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition
 from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper_jobs.checkpoint import data_files
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.data_files import DataFile, NewParquetFile, content_fault, sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
@@ -121,3 +125,44 @@ def test_a_file_is_verified_in_pieces_and_never_held_as_a_whole(tmp_path: Path, 
 
 def _random_rows() -> list[bytes]:
     return [os.urandom(ROW_BYTES) for _ in range(WIDE_ROWS)]
+
+
+def test_large_rows_are_written_in_row_groups_of_some_megabytes_and_no_more_of_them_is_held(tmp_path: Path) -> None:
+    """Rows of 100 KB of some tables, 120 MB in all, of which a few thousand rows would not fit into a pod."""
+    tables = [replace(WIDE, name=f"t{number}", uuid=f"u{number}") for number in range(4)]
+    value = os.urandom(100_000)
+    begun, most = pa.total_allocated_bytes(), 0
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        nonlocal most
+        for first in range(0, 1_200, 50):
+            rows = [encode_row(WIDE, {"k": number, "x": value}) for number in range(first, first + 50)]
+            keys, values = zip(*rows, strict=True)
+            most = max(most, pa.total_allocated_bytes() - begun)
+            yield pa.RecordBatch.from_pydict(
+                {"table_index": pa.array([number % 4 for number in range(50)], pa.int32()), "row_key": keys, "row_value": values}
+            )
+
+    def open_table(position: int) -> data_files._TableWriter:
+        return data_files._TableWriter(tables[position], ParquetFolder(tmp_path), f"{position}.parquet", keeps_older_forms=False)
+
+    (result,) = data_files._write_task(batches(), open_table)
+    groups = [pq.ParquetFile(tmp_path / path).metadata for path in result.column("path").to_pylist()]
+    assert sum(metadata.num_rows for metadata in groups) == 1_200
+    assert max(metadata.row_group(number).num_rows for metadata in groups for number in range(metadata.num_row_groups)) * 100_000 < 40e6
+    print(f"at most {most / 1e6:.0f} MB of 120 MB were held")
+    assert most < 60e6
+
+
+def test_a_null_in_a_column_that_is_declared_not_null_is_told_by_name(tmp_path: Path) -> None:
+    """As HerdDB stores it for a column with a default: the row has no value of it."""
+    key, required = WIDE.columns[0], Column("a", ColumnType.STRING, 1, nullable=False, default=b"x")
+    strict = replace(WIDE, columns=(key, required, Column("b", ColumnType.STRING, 2)))
+    rows = [encode_row(replace(strict, columns=(key, replace(required, nullable=True), strict.columns[2])), {"k": 1, "a": None, "b": None})]
+    batch = pa.RecordBatch.from_pydict({"table_index": pa.array([0], pa.int32()), "row_key": [rows[0][0]], "row_value": [rows[0][1]]})
+
+    def open_table(position: int) -> data_files._TableWriter:
+        return data_files._TableWriter(strict, ParquetFolder(tmp_path), "t.parquet", keeps_older_forms=False)
+
+    (result,) = data_files._write_task([batch], open_table)
+    assert result.column("not_null").to_pylist() == [["a"]]

@@ -28,6 +28,7 @@ from herdkeeper.domain.names import ARCHIVE_VARIABLES
 from herdkeeper.formats.herddb_log_archive import ExpiryOrder
 from herdkeeper.formats.herddb_table import encode_table
 from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper_jobs import spark_session
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.expiry import due, take_away
 from herdkeeper_jobs.archive.parts import ReadBudget
@@ -39,7 +40,7 @@ from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetry
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.checkpoint.moment import parse_moment
-from herdkeeper_jobs.checkpoint.node_http import FollowerDigest
+from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts
 from herdkeeper_jobs.checkpoint.origin import Origin
 from herdkeeper_jobs.checkpoint.reading import manifests, open_manifest
 from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
@@ -443,7 +444,7 @@ def test_a_follower_that_differs_ends_the_run_with_42_and_a_summary_that_names_n
 ) -> None:
     follower_has(monkeypatch, {9: "after the mistake", 10: "not in the log"})
     monkeypatch.setattr(cli, "open_catalog", lambda *_: nullcontext(job.log.metadata))
-    monkeypatch.setattr(cli, "start_spark", lambda *_: Unstopped(job.spark))
+    monkeypatch.setattr(spark_session, "start_spark", lambda *_: Unstopped(job.spark))
     message = tmp_path / "message"
     monkeypatch.setenv("HERDKEEPER_TERMINATION_MESSAGE", str(message))
     cluster = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/db/herd", "--tablespace", "demo"]
@@ -454,6 +455,23 @@ def test_a_follower_that_differs_ends_the_run_with_42_and_a_summary_that_names_n
     assert summary.comparison is not None
     assert (summary.comparison.follower, summary.comparison.ledger_id, summary.comparison.entry_id) == ("n1:9845", 5, 4)
     assert (summary.comparison.different_tables, summary.comparison.different_tables_total) == (("t",), 1)
+    assert manifests(job.folder) == []
+
+
+@pytest.mark.parametrize(("rows", "verified"), [(1, "rows of each table counted at the leader n0:9845"), (11, None)])
+def test_a_checkpoint_that_has_other_rows_than_the_leader_is_not_committed(
+    rows: int, verified: str | None, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = Lsn(5, 4)
+    monkeypatch.setattr(target, "log_position", lambda *_: end)
+    monkeypatch.setattr(target, "leader_counts", lambda *_: LeaderCounts("n0:9845", end, {"t": rows}))
+    asked = CheckpointRequest("/db/herd", "demo", TargetRequest(leader_http="n0:9845"), job.folder, "run-1")
+    catalog: Any = job.log.metadata
+    if verified is not None:
+        assert run_checkpoint(lambda: job.spark, catalog, asked).verified.endswith(verified)
+        return
+    with pytest.raises(InvariantViolated, match=rf"'t' \(1 rows, {rows} at the leader\)"):
+        run_checkpoint(lambda: job.spark, catalog, asked)
     assert manifests(job.folder) == []
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from herdkeeper_jobs.checkpoint import target
+from herdkeeper_jobs.checkpoint import node_http, target
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.moment import Time
-from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld
+from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts, NotCounted, NotHeld
 from herdkeeper_jobs.checkpoint.target import TargetRequest, choose_target
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -153,3 +153,38 @@ def test_a_node_that_leads_now_is_worth_a_retry(monkeypatch: pytest.MonkeyPatch)
     follow(monkeypatch, NotHeld("this node leads the tablespace", None))
     with pytest.raises(CheckpointRetryable, match="leads"):
         choose_target(PlayedLog(), TargetRequest(verify_against="n1:9845"))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("counts", "ready", "words"),
+    [
+        (
+            {"exact": True, "position": {"ledgerId": 5, "entryId": 11}, "tables": {"t": 3}},
+            True,
+            LeaderCounts("n0:9845", Lsn(5, 11), {"t": 3}),
+        ),
+        ({"exact": True, "position": {"ledgerId": 5, "entryId": 11}, "tables": {"t": 3}}, False, "the node n0:9845 does not lead it"),
+        ({"exact": True, "position": {"ledgerId": 5, "entryId": 14}, "tables": {"t": 3}}, True, "the leader n0:9845 was at 5,14 by then"),
+        ({"exact": False, "position": {"ledgerId": 5, "entryId": 11}, "tables": {}}, True, "was written to while it counted"),
+        (None, True, "tells no rows of its tables"),
+    ],
+    ids=[
+        "only NOOPs lie between",
+        "another one leads by now",
+        "it has written on",
+        "it is written to",
+        "it boots, or is of an earlier version",
+    ],
+)
+def test_the_leaders_rows_count_only_where_it_has_written_nothing_else(
+    counts: object, ready: bool, words: LeaderCounts | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    follow(monkeypatch)
+    body = [{"name": "demo", "role": "leader", "ready": ready, "log": {"ledgerId": 5, "entryId": 13}, "counts": counts}]
+    monkeypatch.setattr(node_http, "_call", lambda *_: (200, body))
+    found = choose_target(PlayedLog(), TargetRequest(leader_http="n0:9845")).leader  # type: ignore[arg-type]
+    if isinstance(words, LeaderCounts):
+        assert found == words
+    else:
+        assert isinstance(found, NotCounted)
+        assert words in found.reason

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import re
@@ -123,6 +124,22 @@ def test_an_address_is_the_url_of_a_folder() -> None:
             stored_path(wrong)
     with pytest.raises(ValueError, match="is in the pod itself, and goes with it: mount a volume"):
         stored_path("memory://a/b")
+
+
+@pytest.mark.parametrize("error", [errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK])
+def test_a_volume_without_hard_links_is_refused_before_there_is_any_work(
+    error: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def link(*_: object) -> None:
+        raise OSError(error, os.strerror(error))
+
+    assert why_unusable(tmp_path, writes=True) is None
+    monkeypatch.setattr(os, "link", link)
+    why = why_unusable(tmp_path, writes=True) or ""
+    assert why.startswith("files can't be committed in this folder, which takes a hard link")
+    assert os.strerror(error) in why
+    assert why_unusable(tmp_path, writes=False) is None
+    assert all_files(tmp_path) == set()
 
 
 def test_a_file_system_that_renames_over_what_is_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -211,6 +211,28 @@ def test_nothing_more_is_written_once_the_lock_is_uncertain(
 
 
 @pytest.mark.parametrize(
+    ("happens", "words"),
+    [
+        (lose_the_session, "the connection to ZooKeeper was SUSPENDED"),
+        (lose_the_lock, "it is held by another session"),
+        (lose_zookeeper, "ZooKeeper did not answer"),
+        (change_the_ensemble, "the ledger's metadata changed while it was locked"),
+    ],
+)
+def test_nothing_counts_as_repaired_when_the_lock_is_uncertain_after_the_last_write(
+    happens: Callable[[PlayedCatalog], None], words: str
+) -> None:
+    bookies = bookies_with(10)
+    del bookies[1].entries[1, 5]
+    with served(*bookies) as addresses:
+        catalog = catalog_of(addresses, of_herddb(10))
+        bookies[1].on_add = lambda ledger_id, entry_id: happens(catalog)
+        result = repaired(catalog, [missing(5, 5)])
+    assert result.findings[0].repair is RepairOutcome.FAILED
+    assert words in result.findings[0].repair_detail
+
+
+@pytest.mark.parametrize(
     ("trouble", "words"),
     [
         ({"read_only": True}, "bookie b1 answered READ_ONLY to the write"),

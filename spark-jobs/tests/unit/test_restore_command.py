@@ -15,6 +15,7 @@ from secret_keys import MountedSecret
 
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.sql.connection import Address
+from herdkeeper_jobs import spark_session
 from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, commit_segment
 from herdkeeper_jobs.restore import cli
 from herdkeeper_jobs.restore.errors import RestoreRefused
@@ -215,7 +216,8 @@ def test_the_checkpoint_of_a_moment_is_restored_as_any_other_in_one_session(
         restored.append((source, request.source))
         return RestoreSummary("r", JobOutcome.SUCCEEDED, manifest=str(source.path))
 
-    for name, step in (("start_spark", start), ("checkpoint_of_moment", found_or_made), ("run_restore", restore)):
+    monkeypatch.setattr(spark_session, "start_spark", start)
+    for name, step in (("checkpoint_of_moment", found_or_made), ("run_restore", restore)):
         monkeypatch.setattr(cli, name, step)
     monkeypatch.setenv("HERDDB_USERNAME", "admin")
     monkeypatch.setenv("HERDDB_PASSWORD", "secret")

@@ -56,7 +56,7 @@ from herdkeeper_jobs.checkpoint.target import Target, TargetRequest
 from herdkeeper_jobs.encryption.keys import Key
 from herdkeeper_jobs.restore import moment
 from herdkeeper_jobs.restore.errors import RestoreRefused
-from herdkeeper_jobs.restore.moment import Moment, MomentSource, checkpoint_of_moment, parse_restored_moment
+from herdkeeper_jobs.restore.moment import Moment, MomentSource, checkpoint_of_moment, left_out_of, parse_restored_moment
 from herdkeeper_jobs.storage.stored_path import StoredPath
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -110,6 +110,23 @@ class Files:
 def rows_of(path: StoredPath) -> dict[int, str]:
     loaded = open_manifest(path).load("t").to_pydict()
     return dict(zip(loaded["k"], loaded["v"], strict=True))
+
+
+def test_what_a_clock_that_was_ahead_leaves_out_of_a_restore_to_a_time_is_counted(archived: Files) -> None:
+    """The entry of 9 s cuts the log at 8.599 s; three that are stamped before that lie behind it."""
+    text = "1970-01-01T00:00:08.599Z"
+    assert rows_of(archived.made(text)) == {1: "a"}
+    assert left_out_of(archived.source(text)) == 3
+    archived.made("1970-01-01T00:00:09.600Z", "restore-2")
+    assert left_out_of(archived.source("1970-01-01T00:00:09.600Z", "restore-2")) == 0
+
+
+def test_a_time_before_a_hole_can_be_had_and_what_was_left_out_behind_it_is_not_known(files: Files) -> None:
+    files.archive(batch_entries=1)
+    (files.archived_at / "cluster-1" / "0ab" / "log" / "segments" / f"{5:020d}-{2:020d}.json").unlink()
+    text = "1970-01-01T00:00:08.599Z"
+    assert rows_of(files.made(text)) == {1: "a"}
+    assert left_out_of(files.source(text)) is None
 
 
 class Killed(BaseException):

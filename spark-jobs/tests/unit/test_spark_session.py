@@ -16,6 +16,17 @@ def test_without_executors_nothing_outside_of_the_driver_s_pod_is_needed():
     assert not [key for key in configuration if key.startswith("spark.kubernetes")]
 
 
+@pytest.mark.parametrize(
+    ("settings", "cores"),
+    [
+        (SparkSettings(master="local[4]"), "4"),
+        (SparkSettings(master="k8s://https://api", executor_image="spark:1", executors=4, executor_cores=3), "12"),
+    ],
+)
+def test_work_is_shared_out_for_all_cores_though_executors_come_late(settings, cores):
+    assert spark_configuration(settings, POD)["spark.default.parallelism"] == cores
+
+
 def test_executors_mount_the_destination_where_the_driver_has_it():
     settings = SparkSettings(master="k8s://https://api", executor_image="spark:1", executor_volume="checkpoints:/checkpoints")
     configuration = spark_configuration(settings, POD)

@@ -16,11 +16,12 @@ from herdkeeper.formats.herddb_index import IndexDefinition, encode_index
 from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
 from herdkeeper.formats.herddb_table import encode_table
 from herdkeeper_jobs.checkpoint.continuation import Continuation
-from herdkeeper_jobs.wal.fold import highest_auto_increments, last_changes, place_changes, with_base
+from herdkeeper_jobs.wal.fold import BaseChanges, highest_auto_increments, last_changes, place_changes, with_base
 from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.outline import log_timeline
-from herdkeeper_jobs.wal.timeline import LogInconsistentError, Timeline
+from herdkeeper_jobs.wal.spans import LogInconsistentError
+from herdkeeper_jobs.wal.timeline import Timeline
 
 _BEFORE_EVERYTHING = Lsn(0, -1)
 
@@ -186,35 +187,46 @@ def test_spark_goes_on_to_the_same_tables(spark: SparkSession, log: Log) -> None
     start = starting_point(log[: len(log) // 2])
     timeline = log_timeline(log_frame(spark, [(lsn, item) for lsn, item in log if lsn >= start.restart]), start)
     assert timeline == timeline_of([(lsn, item) for lsn, item in log if lsn >= start.restart], start)
-    known = [
-        (position, key, value)
-        for uuid, rows in folded(log[: len(log) // 2]).items()
-        if (position := timeline.place_of_base(uuid)) is not None
-        for key, value in rows.items()
-    ]
+    before = folded(log[: len(log) // 2])
+    known = [(number, key, value) for number, rows in enumerate(before.values()) for key, value in rows.items()]
     positions = pa.array([position for position, _, _ in known], pa.int32())
     keys, values = pa.array([key for _, key, _ in known], pa.binary()), pa.array([value for *_, value in known], pa.binary())
-    base = spark.createDataFrame(pa.table({"table_index": positions, "row_key": keys, "row_value": values}))
-    placed = with_base(place_changes(log_frame(spark, log), timeline), base, start.at)
+    base = spark.createDataFrame(pa.table({"base_table": positions, "row_key": keys, "row_value": values}))
+    places = [timeline.place_of_base(uuid) for uuid in before]
+    placed = with_base(place_changes(log_frame(spark, log), timeline), BaseChanges(base, places, start.at))
     tables: Tables = {live.uuid: {} for live in timeline.tables}
     for row in last_changes(placed, 2).collect():
         tables[timeline.tables[row["table_index"]].uuid][bytes(row["row_key"])] = bytes(row["row_value"])
     assert tables == folded(log)
 
 
-def test_the_highest_key_of_the_base_counts_unless_its_table_was_emptied(spark: SparkSession) -> None:
+def test_a_base_may_have_many_hundred_tables(spark: SparkSession) -> None:
+    before = in_one_ledger(*(create(f"t{number}", f"u{number}") for number in range(1_000)))
+    start = starting_point(before)
+    later = [(Lsn(2, 0), entry(LogEntryType.DROP_TABLE, 0, "t0")), (Lsn(2, 1), insert("t1", b"k", b"v"))]
+    timeline = timeline_of(later, start)
+    numbers = pa.array(range(1_000), pa.int32())
+    base = spark.createDataFrame(pa.table({"base_table": numbers, "row_key": [b"k"] * 1_000, "row_value": [b"old"] * 1_000}))
+    places = [timeline.place_of_base(f"u{number}") for number in range(1_000)]
+    rows = last_changes(with_base(place_changes(log_frame(spark, later), timeline), BaseChanges(base, places, start.at)), 2).collect()
+    found = {timeline.tables[row["table_index"]].name: bytes(row["row_value"]) for row in rows}
+    assert found == {f"t{number}": b"old" if number > 1 else b"v" for number in range(1, 1_000)}
+
+
+def test_the_highest_key_outlives_a_truncate_of_its_table_on_a_base_and_in_the_log(spark: SparkSession) -> None:
     keys = [number.to_bytes(8, "big", signed=True) for number in (5, 300)]
     definition = entry(LogEntryType.CREATE_TABLE, 0, "t", value=encode_table(table("t", "u", auto_increment=True)))
     before = in_one_ledger(definition, insert("t", keys[0], b"v"))
     start = StartingPoint(before[-1][0], timeline_of(before).state)
     on = [(Lsn(2, 0), insert("t", keys[1], b"v"))]
     emptied = [(Lsn(2, 0), entry(LogEntryType.TRUNCATE, 0, "t")), (Lsn(2, 1), insert("t", keys[0], b"v"))]
+    emptied_later = [*on, (Lsn(2, 1), entry(LogEntryType.TRUNCATE, 0, "t")), (Lsn(2, 2), insert("t", keys[0], b"v"))]
     found = []
-    for log in (on, emptied):
+    for log in (on, emptied, emptied_later):
         frame = log_frame(spark, log)
         timeline = log_timeline(frame, start)
         found.append([highest_auto_increments(place_changes(frame, timeline), timeline, {"u": known}) for known in (7, 1000)])
-    assert found == [[{"u": 300}, {"u": 1000}], [{"u": 5}, {"u": 5}]]
+    assert found == [[{"u": 300}, {"u": 1000}], [{"u": 7}, {"u": 1000}], [{"u": 300}, {"u": 1000}]]
 
 
 def test_a_log_that_begins_with_nothing_leaves_its_whole_state() -> None:

@@ -23,7 +23,8 @@ from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
 from herdkeeper_jobs.wal.last_writer import LastChanges, fold, from_blocks, to_blocks
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
-from herdkeeper_jobs.wal.timeline import LogInconsistentError, Timeline
+from herdkeeper_jobs.wal.spans import LogInconsistentError
+from herdkeeper_jobs.wal.timeline import Timeline
 
 _NAMES = ("table_index", "row_key", "row_value")
 

@@ -65,9 +65,7 @@ def _settled_by_a_few(connection: BookieConnection, check: HoldingCheck) -> list
     """All copies of the check, when reading a few of them tells enough; nothing when all are to be read."""
     asked: tuple[int, ...]
     match check.reading:
-        case Reading.EVERY_COPY:
-            return []
-        case Reading.SUSPECTS:
+        case Reading.EVERY_COPY | Reading.SUSPECTS:
             asked = (check.striping.nth_at(check.position, check.entries, 0),)
         case Reading.SAMPLE:
             asked = check.sample
@@ -76,7 +74,7 @@ def _settled_by_a_few(connection: BookieConnection, check: HoldingCheck) -> list
     answers = list(connection.read_entries(check.ledger_id, asked))
     if all(answer.code is ReadCode.NO_LEDGER for answer in answers):
         return [_holding(check, CopyState.MISSING, check.entries, (check.copies, 0, ReadCode.NO_LEDGER.name))]
-    if check.reading is Reading.SUSPECTS or any(_judge(check, answer)[0] is not CopyState.VERIFIED for answer in answers):
+    if check.reading is not Reading.SAMPLE or any(_judge(check, answer)[0] is not CopyState.VERIFIED for answer in answers):
         return []
     return [
         _holding(check, CopyState.VERIFIED, check.entries, (len(answers), sum(len(answer.data) for answer in answers), "")),

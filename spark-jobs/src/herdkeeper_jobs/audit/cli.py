@@ -11,16 +11,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+import traceback
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
 
 import structlog
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.arguments import DRY_RUN, REPORT, ArgumentError, AuditArguments, audit_parser, validated
@@ -39,7 +37,8 @@ from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, LedgerCata
 from herdkeeper_jobs.repair.bookkeeper_client import BookKeeperClient
 from herdkeeper_jobs.repair.rewrite import RepairSettings
 from herdkeeper_jobs.repair.run import RepairResult, repair
-from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, start_spark
+from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, session_on_demand
+from herdkeeper_jobs.task_error import essence
 from herdkeeper_jobs.termination_message import write_termination_message
 
 _log = structlog.get_logger()
@@ -53,10 +52,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         summary = _run(validated(parsed), started)
     except (ArgumentError, SparkConfigurationError, ClusterNotFoundError, FilterRefusedError, ProgressRefusedError) as error:
         summary = _failure(parsed.run_id, JobOutcome.CONFIGURATION_REFUSED, error)
-    except (MetadataUnavailableError, PySparkException, OSError) as error:
-        summary = _failure(parsed.run_id, JobOutcome.RETRYABLE, error)
     except InvariantViolatedError as error:
         summary = _failure(parsed.run_id, JobOutcome.INVARIANT_VIOLATED, error)
+    except (MetadataUnavailableError, OSError) as error:
+        summary = _failure(parsed.run_id, JobOutcome.RETRYABLE, error)
+    except Exception as error:  # of Spark, or unforeseen: whoever started the job is told in any case
+        traceback.print_exception(error)
+        summary = _failure(parsed.run_id, JobOutcome.RETRYABLE, error)
     write_termination_message(summary.to_json(), os.environ)
     return summary.outcome.exit_code
 
@@ -129,14 +131,7 @@ class _Clock:
 @contextmanager
 def _tasks_on_spark(settings: SparkSettings) -> Iterator[TaskRunner]:
     """Spark is started by the first tasks: a run that has nothing left to read, or may not read now, does without."""
-    with ExitStack() as ends:
-
-        @cache
-        def spark() -> SparkSession:
-            started = start_spark("herdkeeper-audit", settings)
-            ends.callback(started.stop)
-            return started
-
+    with session_on_demand("herdkeeper-audit", settings) as spark:
         yield lambda tasks: run_on_spark(spark(), tasks)
 
 
@@ -190,7 +185,7 @@ def _repair_sentence(done: RepairResult, dry_run: bool) -> str:
 
 def _failure(run_id: str, outcome: JobOutcome, error: Exception) -> AuditSummary:
     _log.error("failed", outcome=outcome.value, error=str(error), kind=type(error).__name__)
-    return AuditSummary(run_id=run_id, outcome=outcome, message=f"{type(error).__name__}: {error}")
+    return AuditSummary(run_id=run_id, outcome=outcome, message=f"{type(error).__name__}: {essence(str(error))}")
 
 
 if __name__ == "__main__":

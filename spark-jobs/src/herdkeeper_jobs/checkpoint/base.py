@@ -16,7 +16,7 @@ from typing import Protocol, assert_never
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql import DataFrame, SparkSession
 
 from herdkeeper.formats.herddb_record import RowEncoder
 from herdkeeper.formats.herddb_table import TableDefinition, decode_table
@@ -29,12 +29,14 @@ from herdkeeper_jobs.checkpoint.reading import manifests
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.storage.stored_path import StoredPath, file_hash
 from herdkeeper_jobs.task_error import essence
+from herdkeeper_jobs.wal.fold import BaseChanges
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.timeline import Timeline
 
 _VERIFIED = frozenset({"Follower", "Self", "Beyond", "Reread"})
-_ROWS_AT_ONCE = 10_000
+_ROWS_AT_ONCE = 1_000
+"""Of a file: rows may have some kilobytes each, and are Python objects here."""
 ROW_COLUMNS = "base_table int, row_key binary, row_value binary"
 """ROW_SCHEMA as Spark's DDL text."""
 ROW_SCHEMA = pa.schema([("base_table", pa.int32()), ("row_key", pa.binary()), ("row_value", pa.binary())])
@@ -130,14 +132,9 @@ class BaseRows:
     base: Base
     rows: DataFrame
 
-    def placed(self, timeline: Timeline) -> DataFrame:
-        """Those whose tables are still there: table_index of the timeline, row_key, row_value."""
-        places = [(position, timeline.place_of_base(table.uuid)) for position, table in enumerate(self.base.tables)]
-        index = functions.lit(None).cast("int")
-        for position, place in places:
-            if place is not None:
-                index = functions.when(functions.col("base_table") == position, functions.lit(place)).otherwise(index)
-        return self.rows.select(index.alias("table_index"), "row_key", "row_value").where("table_index IS NOT NULL")
+    def changes(self, timeline: Timeline) -> BaseChanges:
+        """The rows, and where their tables are in the timeline."""
+        return BaseChanges(self.rows, [timeline.place_of_base(table.uuid) for table in self.base.tables], self.base.start.at)
 
     def release(self) -> None:
         """Frees the disk."""
@@ -208,10 +205,11 @@ def proven_rows(read: DataFrame, base: Base) -> BaseRows:
                     f"table {table.name!r}: its files give {digest.rows} rows with digest {digest.hex} in their stored form, "
                     f"instead of {table.digest.rows} with {table.digest.hex}"
                 )
-    except (PySparkException, BaseUnusable) as error:
+    except BaseUnusable:
         rows.unpersist()
-        if isinstance(error, BaseUnusable):
-            raise
+        raise
+    except PySparkException as error:
+        rows.unpersist()
         for kind in (BaseUnread, BaseUnusable):
             if kind.__name__ in str(error):
                 # Spark hands on the text of a task's error, behind the name of its class.

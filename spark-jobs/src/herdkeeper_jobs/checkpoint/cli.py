@@ -10,11 +10,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Sequence
 
 import structlog
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper.domain.names import ARCHIVE_VARIABLES
@@ -37,11 +36,11 @@ from herdkeeper_jobs.shared_arguments import (
     add_reading_rate_argument,
     add_tablespace_arguments,
 )
-from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, spark_settings, start_spark
+from herdkeeper_jobs.spark_session import SparkConfigurationError, SparkSettings, add_spark_arguments, session_on_demand, spark_settings
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
 from herdkeeper_jobs.task_error import essence, outcome_of_tasks
 from herdkeeper_jobs.termination_message import write_termination_message
-from herdkeeper_jobs.wal.timeline import LogInconsistentError
+from herdkeeper_jobs.wal.spans import LogInconsistentError
 
 _log = structlog.get_logger()
 _VIOLATIONS_IN_TASKS = (LogInconsistentError.__name__, MalformedDataError.__name__, InvariantViolated.__name__)
@@ -98,25 +97,19 @@ def _attempt(parsed: argparse.Namespace) -> CheckpointSummary:
         return _failed(parsed, JobOutcome.CONFIGURATION_REFUSED, error)
     except (InvariantViolated, LogInconsistentError, MalformedDataError) as error:
         return _failed(parsed, JobOutcome.INVARIANT_VIOLATED, error)
-    except PySparkException as error:
-        return _failed(parsed, outcome_of_tasks(str(error), _VIOLATIONS_IN_TASKS), error)
     except (CheckpointRetryable, MetadataUnavailableError, OSError) as error:
         return _failed(parsed, JobOutcome.RETRYABLE, error)
+    except Exception as error:  # of Spark, or unforeseen: whoever started the job is told in any case
+        traceback.print_exception(error)
+        return _failed(parsed, outcome_of_tasks(str(error), _VIOLATIONS_IN_TASKS), error)
 
 
 def _checkpoint(parsed: argparse.Namespace, request: CheckpointRequest, settings: SparkSettings) -> CheckpointSummary:
-    started: list[SparkSession] = []
-
-    def start() -> SparkSession:
-        started.append(start_spark("herdkeeper-checkpoint", settings))
-        return started[0]
-
-    with open_catalog(parsed.zookeeper, parsed.ledgers_root) as catalog:
-        try:
-            return run_checkpoint(start, catalog, request)
-        finally:
-            for spark in started:
-                spark.stop()
+    with (
+        open_catalog(parsed.zookeeper, parsed.ledgers_root) as catalog,
+        session_on_demand("herdkeeper-checkpoint", settings) as start,
+    ):
+        return run_checkpoint(start, catalog, request)
 
 
 def _request(parsed: argparse.Namespace, cores: int) -> CheckpointRequest:

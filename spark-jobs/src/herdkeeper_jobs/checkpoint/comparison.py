@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 from herdkeeper.domain.job_summary import FollowerComparison
 from herdkeeper.formats.row_digest import RowDigest
-from herdkeeper_jobs.checkpoint.errors import FollowerDiffers
-from herdkeeper_jobs.checkpoint.node_http import FollowerDigest
+from herdkeeper_jobs.checkpoint.errors import FollowerDiffers, InvariantViolated
+from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts
+
+_SHOWN = 5
 
 
 def compare(ours: Mapping[str, RowDigest], follower: FollowerDigest, tablespace_uuid: str) -> FollowerComparison:
@@ -33,3 +35,20 @@ def compare(ours: Mapping[str, RowDigest], follower: FollowerDigest, tablespace_
 
 def _describe(digest: RowDigest | None) -> str:
     return "no such table" if digest is None else f"{digest.rows} rows with digest {digest.hex}"
+
+
+def require_rows_of_leader(ours: Mapping[str, RowDigest], leader: LeaderCounts) -> None:
+    """The leader has as many rows of each table as `ours`, the fold's tables. Raises InvariantViolated, naming those that differ.
+
+    A table that only one side has counts as empty on the other: the leader lists those that are not committed yet.
+    """
+    here = {table: digest.rows for table, digest in ours.items()}
+    names = sorted(here.keys() | leader.tables.keys())
+    different = [name for name in names if here.get(name, 0) != leader.tables.get(name, 0)]
+    if different:
+        shown = ", ".join(f"{name!r} ({here.get(name, 0)} rows, {leader.tables.get(name, 0)} at the leader)" for name in different[:_SHOWN])
+        more = f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
+        raise InvariantViolated(
+            f"the fold of the log, and so each follower, has other rows than the leader {leader.node} at {leader.lsn}: {shown}{more}. A "
+            "change of leader would lose them: copy these tables out of the leader before any, and ask for a full check of the tablespace"
+        )

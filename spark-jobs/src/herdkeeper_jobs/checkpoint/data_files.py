@@ -34,12 +34,14 @@ from herdkeeper_jobs.storage.remote_path import NewFile
 from herdkeeper_jobs.storage.stored_path import StoredPath, new_file, sync_folder
 
 _ROWS_PER_GROUP = 50_000
+_HELD_BYTES = 32 * 1024 * 1024
+"""Of rows that a task holds, of all of its tables together, before it writes a row group: who reads one holds as much."""
 _SAMPLED_VALUES, _FEWEST_VALUES, _MOST_DISTINCT = 16_384, 100, 0.75
 _ROWS_READ_AT_ONCE = 1_000
 """What a re-read holds decoded: rows may have some kilobytes each, and several tasks share a pod."""
 _RESULT_COLUMNS = (
     "table_index int, path string, rows long, size long, hash string, digest string, "
-    "older_path string, older_rows long, older_size long, older_hash string"
+    "older_path string, older_rows long, older_size long, older_hash string, not_null array<string>"
 )
 _RESULT_SCHEMA = pa.schema(
     [
@@ -53,6 +55,7 @@ _RESULT_SCHEMA = pa.schema(
         ("older_rows", pa.int64()),
         ("older_size", pa.int64()),
         ("older_hash", pa.string()),
+        ("not_null", pa.list_(pa.string())),
     ]
 )
 OLDER_FORMS_SCHEMA = pa.schema([pa.field("row", pa.int64(), nullable=False), pa.field("value", pa.binary(), nullable=False)])
@@ -77,6 +80,8 @@ class WrittenTable:
 
     digest: RowDigest
     files: tuple[DataFile, ...]
+    nulls_in: frozenset[str] = frozenset()
+    """The columns that are declared NOT NULL and hold a NULL all the same."""
 
 
 def write_tables(
@@ -106,7 +111,8 @@ def write_tables(
     for position in range(len(tables)):
         mine = sorted((row for row in found if row["table_index"] == position), key=lambda row: str(row["path"]))
         digest = sum((RowDigest.parse(row["rows"], row["digest"]) for row in mine), RowDigest())
-        written.append(WrittenTable(digest, tuple(_data_file(row) for row in mine)))
+        nulls = frozenset(name for row in mine for name in row["not_null"])
+        written.append(WrittenTable(digest, tuple(_data_file(row) for row in mine), nulls))
     return written
 
 
@@ -261,29 +267,34 @@ class _TableWriter:
         self._older: NewParquetFile | None = None
         self._held: list[pa.RecordBatch] = []
         self._held_rows = 0
+        self.held_bytes = 0
         self._digest = RowDigest()
+        self._required = [column.name for column in table.columns if not column.nullable and column.name not in table.primary_key]
+        self.nulls_in: set[str] = set()
 
     def add(self, rows: pa.RecordBatch) -> None:
         self._held.append(rows)
         self._held_rows += rows.num_rows
+        self.held_bytes += rows.nbytes
         if self._held_rows >= _ROWS_PER_GROUP:
-            self._flush()
+            self.flush()
 
     def finish(self) -> tuple[RowDigest, DataFile]:
-        self._flush()
+        self.flush()
         older = None if self._older is None else self._older.finish()
         return self._digest, replace(self._file.finish(), older_forms=older)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
         if self._held:
             rows = pa.concat_batches(self._held)
             keys, values = rows.column("row_key"), rows.column("row_value")
             decoded = decode_columns(self._decoder, keys, values)
             if self._encoder is not None:
                 self._keep_older_forms(decoded, values, self._encoder)
+            self.nulls_in.update(name for name in self._required if decoded.column(name).null_count)
             self._file.write(decoded)
             self._digest += digest_of_columns(keys, values)
-            self._held, self._held_rows = [], 0
+            self._held, self._held_rows, self.held_bytes = [], 0, 0
 
     def _keep_older_forms(self, decoded: pa.RecordBatch, values: pa.Array, encoder: RowEncoder) -> None:
         stored = enumerate(values.to_pylist(), start=self._file.rows)
@@ -304,7 +315,9 @@ def _write_task(batches: Iterable[pa.RecordBatch], open_table: Callable[[int], _
             if position not in writers:
                 writers[position] = open_table(position)
             writers[position].add(rows)
-    results = [_result(position, *writer.finish()) for position, writer in writers.items()]
+        while sum(writer.held_bytes for writer in writers.values()) > _HELD_BYTES:
+            max(writers.values(), key=lambda writer: writer.held_bytes).flush()
+    results = [(*_result(position, *writer.finish()), sorted(writer.nulls_in)) for position, writer in writers.items()]
     if results:
         columns_ = [pa.array(column, field.type) for column, field in zip(zip(*results, strict=True), _RESULT_SCHEMA, strict=True)]
         yield pa.RecordBatch.from_arrays(columns_, schema=_RESULT_SCHEMA)

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
+from herdkeeper.domain.verification import ALONE, REREAD
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.encryption.keys import Key, SealedBy, keyring
@@ -137,19 +138,25 @@ class Verification(_Part):
     how: str
     by: str
     at: Position | None = None
+    leader: str | None = None
+    """host:port of the leader that had as many rows of each table; None where that could not be judged."""
 
     @property
     def words(self) -> str:
         """For people."""
+        return self._compared if self.leader is None else f"{self._compared}; rows of each table counted at the leader {self.leader}"
+
+    @property
+    def _compared(self) -> str:
         match self.how:
             case "Follower":
                 return f"compared with follower {self.by}"
             case "Self":
-                return f"compared with the follower {self.by} alone, whose tables it begins with"
+                return f"compared with the follower {self.by} {ALONE}"
             case "Beyond" if self.at is not None:
                 return f"the same log, folded on to {self.at.lsn}, compared there with follower {self.by}"
             case "Reread":
-                return "files re-read"
+                return REREAD
             case _:
                 return f"{self.how}, by {self.by}"
 

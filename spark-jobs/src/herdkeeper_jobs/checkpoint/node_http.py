@@ -43,6 +43,37 @@ class NotHeld:
     position: Lsn | None
 
 
+@dataclass(frozen=True, slots=True)
+class LeaderCounts:
+    """How many committed rows the leader has in each table, exactly after the entry at an LSN; its idle NOOPs may come behind."""
+
+    node: str
+    lsn: Lsn
+    tables: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class NotCounted:
+    """Why it is not known how many rows the leader has."""
+
+    reason: str
+
+
+def leader_counts(address: str, tablespace: str) -> LeaderCounts | NotCounted:
+    """What the node at `host:port` has now of a tablespace that it leads, also by the metadata: one that was replaced and does not know it
+    yet lacks what the next leader has written. Raises CheckpointRetryable when it doesn't answer."""
+    _, body = _call(address, "/tablespaces", "GET", _CALL_SECONDS)
+    found = [item for item in body if item["name"] == tablespace.lower()] if isinstance(body, list) else []
+    if not found or found[0].get("role") != "leader" or not found[0].get("ready"):
+        return NotCounted(f"the node {address} does not lead it")
+    counts = found[0].get("counts")
+    if counts is None:
+        return NotCounted(f"the node {address} tells no rows of its tables")
+    if not counts["exact"]:
+        return NotCounted(f"the node {address} was written to while it counted")
+    return LeaderCounts(address, _position(counts["position"]), counts["tables"])
+
+
 def log_position(address: str, tablespace: str) -> Lsn:
     """The last entry that the node at `host:port` has written or read of the tablespace's log. Raises CheckpointRetryable."""
     status, body = _call(address, "/tablespaces", "GET", _CALL_SECONDS)

@@ -87,7 +87,7 @@ class Origin:
 
     def with_rows(self, placed: PlacedChanges, timeline: Timeline) -> PlacedChanges:
         """The changes that are placed of the log, on top of the base's rows."""
-        return placed if self.rows is None else with_base(placed, self.rows.placed(timeline), self.rows.base.start.at)
+        return placed if self.rows is None else with_base(placed, self.rows.changes(timeline))
 
     def release(self) -> None:
         """Frees the disk."""

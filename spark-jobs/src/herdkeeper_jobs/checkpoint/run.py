@@ -25,7 +25,7 @@ from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import read_partition
 from herdkeeper_jobs.checkpoint.base import Base, highest_keys_of, uuids_of_altered
-from herdkeeper_jobs.checkpoint.comparison import compare
+from herdkeeper_jobs.checkpoint.comparison import compare, require_rows_of_leader
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable, sync_folders, verify_files, write_tables
 from herdkeeper_jobs.checkpoint.errors import (
@@ -58,7 +58,7 @@ from herdkeeper_jobs.checkpoint.manifest import (
     tablespace_folder,
 )
 from herdkeeper_jobs.checkpoint.moment import Time, stamp
-from herdkeeper_jobs.checkpoint.node_http import follower_tables
+from herdkeeper_jobs.checkpoint.node_http import LeaderCounts, NotCounted, follower_tables
 from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin, origin_from
 from herdkeeper_jobs.checkpoint.removal import remove_leftovers
 from herdkeeper_jobs.checkpoint.table_digests import table_digests
@@ -78,6 +78,7 @@ from herdkeeper_jobs.wal.timeline import Timeline
 _log = structlog.get_logger()
 _MOST_OF_A_REASON = 150
 """Characters; the rest is in the pod's log."""
+_SHOWN = 5
 _STANDS_SECONDS = 120
 """In which a follower has to stand where no transaction is open."""
 
@@ -124,6 +125,8 @@ class Made:
     comparison: FollowerComparison | None
     left_out: int
     published: Published
+    refused: str = ""
+    """What of it HerdDB's SQL will not take back, and what to do; empty for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +235,8 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
     sync_folders(folder, order.run_id, order.destination)
     verify_files(spark, zip(folded.timeline.tables, folded.written, strict=True), written_to)
     comparison = _compared(folded, target, identity.tablespace_uuid)
-    verified = _verification(comparison, folded)
-    _log.info("verified", how=verified.how, by=verified.by)
+    verified = _verification(comparison, folded).model_copy(update={"leader": _leader_compared(folded, target)})
+    _log.info("verified", how=verified.how, by=verified.by, leader=verified.leader)
     making = Making(at_millis=time.time_ns() // 1_000_000, seconds=round(time.monotonic() - order.since, 3))
     manifest = _manifest(identity, order.run_id, folded, verified, making)
     committed = commit_manifest(_encrypted(manifest, written_to.key), folder, order.key)
@@ -244,7 +247,20 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
             remove_leftovers(folder, order.run_id)
     # Followers that agree prove each other; that they are what the log says is no finding of this run.
     verdict = None if isinstance(folded.base, FollowerBase) else comparison
-    return Made(committed, verdict, folded.cut.left_out, publish_history(whole, folder, time.time_ns() // 1_000_000))
+    return Made(committed, verdict, folded.cut.left_out, publish_history(whole, folder, time.time_ns() // 1_000_000), _refused(folded))
+
+
+def _refused(folded: _Folded) -> str:
+    """HerdDB stores a NULL where a column with a default is NOT NULL, and refuses it when it is inserted by name."""
+    tables = zip(folded.timeline.tables, folded.written, strict=True)
+    found = [f"{table.name}.{column}" for table, written in tables for column in sorted(written.nulls_in)]
+    if not found:
+        return ""
+    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+    return (
+        f"it can't be restored as it is: {', '.join(found[:_SHOWN])}{more} hold a NULL and are declared NOT NULL, which no INSERT may do. "
+        "UPDATE these rows, or ALTER TABLE ... MODIFY the columns without NOT NULL, and make another Checkpoint"
+    )
 
 
 def _compared(folded: _Folded, target: Target, tablespace_uuid: str) -> FollowerComparison | None:
@@ -259,6 +275,21 @@ def _compared(folded: _Folded, target: Target, tablespace_uuid: str) -> Follower
             f"{error}. What was folded begins with the tables of the follower {folded.base.node} at {folded.base.start.at}: which of the "
             "two is wrong can't be told, so nothing was committed. Ask for a full check of the tablespace, and copy its tables into another"
         ) from error
+
+
+def _leader_compared(folded: _Folded, target: Target) -> str | None:
+    """The leader that has as many rows; None where it can't be judged. Raises InvariantViolated."""
+    match target.leader:
+        case NotCounted(reason):
+            _log.info("not compared with the leader", reason=reason)
+            return None
+        case LeaderCounts() if target.follower is None and folded.cut.lsn != target.read_to:
+            return None  # it was folded to the moment that was asked for only
+        case LeaderCounts():
+            require_rows_of_leader(folded.compared, target.leader)
+            return target.leader.node
+        case _:
+            assert_never(target.leader)
 
 
 def _require_whole(spark: SparkSession, committed: CommittedManifest, folder: StoredPath) -> None:
@@ -475,12 +506,13 @@ def _summary(made: Made, request: CheckpointRequest, seconds: float) -> Checkpoi
     done = "existed already" if committed.existed else "written"
     encrypted = "" if manifest.encryption is None else f", encrypted with the key {manifest.encryption.key_name!r}"
     stamped = "" if manifest.lsn_timestamp_millis is None else stamp(manifest.lsn_timestamp_millis)
+    trouble = f"{made.refused}; " if made.refused else ""
     skewed = f"; {left_out} entries behind it are stamped at or before the time, and left out" if left_out else ""
     there = f"{len(manifest.open_transactions)} transactions open there{skewed}"
     return CheckpointSummary(
         run_id=request.run_id,
         outcome=JobOutcome.ALREADY_DONE if committed.existed else JobOutcome.SUCCEEDED,
-        message=f"checkpoint at {manifest.lsn.lsn}{f' ({stamped})' if stamped else ''} {done}{encrypted}, "
+        message=f"{trouble}checkpoint at {manifest.lsn.lsn}{f' ({stamped})' if stamped else ''} {done}{encrypted}, "
         f"made from {_made_from(manifest)}; {by}; {there}",
         instance_id=manifest.identity.instance_id,
         tablespace=manifest.identity.tablespace,

@@ -50,10 +50,10 @@ def by_table(batch: pa.RecordBatch) -> Iterator[tuple[int, pa.RecordBatch]]:
         yield int(indexes[0]), batch
         return
     order = np.argsort(indexes, kind="stable")
-    sorted_ = batch.take(pa.array(order))
     tables, firsts = np.unique(indexes[order], return_index=True)
     for table, first, end in zip(tables.tolist(), firsts.tolist(), [*firsts[1:].tolist(), len(indexes)], strict=True):
-        yield table, sorted_.slice(first, end - first)
+        # Not a slice: whoever keeps the rows of one table would keep those of all.
+        yield table, batch.take(pa.array(order[first:end]))
 
 
 def digest_of_columns(keys: pa.Array, values: pa.Array) -> RowDigest:

@@ -17,7 +17,15 @@ from typing import assert_never
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, NotConfirmedYet
 from herdkeeper_jobs.checkpoint.moment import Time, stamp
-from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, NotHeld, follower_digest, log_position
+from herdkeeper_jobs.checkpoint.node_http import (
+    FollowerDigest,
+    LeaderCounts,
+    NotCounted,
+    NotHeld,
+    follower_digest,
+    leader_counts,
+    log_position,
+)
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _LEADS = (0, 0, 20, 200, 2000)
@@ -25,6 +33,7 @@ _LEADS = (0, 0, 20, 200, 2000)
 _HOLD_SECONDS = 60
 _CONFIRM_SECONDS = 60.0
 _POLL_SECONDS = 0.2
+_COUNT_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,9 @@ class TargetRequest:
     """Now is not before this, which is confirmed: whoever is asked this time may know of less."""
 
 
+_NO_LEADER = NotCounted("no leader was named")
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """The moment; up to where the log is read, which is confirmed and not before an `at` that is an LSN; and the follower's tables at
@@ -46,6 +58,8 @@ class Target:
     at: Lsn | Time
     read_to: Lsn
     follower: FollowerDigest | None = None
+    leader: LeaderCounts | NotCounted = _NO_LEADER
+    """What the leader had when nothing but NOOPs lay between its position and `read_to`."""
 
 
 def choose_target(log: WholeLog, request: TargetRequest) -> Target:
@@ -77,7 +91,22 @@ def choose_target(log: WholeLog, request: TargetRequest) -> Target:
     if follower is not None:
         end = follower.lsn
     _wait_until_confirmed(log, end)
-    return Target(end if request.at is None else request.at, end, follower)
+    return Target(end if request.at is None else request.at, end, follower, _leader_at(request.leader_http, log.name, end))
+
+
+def _leader_at(address: str, tablespace: str, end: Lsn) -> LeaderCounts | NotCounted:
+    """Asked when `end` is confirmed: a leader that stands at an entry up to there has written nothing since."""
+    if not address:
+        return _NO_LEADER
+    found: LeaderCounts | NotCounted = _NO_LEADER
+    for _ in range(_COUNT_ATTEMPTS):
+        try:
+            found = leader_counts(address, tablespace)
+        except CheckpointRetryable as error:
+            return NotCounted(str(error))
+        if isinstance(found, LeaderCounts):
+            return found if found.lsn <= end else NotCounted(f"the leader {address} was at {found.lsn} by then")
+    return found
 
 
 def _now(log: WholeLog, leader_http: str) -> Lsn:

@@ -1,8 +1,9 @@
 """The repair from beginning to end: for each ledger with findings, lock -> metadata again -> what is missing is written, batch by batch ->
 what is damaged is left behind -> outcome of each finding.
 
-Only what an audit has found is looked at. Each batch begins with asking whether the lock is still held and the metadata still the same, so
-that no entry is written for an ensemble that has changed. Repeating a repair is harmless: what is whole by then is not written again.
+Only what an audit has found is looked at. Before each batch, and after the last one, the lock must still be held and the metadata the same,
+so that no entry is written, and none counts as repaired, for an ensemble that has changed. Repeating a repair is harmless: what is whole by
+then is not written again.
 """
 
 from __future__ import annotations
@@ -120,6 +121,7 @@ def _repair_finding(attempt: Attempt, finding: Finding) -> Done:
         for batch in batches(finding, metadata):
             attempt.require_unchanged()
             refused.extend(_repair_batch(attempt, replicas, (finding.bookie_id, batch), progress))
+        attempt.require_unchanged()
     except (LockLostError, NotRepairedError, NoGoodReplicaError) as error:
         return ended(finding, RepairOutcome.FAILED, str(error), progress.copies)
     if refused:

@@ -12,11 +12,10 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Mapping, Sequence
 
 import structlog
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.domain.names import ARCHIVE_VARIABLES
@@ -36,14 +35,14 @@ from herdkeeper_jobs.spark_session import (
     SparkConfigurationError,
     SparkSettings,
     add_spark_arguments,
+    session_on_demand,
     spark_settings,
-    start_spark,
 )
 from herdkeeper_jobs.storage.remote_path import RemotePath
 from herdkeeper_jobs.storage.stored_path import StoredPath, stored_path, why_unusable
 from herdkeeper_jobs.task_error import essence, outcome_of_tasks
 from herdkeeper_jobs.termination_message import write_termination_message
-from herdkeeper_jobs.wal.timeline import LogInconsistentError
+from herdkeeper_jobs.wal.spans import LogInconsistentError
 
 _log = structlog.get_logger()
 _VIOLATIONS_IN_TASKS = (LogInconsistentError.__name__, MalformedDataError.__name__, InvariantViolated.__name__)
@@ -94,27 +93,18 @@ def _attempt(parsed: argparse.Namespace, environment: Mapping[str, str]) -> Rest
         return _failed(parsed, JobOutcome.CONFIGURATION_REFUSED, error)
     except (InvariantViolated, LogInconsistentError, MalformedDataError) as error:
         return _failed(parsed, JobOutcome.INVARIANT_VIOLATED, error)
-    except PySparkException as error:
-        return _failed(parsed, outcome_of_tasks(str(error), _VIOLATIONS_IN_TASKS), error)
     except (RestoreRetryable, SqlError, OSError) as error:
         return _failed(parsed, JobOutcome.RETRYABLE, error)
+    except Exception as error:  # of Spark, or unforeseen: whoever started the job is told in any case
+        traceback.print_exception(error)
+        return _failed(parsed, outcome_of_tasks(str(error), _VIOLATIONS_IN_TASKS), error)
 
 
 def _restore(request: RestoreRequest, settings: SparkSettings) -> RestoreSummary:
-    started: list[SparkSession] = []
-
-    def start() -> SparkSession:
-        if not started:
-            started.append(start_spark("herdkeeper-restore", settings))
-        return started[0]
-
-    try:
+    with session_on_demand("herdkeeper-restore", settings) as start:
         path = checkpoint_of_moment(start, request.source) if isinstance(request.source, MomentSource) else request.source
         source = open_source(path)
         return run_restore(start(), source, request)
-    finally:
-        for spark in started:
-            spark.stop()
 
 
 def _request(parsed: argparse.Namespace, environment: Mapping[str, str]) -> RestoreRequest:

@@ -59,13 +59,15 @@ def load_groups(
 
 def load_group(session: Session, group: RowGroup, folder: ParquetFolder, statement: str, done: frozenset[str]) -> int:
     """Loads the chunks of a row group; returns how many rows this call loaded. Raises RestoreRetryable, InvariantViolated."""
-    with folder.parquet_file(group.path) as file:
-        content = file.read_row_group(group.number)
-    if content.num_rows != group.rows:
-        raise InvariantViolated(f"{group.path}: row group {group.number} has {content.num_rows} rows, it had {group.rows}")
     loader = ChunkLoader(session)
-    chunks = (chunk for chunk in group.chunks() if chunk.step not in done)
-    return sum(loader.load(chunk, [Batch(statement, rows_of(content.slice(chunk.first, chunk.rows)))]) for chunk in chunks)
+    loaded = 0
+    with folder.parquet_file(group.path) as file:
+        if (found := file.metadata.row_group(group.number).num_rows) != group.rows:
+            raise InvariantViolated(f"{group.path}: row group {group.number} has {found} rows, it had {group.rows}")
+        for chunk, content in zip(group.chunks(), file.iter_batches(group.chunk_rows, [group.number]), strict=True):
+            if chunk.step not in done:
+                loaded += loader.load(chunk, [Batch(statement, rows_of(content))])
+    return loaded
 
 
 @dataclass(frozen=True, slots=True)

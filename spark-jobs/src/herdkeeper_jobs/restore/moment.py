@@ -123,8 +123,33 @@ def checkpoint_of_moment(start: Callable[[], SparkSession], source: MomentSource
         _refuse(whole, source, str(error), error)
     except CheckpointRetryable as error:
         raise RestoreRetryable(str(error)) from error
-    _note(source, path)
+    _note(source, path, _left_out(whole, source, lsn_of_name(path)))
     return path
+
+
+def left_out_of(source: MomentSource) -> int | None:
+    """Entries behind the moment that was chosen which are stamped at or before the time that was asked for: some clock was ahead. None
+    when the archive behind it could not be read."""
+    note = _note_path(source)
+    found = json.loads(note.read_bytes()).get("leftOut", 0) if note.is_file() else 0
+    return None if found is None else int(found)
+
+
+def _left_out(whole: WholeLog, source: MomentSource, lsn: Lsn) -> int | None:
+    """What lies behind the moment is only told about: damage there holds up nothing."""
+    match source.at:
+        case Time(millis, _):
+            behind = segments_one_by_one(whole.folder, whole.identity, lsn)
+            found = (entry for segment in behind if segment.lowest_timestamp_millis <= millis for entry in _entries(segment, whole.folder))
+            try:
+                return sum(Lsn(ledger, number) > lsn and stamped <= millis for ledger, number, stamped in found)
+            except (CheckpointRefused, CheckpointRetryable, InvariantViolated, OSError) as error:
+                _log.warning("what was left out is not known", reason=str(error))
+                return None
+        case Lsn() | Latest():
+            return 0
+        case _:
+            assert_never(source.at)
 
 
 def _refuse(whole: WholeLog, source: MomentSource, why: str, cause: Exception | None = None, no_base: str = "") -> Never:
@@ -278,7 +303,7 @@ def _noted(source: MomentSource) -> StoredPath | None:
     return path if path.is_file() else None
 
 
-def _note(source: MomentSource, path: StoredPath) -> None:
+def _note(source: MomentSource, path: StoredPath, left_out: int | None) -> None:
     note = _note_path(source)
-    replace_file(note, json.dumps({"manifest": path.name, "asked": source.asked}).encode())
+    replace_file(note, json.dumps({"manifest": path.name, "asked": source.asked, "leftOut": left_out}).encode())
     sync_folder(note.parent)

@@ -24,7 +24,7 @@ from herdkeeper_jobs.restore.errors import RestoreRefused
 from herdkeeper_jobs.restore.foreign_keys import add_foreign_keys
 from herdkeeper_jobs.restore.levels import levels
 from herdkeeper_jobs.restore.load import load_groups
-from herdkeeper_jobs.restore.moment import MomentSource
+from herdkeeper_jobs.restore.moment import MomentSource, left_out_of
 from herdkeeper_jobs.restore.session import Session, Target, open_session
 from herdkeeper_jobs.restore.source import Source, SourceTable
 from herdkeeper_jobs.restore.verify import Verified, check_files, verify_content, verify_schema
@@ -158,11 +158,15 @@ def _summary(request: RestoreRequest, source: Source, verified: Verified, run: t
     lsn, millis = source.manifest.lsn, source.manifest.lsn_timestamp_millis
     stamped = "" if millis is None else stamp(millis)
     done = "had been restored" if begin is Begin.FILLED else "restored"
+    left_out = left_out_of(request.source) if isinstance(request.source, MomentSource) else 0
+    skewed = f"; {left_out} entries behind it are stamped at or before the time, and left out: to have them name an LSN" if left_out else ""
+    if left_out is None:
+        skewed = "; the archive behind it can't be read, so it is not known what a clock that was ahead leaves out"
     return RestoreSummary(
         run_id=request.run_id,
         outcome=JobOutcome.ALREADY_DONE if begin is Begin.FILLED else JobOutcome.SUCCEEDED,
         message=f"{verified.rows} rows {done} from the checkpoint of {source.manifest.identity.tablespace} at {lsn.lsn}"
-        f"{f' ({stamped})' if stamped else ''}",
+        f"{f' ({stamped})' if stamped else ''}{skewed}",
         tablespace=request.target.tablespace,
         manifest=str(source.path),
         ledger_id=lsn.ledger_id,

@@ -141,8 +141,8 @@ def _file_digests(spark: SparkSession, source: Source, groups: Sequence[RowGroup
     def of_group(position: int) -> tuple[int, RowDigest]:
         group = groups[position]
         with folder.parquet_file(group.path) as file:
-            content = file.read_row_group(group.number)
-        return group.table, digest(definitions[group.table], rows_of(content))
+            rows = (row for batch in file.iter_batches(group.chunk_rows, [group.number]) for row in rows_of(batch))
+            return group.table, digest(definitions[group.table], rows)
 
     return _digests(spark, of_group, len(groups), len(definitions))
 

@@ -16,7 +16,7 @@ from typing import IO, TypeVar, assert_never, cast
 
 from xxhash import xxh3_128
 
-from herdkeeper_jobs.durable_file import link_once, written_beside
+from herdkeeper_jobs.durable_file import link_once, why_not_linked, written_beside
 from herdkeeper_jobs.storage.file_system_path import FileSystemPath
 from herdkeeper_jobs.storage.object_path import SCHEME, ObjectPath
 from herdkeeper_jobs.storage.remote_path import NewFile, RemotePath
@@ -90,7 +90,9 @@ def why_unusable(destination: StoredPath, *, writes: bool) -> str | None:
     """Why nothing can be read (`writes`: or committed) there; None when it can. Raises OSError for a store that does not answer."""
     match destination:
         case Path():
-            return None if destination.is_dir() else "no such folder; mount the volume there"
+            if not destination.is_dir():
+                return "no such folder; mount the volume there"
+            return why_not_linked(destination) if writes else None
         case RemotePath():
             return destination.why_unusable(writes=writes)
         case _:

@@ -1,27 +1,21 @@
 """Where row changes belong by a timeline, for all of a batch at once. Pure; runs in tasks.
 
 What a timeline knows by transaction id, by name and by uuid lies in columns here, and each row finds its lines by binary search, all rows
-in step. An LSN is a pair of columns, since ledger ids and entry ids need 63 bits each. What a row means is said in `timeline`; so are the
-errors.
+in step. What a row means is said in `timeline`; so are the errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
 from herdkeeper_jobs.wal.lsn import Lsn
-from herdkeeper_jobs.wal.timeline import Begins, Timeline, is_in_no_transaction, names_no_table
-
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from herdkeeper_jobs.wal.spans import NOWHERE, Flags, Integers, Lsns, Spans
+from herdkeeper_jobs.wal.timeline import Timeline, is_in_no_transaction, names_no_table
 
 PLACED_SCHEMA = pa.schema(
     [
@@ -52,49 +46,24 @@ _TOUCH_SCHEMA = pa.schema(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Lsns:
-    """A column of LSNs."""
-
-    ledgers: Integers
-    entries: Integers
-
-    @staticmethod
-    def of(lsns: Sequence[Lsn]) -> _Lsns:
-        return _Lsns(np.array([lsn.ledger_id for lsn in lsns], np.int64), np.array([lsn.entry_id for lsn in lsns], np.int64))
-
-    def __len__(self) -> int:
-        return len(self.ledgers)
-
-    def take(self, positions: Any) -> _Lsns:
-        return _Lsns(self.ledgers[positions], self.entries[positions])
-
-    def is_before(self, other: _Lsns) -> Flags:
-        before: Flags = (self.ledgers < other.ledgers) | ((self.ledgers == other.ledgers) & (self.entries < other.entries))
-        return before
-
-    def is_at(self, other: _Lsns) -> Flags:
-        same: Flags = (self.ledgers == other.ledgers) & (self.entries == other.entries)
-        return same
-
-    def or_else(self, mine: Flags, other: _Lsns) -> _Lsns:
-        return _Lsns(np.where(mine, self.ledgers, other.ledgers), np.where(mine, self.entries, other.entries))
-
-
-_NOWHERE = Lsn(-1, -1)
 _CHANGES = np.array([int(kind) for kind in ROW_CHANGES], np.int32)
 
 
 class _Grouped:
     """LSNs that ascend within each group of them."""
 
-    def __init__(self, groups: Iterable[Sequence[Lsn]]) -> None:
-        lists = [list(group) for group in groups]
-        self.first = np.concatenate([[0], np.cumsum([len(group) for group in lists], dtype=np.int64)]).astype(np.int64)
-        # one more, so that there is something to look at
-        self.lsns = _Lsns.of([lsn for group in lists for lsn in group] + [_NOWHERE])
+    def __init__(self, first: Integers, lsns: Lsns) -> None:
+        """`first`: where each group begins in `lsns`, and where the last one ends."""
+        self.first = first
+        self.lsns = lsns.and_nowhere()
 
-    def last_before(self, groups: Integers, at: _Lsns, or_at: Flags) -> Integers:
+    @staticmethod
+    def of(groups: Iterable[Sequence[Lsn]]) -> _Grouped:
+        lists = [list(group) for group in groups]
+        first = np.concatenate([[0], np.cumsum([len(group) for group in lists], dtype=np.int64)]).astype(np.int64)
+        return _Grouped(first, Lsns.of([lsn for group in lists for lsn in group]))
+
+    def last_before(self, groups: Integers, at: Lsns, or_at: Flags) -> Integers:
         """For each LSN of `at` the position of the last one in its group that lies before it, or there where `or_at`; -1 for none.
 
         A group of -1 is empty.
@@ -112,7 +81,7 @@ class _Grouped:
         found[rows] = low - 1
         return np.where(found >= begin, found, -1)
 
-    def _is_below(self, positions: Integers, at: _Lsns, or_at: Flags) -> Flags:
+    def _is_below(self, positions: Integers, at: Lsns, or_at: Flags) -> Flags:
         lsns = self.lsns.take(positions)
         return lsns.is_before(at) | (or_at & lsns.is_at(at))
 
@@ -137,28 +106,25 @@ class _Needed:
         self._start = timeline.start
         begins = {} if self._start is None else {one.transaction_id: one.begin for one in self._start.state.transactions}
         self._ids = _Ids(identity for identity in begins if identity > 0)
-        self._begins = _Lsns.of([*(begins[int(identity)] for identity in self._ids.sorted), _NOWHERE])
+        self._begins = Lsns.of([*(begins[int(identity)] for identity in self._ids.sorted), NOWHERE])
 
-    def of(self, lsns: _Lsns, transactions: Integers) -> Flags:
+    def of(self, lsns: Lsns, transactions: Integers) -> Flags:
         if self._start is None:
             return np.ones(len(lsns), np.bool_)
         lines = self._ids.lines(transactions)
-        return _Lsns.of([self._start.at]).is_before(lsns) | ((lines >= 0) & self._begins.take(lines).is_before(lsns))
+        return Lsns.of([self._start.at]).is_before(lsns) | ((lines >= 0) & self._begins.take(lines).is_before(lsns))
 
 
 class _Commits:
     """The lives of transaction ids."""
 
-    def __init__(self, timeline: Timeline) -> None:
-        self._ids = _Ids(timeline.spans)
-        lives = [timeline.spans[int(identity)] for identity in self._ids.sorted]
-        spans = [span for group in lives for span in group]
-        self._begins = _Grouped([span.begin for span in group] for group in lives)
-        self._ends = _Lsns.of([*(_NOWHERE if span.end is None else span.end for span in spans), _NOWHERE])
-        self._ended = np.array([*(span.end is not None for span in spans), False], np.bool_)
-        self._committed = np.array([*(span.committed for span in spans), False], np.bool_)
+    def __init__(self, spans: Spans) -> None:
+        self._ids, self._begins = _begins_of(spans)
+        self._ends = spans.ends.and_nowhere()
+        self._ended = np.append(spans.ended, False)
+        self._committed = np.append(spans.committed, False)
 
-    def of(self, lsns: _Lsns, transactions: Integers) -> tuple[_Lsns, Flags, Flags]:
+    def of(self, lsns: Lsns, transactions: Integers) -> tuple[Lsns, Flags, Flags]:
         """The COMMITs, which rows have one, and which rows belong to no transaction that is open there."""
         span = self._begins.last_before(self._ids.lines(transactions), lsns, np.ones(len(lsns), np.bool_))
         ends = self._ends.take(span)
@@ -166,21 +132,26 @@ class _Commits:
         return ends, self._committed[span] & ~lost, lost
 
 
+def _begins_of(spans: Spans) -> tuple[_Ids, _Grouped]:
+    ids, first = np.unique(spans.ids, return_index=True)
+    return _Ids(ids.tolist()), _Grouped(np.append(first, len(spans.ids)), spans.begins)
+
+
 class _Tables:
     """Which table a name means, and what of it counts at the end. Tables are numbered here in any order."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._group_of_name = {name: number for number, name in enumerate(timeline.names)}
-        self._changes = _Grouped(lsns for lsns, _ in timeline.names.values())
+        self._changes = _Grouped.of(lsns for lsns, _ in timeline.names.values())
         uuids = [uuid for _, meanings in timeline.names.values() for uuid in meanings]
         number = {uuid: position for position, uuid in enumerate(dict.fromkeys(uuid for uuid in uuids if uuid is not None))}
         self._table_of_change = np.array([*(-1 if uuid is None else number[uuid] for uuid in uuids), -1], np.int64)
         # -1 as an index is the last line of each column: no table
         self.position = np.array([*(timeline.positions.get(uuid, -1) for uuid in number), -1], np.int64)
-        self._truncated = _Lsns.of([*(timeline.truncated.get(uuid, _NOWHERE) for uuid in number), _NOWHERE])
-        makers = [timeline.made.get(uuid, (0, _NOWHERE)) for uuid in number]
+        self._truncated = Lsns.of([*(timeline.truncated.get(uuid, NOWHERE) for uuid in number), NOWHERE])
+        makers = [timeline.made.get(uuid, (0, NOWHERE)) for uuid in number]
         self._maker = np.array([*(maker for maker, _ in makers), 0], np.int64)
-        self._made = _Lsns.of([*(lsn for _, lsn in makers), _NOWHERE])
+        self._made = Lsns.of([*(lsn for _, lsn in makers), NOWHERE])
 
     def groups(self, names: pa.Array) -> Integers:
         """The line of each name in the timeline; -1 for one that never meant anything."""
@@ -191,12 +162,12 @@ class _Tables:
         found: Integers = lines[encoded.indices.to_numpy(zero_copy_only=False)]
         return found
 
-    def meaning(self, groups: Integers, at: _Lsns, or_at: Flags) -> Integers:
+    def meaning(self, groups: Integers, at: Lsns, or_at: Flags) -> Integers:
         """The table that each name meant before each LSN, or there where `or_at`; -1 for none."""
         tables: Integers = self._table_of_change[self._changes.last_before(groups, at, or_at)]
         return tables
 
-    def holds(self, tables: Integers, transactions: Integers, applied: _Lsns) -> Flags:
+    def holds(self, tables: Integers, transactions: Integers, applied: Lsns) -> Flags:
         """Whether what is applied to a table is still in it at the end, and was not passed over because another made the table later."""
         passed_over = (transactions > 0) & (self._maker[tables] > 0) & (self._maker[tables] != transactions)
         passed_over &= applied.is_before(self._made.take(tables))
@@ -207,16 +178,15 @@ class _Tables:
 class BatchBegins:
     """Finds the transactions of the changes of batches."""
 
-    def __init__(self, begins: Begins) -> None:
-        self._ids = _Ids(begins.by_id)
-        self._begins = _Grouped(begins.by_id[int(identity)] for identity in self._ids.sorted)
+    def __init__(self, spans: Spans) -> None:
+        self._ids, self._begins = _begins_of(spans)
 
     def first_touches(self, changes: pa.RecordBatch) -> pa.RecordBatch:
         """Of changes inside of transactions the first one of each table by each transaction.
 
         Those of a transaction that was not begun are left out: their placing fails and names them.
         """
-        lsns = _Lsns(*(changes.column(name).to_numpy() for name in ("ledger_id", "entry_id")))
+        lsns = Lsns(*(changes.column(name).to_numpy() for name in ("ledger_id", "entry_id")))
         lines = self._ids.lines(changes.column("transaction_id").to_numpy())
         found = self._begins.last_before(lines, lsns, np.zeros(len(lsns), np.bool_))
         begins = self._begins.lsns.take(found)
@@ -241,9 +211,8 @@ class BatchPlacing:
     """Places the row changes of batches by one timeline."""
 
     def __init__(self, timeline: Timeline) -> None:
-        # Not the timeline itself: it has an object for each transaction, and tasks would wait for all of them.
         self._needed = _Needed(timeline)
-        self._commits = _Commits(timeline)
+        self._commits = _Commits(timeline.spans)
         self._tables = _Tables(timeline)
 
     def place(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -254,7 +223,7 @@ class BatchPlacing:
             LogInconsistentError: the transaction of a change was never begun, or outside of one its table does not exist.
         """
         ledgers, entries, transactions = (batch.column(name).to_numpy() for name in ("ledger_id", "entry_id", "transaction_id"))
-        lsns = _Lsns(ledgers, entries)
+        lsns = Lsns(ledgers, entries)
         needed = self._needed.of(lsns, transactions) & np.isin(batch.column("type").to_numpy(), _CHANGES)
         inside = transactions > 0
         applied, lives, lost = lsns, ~inside, np.zeros(len(lsns), np.bool_)

@@ -31,33 +31,43 @@ _CHANGE_NAMES = ("ledger_id", "entry_id", "type", "transaction_id", "table_name"
 
 
 @dataclass(frozen=True, slots=True)
+class BaseChanges:
+    """Rows of a base checkpoint (base_table, row_key, row_value) as changes that were applied at its LSN. `places`: of each of its tables
+    the index in the timeline, None for one whose rows count no more."""
+
+    rows: DataFrame
+    places: Sequence[int | None]
+    at: Lsn
+
+
+@dataclass(frozen=True, slots=True)
 class PlacedChanges:
     """Row changes of a log, which tasks place by a timeline, on top of the rows of a base if there is one. Nothing is computed yet."""
 
     log: TaskLog
     placing: Broadcast[BatchPlacing]
-    base: DataFrame | None = None
-    """table_index, row_key, row_value: rows that were applied at `base_at`."""
-    base_at: Lsn | None = None
+    base: BaseChanges | None = None
 
     def in_tasks(self, work: Work, columns: str) -> DataFrame:
         """What `work` makes of the changes of each task (`batch_place.PLACED_SCHEMA`); `columns` are its result's, as Spark's DDL text.
 
         A task raises LogInconsistentError, which reaches the driver inside Spark's own exception.
         """
-        placing, at = self.placing, self.base_at
+        placing, base = self.placing, self.base
 
         def place(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return work(placing.value.place(batch) for batch in batches)
 
         placed = self.log.in_tasks(place, columns, _CHANGE_NAMES)
-        if self.base is None or at is None:
+        if base is None:
             return placed
 
-        def place_base(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return work(_placed_base(batch, at) for batch in batches)
+        places, at = base.places, base.at
 
-        return placed.unionByName(self.base.mapInArrow(place_base, columns))
+        def place_base(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return work(_placed_base(batch, places, at) for batch in batches)
+
+        return placed.unionByName(base.rows.mapInArrow(place_base, columns))
 
 
 def place_changes(log: DataFrame | TaskLog, timeline: Timeline) -> PlacedChanges:
@@ -66,18 +76,21 @@ def place_changes(log: DataFrame | TaskLog, timeline: Timeline) -> PlacedChanges
     return PlacedChanges(task_log, task_log.tasks.sparkSession.sparkContext.broadcast(BatchPlacing(timeline)))
 
 
-def with_base(placed: PlacedChanges, base: DataFrame, at: Lsn) -> PlacedChanges:
-    """Placed changes, and the rows of a base checkpoint at an LSN (table_index, row_key, row_value) as changes that were applied there.
-
-    What is placed of a log that was walked from there applies later, so each change wins over the base's row.
-    """
-    return replace(placed, base=base.select("table_index", "row_key", "row_value"), base_at=at)
+def with_base(placed: PlacedChanges, base: BaseChanges) -> PlacedChanges:
+    """Placed changes, and those of a base. What is placed of a log that was walked from there applies later, so each change wins over the
+    base's row."""
+    return replace(placed, base=base)
 
 
-def _placed_base(batch: pa.RecordBatch, at: Lsn) -> pa.RecordBatch:
+def _placed_base(batch: pa.RecordBatch, places: Sequence[int | None], at: Lsn) -> pa.RecordBatch:
+    index = pa.array(places, pa.int32()).take(batch.column("base_table"))
+    if index.null_count:
+        batch, index = batch.filter(index.is_valid()), index.drop_null()
     nothing_between = pa.array(np.full(batch.num_rows, -1))
     columns = [
-        *batch.columns,
+        index,
+        batch.column("row_key"),
+        batch.column("row_value"),
         pa.array(np.zeros(batch.num_rows, np.bool_)),
         pa.array(np.full(batch.num_rows, at.ledger_id)),
         pa.array(np.full(batch.num_rows, at.entry_id)),
@@ -125,14 +138,17 @@ def last_changes(placed: PlacedChanges, partitions: int) -> LastRows:
 
 
 def highest_auto_increments(placed: PlacedChanges, timeline: Timeline, base: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Per uuid of a table with auto-increment, the highest key that any applied change named: a deleted top row counts too.
+    """Per uuid of a table with auto-increment, the highest key that any applied change named: a deleted top row counts too, and so does
+    what a TRUNCATE took, since HerdDB goes on above both.
 
     A restore needs it, or ids would be given twice. `base` has the highest keys at the start of the timeline.
     """
     wanted = {position: table for position, table in enumerate(timeline.tables) if table.auto_increment}
     if not wanted:
         return {}
-    known = {uuid: key for uuid, key in (base or {}).items() if timeline.place_of_base(uuid) in wanted}
+    known = {uuid: key for uuid, key in (base or {}).items() if timeline.positions.get(uuid) in wanted}
+    if timeline.truncated.keys() & {table.uuid for table in wanted.values()}:
+        placed = place_changes(placed.log, replace(timeline, truncated={}))
     sizes = {position: 8 if table.key_columns[0].type is ColumnType.LONG else 4 for position, table in wanted.items()}
     positions = list(wanted)
 

@@ -61,6 +61,12 @@ class LogState:
     indexes: tuple[StateIndex, ...] = ()
     transactions: tuple[StateTransaction, ...] = ()
 
+    @property
+    def transaction_ids(self) -> set[int]:
+        """Those that are open, and those whose next COMMIT makes something usable."""
+        makers = (*(table.maker for table in self.tables), *(index.maker for index in self.indexes))
+        return {maker for maker in makers if maker is not None} | {one.transaction_id for one in self.transactions}
+
 
 @dataclass(frozen=True)
 class StartingPoint:

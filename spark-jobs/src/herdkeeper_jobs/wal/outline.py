@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -17,8 +18,9 @@ from herdkeeper_jobs.wal.batch_place import TOUCH_COLUMNS, BatchBegins
 from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.spans import BOUNDARY_NAMES, BOUNDARY_SCHEMA, Control, ControlEntry, Spans
 from herdkeeper_jobs.wal.task_log import Entries, TaskLog, as_task_log
-from herdkeeper_jobs.wal.timeline import Begins, ControlEntry, Timeline, Touch, walk
+from herdkeeper_jobs.wal.timeline import Timeline, Touch, walk
 
 _EXTENT_NAMES = ("entries", "ledger_id", "entry_id", "timestamp", "latest")
 _EXTENT_COLUMNS = ", ".join(f"{name} long" for name in _EXTENT_NAMES)
@@ -26,8 +28,7 @@ _EXTENT_SCHEMA = pa.schema([(name, pa.int64()) for name in _EXTENT_NAMES])
 _OUTLINE_COLUMNS = f"{_EXTENT_COLUMNS}, block binary"
 _OUTLINE_SCHEMA = _EXTENT_SCHEMA.append(pa.field("block", pa.binary()))
 """An extent, or a block of control entries."""
-_BOUNDARY_NAMES = ("ledger_id", "entry_id", "type", "transaction_id")
-_DEFINITION_NAMES = (*_BOUNDARY_NAMES, "table_name", "row_value")
+_DEFINITION_NAMES = (*BOUNDARY_NAMES, "table_name", "row_value")
 _CHANGES = pa.array([int(kind) for kind in ROW_CHANGES], pa.int32())
 _KINDS = {int(kind): kind for kind in LogEntryType}
 _BOUNDARIES = pa.array([int(kind) for kind in (LogEntryType.BEGIN, LogEntryType.COMMIT, LogEntryType.ROLLBACK)], pa.int32())
@@ -51,16 +52,23 @@ class LogOutline:
     """A log without its row changes."""
 
     extent: LogExtent
-    control: tuple[ControlEntry, ...]
-    """In log order: one for each boundary of a transaction, and for each definition."""
+    control: Control
 
 
 def log_outline(log: DataFrame | TaskLog) -> LogOutline:
     """Goes over a decoded log (columns `decode.LOG_COLUMNS`) once."""
     found = as_task_log(log).of_each_input(_outline, _OUTLINE_COLUMNS).collect()
     blocks = pa.RecordBatch.from_pydict({"block": pa.array([row["block"] for row in found if row["block"] is not None], pa.binary())})
-    control = sorted(entry for batch in Blocks().rows([blocks]) for entry in _entries_of(batch))
-    return LogOutline(_extent_of([row for row in found if row["block"] is None]), tuple(control))
+    boundaries = [BOUNDARY_SCHEMA.empty_table()]
+    definitions: list[ControlEntry] = []
+    for batch in Blocks().rows([blocks]):
+        if batch.schema.names == list(BOUNDARY_NAMES):
+            boundaries.append(pa.Table.from_batches([batch]).cast(BOUNDARY_SCHEMA))
+        else:
+            definitions += _entries_of(batch)
+    in_columns = pa.concat_tables(boundaries).combine_chunks()
+    one = pa.RecordBatch.from_arrays([column.combine_chunks() for column in in_columns.columns], schema=BOUNDARY_SCHEMA)
+    return LogOutline(_extent_of([row for row in found if row["block"] is None]), Control(one, tuple(sorted(definitions))))
 
 
 def log_extent(log: DataFrame | TaskLog) -> LogExtent:
@@ -90,11 +98,11 @@ def _outline(entries: Entries) -> Iterator[pa.RecordBatch]:
     rare."""
     boundaries: list[pa.RecordBatch] = []
     defines = False
-    for batch in entries((*_BOUNDARY_NAMES, "timestamp")):
+    for batch in entries((*BOUNDARY_NAMES, "timestamp")):
         for extent in _extents([batch]):
             yield pa.RecordBatch.from_arrays([*extent.columns, pa.nulls(1, pa.binary())], schema=_OUTLINE_SCHEMA)
         is_boundary = pc.is_in(batch.column("type"), _BOUNDARIES)
-        boundaries.append(batch.select(_BOUNDARY_NAMES).filter(is_boundary))
+        boundaries.append(batch.select(BOUNDARY_NAMES).filter(is_boundary))
         defines = defines or not pc.all(pc.or_(is_boundary, pc.is_in(batch.column("type"), _NOT_CONTROL)), min_count=0).as_py()
     if boundaries:
         yield from _in_blocks([pa.concat_batches(boundaries)])
@@ -114,7 +122,6 @@ def _definitions(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _entries_of(batch: pa.RecordBatch) -> Iterator[ControlEntry]:
-    """Of boundaries, or of definitions, which have two columns more."""
     ledgers, entries, kinds, *rest = (column.to_pylist() for column in batch.columns)
     return map(ControlEntry, map(Lsn, ledgers, entries), map(_KINDS.__getitem__, kinds), *rest)
 
@@ -126,14 +133,13 @@ def log_timeline(log: DataFrame | TaskLog, start: StartingPoint | None = None, o
     """
     task_log = as_task_log(log)
     control = (log_outline(task_log) if outline is None else outline).control
-    entries = [entry for entry in control if task_log.has(entry.lsn) and (start is None or entry.lsn > start.at)]
-    truncated = sorted({entry.table for entry in entries if entry.type is LogEntryType.TRUNCATE})
-    return walk(entries, _touches(task_log, truncated, Begins.of(entries, start)) if truncated else (), start)
+    definitions = tuple(entry for entry in control.definitions if task_log.has(entry.lsn))
+    return walk(Control(task_log.part(control.boundaries), definitions), partial(_touches, task_log), start)
 
 
-def _touches(log: TaskLog, tables: list[str], begins: Begins) -> list[Touch]:
-    """The first change of each of these tables by each transaction."""
-    broadcast = log.tasks.sparkSession.sparkContext.broadcast(BatchBegins(begins))
+def _touches(log: TaskLog, tables: list[str], transactions: Spans) -> list[Touch]:
+    """The first change of each of these tables by each of these transactions."""
+    broadcast = log.tasks.sparkSession.sparkContext.broadcast(BatchBegins(transactions))
     names = pa.array(tables, pa.string())
 
     def with_begin(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -57,6 +57,10 @@ class TaskLog:
         """Whether an LSN lies between the first and the last one."""
         return (self.first is None or self.first <= lsn) and (self.last is None or lsn <= self.last)
 
+    def part(self, entries: pa.RecordBatch) -> pa.RecordBatch:
+        """Those of some entries that lie between the first and the last one."""
+        return _within(entries, self.first, self.last)
+
     def in_tasks(self, work: Work, made: str, columns: Sequence[str] = LOG_SCHEMA.names) -> DataFrame:
         """What `work` makes of the entries of each task, which come with these columns; `made` are its result's, as Spark's DDL text."""
         reader = _Reader(self.read, self.first, self.last)

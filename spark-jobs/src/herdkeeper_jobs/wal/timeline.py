@@ -1,6 +1,7 @@
 """What the control entries of a log say: which transactions committed where, and which tables had which name when. Pure.
 
-Control entries are all but row changes and NOOPs; they are few, so one process walks them in log order. The result tells for any row
+Control entries are all but row changes and NOOPs. One process has them: transactions as columns (`spans`), and definitions, which are few,
+it walks in log order. The result tells for any row
 change, in any order and on any machine, whether it is part of the state at the end, of which table, and in which place it applies:
 
 - Outside a transaction (id 0) it applies at its own LSN. Inside, at its transaction's COMMIT; without one by the end it does not apply.
@@ -27,8 +28,7 @@ Source: TableSpaceManager.apply, TableManager.apply and Transaction of HerdDB 0.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, assert_never
 
@@ -37,10 +37,7 @@ from herdkeeper.formats.herddb_log_entry import LogEntryType
 from herdkeeper.formats.herddb_table import TableDefinition, decode_table
 from herdkeeper_jobs.wal.log_state import LogState, StartingPoint, StateIndex, StateTable, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
-
-
-class LogInconsistentError(RuntimeError):
-    """The log can't be replayed from where it begins: an entry refers to something that no earlier entry made."""
+from herdkeeper_jobs.wal.spans import Control, ControlEntry, LogInconsistentError, Spans
 
 
 def names_no_table(lsn: Lsn, table: str) -> LogInconsistentError:
@@ -53,16 +50,6 @@ def is_in_no_transaction(lsn: Lsn, transaction_id: int) -> LogInconsistentError:
     return LogInconsistentError(f"entry {lsn} belongs to transaction {transaction_id}, which is not open there")
 
 
-class ControlEntry(NamedTuple):
-    """A log entry that changes no row."""
-
-    lsn: Lsn
-    type: LogEntryType
-    transaction_id: int
-    table: str = ""
-    value: bytes = b""
-
-
 class Touch(NamedTuple):
     """That a transaction changed rows of a table: needed for TRUNCATE only."""
 
@@ -72,31 +59,6 @@ class Touch(NamedTuple):
     """Of the transaction: an id has many lives in a log, even in one ledger."""
     first: Lsn
     """The first such change."""
-
-
-@dataclass(frozen=True, slots=True)
-class Begins:
-    """Where the lives of transaction ids begin. Picklable; it travels to the tasks that look for touches."""
-
-    by_id: Mapping[int, tuple[Lsn, ...]]
-    """Ascending."""
-
-    @staticmethod
-    def of(entries: Iterable[ControlEntry], start: StartingPoint | None = None) -> Begins:
-        """Those that were open at the start, and the BEGINs among the control entries behind it, which must come in log order."""
-        found: dict[int, list[Lsn]] = {}
-        if start is not None:
-            found = {transaction.transaction_id: [transaction.begin] for transaction in start.state.transactions}
-        for entry in entries:
-            if entry.type is LogEntryType.BEGIN:
-                found.setdefault(entry.transaction_id, []).append(entry.lsn)
-        return Begins({identity: tuple(lsns) for identity, lsns in found.items()})
-
-    def of_change(self, lsn: Lsn, transaction_id: int) -> Lsn | None:
-        """Begin of the transaction that a change belongs to; None when its id was not begun before it."""
-        lsns = self.by_id.get(transaction_id, ())
-        position = bisect_left(lsns, lsn)
-        return lsns[position - 1] if position else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +85,6 @@ class _Transaction:
         return table in self.new_tables or table in self.dropped_tables or table in self.new_indexes
 
 
-class _Span(NamedTuple):
-    """One life of a transaction id: (begin, end), end None while open; `committed` says whether it ended by COMMIT."""
-
-    begin: Lsn
-    end: Lsn | None
-    committed: bool
-
-
 @dataclass(frozen=True, slots=True)
 class Timeline:
     """The outcome of the walk. Picklable; it travels to the tasks."""
@@ -139,7 +93,7 @@ class Timeline:
     """The tables at the end, by name. Not those that only an open transaction created."""
     indexes: tuple[IndexDefinition, ...]
     open_transactions: tuple[OpenTransaction, ...]
-    spans: Mapping[int, tuple[_Span, ...]]
+    spans: Spans
     names: Mapping[str, tuple[tuple[Lsn, ...], tuple[str | None, ...]]]
     """Per name, when its meaning changed and to which table's uuid."""
     truncated: Mapping[str, Lsn]
@@ -158,27 +112,36 @@ class Timeline:
         return None if uuid in self.truncated else self.positions.get(uuid)
 
 
-def walk(entries: Iterable[ControlEntry], touches: Iterable[Touch] = (), start: StartingPoint | None = None) -> Timeline:
-    """The timeline of control entries, which must come in log order. `touches` are needed when there are TRUNCATEs.
+FindTouches = Callable[[list[str], Spans], Iterable[Touch]]
+"""Finds the first change of each of these tables by each of these transactions."""
 
-    Without a `start` the log begins with nothing. With one the entries up to there are passed over.
+
+def walk(control: Control, find_touches: FindTouches, start: StartingPoint | None = None) -> Timeline:
+    """The timeline of control entries. Touches are looked for only where there are TRUNCATEs.
+
+    Only definitions are walked, and the transactions that have any, or that a TRUNCATE may meet: of all others the place of their COMMIT
+    matters alone. Without a `start` the log begins with nothing. With one the entries up to there are passed over.
 
     Raises:
         LogInconsistentError: an entry refers to a transaction, a table or an index that no earlier one made.
         MalformedDataError: a definition that can't be decoded.
     """
+    behind = control if start is None else control.behind(start)
+    spans = Spans.of(behind.boundaries, start)
+    truncates = [entry for entry in behind.definitions if entry.type is LogEntryType.TRUNCATE]
+    met = spans.open_at(entry.lsn for entry in truncates)
+    touches = find_touches(sorted({entry.table for entry in truncates}), spans.of_ids(met)) if met else ()
     walker = _Walker(tuple(touches), start)
-    for entry in entries:
-        if start is None or entry.lsn > start.at:
-            walker.apply(entry)
-    return walker.timeline()
+    walked = met | {entry.transaction_id for entry in behind.definitions} | (set() if start is None else start.state.transaction_ids)
+    for entry in behind.of_transactions(walked):
+        walker.apply(entry)
+    return walker.timeline(spans)
 
 
 class _Walker:
     def __init__(self, touches: tuple[Touch, ...], start: StartingPoint | None) -> None:
         self._touches = {(touch.transaction_id, touch.begin, touch.table): touch.first for touch in touches}
         self._open: dict[int, _Transaction] = {}
-        self._spans: dict[int, list[_Span]] = {}
         self._tables: dict[str, TableDefinition] = {}
         self._uncommitted: dict[str, int] = {}  # uuid of a table -> id of the transaction that made it
         self._made: dict[str, tuple[int, Lsn]] = {}
@@ -215,7 +178,7 @@ class _Walker:
                 list(one.dropped_indexes),
             )
 
-    def _state(self) -> LogState:
+    def _state(self, spans: Spans) -> LogState:
         tables = [StateTable(table, self._uncommitted.get(uuid), uuid in self._altered) for uuid, table in self._tables.items()]
         indexes = [StateIndex(index, uuid, self._uncommitted_indexes.get(name)) for name, (index, uuid) in sorted(self._indexes.items())]
         transactions = [
@@ -227,7 +190,7 @@ class _Walker:
                 tuple(one.new_indexes),
                 tuple(one.dropped_indexes),
             )
-            for one in sorted(self._open.values(), key=lambda one: one.begin)
+            for one in (self._open.get(identity, _Transaction(identity, begin)) for begin, identity in spans.open)
         ]
         return LogState(tuple(sorted(tables, key=lambda table: table.definition.name)), tuple(indexes), tuple(transactions))
 
@@ -235,7 +198,7 @@ class _Walker:
         match entry.type:
             case LogEntryType.BEGIN:
                 if entry.transaction_id in self._open:
-                    self._close(self._open[entry.transaction_id], entry.lsn, committed=False)
+                    self._close(self._open[entry.transaction_id], committed=False)
                 self._open[entry.transaction_id] = _Transaction(entry.transaction_id, entry.lsn)
             case LogEntryType.COMMIT | LogEntryType.ROLLBACK:
                 self._end(self._transaction(entry), entry.lsn, committed=entry.type is LogEntryType.COMMIT)
@@ -250,23 +213,20 @@ class _Walker:
             case _:
                 assert_never(entry.type)
 
-    def timeline(self) -> Timeline:
+    def timeline(self, spans: Spans) -> Timeline:
         live = sorted((table for uuid, table in self._tables.items() if uuid not in self._uncommitted), key=lambda table: table.name)
-        spans = {identity: list(lives) for identity, lives in self._spans.items()}
-        for transaction in self._open.values():
-            spans.setdefault(transaction.id, []).append(_Span(transaction.begin, None, committed=False))
         indexes = [index for name, (index, _) in sorted(self._indexes.items()) if name not in self._uncommitted_indexes]
-        open_ = sorted((OpenTransaction(item.id, item.begin) for item in self._open.values()), key=lambda item: item.begin)
+        open_ = (OpenTransaction(identity, begin) for begin, identity in spans.open)
         return Timeline(
             tuple(live),
             tuple(indexes),
             tuple(open_),
-            {identity: tuple(lives) for identity, lives in spans.items()},
+            spans,
             {name: (tuple(lsns), tuple(uuids)) for name, (lsns, uuids) in self._names.items()},
             dict(self._truncated),
             {table.uuid: position for position, table in enumerate(live)},
             dict(self._made),
-            self._state(),
+            self._state(spans),
             self._start,
         )
 
@@ -274,14 +234,12 @@ class _Walker:
         try:
             return self._open[entry.transaction_id]
         except KeyError:
-            raise LogInconsistentError(
-                f"entry {entry.lsn} ({entry.type.name}) belongs to transaction {entry.transaction_id}, which is not open there"
-            ) from None
+            raise entry.of_no_open_transaction from None
 
     def _end(self, transaction: _Transaction, lsn: Lsn, *, committed: bool) -> None:
-        self._close(transaction, lsn, committed=committed)
+        self._close(transaction, committed=committed)
         if not (self._uncommitted or transaction.dropped_tables or transaction.dropped_indexes or transaction.new_tables):
-            return  # nearly all: it has defined nothing
+            return  # it has defined nothing
         if committed:
             made = [uuid for uuid, maker in self._uncommitted.items() if maker == transaction.id]
             self._made.update((uuid, (self._uncommitted.pop(uuid), lsn)) for uuid in made)
@@ -295,9 +253,8 @@ class _Walker:
         for name in transaction.dropped_indexes if committed else ():
             self._drop_index(name)
 
-    def _close(self, transaction: _Transaction, lsn: Lsn, *, committed: bool) -> None:
+    def _close(self, transaction: _Transaction, *, committed: bool) -> None:
         del self._open[transaction.id]
-        self._spans.setdefault(transaction.id, []).append(_Span(transaction.begin, lsn, committed))
         if committed and self._uncommitted_indexes:
             # By maker, not by name: what has the name now may be another transaction's.
             self._uncommitted_indexes = {name: maker for name, maker in self._uncommitted_indexes.items() if maker != transaction.id}

@@ -1,0 +1,115 @@
+"""The job's own reader, decoder, timeline and fold over the log of a tablespace, one batch after the other in this process.
+
+A checkpoint runs the same functions in Spark's tasks. What is left out here is Spark's part, how batches get from task to task.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
+from herdkeeper.formats.herddb_record import RowDecoder
+from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper_jobs.archive.parts import WholeLog, live_partitions
+from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
+from herdkeeper_jobs.bookkeeper.reader import read_partition
+from herdkeeper_jobs.checkpoint.arrow_table import rows_of
+from herdkeeper_jobs.checkpoint.log_source import open_log
+from herdkeeper_jobs.checkpoint.stored_rows import by_table, decode_columns, digest_of_columns
+from herdkeeper_jobs.wal.batch_place import BatchBegins, BatchPlacing
+from herdkeeper_jobs.wal.blocks import Blocks
+from herdkeeper_jobs.wal.decode import decode_batches
+from herdkeeper_jobs.wal.last_writer import from_blocks, to_blocks
+from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.spans import Control, ControlEntry
+from herdkeeper_jobs.wal.timeline import Timeline, Touch, walk
+
+_BUCKETS = 3
+_ENDS = (LogEntryType.COMMIT, LogEntryType.ROLLBACK)
+_NO_CONTROL = {*ROW_CHANGES, LogEntryType.NOOP, LogEntryType.CONSISTENCY_CHECK}
+
+
+@dataclass(frozen=True)
+class FoldedLog:
+    """The state that a log gives at its confirmed end. `rows`: per table of the timeline, each with one value per column; `digests`: as
+    they are stored. `transactions`: what the log has of each, by its id, without a word of the timeline."""
+
+    timeline: Timeline
+    rows: list[list[tuple[Any, ...]]]
+    digests: list[RowDigest]
+    ledgers: int
+    entries: int
+    transactions: dict[int, LoggedTransaction]
+
+
+@dataclass
+class LoggedTransaction:
+    """The ledgers in which a transaction changed rows, and the entry that ended it, if one did."""
+
+    ledgers: set[int] = field(default_factory=set)
+    end: LogEntryType | None = None
+
+
+def folded_log(catalog: LedgerCatalog, herd_root: str, tablespace: str, folder: Path) -> FoldedLog:
+    """Reads and folds a tablespace's log up to the end of its last closed ledger, or farther. The folder is where no archive is."""
+    log = open_log(catalog, herd_root, tablespace)
+    whole = WholeLog(log, folder, log.identity)
+    parts = whole.live_up_to(log.confirmed_end())
+    partitions = live_partitions(parts, log, 1)
+    batches = [batch for partition in partitions for batch in decode_batches(read_partition(partition))]
+    timeline = _timeline(batches)
+    placing, blocks = BatchPlacing(timeline), Blocks()
+    last = from_blocks(to_blocks((placing.place(batch) for batch in batches), _BUCKETS, blocks), blocks)
+    rows: list[list[tuple[Any, ...]]] = [[] for _ in timeline.tables]
+    digests = [RowDigest()] * len(timeline.tables)
+    decoders = [RowDecoder(table) for table in timeline.tables]
+    for batch in last:
+        for table, part in by_table(batch):
+            keys, values = part.column("row_key"), part.column("row_value")
+            rows[table] += rows_of(decode_columns(decoders[table], keys, values))
+            digests[table] += digest_of_columns(keys, values)
+    return FoldedLog(timeline, rows, digests, len(parts.live), sum(batch.num_rows for batch in batches), _transactions(batches))
+
+
+def _transactions(batches: Iterable[pa.RecordBatch]) -> dict[int, LoggedTransaction]:
+    found: dict[int, LoggedTransaction] = defaultdict(LoggedTransaction)
+    names = ("ledger_id", "type", "transaction_id")
+    for batch in batches:
+        for ledger, kind, transaction in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
+            if transaction > 0 and kind in ROW_CHANGES:
+                found[transaction].ledgers.add(ledger)
+            elif kind in _ENDS:
+                found[transaction].end = LogEntryType(kind)
+    return dict(found)
+
+
+def _timeline(batches: list[pa.RecordBatch]) -> Timeline:
+    entries = sorted(_control_entries(batches))
+    return walk(Control.of(entries), lambda _, transactions: _touches(batches, BatchBegins(transactions)))
+
+
+def _control_entries(batches: Iterable[pa.RecordBatch]) -> Iterator[ControlEntry]:
+    names = ("ledger_id", "entry_id", "type", "transaction_id", "table_name", "row_value")
+    for batch in batches:
+        for ledger, entry, kind, *rest in zip(*(batch.column(name).to_pylist() for name in names), strict=True):
+            if kind not in _NO_CONTROL:
+                yield ControlEntry(Lsn(ledger, entry), LogEntryType(kind), *rest)
+
+
+def _touches(batches: Iterable[pa.RecordBatch], begins: BatchBegins) -> Iterator[Touch]:
+    first: dict[tuple[int, str, Lsn], Lsn] = {}
+    kinds = pa.array([int(kind) for kind in ROW_CHANGES], pa.int32())
+    for batch in batches:
+        changes = batch.filter(pc.and_(pc.is_in(batch.column("type"), kinds), pc.greater(batch.column("transaction_id"), 0)))
+        for row in begins.first_touches(changes).to_pylist():
+            life = row["transaction_id"], row["table_name"], Lsn(row["begin_ledger"], row["begin_entry"])
+            lsn = Lsn(row["ledger_id"], row["entry_id"])
+            first[life] = min(first.get(life, lsn), lsn)
+    return (Touch(*life, lsn) for life, lsn in first.items())
