@@ -27,14 +27,14 @@ from herdkeeper.api import (
     Tablespace,
     ZooKeeperCluster,
 )
-from herdkeeper.api.resource import ObjectMeta, Resource
+from herdkeeper.api.resource import Resource
 from herdkeeper.audit_metrics import LAST_AUDITS
 from herdkeeper.domain import names, validation
-from herdkeeper.domain.conditions import LOG_USED_IN_TIME, READY, REPLICAS_VERIFIED, USERS_IN_FORCE, condition
+from herdkeeper.domain.conditions import FIELDS_READ, LOG_REPLAYABLE, LOG_USED_IN_TIME, READY, REPLICAS_VERIFIED, USERS_IN_FORCE, condition
 from herdkeeper.domain.left_alone import left_alone_by
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved
-from herdkeeper.domain.observed.dependents import NOBODY
+from herdkeeper.domain.observed.dependents import NOBODY, Dependents
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
@@ -44,9 +44,10 @@ from herdkeeper.execute.action import Hands, execute
 from herdkeeper.log_metrics import forget_log, show_log
 from herdkeeper.metrics import READY as READY_GAUGE
 from herdkeeper.observe.bookkeeper import observe_bookkeeper, see_ledgers
+from herdkeeper.observe.departed import Departure
 from herdkeeper.observe.herddb import observe_herddb
 from herdkeeper.observe.job import observe_audit, observe_checkpoint
-from herdkeeper.observe.kubernetes import Unreadable
+from herdkeeper.observe.kubernetes import Unreadable, parsed
 from herdkeeper.observe.schedule import observe_schedule
 from herdkeeper.observe.tablespace import observe_tablespace
 from herdkeeper.observe.world import World
@@ -64,7 +65,7 @@ from herdkeeper.plan.tablespace import plan_tablespace
 from herdkeeper.plan.zookeeper import plan_zookeeper
 from herdkeeper.settings import Settings
 from herdkeeper.status.bookkeeper import summarize_bookkeeper
-from herdkeeper.status.document import Failed, planned, refused_status, status_document
+from herdkeeper.status.document import Failed, planned, refused_status, status_document, stored_status
 from herdkeeper.status.full_check import newly_failed, newly_missed
 from herdkeeper.status.herddb import summarize_herddb
 from herdkeeper.status.job import summarize_audit, summarize_checkpoint
@@ -105,13 +106,14 @@ class Key:
         return replace(self, only_leaders=False)
 
 
-def touched_by(key: Key) -> frozenset[Hashable]:
+def touched_by(stacks_of: Callable[[Key], frozenset[Hashable]], key: Key) -> frozenset[Hashable]:
     """What a reconcile touches. Resources of one stack, of which only one may be disturbed at a time, have something in common: each then
-    sees what the others did. So have the Checkpoints of a namespace: none begins to write where another one has just begun to remove."""
+    sees what the others did. So have the Checkpoints of a namespace: none begins to write where another one has just begun to remove.
+    `stacks_of` names the stack of a cluster."""
     if key.kind == Checkpoint.KIND:
         return frozenset({(key.kind, key.namespace)})
     disturbs = key.kind in (ZooKeeperCluster.KIND, BookKeeperCluster.KIND, HerdDBCluster.KIND) and not key.only_leaders
-    return frozenset({key.whole, key.namespace} if disturbs else {key.whole})
+    return frozenset({key.whole, *(("stack", stack) for stack in stacks_of(key))} if disturbs else {key.whole})
 
 
 def leaders_of(key: Key) -> Key | None:
@@ -217,15 +219,20 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
 def reconcile(key: Key, steps: Steps, hands: Hands) -> Result:
     """Bring one resource a step nearer to what it declares. Raises ApiException when the API server does not answer."""
     found = hands.world.kubernetes.resource(KIND_OF[key.kind], ObjectKey(key.namespace, key.name))
+    departure = hands.world.departed.get(key)
+    if found is not None:
+        hands.world.departed.forget(key)
     match found:
+        case None if departure is not None:
+            return _reconcile_departed(key, departure, steps, hands)
         case None:
             return _gone(key)
         case Resource() if key.only_leaders:
             return _reconcile_leaders(found, steps, hands)
         case Unreadable() if key.only_leaders:
             return Result(Outcome.REFUSED)
-        case Unreadable(document, error):
-            return _reconcile_unreadable(_stub(key, document), validation.unreadable_refusals(error), hands)
+        case Unreadable(_, error, rest):
+            return _reconcile_unreadable(rest, validation.unreadable_refusals(error), hands)
         case Resource():
             return _reconcile_resource(found, steps, hands)
 
@@ -258,6 +265,38 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
     return _result(plan, Outcome.OK, failed)
 
 
+def is_departed(key: Key, document: dict[str, Any]) -> bool:
+    """Whether a resource that is gone was to take its data with it, and had no finalizer yet that would have kept it for that."""
+    metadata = document["metadata"]
+    if key.kind == Checkpoint.KIND or names.FINALIZER in (metadata.get("finalizers") or []):
+        return False  # the Job that removes a Checkpoint's files goes with the Checkpoint
+    found = parsed(KIND_OF[key.kind], document)
+    return (
+        not isinstance(found, Unreadable)
+        and getattr(found.spec, "deletion_policy", "Retain") == "Delete"
+        and left_alone_by(found.metadata) is None
+    )
+
+
+def _reconcile_departed(key: Key, departure: Departure, steps: Steps, hands: Hands) -> Result:
+    """The data of a resource that is gone already goes as it would have under its finalizer, which there is none of to take away."""
+    resource = parsed(KIND_OF[key.kind], departure.document)
+    if isinstance(resource, Unreadable) or steps.plan_deletion is None:
+        hands.world.departed.forget(key)
+        return _gone(key)
+    resource = resource.model_copy(update={"metadata": resource.metadata.model_copy(update={"deletion_timestamp": _now()})})
+    seen = steps.observe(resource, hands.world)
+    plan = deletion.waiting_for_users(_users(seen)) or steps.plan_deletion(resource, seen, departure.seconds)
+    last = [action for action in plan.actions if isinstance(action, SetFinalizer)]
+    failed = execute(resource, replace(plan, actions=tuple(action for action in plan.actions if action not in last)), hands)
+    if failed is not None or not last:
+        return _result(plan, Outcome.OK, failed)
+    for action in last:
+        hands.writer.event(resource, action.reason.value, action.message, "Warning" if action.reason.needs_person else "Normal")
+    hands.world.departed.forget(key)
+    return _gone(key)
+
+
 def _reconcile_leaders(resource: Resource, steps: Steps, hands: Hands) -> Result:
     """What goes on even for a refused one: lost leaders are replaced. All else, the status too, is left to the resource's whole key."""
     if resource.metadata.deletion_timestamp is not None:
@@ -284,7 +323,7 @@ def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
     if resource.metadata.annotations.get(names.PAUSED_ANNOTATION) == "true":
         message = f"the annotation {names.PAUSED_ANNOTATION} stops every change; remove it to go on"
         return Plan(wait=Wait(Reason.PAUSED, message))
-    users = seen.dependents if isinstance(seen, ZooKeeperObserved | BookKeeperObserved) else NOBODY
+    users = _users(seen)
     if finalizer := deletion.finalizer_step(resource, users):
         return Plan((finalizer,), look_again_seconds=0.1)
     if resource.metadata.deletion_timestamp is not None and steps.plan_deletion is not None:
@@ -293,6 +332,10 @@ def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
         return steps.plan_deletion(resource, seen, deletion.waited_seconds(resource, datetime.datetime.now(datetime.UTC)))
     plan: Plan = steps.plan(resource, seen)
     return plan
+
+
+def _users(seen: Any) -> Dependents:
+    return seen.dependents if isinstance(seen, ZooKeeperObserved | BookKeeperObserved) else NOBODY
 
 
 def _plan_refused(resource: Resource, seen: Any, steps: Steps) -> Plan:
@@ -335,7 +378,7 @@ def _refuse(resource: Resource, refusals: tuple[Refusal, ...], hands: Hands, pla
 def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> None:
     """Write what differs from the stored status, and tell of a Ready that changed its reason. Later reconciles rest on a status (what was
     founded, which instance id), so only who may act writes one."""
-    before = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True) if resource.status is not None else {}
+    before = stored_status(resource)
     ready = next(entry for entry in status["conditions"] if entry["type"] == READY)
     key = _key(resource)
     READY_GAUGE.labels(key.kind, key.namespace, key.name).set(ready["status"] == "True")
@@ -347,7 +390,7 @@ def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> N
         kind = "Warning" if Reason(ready["reason"]).needs_person else "Normal"
         hands.writer.event(resource, ready["reason"], ready["message"], kind)
         logger.info("ready changed", status=ready["status"], reason=ready["reason"], message=ready["message"])
-    for kind in (REPLICAS_VERIFIED, LOG_USED_IN_TIME):
+    for kind in (REPLICAS_VERIFIED, LOG_USED_IN_TIME, LOG_REPLAYABLE, FIELDS_READ):
         _tell_of_condition(resource, status, kind, hands)
     _tell_of_users(resource, status, hands)
     _tell_of_drills(resource, before.get("lastDrill"), status.get("lastDrill"), hands)
@@ -415,12 +458,6 @@ def _see_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserved:
 
 def _with_image(plan: Callable[[Any, Any, str], Plan], image: str, resource: Any, seen: Any) -> Plan:
     return plan(resource, seen, image)
-
-
-def _stub(key: Key, document: dict[str, Any]) -> Resource:
-    """A resource whose spec can't be read, as far as its status needs it."""
-    metadata = ObjectMeta.model_validate(document["metadata"])
-    return KIND_OF[key.kind].model_construct(metadata=metadata, spec=None, status=None)
 
 
 def _now() -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from control_plane import REPOSITORY, ControlPlane, binaries, helm, running
+from control_plane import HOME, REPOSITORY, ControlPlane, binaries, helm, make_namespace, running
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
 from real_members import zookeeper_jars
@@ -54,6 +54,18 @@ def namespace(control_plane: ControlPlane) -> str:
     with control_plane.api_client() as api:
         client.CoreV1Api(api).create_namespace({"metadata": {"name": name}})
     return name
+
+
+@pytest.fixture
+def clean_access(control_plane: ControlPlane) -> Iterator[ControlPlane]:
+    """The operator's ServiceAccount without any rights, before and after."""
+    make_namespace(control_plane, HOME)
+    yield control_plane
+    with control_plane.api_client() as api:
+        rbac = client.RbacAuthorizationV1Api(api)
+        rbac.delete_cluster_role_binding("herdkeeper-system-herdkeeper")
+        for binding in rbac.list_role_binding_for_all_namespaces(label_selector="app.kubernetes.io/name=herdkeeper-operator").items:
+            rbac.delete_namespaced_role_binding(binding.metadata.name, binding.metadata.namespace)
 
 
 def apply_crds(plane: ControlPlane, folder: Path) -> None:

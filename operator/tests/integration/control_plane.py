@@ -25,12 +25,15 @@ from pathlib import Path
 
 import yaml
 from kubernetes import client
+from kubernetes.client.exceptions import ApiException
 from kubernetes.dynamic import DynamicClient
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 BINARIES = ("etcd", "kube-apiserver")
+HOME = "herdkeeper-system"
+"""The operator's own namespace."""
 OPERATOR_USER = "system:serviceaccount:herdkeeper-system:herdkeeper"
-START_SECONDS = 120
+START_SECONDS = 400  # seconds on an idle machine; a busy one has taken minutes
 PORTS_OF_A_WORKER = 2_000  # the controller and seven workers end below 32,000; a worker draws some hundreds
 
 
@@ -115,6 +118,17 @@ def running(folder: Path) -> Iterator[ControlPlane]:
             process.wait()
 
 
+def make_namespace(plane: ControlPlane, name: str, labels: dict[str, str] | None = None) -> str:
+    """A namespace, which may be there already; its name."""
+    with plane.api_client() as api:
+        try:
+            client.CoreV1Api(api).create_namespace({"metadata": {"name": name, "labels": labels or {}}})
+        except ApiException as error:
+            if error.status != 409:
+                raise
+    return name
+
+
 def free_ports(count: int) -> tuple[int, ...]:
     """Ports that nobody listens on, each given once.
 
@@ -193,9 +207,11 @@ def _apiserver_command(binary: Path, folder: Path, ports: tuple[int, int]) -> li
         f"--service-account-key-file={folder / 'service-account.key'}",
         f"--service-account-signing-key-file={folder / 'service-account.key'}",
         "--service-account-issuer=https://kubernetes.default.svc",
-        "--service-cluster-ip-range=10.0.0.0/24",
+        "--service-cluster-ip-range=10.0.0.0/16",
         "--disable-admission-plugins=ServiceAccount",  # nobody makes the default ServiceAccount that it wants in every namespace
         "--profiling=false",
+        "--watch-cache=false",  # a list that waits for the cache takes twice as long as one from etcd, and nothing here has many objects
+        "--enable-priority-and-fairness=false",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +13,12 @@ from herdkeeper.domain.unknown import NotListening, Unknown
 
 @dataclass
 class PlayedNodes:
-    """An observe.http.JsonReader. A URL without a document does not answer."""
+    """An observe.http.JsonReader. A URL without a document does not answer. `written` is called after each order that was done."""
 
     documents: dict[str, Any] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
     orders: list[str] = field(default_factory=list)
+    written: Callable[[str], None] = lambda _: None
 
     def get(self, url: str) -> Any | Unknown:
         return self.documents.get(url, Unknown(f"{url} did not answer"))
@@ -56,8 +58,13 @@ class PlayedNodes:
         self.documents[url] = NotListening(f"{url} refused")
 
     def post(self, url: str, token: str, timeout_seconds: float) -> Any | Unknown:
-        """An execute.sql_node.NodeOrders. Orders are done when the token is right, and remembered."""
+        """An execute.sql_node.NodeOrders. Orders are done when the token is right, and remembered; one that tells whether its copies are
+        barred takes that order."""
         if token not in self.tokens:
             return Unknown(f"{url} answered 401")
+        for copy in self.documents.get(f"{url.partition('/tablespaces')[0]}/tablespaces", []) if "bar?" in url else []:
+            if "barred" in copy:
+                copy["barred"] = "/bar?" in url
         self.orders.append(url)
+        self.written(f"order {url}")
         return {}

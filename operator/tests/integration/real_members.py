@@ -177,6 +177,7 @@ class RealMembers:
             "ZOOKEEPER_CONFIG": str(config),
             "ZOOKEEPER_DATA": str(data),
             "ZOOKEEPER_SUPER_DIGEST": str(digest),
+            "ZOOKEEPER_NAME_SECONDS": "0",  # the loopback address of all members is none of a pod's
             "JVM_OPTIONS": JVM_OPTIONS if self.hosts is None else f"{JVM_OPTIONS} {RESOLVING} -Djdk.net.hosts.file={self.hosts}",
         }
         with self.log(number).open("ab") as output:

@@ -18,10 +18,14 @@ RECORD = TablespaceRecord("a-uuid", "flights", NODES[0], NODES, 1, 30_000)
 
 def serving_database(dynamic: DynamicClient, namespace: str) -> Stage:
     """A HerdDBCluster db of two serving nodes, and a Tablespace flights that the first one leads."""
-    made = Stage(dynamic, namespace)
+    return with_serving_database(Stage(dynamic, namespace))
+
+
+def with_serving_database(made: Stage) -> Stage:
+    """The same, on a stage that is there."""
     made.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3})
     ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "serves", "observedGeneration": 1}
-    log = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{namespace}/bk/ledgers", "instanceId": INSTANCE}
+    log = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{made.namespace}/bk/ledgers", "instanceId": INSTANCE}
     conditions = [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}]
     made.set_status("BookKeeperCluster", "bk", {**log, "readyBookies": 3, "conditions": conditions})
     made.declare(HERDDB, "db", {"bookKeeperRef": {"name": "bk"}, "replicas": 2})

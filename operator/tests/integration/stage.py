@@ -77,10 +77,10 @@ class Stage:
     def reconcile(self, kind: str, name: str, hands: Hands | None = None) -> Result:
         return reconcile(Key(kind, self.namespace, name), STEPS[kind], hands or self.hands())
 
-    def reconcile_at(self, now: datetime.datetime | float, kind: str, name: str) -> Result:
+    def reconcile_at(self, now: datetime.datetime | float, kind: str, name: str, hands: Hands | None = None) -> Result:
         """A reconcile at another time than the present: of a schedule, or of a HerdDBCluster (seconds since 1970)."""
         steps = replace(STEPS[kind], observe=lambda resource, world: replace(STEPS[kind].observe(resource, world), now=now))
-        return reconcile(Key(kind, self.namespace, name), steps, self.hands())
+        return reconcile(Key(kind, self.namespace, name), steps, hands or self.hands())
 
     def settle(self, kind: str, name: str) -> None:
         """Reconcile until nothing is written any more."""
@@ -141,11 +141,8 @@ class Stage:
     def serve(self, stateful_set: str, number: int = 0, node: str | None = None) -> None:
         """A pod of a StatefulSet, made from its present template, appears (on `node`, if one is given) or becomes Ready again."""
         name = f"{stateful_set}-{number}"
-        document = self.found("StatefulSet", stateful_set)
-        template, generation = document["spec"]["template"], document["metadata"]["generation"]
-        revision = f"{stateful_set}-{hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:10]}"
-        status = {"replicas": 1, "observedGeneration": generation, "currentRevision": revision, "updateRevision": revision}
-        self.set_status("StatefulSet", stateful_set, status)
+        revision = self.see_template(stateful_set)
+        template = self.found("StatefulSet", stateful_set)["spec"]["template"]
         if self.live("Pod", name) is None:
             containers = [{"name": "server", "image": template["spec"]["containers"][0]["image"]}]
             spec = {"containers": containers, **({"nodeName": node} if node else {})}
@@ -153,6 +150,15 @@ class Stage:
             pod = {"metadata": {"name": name, "labels": labels}, "spec": spec}
             self.of("Pod").create(body={"apiVersion": "v1", "kind": "Pod", **pod}, namespace=self.namespace)
         self._ready(name, "True")
+
+    def see_template(self, stateful_set: str) -> str:
+        """The controller of a StatefulSet has seen its present template; answers the template's revision."""
+        document = self.found("StatefulSet", stateful_set)
+        template, generation = document["spec"]["template"], document["metadata"]["generation"]
+        revision = f"{stateful_set}-{hashlib.sha256(json.dumps(template, sort_keys=True).encode()).hexdigest()[:10]}"
+        status = {"replicas": 1, "observedGeneration": generation, "currentRevision": revision, "updateRevision": revision}
+        self.set_status("StatefulSet", stateful_set, status)
+        return revision
 
     def serve_bookie(self, named: BookKeeperNames, number: int, node: str | None = None) -> None:
         """A bookie's pod is Ready, and it is registered in the metadata under the id that it was given."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from control_plane import REPOSITORY, ControlPlane, helm
+from control_plane import HOME, REPOSITORY, ControlPlane, helm, make_namespace
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.dynamic import DynamicClient
@@ -18,7 +18,6 @@ from herdkeeper.api import KINDS
 from herdkeeper.schema.access import ACCESS, Scope
 
 CHART = REPOSITORY / "charts" / "herdkeeper"
-HOME = "herdkeeper-system"
 
 
 def rendered(*settings: str) -> list[dict[str, Any]]:
@@ -49,28 +48,6 @@ def may(plane: ControlPlane, namespace: str | None, verb: str, group: str, resou
     with plane.api_client(token="operator-token") as api:
         review = client.AuthorizationV1Api(api).create_self_subject_access_review({"spec": {"resourceAttributes": attributes}})
     return bool(review.status.allowed)
-
-
-def make_namespace(plane: ControlPlane, name: str, labels: dict[str, str] | None = None) -> str:
-    with plane.api_client() as api:
-        try:
-            client.CoreV1Api(api).create_namespace({"metadata": {"name": name, "labels": labels or {}}})
-        except ApiException as error:
-            if error.status != 409:
-                raise
-    return name
-
-
-@pytest.fixture
-def clean_access(control_plane: ControlPlane) -> Any:
-    """The operator's ServiceAccount without any rights, before and after."""
-    make_namespace(control_plane, HOME)
-    yield control_plane
-    with control_plane.api_client() as api:
-        rbac = client.RbacAuthorizationV1Api(api)
-        rbac.delete_cluster_role_binding("herdkeeper-system-herdkeeper")
-        for binding in rbac.list_role_binding_for_all_namespaces(label_selector="app.kubernetes.io/name=herdkeeper-operator").items:
-            rbac.delete_namespaced_role_binding(binding.metadata.name, binding.metadata.namespace)
 
 
 def test_helm_finds_nothing_wrong_with_the_chart() -> None:

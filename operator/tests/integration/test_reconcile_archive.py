@@ -224,7 +224,13 @@ def verified(stage: Stage, day: int, ledger: int, seconds: int) -> str:
     stage.reconcile_at(DAYS[day], SCHEDULE, "nightly")
     name = names.scheduled_run("nightly", DAYS[day])
     lsn, stamp = {"ledgerId": ledger, "entryId": 2}, text_of(FIRST + datetime.timedelta(seconds=seconds))
-    status = {"phase": "Succeeded", "completedAt": text_of(DAYS[day]), "verified": "files re-read", "lsn": lsn, "restartLsn": lsn}
+    status = {
+        "phase": "Succeeded",
+        "completedAt": text_of(DAYS[day]),
+        "verified": "compared with follower b",
+        "lsn": lsn,
+        "restartLsn": lsn,
+    }
     manifest = f"{INSTANCE}/a-uuid/manifests/{ledger:020d}-{2:020d}.json"
     stage.set_status("Checkpoint", name, {**status, "lsnTimestamp": stamp, "latestTimestamp": stamp, "manifest": manifest})
     return name

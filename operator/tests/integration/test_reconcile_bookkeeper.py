@@ -67,12 +67,27 @@ def rolled(stage: Stage, before: list[int]) -> list[int]:
     return [number for number, generation in enumerate(generations(stage)) if generation != before[number]]
 
 
+def running(stage: Stage) -> list[str | None]:
+    """The uids of the bookies' pods, None for one that is not there."""
+    found = (stage.live("Pod", named(stage).pod(number)) for number in range(BOOKIES))
+    return [pod["metadata"]["uid"] if pod is not None else None for pod in found]
+
+
+def restarted(stage: Stage, before: list[str | None]) -> list[int]:
+    """The numbers of the bookies whose pod is not the one that it was."""
+    return [number for number, uid in enumerate(running(stage)) if uid != before[number]]
+
+
 def claims(stage: Stage) -> set[str]:
     return {name for kind, name in stage.made() if kind == CLAIM}
 
 
 def change_configuration(stage: Stage) -> None:
+    """The configuration changes, and the StatefulSets' controllers see their new templates."""
     stage.patch(KIND, "bk", {"spec": {"config": {"rwRereplicateBackoffMs": "90000"}}})
+    stage.settle(KIND, "bk")
+    for number in range(BOOKIES):
+        stage.see_template(named(stage).stateful_set(number))
 
 
 def test_the_metadata_root_is_made_before_anything_else(stage: Stage) -> None:
@@ -171,39 +186,57 @@ def test_a_further_bookie_disturbs_none_of_the_others(stage: Stage) -> None:
 
 def test_a_changed_configuration_restarts_one_bookie_after_the_other(stage: Stage) -> None:
     serving(stage)
-    before = generations(stage)
+    before = running(stage)
     change_configuration(stage)
     for number in range(BOOKIES):
         stage.settle(KIND, "bk")
-        assert rolled(stage, before) == list(range(number + 1))
-        stage.delete("Pod", named(stage).pod(number))
+        assert restarted(stage, before) == list(range(number + 1))
         stage.settle(KIND, "bk")
-        assert rolled(stage, before) == list(range(number + 1))
+        assert restarted(stage, before) == list(range(number + 1))
         stage.serve_bookie(named(stage), number)
     stage.settle(KIND, "bk")
     assert stage.condition(KIND, "bk", "Progressing") == ("False", "Settled")
+    assert restarted(stage, before) == list(range(BOOKIES))
     assert "rwRereplicateBackoffMs=90000\n" in stage.found("ConfigMap", "bk-bookie")["data"]["bk_server.conf"]
 
 
-def test_the_next_bookie_is_not_restarted_while_the_old_pod_of_the_last_one_still_looks_ready(stage: Stage) -> None:
+def test_of_registered_bookies_whose_probes_all_fail_one_is_restarted_at_a_time(stage: Stage) -> None:
     serving(stage)
-    before = generations(stage)
+    before = running(stage)
+    for number in range(BOOKIES):
+        stage.stop_serving(named(stage).pod(number))
     change_configuration(stage)
     stage.settle(KIND, "bk")
-    assert stage.found("Pod", named(stage).pod(0))["status"]["conditions"][0]["status"] == "True"
-    status = {"observedGeneration": generations(stage)[0], "currentRevision": "old", "updateRevision": "new"}
-    stage.set_status("StatefulSet", named(stage).stateful_set(0), status)  # its controller has seen the change, and not acted yet
     stage.settle(KIND, "bk")
-    assert rolled(stage, before) == [0]
+    assert restarted(stage, before) == [0]
+
+
+def test_a_bookie_on_a_template_that_is_put_right_is_made_anew(stage: Stage) -> None:
+    serving(stage)
+    image = stage.found(KIND, "bk")["spec"]["image"]
+    for changed in ("example.com/nope:1", image):
+        stage.patch(KIND, "bk", {"spec": {"image": changed}})
+        stage.settle(KIND, "bk")
+        for number in range(BOOKIES):
+            stage.see_template(named(stage).stateful_set(number))
+        if changed != image:
+            stage.settle(KIND, "bk")
+            stage.serve(named(stage).stateful_set(0))
+            stage.stop_serving(named(stage).pod(0))  # its image can't be pulled
+            stage.ensemble.delete_tree(f"{root(stage)}/available/{stage.bookie_id(named(stage), 0)}")
+    before = running(stage)
+    stage.settle(KIND, "bk")
+    assert restarted(stage, before) == [0]
 
 
 @pytest.mark.parametrize("trouble", ["another bookie is away", "ledgers are under-replicated", "a ledger names a bookie that is gone"])
 def test_no_serving_bookie_is_restarted_while_something_else_is_disturbed(stage: Stage, trouble: str) -> None:
     serving(stage)
-    before = generations(stage)
+    before = running(stage)
     marker = f"{root(stage)}/underreplication/ledgers/0000/0000/0000/0001/urL0000000001"
     if trouble == "another bookie is away":
         stage.stop_serving(named(stage).pod(2))
+        stage.ensemble.delete_tree(f"{root(stage)}/available/{stage.bookie_id(named(stage), 2)}")
     elif trouble == "ledgers are under-replicated":
         stage.ensemble.put(marker)
     else:
@@ -211,12 +244,16 @@ def test_no_serving_bookie_is_restarted_while_something_else_is_disturbed(stage:
     change_configuration(stage)
     stage.settle(KIND, "bk")
     # one that does not serve can't be disturbed: else a broken configuration could not be mended
-    assert rolled(stage, before) == ([2] if trouble == "another bookie is away" else [])
+    assert restarted(stage, before) == ([2] if trouble == "another bookie is away" else [])
     stage.serve_bookie(named(stage), 2)
     stage.ensemble.delete_tree(marker)
     stage.ensemble.delete_tree(f"{root(stage)}/00")
     stage.settle(KIND, "bk")
-    assert 0 in rolled(stage, before)
+    assert 0 in restarted(stage, before)
+
+
+REPLACEMENT = {f"bk-bookie-{BOOKIES}-journal", f"bk-bookie-{BOOKIES}-ledgers"}
+"""The claims of the bookie that starts beside a lost one."""
 
 
 def put_ledger(stage: Stage, number: int, *bookies: str, closed: bool = True) -> None:
@@ -243,12 +280,16 @@ def test_no_claim_is_made_in_the_place_of_a_lost_one_while_a_ledger_names_its_bo
     put_ledger(stage, 1, stage.bookie_id(named(stage), 0), stage.bookie_id(named(stage), 1), closed=closed)
     lost = lose_claims(stage, 1, *volumes)
     stage.settle(KIND, "bk")
-    assert claims(stage) == before - lost
+    assert claims(stage) == before - lost | REPLACEMENT
     assert stage.condition(KIND, "bk") == ("False", "Recovering")
-    assert [bookie.get("ledgersLeft") for bookie in stage.found(KIND, "bk")["status"]["bookies"]] == [None, 1, None]
+    assert [bookie.get("ledgersLeft") for bookie in stage.found(KIND, "bk")["status"]["bookies"]] == [None, 1, None, None]
+    stage.serve_bookie(named(stage), BOOKIES)
+    stage.settle(KIND, "bk")
+    assert stage.condition(KIND, "bk") == ("True", "Ready"), "as many as are declared serve"
+    assert stage.live("StatefulSet", "bk-bookie-1") is not None, "its identity stays while the ledger names it"
 
 
-def test_a_lost_bookie_is_replaced_under_a_fresh_id_once_its_ledgers_are_elsewhere(stage: Stage) -> None:
+def test_a_lost_bookie_is_replaced_under_a_fresh_id_and_retired_once_its_ledgers_are_elsewhere(stage: Stage) -> None:
     serving(stage)
     ids = [stage.bookie_id(named(stage), number) for number in range(BOOKIES)]
     put_ledger(stage, 1, ids[0], ids[1])
@@ -272,7 +313,7 @@ def test_what_is_left_of_a_lost_bookie_is_a_persons_to_give_up(stage: Stage, vol
     before = claims(stage)
     lost = lose_claims(stage, 1, volume)
     stage.settle(KIND, "bk")
-    assert claims(stage) == before - lost
+    assert claims(stage) == before - lost | REPLACEMENT
     assert stage.condition(KIND, "bk") == stage.condition(KIND, "bk", "Progressing") == ("False", "ClaimLost")
     (kept,) = {"bk-bookie-1-journal", "bk-bookie-1-ledgers"} - lost
     (told,) = [event for event in stage.events("bk") if event["reason"] == "ClaimLost"]
@@ -343,7 +384,7 @@ def test_a_bookie_whose_claims_and_stateful_set_are_lost_is_known_by_its_cookie(
     lost = lose_claims(stage, 1, "journal", "ledgers")
     stage.delete("StatefulSet", "bk-bookie-1")
     stage.settle(KIND, "bk")
-    assert claims(stage) == before - lost
+    assert claims(stage) == before - lost | REPLACEMENT
     assert stage.live("StatefulSet", "bk-bookie-1") is None
     assert stage.condition(KIND, "bk") == ("False", "Recovering")
 
@@ -525,13 +566,13 @@ def test_no_serving_bookie_is_restarted_while_a_zookeeper_member_is_away(dynamic
     PlayedMembers(stage, "zk").turn()
     stage.settle("ZooKeeperCluster", "zk")
     serving(stage)
-    before = generations(stage)
+    before = running(stage)
     stage.stop_serving("zk-zookeeper-0")
     stage.settle("ZooKeeperCluster", "zk")
     change_configuration(stage)
     stage.settle(KIND, "bk")
-    assert rolled(stage, before) == []
+    assert restarted(stage, before) == []
     stage.serve("zk-zookeeper")
     stage.settle("ZooKeeperCluster", "zk")
     stage.settle(KIND, "bk")
-    assert rolled(stage, before) == [0]
+    assert restarted(stage, before) == [0]

@@ -25,7 +25,7 @@ from herdkeeper.observe import kubernetes as reading
 from herdkeeper.observe.kubernetes import parsed
 from herdkeeper.plan import deletion
 from herdkeeper.plan.action import Delete
-from herdkeeper.reconcile import Outcome
+from herdkeeper.reconcile import Key, Outcome, is_departed
 
 ZOOKEEPER, BOOKKEEPER, HERDDB, TABLESPACE = "ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace"
 MADE_UP = "0b9cbd6c-3a44-4a8e-8d4a-1a7b7c1f0f5e"
@@ -151,6 +151,60 @@ def test_under_delete_a_finalizer_holds_the_resource(
     assert finalizers(stage, kind, name) == [names.FINALIZER]
     stage.delete(kind, name)
     assert stage.live(kind, name) is not None
+
+
+@each_cluster
+def test_a_policy_that_becomes_delete_in_the_moment_of_the_deletion_counts(
+    stage: Stage, kind: str, name: str, make: Callable[[Stage, str], Stage], pod: str
+) -> None:
+    make(stage, "Retain")
+    stage.patch(kind, name, {"spec": {"deletionPolicy": "Delete"}})
+    last, hands = stage.found(kind, name), stage.hands()
+    stage.delete(kind, name)
+    if pod:
+        stage.delete("Pod", pod)
+    if kind == BOOKKEEPER:
+        stage.end_bookies(BookKeeperNames(ObjectKey(stage.namespace, name)))
+    assert (stage.live(kind, name), bool(claims(stage))) == (None, True)
+    key = Key(kind, stage.namespace, name)
+    assert is_departed(key, last)
+    hands.world.departed.add(key, last)
+    for _ in range(20):
+        if stage.reconcile(kind, name, hands).outcome is Outcome.GONE:
+            break
+        stage.let_claims_go()
+    assert claims(stage) == {}
+    assert stage.events(name)[-1]["reason"] == "DataDeleted"
+    assert hands.world.departed.get(key) is None
+
+
+def test_a_resource_of_the_same_name_keeps_what_a_deleted_one_would_have_taken_along(stage: Stage) -> None:
+    ensemble(stage, "Retain")
+    stage.patch(ZOOKEEPER, "zk", {"spec": {"deletionPolicy": "Delete"}})
+    last, hands, key = stage.found(ZOOKEEPER, "zk"), stage.hands(), Key(ZOOKEEPER, stage.namespace, "zk")
+    stage.delete(ZOOKEEPER, "zk")
+    hands.world.departed.add(key, last)
+    stage.declare(ZOOKEEPER, "zk", {"replicas": 1})
+    before = claims(stage)
+    for _ in range(3):
+        stage.reconcile(ZOOKEEPER, "zk", hands)
+    assert claims(stage) == before
+    assert hands.world.departed.get(key) is None
+
+
+@pytest.mark.parametrize(
+    ("situation", "change", "departs"),
+    [
+        ("its data goes with it", {}, True),
+        ("its data stays", {"spec": {"deletionPolicy": "Retain"}}, False),
+        ("its finalizer was there: all is done", {"metadata": {"finalizers": [names.FINALIZER]}}, False),
+        ("it was paused", {"metadata": {"annotations": {names.PAUSED_ANNOTATION: "true"}}}, False),
+    ],
+)
+def test_only_a_deletion_that_overtook_the_finalizer_is_made_up_for(stage: Stage, situation: str, change: dict, departs: bool) -> None:
+    stage.declare(ZOOKEEPER, "zk", {"replicas": 1, "deletionPolicy": "Delete"})
+    stage.patch(ZOOKEEPER, "zk", change)
+    assert is_departed(Key(ZOOKEEPER, stage.namespace, "zk"), stage.found(ZOOKEEPER, "zk")) is departs, situation
 
 
 @each_cluster

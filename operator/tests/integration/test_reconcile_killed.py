@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import re
+import time
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,12 +15,22 @@ import pytest
 from kubernetes.dynamic import DynamicClient
 from played_members import PlayedMembers
 from serving_bookies import Bookies
+from sql_database import INSTANCE, with_serving_database
 from stage import ZOOKEEPER_ADDRESS, Json, Stage
+from test_reconcile_restore import create, end_job, example, with_stack
 
+from herdkeeper.domain import names
+from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, JobOutcome, RestoreSummary
 from herdkeeper.domain.names import BookKeeperNames, HerdDBNames, ObjectKey
+from herdkeeper.domain.observed.schedule import text_of
+from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress, archive_progress_path, encode_archive_progress
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
 from herdkeeper.reconcile import Outcome
 
+CHECKPOINT = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}}}
+HOUR = datetime.timedelta(hours=1)
+NIGHTS = [datetime.datetime(2100, 1, day, 3, tzinfo=datetime.UTC) for day in range(1, 4)]
+NOW_MILLIS = int(time.time() * 1000)  # the same in each run
 MADE_UP = "0b9cbd6c-3a44-4a8e-8d4a-1a7b7c1f0f5e"
 VOLATILE = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "clusterIP", "clusterIPs", "lastTransitionTime")
 
@@ -81,12 +93,16 @@ class Run:
         self.writes: list[int] = []
         self.deaths = 0
 
-    def settle(self, kind: str, name: str) -> None:
-        """A scene: reconcile until nothing is written any more, by the next process when the first one dies."""
+    def settle(self, kind: str, name: str, now: datetime.datetime | None = None) -> None:
+        """A scene: reconcile until nothing is written any more, by the next process when the first one dies. `now` is another time than the
+        present."""
 
         def settled(process: Process) -> bool:
-            before = process.writes
-            self.stage.reconcile(kind, name, self.stage.hands(process))
+            before, hands = process.writes, self.stage.hands(process)
+            if now is None:
+                self.stage.reconcile(kind, name, hands)
+            else:
+                self.stage.reconcile_at(now, kind, name, hands)
             return process.writes == before
 
         self._scene(f"{kind} {name} is settled", settled)
@@ -103,7 +119,7 @@ class Run:
 
     def _scene(self, what: str, ended: Callable[[Process], bool]) -> None:
         process = Process(self.stage.dynamic, self.dies_after or None)
-        self.stage.ensemble.written = self.stage.bookies.written = process.wrote
+        self.stage.ensemble.written = self.stage.bookies.written = self.stage.nodes.written = process.wrote
         died: Died | None = None
         for _ in range(40):
             try:
@@ -139,7 +155,7 @@ class Run:
         self._end(process, f"{kind} {name} has changed", deaths[0] if deaths else None)
 
     def _end(self, process: Process, what: str, died: Died | None) -> None:
-        self.stage.ensemble.written = self.stage.bookies.written = lambda _: None
+        self.stage.ensemble.written = self.stage.bookies.written = self.stage.nodes.written = lambda _: None
         self.writes.append(process.writes)
         self.pictures.append(picture(self.stage) if died is not None or self.undisturbed is None else {})
         if self.undisturbed is not None:
@@ -269,7 +285,117 @@ def herddb_story(run: Run) -> None:
     assert set(decode_tablespace(stage.ensemble.znodes[path][0]).replicas) == {named.pod(0), named.pod(1)}
 
 
-KINDS = ("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace")
+def checkpoint_story(run: Run) -> None:
+    """A Checkpoint is made, and its Job ends well."""
+    stage = with_serving_database(run.stage)
+    stage.settle("Tablespace", "flights")
+    stage.declare("Checkpoint", "first", CHECKPOINT)
+    run.settle("Checkpoint", "first")
+    where = {"ledger_id": 7, "entry_id": 9, "restart_ledger_id": 7, "restart_entry_id": 9, "open_transactions": 0}
+    manifest = f"{INSTANCE}/a-uuid/manifests/{7:020d}-{9:020d}.json"
+    said = CheckpointSummary("r", JobOutcome.SUCCEEDED, "done", INSTANCE, "flights", "a-uuid", manifest=manifest, **where)
+    end_job(stage, stage.found("Job", "first-checkpoint"), said)
+    run.settle("Checkpoint", "first")
+    run.settle("Tablespace", "flights")
+
+
+def audit_story(run: Run) -> None:
+    """An audit runs, and its Job ends with nothing found."""
+    stage = with_serving_database(run.stage)
+    stage.declare("ReplicationAudit", "once", {"bookKeeperRef": {"name": "bk"}})
+    run.settle("ReplicationAudit", "once")
+    end_job(stage, stage.found("Job", "once-audit"), AuditSummary("r", JobOutcome.SUCCEEDED, "done", ledgers=2))
+    run.settle("ReplicationAudit", "once")
+
+
+def schedule_story(run: Run) -> None:
+    """A schedule makes its runs, tells what became of them, and lets the oldest one expire."""
+    stage = run.stage
+    stage.declare("Tablespace", "flights", {"herdDBRef": {"name": "db"}})
+    nightly = {"schedule": "0 3 * * *", "retention": {"keepLast": 1}, "template": CHECKPOINT}
+    stage.declare("ScheduledCheckpoint", "nightly", nightly)
+    for day in NIGHTS:
+        run.settle("ScheduledCheckpoint", "nightly", day)
+        ended = {"phase": "Succeeded", "completedAt": text_of(day + HOUR), "verified": "compared with follower db-herddb-1"}
+        stage.set_status("Checkpoint", names.scheduled_run("nightly", day), ended)
+        run.settle("ScheduledCheckpoint", "nightly", day + 2 * HOUR)
+
+
+def restore_story(run: Run) -> None:
+    """A tablespace is made of a checkpoint's files."""
+    stage = with_stack(run.stage)
+    stage.settle("HerdDBCluster", "db")
+    stage.declare("Tablespace", "from-files", example("restore-from-files.yaml"))
+    stage.reconcile("Tablespace", "from-files")
+    create(stage, "from_files")
+    run.settle("Tablespace", "from-files")
+    said = RestoreSummary("r", JobOutcome.SUCCEEDED, "done", ledger_id=4, entry_id=66113, rows=7, verified="7 rows compared")
+    end_job(stage, stage.found("Job", "from-files-restore"), said)
+    for kind, name in (("Tablespace", "from-files"), ("HerdDBCluster", "db"), ("Tablespace", "from-files")):
+        run.settle(kind, name)
+
+
+def archive_story(run: Run) -> None:
+    """A log is archived, kept until then, and not archived any more."""
+    stage = with_serving_database(run.stage)
+    stage.settle("Tablespace", "flights")
+    archive = {"destination": {"persistentVolumeClaim": {"claimName": "archives"}}}
+    stage.patch("Tablespace", "flights", {"spec": {"log": {"archive": archive}}})
+    run.settle("Tablespace", "flights")
+    held = ArchivedRange((3, 0), 1_700_000_000_000, True, (7, 41), 1_700_000_090_000, (7, 42))
+    progress = ArchiveProgress(destination="archives", held=held, current_at_millis=NOW_MILLIS, lag_seconds=60.2)
+    path = archive_progress_path(f"/{stage.namespace}/db/herd", "a-uuid")
+    stage.ensemble.put(path, encode_archive_progress(progress))
+    run.settle("Tablespace", "flights")
+    stage.patch("Tablespace", "flights", {"spec": {"log": {"archive": None}}})
+    run.settle("Tablespace", "flights")
+
+
+def users_story(run: Run) -> None:
+    """A user comes, gets another password, and goes."""
+    stage = with_serving_database(run.stage)
+    login = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/basic-auth", "metadata": {"name": "app-login"}}
+    stage.of("Secret").create(body={**login, "stringData": {"username": "app", "password": "first"}}, namespace=stage.namespace)
+    stage.patch("HerdDBCluster", "db", {"spec": {"users": [{"secretName": "app-login"}]}})
+    run.settle("HerdDBCluster", "db")
+    stage.patch("Secret", "app-login", {"stringData": {"password": "second"}})
+    run.settle("HerdDBCluster", "db")
+    stage.patch("HerdDBCluster", "db", {"spec": {"users": []}})
+    run.settle("HerdDBCluster", "db")
+
+
+def divergence_story(run: Run) -> None:
+    """A copy that differs is barred, taken off the list, moved aside and made anew, and then found equal."""
+    stage = with_serving_database(run.stage)
+    stage.settle("Tablespace", "flights")
+    herddb = HerdDBNames(ObjectKey(stage.namespace, "db"))
+    url = f"http://{herddb.host(1)}:{names.HERDDB_HTTP_PORT}/tablespaces"
+    stage.nodes.herddb_tells(herddb, 1, barred=False)
+    stage.nodes.herddb_tells(herddb, 0, ready=False, role="booting")
+    _compared(stage, "first", {"ledgerId": 7, "entryId": 12}, "Different")
+    run.settle("Tablespace", "flights")
+    stage.nodes.herddb_holds(herddb, "flights", "a-uuid", ("leader", "follower"))
+    stage.nodes.herddb_tells(herddb, 1, barred=True)
+    run.settle("Tablespace", "flights")
+    stage.nodes.documents[url] = []
+    run.settle("Tablespace", "flights")
+    stage.nodes.herddb_holds(herddb, "flights", "a-uuid", ("leader", "follower"))
+    run.settle("Tablespace", "flights")
+    _compared(stage, "second", {"ledgerId": 7, "entryId": 15}, "Equal")
+    run.settle("Tablespace", "flights")
+
+
+def _compared(stage: Stage, name: str, lsn: Json, result: str) -> None:
+    stage.declare("Checkpoint", name, CHECKPOINT)
+    comparison = {"node": "db-herddb-1", "tablespaceUuid": "a-uuid", "lsn": lsn, "result": result}
+    phase = "Succeeded" if result == "Equal" else "Failed"
+    stage.set_status("Checkpoint", name, {"phase": phase, "completedAt": "2026-01-01T00:00:00Z", "comparison": comparison})
+
+
+KINDS = (
+    *("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace"),
+    *("Checkpoint", "ReplicationAudit", "ScheduledCheckpoint"),
+)
 
 
 def picture(stage: Stage) -> Json:
@@ -333,6 +459,13 @@ STORIES: list[tuple[Callable[[Run], None], int]] = [
     (drain_story, 12),
     (lost_disk_story, 8),
     (herddb_story, 10),
+    (checkpoint_story, 3),
+    (audit_story, 2),
+    (schedule_story, 8),
+    (restore_story, 4),
+    (archive_story, 6),
+    (users_story, 6),
+    (divergence_story, 8),
 ]
 
 

@@ -66,11 +66,12 @@ def test_a_pod_that_hangs_on_a_dead_node_is_told_and_left_to_kubernetes_while_ro
     with nothing_written(stage):
         stage.reconcile(KIND, "bk")
 
-    before = stage.versions()
+    before = [stage.found("Pod", bookies.named.pod(number))["metadata"]["uid"] for number in range(4)]
     bookies.ledgers.put(7, (0, bookies.ids(1, 2, 3)), last_entry_id=9)
     bookies.want(config={"rwRereplicateBackoffMs": "90000"}, bookies=3, drain=[0])
-    stateful_sets = {key: version for key, version in before.items() if key[0] == "StatefulSet"}
-    assert {key: version for key, version in stage.versions().items() if key in stateful_sets} == stateful_sets
+    pods = [stage.found("Pod", bookies.named.pod(number))["metadata"] for number in range(4)]
+    assert [each["uid"] for each in pods] == before, "a template that has changed reaches no pod meanwhile"
+    assert ["deletionTimestamp" in each for each in pods] == [False, False, False, True]
     assert "1 ledgers name bookies that are not registered" in bookies.drain_of(0)["message"]
     assert bookies.registered(0) == "rw"
     assert stage.live("Pod", pod) is not None

@@ -11,7 +11,7 @@ from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError
 from stage import ZOOKEEPER_ADDRESS, Json, Stage, nothing_written
 
-from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
+from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, JobOutcome, RestoreSummary
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace, tablespace_path
 
@@ -21,10 +21,14 @@ NAME, JOB, SECRET = "from_files", "from-files-restore", "from-files-connection"
 
 def stack(dynamic: DynamicClient, namespace: str) -> Stage:
     """A database that serves."""
-    stage = Stage(dynamic, namespace)
+    return with_stack(Stage(dynamic, namespace))
+
+
+def with_stack(stage: Stage) -> Stage:
+    """The same, on a stage that is there."""
     stage.declare("BookKeeperCluster", "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": 3})
     ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "serves", "observedGeneration": 1}
-    status = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{namespace}/bk/ledgers", "readyBookies": 3}
+    status = {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "ledgersRoot": f"/{stage.namespace}/bk/ledgers", "readyBookies": 3}
     stage.set_status("BookKeeperCluster", "bk", {**status, "conditions": [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}]})
     stage.declare("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}, "replicas": 2})
     stage.settle("HerdDBCluster", "db")
@@ -64,7 +68,7 @@ def test_a_restore_is_noted_before_the_tablespace_is_there_and_ends_ready_with_a
     job = stage.found("Job", JOB)
 
     said = RestoreSummary("r", JobOutcome.SUCCEEDED, "done", ledger_id=4, entry_id=66113, rows=7, verified="7 rows compared")
-    end(stage, job, said)
+    end_job(stage, job, said)
     stage.settle("Tablespace", "from-files")
     stage.settle("HerdDBCluster", "db")
     stage.settle("Tablespace", "from-files")
@@ -101,7 +105,7 @@ def test_a_moment_is_made_of_an_archive_alone_and_the_status_tells_which_one_it_
         rows=7,
         verified="7 rows compared",
     )
-    end(stage, job, said)
+    end_job(stage, job, said)
     for kind, name in (("Tablespace", "as-it-was"), ("HerdDBCluster", "db"), ("Tablespace", "as-it-was")):
         stage.settle(kind, name)
     restored = stage.found("Tablespace", "as-it-was")["status"]["restore"]
@@ -129,7 +133,7 @@ def test_a_restore_that_was_given_no_keys_goes_on_once_the_tablespace_names_them
     create(stage, NAME)
     stage.settle("Tablespace", "from-files")
     said = RestoreSummary("r", JobOutcome.CONFIGURATION_REFUSED, "it is encrypted, and this job was given no keys")
-    end(stage, stage.found("Job", JOB), said)
+    end_job(stage, stage.found("Job", JOB), said)
     stage.settle("Tablespace", "from-files")
     assert stage.condition("Tablespace", "from-files") == ("False", "RestoreFailed")
 
@@ -156,7 +160,7 @@ def test_a_restore_that_was_given_no_keys_goes_on_once_the_tablespace_names_them
     assert [volume["secret"]["secretName"] for volume in volumes if "secret" in volume] == ["backup-keys"]
 
 
-def end(stage: Stage, job: Json, said: RestoreSummary) -> None:
+def end_job(stage: Stage, job: Json, said: RestoreSummary | CheckpointSummary | AuditSummary) -> None:
     """What Kubernetes tells of a Job whose pod ended with these words."""
     name = job["metadata"]["name"]
     labels = {**job["spec"]["template"]["metadata"]["labels"], "batch.kubernetes.io/job-name": name}

@@ -8,9 +8,11 @@ from typing import Any
 
 import yaml
 
-from herdkeeper.api import BookKeeperCluster
+from herdkeeper.api import BookKeeperCluster, Tablespace
 from herdkeeper.api.bookkeeper_cluster import BookKeeperClusterStatus
 from herdkeeper.api.resource import Condition
+from herdkeeper.api.tablespace import MadeMark
+from herdkeeper.domain import names
 from herdkeeper.domain.observed.objects import Json, Objects
 from herdkeeper.plan.intent import with_intent
 from herdkeeper.schema.defaulting import stored
@@ -42,7 +44,17 @@ def with_metadata(resource: Any, **changes: Any) -> Any:
 def with_status(resource: Any, **fields: Any) -> Any:
     """The resource with a status of these fields."""
     kind = type(resource).model_fields["status"].annotation.__args__[0]
-    return resource.model_copy(update={"status": kind(**fields)})
+    found = resource.model_copy(update={"status": kind(**fields)})
+    return noted(found, fields["uuid"]) if isinstance(found, Tablespace) and "uuid" in fields else found
+
+
+def noted(tablespace: Tablespace, uuid: str | None) -> Tablespace:
+    """The Tablespace, whose metadata tell what it made (None: nothing) and whether that is filled, as the operator writes it."""
+    others = {name: text for name, text in tablespace.metadata.annotations.items() if name != names.MADE_ANNOTATION}
+    if uuid is None:
+        return with_metadata(tablespace, annotations=others)
+    mark = MadeMark(uuid, filled=tablespace.spec.bootstrap is not None and not tablespace.is_restoring)
+    return with_metadata(tablespace, annotations={**others, names.MADE_ANNOTATION: mark.text(tablespace.metadata.uid)})
 
 
 def ready(resource: Any, **fields: Any) -> Any:

@@ -7,8 +7,10 @@ from situations import claim, live, objects, quickstart, with_spec, with_status
 
 from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie, build_stopped_bookie
 from herdkeeper.domain import names
-from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_ids, bookie_numbers
+from herdkeeper.domain.bookie_identity import bookie_ids
+from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_numbers
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
+from herdkeeper.domain.observed.bookkeeper import LedgersMetadata
 
 CLUSTER = quickstart("BookKeeperCluster")
 NAMED = BookKeeperNames(ObjectKey("demo", "bk"))
@@ -16,7 +18,8 @@ NAMED = BookKeeperNames(ObjectKey("demo", "bk"))
 
 def seen(*numbers, stopped=()):
     made = [(build_stopped_bookie if number in stopped else build_bookie)(CLUSTER, identity(number), "zk:2181") for number in numbers]
-    return objects(live(made), *(claim(NAMED.journal_claim(number), **{names.BOOKIE_ID_ANNOTATION: "x"}) for number in numbers))
+    kept = (name for number in numbers for name in (NAMED.journal_claim(number), NAMED.ledgers_claim(number, 0)))
+    return objects(live(made), *(claim(name, **{names.BOOKIE_ID_ANNOTATION: "x"}) for name in kept))
 
 
 def identity(number):
@@ -25,6 +28,17 @@ def identity(number):
 
 def cookies(*numbers):
     return frozenset(identity(number).bookie_id for number in numbers)
+
+
+def knows(*numbers, registered=()):
+    """Metadata with the cookies of these bookies."""
+    return LedgersMetadata("an-instance", cookies(*registered), frozenset(), cookies(*numbers), "an-auditor", under_replicated=False)
+
+
+def without_claims(found, *numbers):
+    """The same, without the claims of these bookies."""
+    gone = {("PersistentVolumeClaim", name) for number in numbers for name in (NAMED.journal_claim(number), NAMED.ledgers_claim(number, 0))}
+    return objects({key: item for key, item in found.items.items() if key not in gone})
 
 
 @pytest.mark.parametrize(
@@ -46,22 +60,53 @@ def cookies(*numbers):
 )
 def test_numbers_follow_the_spec_and_what_lives(situation, spec, numbers, next_bookie, expected):
     cluster = with_status(with_spec(CLUSTER, **spec), next_bookie=next_bookie)
-    assert bookie_numbers(cluster, seen(*numbers), cookies(*numbers)) == expected, situation
+    assert bookie_numbers(cluster, seen(*numbers), knows(*numbers)) == expected, situation
 
 
-def test_a_bookie_of_which_only_the_cookie_is_left_still_counts():
-    assert bookie_numbers(CLUSTER, seen(0, 1, 2), cookies(0, 1, 2, 3)).staying == (0, 1, 2, 3)
+def test_a_bookie_of_which_only_the_cookie_is_left_is_lost_and_its_number_is_not_given_again():
+    numbers = bookie_numbers(CLUSTER, seen(0, 1, 2), knows(0, 1, 2, 3))
+    assert (numbers.staying, numbers.leaving, numbers.new) == ((0, 1, 2), (), (4,))
+    assert numbers.living == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("situation", "spec", "lost", "registered", "expected"),
+    [
+        ("one is replaced at once", {}, (1,), (), ((0, 2, 3), (), (4,))),
+        ("so are two", {}, (1, 2), (), ((0, 3), (), (4, 5))),
+        ("so is the one with the highest number", {}, (3,), (), ((0, 1, 2), (), (4,))),
+        ("its session may still serve: it has to end first", {}, (1,), (1,), ((0, 2, 3), (), ())),
+        ("fewer are declared by now, and none is due", {"bookies": 3}, (1,), (), ((0, 2, 3), (), ())),
+        ("it was to leave: it is not drained, since nothing can be read from it", {"drain": (1,)}, (1,), (), ((0, 2, 3), (), (4,))),
+    ],
+)
+def test_a_bookie_that_lost_its_claims_counts_for_none_of_those_declared(situation, spec, lost, registered, expected):
+    cluster = with_status(with_spec(CLUSTER, **spec), next_bookie=4)
+    found = without_claims(seen(0, 1, 2, 3), *lost)
+    numbers = bookie_numbers(cluster, found, knows(0, 1, 2, 3, registered=registered))
+    assert (numbers.staying, numbers.leaving, numbers.new) == expected, situation
+    assert tuple(each.number for each in numbers.lost) == lost
+    assert numbers.living == (0, 1, 2, 3)
+
+
+def test_the_new_one_leaves_when_the_lost_one_comes_back():
+    numbers = bookie_numbers(with_status(CLUSTER, next_bookie=5), seen(0, 1, 2, 3, 4), knows(0, 1, 2, 3, 4))
+    assert numbers == BookieNumbers((0, 1, 2, 3), (4,), ())
+
+
+def test_nobody_is_taken_for_lost_while_the_metadata_can_not_be_read():
+    assert bookie_numbers(CLUSTER, without_claims(seen(0, 1, 2, 3), 1), None).lost == ()
 
 
 def test_a_stopped_bookie_stays_when_the_spec_wants_it_back():
-    assert bookie_numbers(CLUSTER, seen(0, 1, 2, 3, stopped=(3,)), cookies(0, 1, 2, 3)).staying == (0, 1, 2, 3)
+    assert bookie_numbers(CLUSTER, seen(0, 1, 2, 3, stopped=(3,)), knows(0, 1, 2, 3)).staying == (0, 1, 2, 3)
 
 
 @pytest.mark.parametrize("gone", ["its cookie is gone", "its cookie is being removed"])
 def test_one_whose_identity_goes_leaves_whatever_the_spec_says(gone):
     found = seen(0, 1, 2, 3, stopped=(3,))
     job = {("Job", NAMED.retire_job(3)): {"metadata": {"name": NAMED.retire_job(3)}}}
-    known = cookies(0, 1, 2) if gone == "its cookie is gone" else cookies(0, 1, 2, 3)
+    known = knows(0, 1, 2) if gone == "its cookie is gone" else knows(0, 1, 2, 3)
     numbers = bookie_numbers(CLUSTER, objects(found.items, job if gone != "its cookie is gone" else {}), known)
     assert numbers == BookieNumbers((0, 1, 2), (3,), (4,))
 
@@ -70,7 +115,7 @@ def test_somebody_elses_scaling_retires_nobody():
     found = seen(0, 1, 2, 3)
     item = found.items["StatefulSet", NAMED.stateful_set(3)]
     scaled = {("StatefulSet", NAMED.stateful_set(3)): {**item, "spec": {**item["spec"], "replicas": 0}}}
-    assert bookie_numbers(CLUSTER, objects(found.items, scaled), cookies(0, 1, 2)).staying == (0, 1, 2, 3)
+    assert bookie_numbers(CLUSTER, objects(found.items, scaled), knows(0, 1, 2)).staying == (0, 1, 2, 3)
 
 
 def test_every_identity_that_a_number_was_seen_with_is_told():

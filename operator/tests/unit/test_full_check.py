@@ -61,7 +61,9 @@ def seen(first=leader(), second=follower(), **changes):  # noqa: B008 - frozen
 
 
 def asking(tablespace=TABLESPACE, **more: str):
-    return with_metadata(tablespace, annotations={names.FULL_CHECK_ANNOTATION: "now", **more}, resource_version="77")
+    return with_metadata(
+        tablespace, annotations={**tablespace.metadata.annotations, names.FULL_CHECK_ANNOTATION: "now", **more}, resource_version="77"
+    )
 
 
 def plan(tablespace, situation):

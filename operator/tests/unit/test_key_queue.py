@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from functools import partial
 
 from herdkeeper.handlers.queue import DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
 from herdkeeper.handlers.references import References
 from herdkeeper.reconcile import Key, leaders_of, touched_by
+
+TOUCHES = partial(touched_by, References().stacks_of)
 
 
 class Clock:
@@ -22,7 +25,7 @@ def taken(queue: KeyQueue[str]) -> list[str]:
     """All keys whose time has come and which nobody works on."""
     found = []
     while (key := queue._next()[0]) is not None:
-        queue._working.add(key)
+        queue._working[key] = queue.touches(key)
         found.append(key)
     return found
 
@@ -101,7 +104,7 @@ def test_a_resource_s_dependents_and_what_it_refers_to_are_looked_at_with_it():
 
 
 def test_the_clusters_of_one_stack_are_reconciled_one_after_the_other_and_others_beside_them():
-    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), touches=touched_by)
+    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), touches=TOUCHES)
     bookies, database = Key("BookKeeperCluster", "demo", "bk"), Key("HerdDBCluster", "demo", "db")
     beside = {Key("HerdDBCluster", "elsewhere", "db"), Key("Tablespace", "demo", "flights"), Key("Tablespace", "demo", "weather")}
     for key in (bookies, database, *beside):
@@ -117,13 +120,63 @@ def test_the_clusters_of_one_stack_are_reconciled_one_after_the_other_and_others
     assert queue.take() == bookies
 
 
+def test_a_stack_does_not_wait_for_another_one_of_its_namespace_once_it_is_known_what_belongs_to_which():
+    references = References()
+    clusters = [(Key("BookKeeperCluster", "demo", name), Key("HerdDBCluster", "demo", f"{name}-db")) for name in ("a", "b")]
+    for bookies, database in clusters:
+        references.seen(bookies, {"zooKeeperAddress": "elsewhere:2181"})
+        references.seen(database, {"bookKeeperRef": {"name": bookies.name}})
+    queue: KeyQueue[Key] = KeyQueue(clock := Clock(), touches=partial(touched_by, references.stacks_of))
+    (bookies, database), (others, _) = clusters
+    unknown = Key("HerdDBCluster", "demo", "just-made")
+    for key in (bookies, database, others, unknown):
+        queue.add(key)
+        clock.seconds += 1
+    assert [queue.take(), queue.take()] == [bookies, others]
+    assert queue._next()[0] is None, "its own stack is worked on, and nobody knows yet to which the new one belongs"
+    queue.done(bookies)
+    assert queue.take() == database
+
+
+def test_what_a_key_touched_when_it_was_taken_is_let_go_though_it_touches_something_else_by_then():
+    references = References()
+    bookies, other = Key("BookKeeperCluster", "demo", "bk"), Key("BookKeeperCluster", "demo", "other")
+    references.seen(other, {"zooKeeperRef": {"name": "zk"}})
+    queue: KeyQueue[Key] = KeyQueue(Clock(), touches=partial(touched_by, references.stacks_of))
+    queue.add(bookies, 0)
+    assert queue.take() == bookies
+    references.seen(bookies, {"zooKeeperAddress": "elsewhere:2181"})
+    queue.add(other, 0)
+    assert queue._next()[0] is None
+    queue.done(bookies)
+    assert queue.take() == other
+
+
+def test_who_was_taken_before_a_watch_told_of_a_stack_has_it_to_itself_until_it_is_done():
+    zookeeper, bookies, database = (
+        Key(kind, "demo", name) for kind, name in (("ZooKeeperCluster", "zk"), ("BookKeeperCluster", "bk"), ("HerdDBCluster", "db"))
+    )
+    references = References()
+    queue: KeyQueue[Key] = KeyQueue(Clock(), touches=partial(touched_by, references.stacks_of))
+    queue.add(bookies, 0)
+    assert queue.take() == bookies
+    references.seen(zookeeper, {})
+    references.seen(bookies, {"zooKeeperRef": {"name": "zk"}})
+    references.seen(database, {"bookKeeperRef": {"name": "bk"}})
+    queue.add(zookeeper, 0)
+    queue.add(database, 0)
+    assert queue._next()[0] is None, "two of one stack would each see the other undisturbed"
+    queue.done(bookies)
+    assert queue.take() == zookeeper
+
+
 BOOKIES, DATABASE = Key("BookKeeperCluster", "demo", "bk"), Key("HerdDBCluster", "demo", "db")
 LEADERS = leaders_of(DATABASE)
 
 
 def busy_stack() -> KeyQueue[Key]:
     """A queue in which the bookies are worked on, and their database waits."""
-    queue: KeyQueue[Key] = KeyQueue(Clock(), touches=touched_by, meanwhile=leaders_of)
+    queue: KeyQueue[Key] = KeyQueue(Clock(), touches=TOUCHES, meanwhile=leaders_of)
     queue.add(BOOKIES, 0)
     assert queue.take() == BOOKIES
     queue.add(DATABASE, 0)

@@ -95,7 +95,7 @@ def test_a_bookie_is_not_changed_while_its_node_is_down(situation, pod, nodes, e
 @pytest.mark.parametrize(
     ("situation", "nodes", "gate", "deleted"),
     [
-        ("their nodes report: what does not serve is mended at once", UP, None, ["a", "b"]),
+        ("their nodes report: what does not serve is mended, one after the other", UP, None, ["a"]),
         ("the node of both is down: they may still be a quorum", DOWN, None, []),
         ("something else is disturbed as well", DOWN, "c is not Ready", []),
     ],

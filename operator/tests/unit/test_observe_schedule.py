@@ -76,7 +76,7 @@ def test_runs_are_seen_oldest_first_without_those_of_an_earlier_schedule_of_the_
     ("broken", "told"),
     [
         ({"spec": {"verify": "Odd"}}, "the Checkpoint b can't be read: spec.tablespaceRef: Field required"),
-        ({"status": {"phase": "Odd"}}, "the status of the Checkpoint b can't be read"),
+        ({"status": {"phase": "Odd"}}, "the status of the Checkpoint b can't be read: status.phase"),
     ],
 )
 def test_one_run_that_can_not_be_read_makes_all_of_them_unknown(broken, told):
@@ -142,7 +142,7 @@ def test_a_run_tells_how_far_in_its_log_its_checkpoint_reaches():
 
 def test_what_an_archive_may_need_is_unknown_while_a_checkpoint_or_the_tablespace_can_not_be_read():
     odd = checkpoint("odd", owner="nobody", status={"phase": "Odd"})
-    assert seen(ARCHIVED, odd).checkpoints == Unknown("the status of the Checkpoint odd can't be read")
+    assert seen(ARCHIVED, odd).checkpoints == Unknown("the status of the Checkpoint odd can't be read: status.phase")
     assert isinstance(seen(ARCHIVED, {**odd, "spec": {}}).checkpoints, Unknown), "nobody knows whose it is"
     assert seen(ARCHIVED, {**of_another("odd"), "status": {"phase": "Odd"}}).checkpoints, "one of another tablespace is not asked for"
     assert isinstance(seen({**ARCHIVED, "spec": {}}).tablespace, Unknown)

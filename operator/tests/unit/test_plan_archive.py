@@ -80,14 +80,14 @@ def test_a_log_that_is_not_archived_is_not_kept_for_it() -> None:
     )
 
 
-def test_both_pins_go_with_the_resource_and_an_archive_never_does() -> None:
+def test_all_pins_go_with_the_resource_and_an_archive_never_does() -> None:
     step = finalizer_step(ARCHIVED, NOBODY)
     assert step is not None
     assert step.present
     seen = replace(SEEN, log_pin=LogPin((5, 3), 8), archive=ArchiveObserved(PROGRESS, LogPin((5, 2), 4)))
     first = plan_tablespace_deletion(ARCHIVED, seen, 0.0)
-    assert [(type(action), getattr(action, "lsn", "")) for action in first.actions] == [(SetLogPin, None)] * 2
-    (last,) = plan_tablespace_deletion(ARCHIVED, SEEN, 0.0).actions
+    assert [(type(action), getattr(action, "lsn", "")) for action in first.actions] == [(SetLogPin, None)] * 3
+    (last,) = plan_tablespace_deletion(ARCHIVED, replace(SEEN, disk_pin=None), 0.0).actions
     assert isinstance(last, SetFinalizer)
     unread = plan_tablespace_deletion(ARCHIVED, replace(SEEN, archive=ArchiveObserved(pin=Unknown("silence"))), 0.0)
     assert (unread.actions, unread.wait is not None) == ((), True)

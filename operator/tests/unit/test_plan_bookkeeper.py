@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from situations import claim, live, objects, pods, quickstart, with_spec, with_status
@@ -103,6 +104,15 @@ def test_bookies_are_not_started_with_the_metadata_of_another_cluster():
     assert plan(*claims(0, 1, 2, 3), cluster=with_status(CLUSTER, instance_id="an-instance")).actions != ()
 
 
+def test_without_its_status_the_bookies_own_objects_tell_whose_metadata_theirs_is():
+    kept = {key: item for key, item in settled().items() if key[0] == "ConfigMap"}
+    foreign = replace(HEALTHY, instance_id="another")
+    for made in (plan(*claims(0, 1, 2, 3), kept, metadata=foreign), plan(kept, metadata=MetadataAbsent())):
+        assert made.actions == ()
+        assert made.wait is not None
+        assert made.wait.reason is Reason.METADATA_LOST
+
+
 def test_the_metadata_root_waits_until_the_whole_ensemble_serves():
     made = plan(metadata=MetadataAbsent(), store=replace(STORE, serving=False))
     assert made.actions == ()
@@ -162,15 +172,83 @@ def test_a_settled_cluster_gets_nothing():
 CHANGED = with_spec(CLUSTER, image="herdkeeper/bookkeeper:0.2.0")
 
 
-def rolled(cluster=CHANGED, ready=PODS, **seen):
-    return plan(*claims(0, 1, 2, 3), settled(), pods(ready), cluster=cluster, **seen)
+BEFORE, NOW = "bk-before", "bk-now"
+
+
+def due(*numbers: int, cluster=CHANGED, **status: Any):
+    """Bookies with StatefulSets as they shall be, and pods: those of these numbers made from the template before."""
+    found = settled(cluster)
+    for (kind, _), item in found.items():
+        if kind == "StatefulSet":
+            item["status"] = {"observedGeneration": 0, "updateRevision": NOW}
+    made = pods(PODS, **status)
+    for number, pod in enumerate(PODS):
+        made["Pod", pod]["metadata"]["labels"] = {names.REVISION_LABEL: BEFORE if number in numbers else NOW}
+    return {**found, **made}
+
+
+def rolled(cluster=CHANGED, outdated=(0, 1, 2, 3), **seen):
+    return plan(*claims(0, 1, 2, 3), due(*outdated, cluster=cluster), cluster=cluster, **seen)
+
+
+def restarted(made) -> list[str]:
+    return [step.name for step in made.actions if isinstance(step, Delete) and step.kind == "Pod"]
+
+
+NOT_READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
+
+
+def with_pods(found, names_of_pods, **status: Any):
+    """The same, with another status of these pods."""
+    changed = {("Pod", name): {**found["Pod", name], "status": status} for name in names_of_pods}
+    return plan(*claims(0, 1, 2, 3), {**found, **changed}, cluster=CHANGED, metadata=status_of(names_of_pods))
+
+
+def status_of(away) -> LedgersMetadata:
+    gone = {identity.bookie_id for identity in IDENTITIES if f"bk-bookie-{identity.number}-0" in away}
+    return replace(HEALTHY, writable=IDS - gone)
+
+
+def test_a_changed_template_is_stored_at_once_and_touches_no_bookie():
+    made = plan(*claims(0, 1, 2, 3), settled(), pods(PODS), cluster=CHANGED)
+    assert names_of(made, "StatefulSet") == [f"bk-bookie-{number}" for number in range(4)]
+    assert restarted(made) == []
+    strategies = {step.manifest["spec"]["updateStrategy"]["type"] for step in made.actions if step.manifest["kind"] == "StatefulSet"}
+    assert strategies == {"OnDelete"}
 
 
 def test_a_change_reaches_one_serving_bookie_at_a_time():
     made = rolled()
-    assert names_of(made, "StatefulSet") == ["bk-bookie-0"]
+    assert restarted(made) == [PODS[0]]
     assert made.wait is not None
     assert made.wait.reason is Reason.WAITING_FOR_OTHERS
+
+
+def test_of_registered_bookies_none_of_which_is_ready_one_is_restarted_at_a_time():
+    made = plan(*claims(0, 1, 2, 3), due(0, 1, 2, 3, **NOT_READY), cluster=CHANGED)
+    assert restarted(made) == [PODS[0]]
+    ensembles = plan(*claims(0, 1, 2, 3), due(0, 1, 2, 3, **NOT_READY), cluster=CHANGED, scan=ledgers(4))
+    assert restarted(ensembles) == []
+
+
+def test_a_bookie_that_is_ready_waits_for_a_registered_one_that_is_not():
+    found = due(1)
+    found["Pod", PODS[3]]["status"] = NOT_READY
+    assert restarted(plan(*claims(0, 1, 2, 3), found, cluster=CHANGED)) == []
+
+
+def test_what_does_not_serve_is_restarted_one_at_a_time_too():
+    away = {"phase": "Pending", "containerStatuses": [{"name": "bookie", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}
+    found = due(1, 2, 3)
+    assert restarted(with_pods(found, PODS[1:], **away)) == [PODS[1]]
+    being_made = {key: item for key, item in due(2, 3).items() if key != ("Pod", PODS[1])}
+    assert restarted(with_pods(being_made, PODS[2:], **away)) == []
+
+
+def test_a_bookie_on_a_bad_template_is_made_anew_once_that_is_put_right_and_those_that_serve_stay():
+    bad = {"phase": "Pending", "containerStatuses": [{"name": "bookie", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}
+    made = with_pods(due(2), [PODS[2]], **bad)
+    assert restarted(made) == [PODS[2]]
 
 
 @pytest.mark.parametrize(
@@ -188,26 +266,27 @@ def test_a_change_reaches_one_serving_bookie_at_a_time():
 )
 def test_no_serving_bookie_is_changed_while_the_stack_is_not_whole(situation, changes):
     made = rolled(**changes)
-    assert names_of(made, "StatefulSet") == [], situation
+    assert restarted(made) == [], situation
     assert made.wait is not None
     assert made.wait.reason is Reason.WAITING_FOR_OTHERS
 
 
 def test_whoever_takes_the_risk_restarts_bookies_without_one_to_spare():
     bold = with_spec(CHANGED, roll_without_spare_bookie=True)
-    assert names_of(rolled(bold, scan=ledgers(4)), "StatefulSet") == ["bk-bookie-0"]
+    assert restarted(rolled(bold, scan=ledgers(4))) == [PODS[0]]
 
 
 def test_bookies_do_not_wait_for_sql_nodes_that_lack_bookies():
     bold = with_spec(CHANGED, roll_without_spare_bookie=True)
     made = rolled(bold, scan=ledgers(5), disturbance="db-herddb-1 is not Ready (starting)")
-    assert names_of(made, "StatefulSet") == ["bk-bookie-0"]
+    assert restarted(made) == [PODS[0]]
 
 
 def test_the_ledgers_are_looked_at_only_for_a_step_that_needs_it():
     seen = BookKeeperObserved(objects(*claims(0, 1, 2, 3), settled(), pods(PODS)), STORE, HEALTHY, TOKENS)
     assert not plan_bookkeeper(CLUSTER, seen, JOBS_IMAGE).needs_ledgers
-    assert plan_bookkeeper(CHANGED, seen, JOBS_IMAGE).needs_ledgers
+    rolling = replace(seen, objects=objects(*claims(0, 1, 2, 3), due(0)))
+    assert plan_bookkeeper(CHANGED, rolling, JOBS_IMAGE).needs_ledgers
 
 
 def test_bookies_are_restarted_rack_after_rack_and_those_that_are_read_only_last():
@@ -239,7 +318,7 @@ def test_autorecovery_is_changed_while_no_bookie_is_disturbed(situation, parts, 
 
 
 def test_a_bookie_that_does_not_serve_is_changed_first_and_the_others_wait_for_it():
-    assert names_of(rolled(ready=[PODS[0], PODS[1], PODS[3]]), "StatefulSet") == ["bk-bookie-2"]
+    assert restarted(with_pods(due(0, 1, 2, 3), [PODS[2]], **NOT_READY)) == [PODS[2]]
 
 
 @pytest.mark.parametrize(

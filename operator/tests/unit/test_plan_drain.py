@@ -183,3 +183,11 @@ def test_no_round_ever_touches_a_bookie_that_may_still_be_written_to():
     for bookie, rest in situations():
         if isinstance(next_step(bookie, rest), Record | Move):
             assert bookie.mode is Mode.READ_ONLY
+
+
+def test_a_drain_waits_while_the_racks_that_remain_are_too_few_for_the_placement_rule():
+    one_rack = replace(HEALTHY, too_few_racks="the bookies that stay are in 1 racks")
+    for bookie in (SERVING, MARKED, READ_ONLY, EMPTY):
+        step = next_step(bookie, one_rack)
+        assert isinstance(step, Wait)
+        assert step.reason is Reason.TOO_FEW_RACKS

@@ -10,9 +10,12 @@ from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, JOBS_IMAGE, PODS,
 
 from herdkeeper.api.bookkeeper_cluster import BookieStatus, DrainStatus
 from herdkeeper.domain.bookie_share import Place, Share
-from herdkeeper.domain.names import DRAINING_ANNOTATION
+from herdkeeper.domain.names import DRAINING_ANNOTATION, RACKS_KEY, BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, Naming
+from herdkeeper.domain.racks import Rack, format_racks
+from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.action import Wait
 from herdkeeper.plan.bookkeeper import plan_bookkeeper
 from herdkeeper.plan.leaving_bookies import drains
 
@@ -58,3 +61,33 @@ def test_a_drain_that_is_held_up_by_the_same_thing_is_looked_at_less_often(situa
 def test_a_drain_that_gets_on_is_looked_at_soon():
     observed = seen(metadata=HEALTHY, scan=replace(SCAN, seconds=20.0))
     assert plan_bookkeeper(told(seen()), observed, JOBS_IMAGE).look_again_seconds == 5.0
+
+
+ZONES = {0: "a", 1: "a", 2: "a", 3: "b"}
+
+
+@pytest.mark.parametrize(
+    ("situation", "zones", "minimum", "told"),
+    [
+        (
+            "the only bookie of a zone leaves",
+            ZONES,
+            2,
+            "the bookies that stay are in 1 racks (-/a), and the copies of each entry shall be in 2",
+        ),
+        ("another one of the zone stays", {**ZONES, 2: "b"}, 2, None),
+        ("one zone is enough", ZONES, 1, None),
+        ("all are in one zone", dict.fromkeys(ZONES, "a"), 2, None),
+        ("no rack is known", {}, 2, None),
+    ],
+)
+def test_a_drain_asks_whether_the_racks_that_remain_satisfy_the_placement_rule(situation, zones, minimum, told):
+    named, observed = BookKeeperNames(ObjectKey("demo", "bk")), seen()
+    lines = format_racks({named.host(number): Rack(zone, None) for number, zone in zones.items()})
+    stored = {("ConfigMap", named.racks_config_map): {"metadata": {"name": named.racks_config_map}, "data": {RACKS_KEY: lines}}}
+    observed = replace(observed, objects=objects(observed.objects.items, stored))
+    cluster = with_spec(SMALLER, placement=SMALLER.spec.placement.model_copy(update={"min_racks_per_write_quorum": minimum}))
+    (drain,) = drains(cluster, observed, observed.metadata)
+    racks_missing = isinstance(drain.step, Wait) and drain.step.reason is Reason.TOO_FEW_RACKS
+    assert racks_missing is (told is not None), situation
+    assert told is None or told in drain.step.message

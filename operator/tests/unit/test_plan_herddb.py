@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from dataclasses import replace
 
-from situations import bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec
+from situations import bookkeeper_serving, live, objects, pods, quickstart, ready, with_spec, with_status
 
 from herdkeeper.api.herddb_cluster import Tls, UserSecret
 from herdkeeper.api.resource import SecretReference
@@ -17,7 +17,7 @@ from herdkeeper.domain.racks import placement_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.herddb_users import SqlUser, decode_users
-from herdkeeper.plan.action import AddToSecret, Apply, Create, EnsureZnode
+from herdkeeper.plan.action import AddToSecret, Apply, Create, EnsureZnode, SetLogPin
 from herdkeeper.plan.herddb import plan_herddb
 from herdkeeper.status.herddb import summarize_herddb
 
@@ -65,6 +65,17 @@ def test_nodes_wait_until_as_many_bookies_serve_as_a_ledger_needs():
         assert plan.actions == ()
         assert plan.wait is not None
         assert plan.wait.reason is Reason.WAITING_FOR_BOOKKEEPER
+
+
+def test_a_database_is_not_ready_while_no_ledger_can_be_opened_though_its_nodes_serve_what_can_be_read():
+    few = with_status(bookkeeper_serving(), **{**bookkeeper_serving().status.model_dump(), "ready_bookies": 2})
+    health = summarize_herddb(CLUSTER, replace(SETTLED, bookkeeper=few)).health
+    assert (health.status, health.reason) == ("False", Reason.WAITING_FOR_BOOKKEEPER)
+    assert health.message == (
+        "2 SQL nodes serve what can be read, and no ledger can be opened: the BookKeeperCluster bk has 2 writable bookies of the 3 that a "
+        "ledger needs"
+    )
+    assert summarize_herddb(CLUSTER, SETTLED).health.status == "True"
 
 
 def test_a_password_that_exists_is_never_made_again():
@@ -222,3 +233,10 @@ def test_a_generated_password_rolls_nobody_once_it_can_be_read():
     made = plan_herddb(CLUSTER, replace(SEEN, root_parent=True)).actions[-1]
     assert isinstance(made, Apply)
     assert made.manifest["spec"] == build_herddb(CLUSTER, LOG, "db-herddb-credentials")[-1]["spec"]
+
+
+def test_a_pin_that_nobody_would_move_on_goes_with_the_last_tablespace_resource():
+    path = "/demo/db/herd/logPins/a-uuid/second-disk"
+    (step,) = plan_herddb(CLUSTER, replace(SETTLED, ownerless_pins=((path, 3),))).actions
+    assert isinstance(step, SetLogPin)
+    assert (step.path, step.lsn, step.version) == (path, None, 3)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import base64
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import yaml
-from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready, with_spec, with_status
+from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api.bookkeeper_cluster import BookieStatus
 from herdkeeper.api.checkpoint import CheckpointSpec, ComparisonStatus, Lsn, Target
 from herdkeeper.api.job import Destination, Encryption, Executors
-from herdkeeper.api.resource import SecretReference
-from herdkeeper.api.tablespace import ReplicaStatus, TablespaceLog
+from herdkeeper.api.resource import Reference, SecretReference
+from herdkeeper.api.tablespace import Bootstrap, ReplicaStatus, TablespaceLog
 from herdkeeper.build.spark_job import build_removal
 from herdkeeper.domain.audit_depth import AuditDepth
 from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
@@ -465,6 +466,35 @@ def test_a_job_whose_driver_said_nothing_is_still_told_of():
 
 
 @pytest.mark.parametrize(
+    ("ended", "words"),
+    [
+        ({"terminated": {"exitCode": 3, "message": CheckpointSummary("r", JobOutcome.RETRYABLE, "StackOverflowError").to_json()}}, ""),
+        ({"terminated": {"exitCode": 137, "reason": "OOMKilled"}}, "its last pod died without last words (OOMKilled, exit code 137)"),
+        (None, "its last pod died without last words (Evicted: The node was low on resource: memory.)"),
+    ],
+    ids=["with last words", "killed for want of memory", "evicted"],
+)
+def test_of_a_failed_job_the_last_pods_end_is_told_and_not_the_first_ones(ended, words):
+    def pod(number: int, state: dict[str, Any] | None) -> dict[str, Any]:
+        labels = {"batch.kubernetes.io/job-name": "flights-1-checkpoint"}
+        metadata = {"name": f"p{number}", "creationTimestamp": f"2026-11-21T14:3{number}:00Z", "labels": labels}
+        containers = [{"name": "driver", "state": state}] if state else []
+        evicted = {} if state else {"reason": "Evicted", "message": "The node was low on resource: memory."}
+        return {"metadata": metadata, "status": {"phase": "Failed", "containerStatuses": containers, **evicted}}
+
+    transient = CheckpointSummary("r", JobOutcome.RETRYABLE, "ZooKeeper was away").to_json()
+    failed = {**JOB[("Job", "flights-1-checkpoint")], "status": {"conditions": [{"type": "Failed", "status": "True", "reason": "Backoff"}]}}
+    found = {
+        ("Job", "flights-1-checkpoint"): failed,
+        ("Pod", "p1"): pod(1, {"terminated": {"exitCode": 3, "message": transient}}),
+        ("Pod", "p2"): pod(2, ended),
+    }
+    message = summarize_checkpoint(CHECKPOINT, replace(SEEN, objects=objects(found))).health.message
+    assert "ZooKeeper was away" not in message
+    assert (words or "StackOverflowError") in message
+
+
+@pytest.mark.parametrize(
     ("target", "expected"),
     [
         ({"lsn": {"ledgerId": 12, "entryId": 340}}, "12,340"),
@@ -521,3 +551,35 @@ def test_the_status_tells_which_moment_a_checkpoint_holds():
     assert fields["latestTimestamp"] is None, "an image of an earlier version does not tell it"
     later = replace(said, latest_timestamp="2026-11-21T13:30:01.000Z")
     assert checkpoint_fields(CheckpointSummary.from_json(later.to_json()))["latestTimestamp"] == "2026-11-21T13:30:01.000Z"
+
+
+def unready(reason: Reason, **status: object):
+    """The Tablespace with two copies, not Ready for this reason."""
+    found = ready(quickstart("Tablespace"), uuid="a-uuid", replicas=COPIES, **status)
+    (condition,) = found.status.conditions
+    return with_status(
+        found, **{**dict(found.status), "conditions": (condition.model_copy(update={"status": "False", "reason": reason.value}),)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("situation", "tablespace", "made"),
+    [
+        ("a node is slow to answer", unready(Reason.REPLICAS_NOT_READY), True),
+        ("its leader changes", unready(Reason.NO_LEADER), True),
+        ("it is no more", unready(Reason.DATA_LOST), False),
+        ("another one has its name", unready(Reason.NAME_TAKEN), False),
+        ("it is being deleted", with_metadata(unready(Reason.NO_LEADER), deletion_timestamp="2026-01-01T00:00:00Z"), False),
+        ("its spec has changed since", with_metadata(unready(Reason.NO_LEADER), generation=2), False),
+        ("it is being restored", with_spec(unready(Reason.NO_LEADER), bootstrap=Bootstrap(checkpoint=Reference(name="old"))), False),
+    ],
+)
+def test_a_checkpoint_needs_the_log_and_a_follower_and_not_all_copies(situation, tablespace, made):
+    plan = plan_checkpoint(CHECKPOINT, replace(SEEN, tablespace=tablespace), "spark:1")
+    assert bool(plan.actions) is made, situation
+    assert (plan.wait is None) is made
+
+
+def test_a_checkpoint_that_found_its_manifest_there_says_so():
+    assert checkpoint_fields(CheckpointSummary("r", JobOutcome.ALREADY_DONE))["reused"] is True
+    assert checkpoint_fields(CheckpointSummary("r", JobOutcome.SUCCEEDED))["reused"] is None

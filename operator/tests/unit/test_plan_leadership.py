@@ -43,8 +43,13 @@ BEATING = replace(WELL[B], silent_seconds=0.4, heartbeat=1997.0)
 OTHER_ROWS = "had other rows than the log"
 DIFFERING = follower(differs=OTHER_ROWS)
 WRONG = Node(copy=replace(LEADER, differs=OTHER_ROWS))
+BARRED = follower(barred=True)
+KEPT_ON_DISK = "it was found different from the log, as its node keeps on its disk"
+UNTOLD = Unknown("whether its rows are the log's can't be told: the status of the Tablespace flights can't be read")
 DOUBTED = Keep(f"{A} does not answer (silence): whether it lives is for HerdDB's own failover to find out", settled=False)
 FAILED = Node(copy=replace(LEADER, role="failed", ready=False, last_error="not enough bookies"))
+TOO_FEW = "org.apache.bookkeeper.client.BKException$BKNotEnoughBookiesException: Not enough non-faulty bookies available"
+NO_LEDGER = "it finds fewer writable bookies than a ledger needs, and so would they"
 LEFT = Move(B, f"{A} shall not lead any more (its pod is being deleted)", in_turn=True)
 GONE = f"{A} can't lead any more (its pod is gone)"
 UNACKNOWLEDGED = "its bookies acknowledge nothing any more"
@@ -115,6 +120,38 @@ TABLE: list[tuple[str, Situation, Decision]] = [
             f"{A} can't lead any more (it has failed: not enough bookies), but it was changed 29 s ago: the storage may be the cause, "
             "looked at again after 30 s"
         ),
+    ),
+    (
+        "its boot fails since there are too few bookies, which moving does not change",
+        situation(a=unbooted(f"1970-01-01T00:33:10Z {TOO_FEW}")),
+        Blocked(f"{A} can't lead any more (its boot fails: 1970-01-01T00:33:10Z {TOO_FEW}), and nobody else could: {NO_LEDGER}"),
+    ),
+    (
+        "its process has started anew, and finds too few bookies",
+        situation(a=replace(unbooted(f"1970-01-01T00:33:10Z {TOO_FEW}"), running_since=1500.0)),
+        Blocked(f"{A} can't lead any more (its process has started anew), and nobody else could: {NO_LEDGER}"),
+    ),
+    (
+        "its boot failed for too few bookies, and for something else since: it boots each second",
+        situation(a=unbooted(f"1970-01-01T00:32:50Z {TOO_FEW}")),
+        Move(B, f"{A} can't lead any more (its boot fails: 1970-01-01T00:32:50Z {TOO_FEW})", leader_lost=True),
+    ),
+    (
+        "its log has failed since there are too few bookies",
+        situation(a=Node(copy=replace(LEADER, role="failed", ready=False, last_error=TOO_FEW))),
+        Blocked(f"{A} can't lead any more (it has failed: {TOO_FEW}), and nobody else could: {NO_LEDGER}"),
+    ),
+    (
+        "its log has failed just now since it finds too few bookies, though enough are counted",
+        situation(a=Node(copy=replace(LEADER, role="failed", ready=False, last_error=f"1970-01-01T00:32:30Z the log failed: {TOO_FEW}"))),
+        Blocked(
+            f"{A} can't lead any more (it has failed: 1970-01-01T00:32:30Z the log failed: {TOO_FEW}), and nobody else could: {NO_LEDGER}"
+        ),
+    ),
+    (
+        "its log failed a minute ago since it finds too few bookies, though enough are counted: it alone may not reach them",
+        situation(a=Node(copy=replace(LEADER, role="failed", ready=False, last_error=f"1970-01-01T00:32:10Z the log failed: {TOO_FEW}"))),
+        Move(B, f"{A} can't lead any more (it has failed: 1970-01-01T00:32:10Z the log failed: {TOO_FEW})", leader_lost=True),
     ),
     (
         "its log has failed, and nobody could write",
@@ -270,6 +307,27 @@ TABLE: list[tuple[str, Situation, Decision]] = [
         situation(a=WRONG, no_writing="2 bookies of 3"),
         Keep(f"{A} leads on, though it {OTHER_ROWS}: 2 bookies of 3"),
     ),
+    # the same, remembered by the node alone
+    ("a barred follower is asked for", situation(b=BARRED, requested=B), Refused(f"{B} can't lead now: {KEPT_ON_DISK}")),
+    ("a barred follower is preferred", situation(b=BARRED, preferred=B), Keep(f"{A} leads; the preferred {B} can't: {KEPT_ON_DISK}")),
+    ("the leader is gone, and one follower is barred", situation(a=DEAD, b=BARRED), Move(C, GONE, leader_lost=True)),
+    (
+        "the leader is gone, and no follower is left that is not barred",
+        situation(a=DEAD, b=BARRED, c=DEAD),
+        Blocked(f"{GONE}, and no other replica can: {B}: {KEPT_ON_DISK}; {C}: its pod is gone"),
+    ),
+    (
+        "the leader was barred before it led",
+        situation(a=Node(copy=replace(LEADER, barred=True))),
+        Move(B, f"{A} shall not lead any more ({KEPT_ON_DISK})", checkpoint_first=False),
+    ),
+    # whether its rows are right can't be read
+    (
+        "the leader is gone, and nobody tells whether the rows of the only follower are right",
+        situation(a=DEAD, b=follower(differs=UNTOLD), c=DEAD),
+        Blocked(f"{GONE}, and no other replica can: {B}: {UNTOLD.why}; {C}: its pod is gone"),
+    ),
+    ("nobody tells whether the leader's rows are right", situation(a=Node(copy=replace(LEADER, differs=UNTOLD))), Keep(f"{A} leads")),
     # the leader is gone
     ("its pod is gone", situation(a=DEAD), Move(B, f"{A} can't lead any more (its pod is gone)", leader_lost=True)),
     (

@@ -34,6 +34,7 @@ INSTANCE = "an-instance"
 LOG = LogIdentity(INSTANCE, UUID)
 NO_INSTANCE = instance_of(None, "bk")
 PATH = f"/demo/db/herd/logPins/{UUID}/checkpoint"
+DISK_PATH = f"/demo/db/herd/logPins/{UUID}/second-disk"
 FORGETFUL = with_status(quickstart("Tablespace"), uuid=UUID)
 KEEPS = with_spec(FORGETFUL, log=TablespaceLog(keep_until_checkpoint=True))
 NODE = "db-herddb-0"
@@ -45,6 +46,7 @@ SEEN = TablespaceObserved(
     log_left=True,
     system_leader=NODE,
     leaderships={},
+    disk_pin=LogPin((1_000, 0), 0),
     nodes={NODE: (NodeTablespace("flights", UUID, "leader", True, (9, 7), None),)},
     instance_id=INSTANCE,
 )
@@ -70,8 +72,8 @@ def checkpoint(name: str, lsn: tuple[int, int], uuid: str = UUID, **fields: Any)
 def pinned(tablespace: Tablespace, *checkpoints: Checkpoint, pin: LogPin | Unknown | None = None) -> list[tuple[Any, Any]]:
     """What the pin becomes, and the version that was read."""
     steps = log_pin_steps(tablespace, replace(SEEN, checkpoints=checkpoints, log_pin=pin), UUID)
-    assert all(step.path == PATH for step in steps)
-    return [(step.lsn, step.version) for step in steps]
+    assert {step.path for step in steps} <= {PATH, DISK_PATH}
+    return [(step.lsn, step.version) for step in steps if step.path == PATH]
 
 
 OPEN_AT = {"restart_lsn": Lsn(ledger_id=4, entry_id=2), "open_transactions": 1}
@@ -160,8 +162,8 @@ def test_nobody_keeps_the_log_of_a_tablespace_whose_resource_is_deleted():
     assert step is not None
     assert step.present
     first = plan_tablespace_deletion(KEEPS, replace(SEEN, log_pin=LogPin((5, 3), 8)), 0.0)
-    assert [(type(action), getattr(action, "lsn", "")) for action in first.actions] == [(SetLogPin, None)]
-    (last,) = plan_tablespace_deletion(KEEPS, SEEN, 0.0).actions
+    assert [(type(action), getattr(action, "lsn", "")) for action in first.actions] == [(SetLogPin, None)] * 2
+    (last,) = plan_tablespace_deletion(KEEPS, replace(SEEN, disk_pin=None), 0.0).actions
     assert isinstance(last, SetFinalizer)
     assert (last.present, last.reason) == (False, Reason.DATA_KEPT)
     away = replace(SEEN, zookeeper_address=None)
@@ -214,3 +216,65 @@ def test_a_pin_has_the_node_program_s_bytes():
 def test_what_is_done_about_the_log_is_told(lsn, words):
     reason, message = described(SetLogPin("zk-0:2181", PATH, lsn, 8, "somebody said so"))
     assert (reason, message) == (Reason.LOG_PINNED, f"Keeping the log {words}, since somebody said so")
+
+
+OTHER = "db-herddb-1"
+RECORD_OF_TWO = VersionedRecord(TablespaceRecord(UUID, "flights", NODE, (NODE, OTHER), 1, 30_000), 4)
+RISKY = with_spec(FORGETFUL, log=TablespaceLog(release_on_one_disk=True))
+
+
+def on_disk(role: str, at: tuple[int, int] | None, **fields: Any) -> tuple[NodeTablespace, ...]:
+    return (NodeTablespace("flights", UUID, role, True, (9, 7), None, checkpoint=at, **fields),)
+
+
+def held(*checkpoints: Checkpoint, tablespace: Tablespace = FORGETFUL, pin: LogPin | Unknown | None = None, **nodes: Any):
+    """From where on the bookies keep what one disk alone holds, and the version that was read; None when nothing changes."""
+    views = {NODE: on_disk("leader", (8, 5)), OTHER: on_disk("follower", (6, 3)), **nodes}
+    seen = replace(SEEN, record=RECORD_OF_TWO, nodes=views, checkpoints=checkpoints, disk_pin=pin)
+    steps = [step for step in log_pin_steps(tablespace, seen, UUID) if step.path == DISK_PATH]
+    return [(step.lsn, step.version) for step in steps]
+
+
+@pytest.mark.parametrize(
+    ("situation", "nodes", "expected"),
+    [
+        ("two disks have it: up to the second one", {}, (6, 3)),
+        ("the follower is silent", {OTHER: Unknown("silence")}, BEGIN),
+        ("the follower has written nothing yet", {OTHER: on_disk("follower", None)}, BEGIN),
+        ("the follower differs", {OTHER: on_disk("follower", (6, 3), differs="had other rows")}, BEGIN),
+        ("the follower is barred", {OTHER: on_disk("follower", (6, 3), barred=True)}, BEGIN),
+        ("nobody tells whether the follower differs", {OTHER: on_disk("follower", (6, 3), differs=Unknown("x"))}, BEGIN),
+        ("the follower has a copy of another tablespace", {OTHER: (replace(on_disk("follower", (6, 3))[0], uuid="another"),)}, BEGIN),
+    ],
+)
+def test_nothing_is_released_that_fewer_than_two_disks_hold(situation, nodes, expected):
+    assert held(**nodes) == [(expected, None)], situation
+
+
+ALONE = {OTHER: Unknown("silence")}
+
+
+def test_a_verified_checkpoint_is_as_good_as_a_second_disk_and_one_that_proves_nothing_is_not():
+    assert held(checkpoint("c", (7, 2)), **ALONE) == [((7, 2), None)]
+    for words in ("files re-read", f"compared with the follower {NODE} alone, whose tables it begins with"):
+        assert held(checkpoint("c", (7, 2), verified=words), **ALONE) == [(BEGIN, None)], words
+
+
+def test_it_moves_on_from_ledger_to_ledger_and_never_back():
+    assert held(pin=LogPin((6, 0), 5)) == []
+    assert held(pin=LogPin((5, 9), 5)) == [((6, 3), 5)]
+    assert held(pin=LogPin((7, 0), 5)) == []
+    assert held(pin=Unknown("ZooKeeper is silent")) == []
+    assert held(pin=LogPin((5, 9), 5), **ALONE) == []
+
+
+def test_whoever_takes_the_risk_has_it_released_with_one_disk():
+    assert held(tablespace=RISKY) == []
+    assert held(tablespace=RISKY, pin=LogPin((5, 9), 5)) == [(None, 5)]
+
+
+def test_what_is_kept_for_a_second_disk_is_told_with_all_that_frees_it():
+    leader = replace(on_disk("leader", (8, 5))[0], retained_log=RetainedLog(3, 0, ("second-disk",)))
+    message = log_released(leader)["LogReleased"].message
+    for way in ("spec.replicas", "verify: Follower", "spec.log.archive", "spec.log.releaseOnOneDisk"):
+        assert way in message

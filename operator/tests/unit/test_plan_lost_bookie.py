@@ -6,16 +6,25 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from situations import claim, live, objects, pods, quickstart, with_spec
+from situations import claim, live, objects, pods, quickstart, with_spec, with_status
 
 from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
 from herdkeeper.domain import names
 from herdkeeper.domain.bookie_refusal import EMPTIED
+from herdkeeper.domain.bookie_share import Place, Share
 from herdkeeper.domain.lost_bookie import lost_bookie
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, Marks, MetadataStore, Naming
+from herdkeeper.domain.observed.bookkeeper import (
+    BookKeeperObserved,
+    LedgerScan,
+    LedgersMetadata,
+    Marks,
+    MetadataStore,
+    Naming,
+    RecoveryDelay,
+)
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Create, Delete, RemoveCookie, Wait
+from herdkeeper.plan.action import CloseLedger, Create, Delete, RemoveCookie, StartBookieAudit, Wait
 from herdkeeper.plan.bookkeeper import plan_bookkeeper
 from herdkeeper.plan.lost_bookie import NeedsLedgers, retire
 
@@ -180,3 +189,106 @@ def test_no_situation_takes_away_what_a_ledger_may_need():
             assert scan is NO_LEDGER
             assert metadata is METADATA
             assert not any(kind == "PersistentVolumeClaim" for part in found for kind, _ in part)
+
+
+FOUR = with_status(with_spec(CLUSTER, bookies=4), next_bookie=4)
+IDS = {0: OLD, 1: "bk-bookie-1-bbbbbb", 2: "bk-bookie-2-cccccc", 3: "bk-bookie-3-dddddd"}
+LOST = {number: IDS[number] for number in (0, 1)}
+DATABASE = quickstart("HerdDBCluster")
+WRITER = "db-herddb-0"
+MINUTES_AGO = RecoveryDelay(300, 7, changed_at=1_000_000.0)
+
+
+def two_lost(scan, *, spares=0, **more):
+    """Bookies 0 and 1 of four lost their claims; as many new ones serve already."""
+    numbers = (2, 3, *range(4, 4 + spares))
+    ids = {number: IDS.get(number, f"bk-bookie-{number}-eeeeee") for number in numbers}
+    kept = {}
+    for number, bookie_id in ids.items():
+        for volume in ("journal", "ledgers"):
+            kept |= claim(f"bk-bookie-{number}-{volume}", **{names.BOOKIE_ID_ANNOTATION: bookie_id})
+    sets = live(build_bookie(FOUR, BookieIdentity(*identity), STORE.address) for identity in {**ids, **LOST}.items())
+    metadata = LedgersMetadata(
+        "an-instance", frozenset(ids.values()), frozenset(), frozenset({*ids.values(), *IDS.values()}), "an-auditor", under_replicated=False
+    )
+    found = objects(sets, kept, pods(f"bk-bookie-{number}-0" for number in numbers))
+    seen = BookKeeperObserved(found, STORE, replace(metadata, **more), ("eeeeee",) * 4, scan=scan, now="1970-01-12T14:00:00Z")
+    return plan_bookkeeper(FOUR, seen, "herdkeeper/spark:0.1.0")
+
+
+def told_of(closed, still_open, shares=None):
+    named = {bookie_id: Naming(closed, still_open, 3) for bookie_id in (*LOST.values(), IDS[2])}
+    return LedgerScan(closed + still_open, 3, 3, shares or {}, named if closed + still_open else {}, (DATABASE,))
+
+
+def share(ledger_id, *, closed=False, writer=WRITER):
+    return Share(ledger_id, (Place(0, 0),), closed, not closed, tablespace=None if writer is None else "herd", writer=writer)
+
+
+def made(plan):
+    return [action.manifest["metadata"]["name"] for action in plan.actions if isinstance(action, Create)]
+
+
+def copied_sooner(plan):
+    return [action for action in plan.actions if isinstance(action, (CloseLedger, StartBookieAudit))]
+
+
+@pytest.mark.parametrize("scan", [None, Unknown("silent"), told_of(9, 1)], ids=["unread", "unreadable", "needed"])
+def test_lost_bookies_are_replaced_at_once_under_new_numbers_while_ledgers_still_name_them(scan):
+    plan = two_lost(scan)
+    assert made(plan) == ["bk-bookie-4-journal", "bk-bookie-4-ledgers", "bk-bookie-5-journal", "bk-bookie-5-ledgers"]
+    assert not [action for action in plan.actions if isinstance(action, (Delete, RemoveCookie))]
+
+
+def test_what_all_lost_bookies_wait_for_is_told_together():
+    plan = two_lost(told_of(9, 0))
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.RECOVERING
+    for number in (0, 1):
+        assert f"bookie {number} lost a disk" in plan.wait.message
+    assert "2 are there: new ones are being started" in plan.wait.message
+
+
+def test_open_ledgers_that_name_a_lost_bookie_are_closed_by_their_writers_as_soon_as_others_can_be_opened():
+    shares = {IDS[0]: (share(7), share(8, closed=True)), IDS[1]: (share(7), share(9, writer=None), share(10, writer="a-stranger"))}
+    assert copied_sooner(two_lost(told_of(9, 2, shares))) == []
+    assert copied_sooner(two_lost(told_of(9, 2, shares), spares=1)) == [CloseLedger("db", WRITER, "herd", 7, Reason.RECOVERING)]
+
+
+def test_ledgers_on_a_bookie_that_still_serves_without_a_claim_are_left_open_since_the_next_ones_would_be_there_too():
+    shares = {IDS[0]: (share(7),), IDS[1]: (share(8),)}
+    serving = frozenset({IDS[0], IDS[2], IDS[3]})
+    assert copied_sooner(two_lost(told_of(9, 2, shares), writable=serving)) == [CloseLedger("db", WRITER, "herd", 8, Reason.RECOVERING)]
+
+
+AUDIT = StartBookieAudit(STORE.address, ROOT, 300, 7, (IDS[0], IDS[1]))
+
+
+@pytest.mark.parametrize(
+    ("situation", "scan", "changes", "expected"),
+    [
+        ("nobody can come back", told_of(9, 0), {}, [AUDIT]),
+        ("nothing names them", told_of(0, 0), {}, []),
+        (
+            "a ledger is open whose writer is not ours: to recover it would fence it",
+            told_of(9, 1, {IDS[0]: (share(7, writer=None),)}),
+            {},
+            [],
+        ),
+        ("somebody else is away, and may come back", replace(told_of(9, 0), naming={**told_of(9, 0).naming, "x": Naming(1, 0, 3)}), {}, []),
+        ("the auditor has marked ledgers", told_of(9, 0), {"under_replicated": True, "marks": Marks(3, None)}, []),
+        ("it was asked a moment ago", told_of(9, 0), {"recovery_delay": replace(MINUTES_AGO, changed_at=1_000_750.0)}, []),
+        ("another delay is due, which is written first", told_of(9, 0), {"recovery_delay": replace(MINUTES_AGO, seconds=10)}, []),
+        ("no auditor has written a delay yet", told_of(9, 0), {"recovery_delay": None}, []),
+        ("nobody is auditor", told_of(9, 0), {"auditor": None}, []),
+        ("somebody switched autorecovery off", told_of(9, 0), {"replication_enabled": False}, []),
+    ],
+)
+def test_the_auditor_is_asked_to_look_at_once_where_only_lost_bookies_are_away(situation, scan, changes, expected):
+    assert copied_sooner(two_lost(scan, spares=2, **{"recovery_delay": MINUTES_AGO, **changes})) == expected, situation
+
+
+def test_the_auditor_is_not_hurried_for_a_disk_that_was_found_empty_since_its_volume_may_come_back():
+    lost = lost_bookie(CLUSTER, 0, objects(STATEFUL_SET, claims(*CLAIMS), EMPTIED_POD), METADATA)
+    assert lost is not None
+    assert not lost.for_good

@@ -72,8 +72,35 @@ def test_what_nobody_else_holds_does_not_keep_its_node_from_being_restarted():
     assert plan_herddb(CLUSTER, replace(rolled(OLD, NEW), records={"flights": alone})).actions == (DELETED[0],)
 
 
+BOOTING = (replace(LEADER, role="booting", ready=False),)
+
+
 def test_a_node_that_does_not_serve_is_restarted_at_once():
-    assert plan_herddb(CLUSTER, rolled(OLD, OLD, unready=(PODS[0],))).actions == (DELETED[0],)
+    seen = replace(rolled(OLD, OLD, unready=(PODS[0],)), nodes={**CALM.nodes, PODS[0]: BOOTING})
+    assert plan_herddb(CLUSTER, seen).actions == (DELETED[0],)
+
+
+def test_a_node_that_leads_serves_though_it_is_not_ready_and_is_relieved_before_it_is_restarted():
+    change, *_ = plan_herddb(CLUSTER, rolled(OLD, NEW, unready=(PODS[0],))).actions
+    assert isinstance(change, ChangeTablespaceRecord)
+    assert change.record.leader == PODS[1]
+
+
+def test_of_nodes_that_do_not_serve_the_next_one_waits_until_the_last_one_is_made_anew():
+    both = replace(rolled(OLD, OLD, unready=PODS), nodes=dict.fromkeys(PODS, BOOTING))
+    assert plan_herddb(CLUSTER, both).actions == (DELETED[0],)
+    kept = {key: item for key, item in both.objects.items.items() if key != ("Pod", PODS[0])}
+    assert [each for each in plan_herddb(CLUSTER, replace(both, objects=objects(kept))).actions if isinstance(each, Delete)] == []
+
+
+def test_a_silent_node_of_which_zookeeper_hears_may_lead_and_is_not_restarted():
+    silent = replace(
+        rolled(OLD, NEW, unready=(PODS[0],)),
+        nodes={**CALM.nodes, PODS[0]: Unknown("silence")},
+        heartbeats={"flights": {PODS[0]: 1999.0}},
+        zookeeper=replace(CALM.zookeeper, now=2000.0),
+    )
+    assert [each for each in plan_herddb(CLUSTER, silent).actions if isinstance(each, Delete)] == []
 
 
 def following(leader_lsn=LEADER.lsn, **fields: object):

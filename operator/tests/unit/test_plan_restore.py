@@ -14,6 +14,7 @@ from herdkeeper.api.tablespace import Bootstrap, RestoreStatus, RestoreTarget, T
 from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork
 from herdkeeper.domain.observed.herddb import NodeTablespace, UserCredentials
+from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.observed.object_store import StoreUnusable
 from herdkeeper.domain.observed.tablespace import RestoreProgress, TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
@@ -50,6 +51,7 @@ ABSENT = TablespaceObserved(
     log_left=False,
     system_leader=NODES[1],
     leaderships={},
+    disk_pin=LogPin((1_000, 0), 0),
     nodes=dict.fromkeys(NODES, ()),
     credentials=UserCredentials("admin", "given"),
     checkpoint=SUCCEEDED,
@@ -242,6 +244,26 @@ def test_a_verified_one_is_ready_and_stays_so_though_its_job_and_its_checkpoint_
     assert later.health.status == "True"
     assert later.fields["restore"]["phase"] == "Succeeded"
     assert not any(isinstance(action, Apply) and action.manifest["kind"] == "Job" for action in plan(restored, MADE).actions)
+
+
+@pytest.mark.parametrize("seen", [MADE, with_job(None)], ids=["its Job is gone", "its Job runs"])
+def test_a_restore_whose_status_was_lost_goes_on(seen):
+    """The metadata tell that the tablespace is its own."""
+    lost = BEGUN.model_copy(update={"status": None})
+    assert lost.is_restoring
+    assert summarize_tablespace(lost, seen).health.reason is Reason.RESTORING
+    assert after(lost, seen).restore.manifest == MANIFEST
+    assert plan(lost, seen).wait is None or plan(lost, seen).wait.reason is not Reason.INVALID_SPEC
+    jobs = [action for action in plan(lost, seen).actions if isinstance(action, Apply) and action.manifest["kind"] == "Job"]
+    assert len(jobs) == (1 if seen is MADE else 0)
+
+
+def test_what_is_filled_is_not_filled_again_though_its_status_was_lost():
+    said = RestoreSummary("r", JobOutcome.SUCCEEDED, "done", ledger_id=3, entry_id=9, rows=100, verified="100 rows of 2 tables compared")
+    lost = after(BEGUN, with_job("Complete", said)).model_copy(update={"status": None})
+    assert not lost.is_restoring
+    assert summarize_tablespace(lost, replace(MADE, checkpoint=None)).health.status == "True"
+    assert not any(isinstance(action, Apply) and action.manifest["kind"] == "Job" for action in plan(lost, MADE).actions)
 
 
 def test_after_a_failure_the_next_job_goes_on_once_the_failed_one_is_deleted():

@@ -6,13 +6,14 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
-from situations import live, objects, quickstart, ready, with_metadata, with_spec, with_status
+from situations import live, noted, objects, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.build.tablespace import build_connection_secret, build_leader_service
 from herdkeeper.domain.observed.herddb import NodeTablespace, UserCredentials
+from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.observed.place import Place
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
@@ -23,7 +24,8 @@ from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.action import Annotate, Apply, BarPromotion, ChangeTablespaceRecord, CreateTablespace, SetCopyAside
 from herdkeeper.plan.tablespace import plan_tablespace as plan_with_image
 
-TABLESPACE = quickstart("Tablespace")
+UNMADE = quickstart("Tablespace")
+TABLESPACE = noted(UNMADE, "a-uuid")
 plan_tablespace = partial(plan_with_image, spark_image="spark:1")
 NODES = ("db-herddb-0", "db-herddb-1")
 
@@ -43,6 +45,7 @@ SETTLED = TablespaceObserved(
     log_left=True,
     system_leader=NODES[1],
     leaderships={NODES[0]: 1},
+    disk_pin=LogPin((1_000, 0), 0),
     nodes={NODES[0]: (copy("leader"),), NODES[1]: (copy("follower"),)},
     objects=objects(FOR_CLIENTS),
     credentials=CREDENTIALS,
@@ -51,7 +54,7 @@ NEW = replace(SETTLED, record=RecordAbsent(), leaderships={}, nodes=dict.fromkey
 
 
 def test_it_is_made_by_the_node_that_leads_herddb_s_own_tablespace():
-    assert plan_tablespace(TABLESPACE, NEW).actions == (CreateTablespace("db", NODES[1], "flights", NODES[0], 30_000),)
+    assert plan_tablespace(UNMADE, NEW).actions == (CreateTablespace("db", NODES[1], "flights", NODES[0], 30_000),)
 
 
 def encrypted(*, everywhere: bool):
@@ -63,11 +66,11 @@ def test_no_password_is_sent_to_make_it_before_every_node_serves_tls_by_a_certif
     half = replace(NEW, herddb=encrypted(everywhere=False), tls=TlsUsable("certificates"))
     broken = replace(NEW, herddb=encrypted(everywhere=True), tls=TlsUnusable(Reason.INVALID_SECRET, "the Secret mine: expired"))
     for seen, reason in ((half, Reason.WAITING_FOR_HERDDB), (broken, Reason.INVALID_SECRET)):
-        plan = plan_tablespace(TABLESPACE, seen)
+        plan = plan_tablespace(UNMADE, seen)
         assert plan.actions == ()
         assert plan.wait.reason is reason
     whole = replace(NEW, herddb=encrypted(everywhere=True), tls=TlsUsable("certificates"))
-    assert [type(action) for action in plan_tablespace(TABLESPACE, whole).actions] == [CreateTablespace]
+    assert [type(action) for action in plan_tablespace(UNMADE, whole).actions] == [CreateTablespace]
 
 
 def test_clients_are_told_to_speak_tls_once_every_node_does_and_of_nothing_while_the_certificate_is_broken():
@@ -81,14 +84,14 @@ def test_clients_are_told_to_speak_tls_once_every_node_does_and_of_nothing_while
 
 
 def test_it_is_led_by_the_node_that_leads_the_fewest():
-    action = plan_tablespace(TABLESPACE, replace(NEW, leaderships={NODES[0]: 2, NODES[1]: 1})).actions[0]
+    action = plan_tablespace(UNMADE, replace(NEW, leaderships={NODES[0]: 2, NODES[1]: 1})).actions[0]
     assert isinstance(action, CreateTablespace)
     assert action.leader == NODES[1]
 
 
 def test_of_nodes_that_lead_as_many_it_is_led_by_the_one_with_the_fewest_copies():
     busy = replace(NEW, nodes={NODES[0]: (copy("follower"),), NODES[1]: ()})
-    action = plan_tablespace(TABLESPACE, busy).actions[0]
+    action = plan_tablespace(UNMADE, busy).actions[0]
     assert isinstance(action, CreateTablespace)
     assert action.leader == NODES[1]
 
@@ -148,6 +151,26 @@ def test_a_tablespace_that_was_lost_is_neither_made_anew_nor_mistaken_for_anothe
     assert plan.actions == (), situation
     assert plan.wait is not None
     assert plan.wait.reason is Reason.DATA_LOST
+
+
+@pytest.mark.parametrize(
+    ("situation", "record"),
+    [("it is gone", RecordAbsent()), ("another one has its name", VersionedRecord(replace(RECORD, uuid="another"), 0))],
+)
+def test_a_lost_status_makes_no_empty_tablespace_in_the_place_of_a_lost_one(situation, record):
+    """The metadata tell what was made, too."""
+    plan = plan_tablespace(TABLESPACE, replace(SETTLED, record=record))
+    assert plan.actions == (), situation
+    assert plan.wait is not None
+    assert plan.wait.reason is Reason.DATA_LOST
+
+
+def test_the_metadata_tell_what_was_made_and_nothing_of_what_another_resource_made():
+    (note,) = plan_tablespace(UNMADE, SETTLED).actions
+    assert isinstance(note, Annotate)
+    assert note.annotations == TABLESPACE.metadata.annotations
+    copied = with_metadata(TABLESPACE, uid="another")
+    assert (copied.made_uuid, TABLESPACE.made_uuid) == (None, "a-uuid")
 
 
 def test_a_missing_replica_is_added_by_compare_and_set_on_the_version_that_was_read():
@@ -222,7 +245,8 @@ MARK = f"set-aside.herdkeeper.io/{NODES[1]}"
 
 def known(*replicas: ReplicaStatus, **annotations: str):
     """The tablespace, with what its status and its annotations say of its replicas."""
-    return with_metadata(with_status(TABLESPACE, uuid="a-uuid", replicas=replicas), annotations=annotations)
+    tablespace = with_status(TABLESPACE, uuid="a-uuid", replicas=replicas)
+    return with_metadata(tablespace, annotations={**tablespace.metadata.annotations, **annotations})
 
 
 def test_a_copy_that_differs_is_taken_off_the_list():

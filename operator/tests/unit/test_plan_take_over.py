@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from situations import objects, pods, with_metadata, with_spec
+from situations import bookkeeper_serving, objects, pods, with_metadata, with_spec, with_status
 from test_plan_hand_over import BOOTING, LED, USERS, database, deleted, moved
 from test_plan_herddb import CLUSTER, PODS
 from test_plan_leaders import CALM, FOLLOWING, LEADER, RECORD, TABLESPACE, asking
-from test_plan_leadership import DEAD, FAILED, WELL, A, B, C, situation
+from test_plan_leadership import DEAD, FAILED, TOO_FEW, WELL, A, B, C, situation
 from test_plan_restart import NEW, OLD, rolled
 
 from herdkeeper.api.resource import API_VERSION
@@ -85,6 +85,19 @@ def test_who_loses_a_leadership_right_after_it_got_it_is_marked_with_the_move_an
     assert (moved(plan), marks(plan)) == (["app"], [(NotTaken("app", 1994).text, Reason.DID_NOT_LEAD)])
     assert marks(plan_herddb(marked(NotTaken("app", 1994)), dead)) == []
     assert marks(plan_herddb(marked(NotTaken("zoo", 1700)), dead)) == [(NotTaken("app", 1994, 2).text, Reason.DID_NOT_LEAD)]
+
+
+@pytest.mark.parametrize(
+    ("situation", "few", "error"),
+    [("too few bookies are writable", 2, None), ("its boot finds too few", 4, f"1970-01-01T00:33:14Z {TOO_FEW}")],
+)
+def test_a_node_that_can_not_lead_for_want_of_bookies_is_neither_marked_nor_left(situation, few, error):
+    seen = replace(database({"app": BOOTING}, {"app": 1960.0}), tablespaces=())
+    boots = replace(LEADER, name="app", role="booting", ready=False, last_error=error)
+    status = {**bookkeeper_serving().status.model_dump(), "ready_bookies": few}
+    seen = replace(seen, nodes={**seen.nodes, TARGET: (boots,)}, bookkeeper=with_status(bookkeeper_serving(), **status))
+    plan = plan_herddb(CLUSTER, seen)
+    assert (moved(plan), marks(plan)) == ([], []), situation
 
 
 def test_a_node_that_ends_since_it_was_told_to_is_not_marked():

@@ -220,6 +220,14 @@ def test_a_claim_that_the_stateful_set_made_anew_is_taken_over_as_a_new_one(othe
     assert founding_in(made) == founding
 
 
+def test_an_ensemble_that_lost_its_status_and_its_claims_is_not_founded_anew():
+    seen = saw(settled(membership()))
+    assert CLUSTER.status is None
+    made = plan(replace(seen, objects=objects(seen.objects.items)))
+    assert made.wait is not None
+    assert (made.actions, made.wait.reason) == ((), Reason.DATA_LOST)
+
+
 def test_an_ensemble_whose_claims_the_stateful_set_all_made_anew_is_not_founded_anew():
     made = plan(nothing_seen(*map(made_by_the_stateful_set, range(3))), with_status(CLUSTER, founded=True))
     assert (made.actions, made.wait.reason) == ((), Reason.DATA_LOST)
@@ -275,7 +283,27 @@ ALL = (settled(membership()), claims("true", "true", "true"))
             saw(*ALL, members(0, 2, revision=OLD), members(1, ready=False, revision="broken"), serving=(0, 2)),
             [1],
         ),
-        ("none serves", saw(*ALL, members(0, 1, 2, ready=False, revision=OLD), serving=(), membership=Unknown("x")), [2, 1, 0]),
+        ("none serves", saw(*ALL, members(0, 1, 2, ready=False, revision=OLD), serving=(), membership=Unknown("x")), [2]),
+        (
+            "none serves, and one is being made anew",
+            saw(*ALL, members(0, 1, ready=False, revision=OLD), serving=(), membership=Unknown("x")),
+            None,
+        ),
+        (
+            "none serves, and one runs with the new template: the quorum needs another one",
+            saw(*ALL, members(0, 1, ready=False, revision=OLD), members(2, ready=False), serving=(), membership=Unknown("x")),
+            [1],
+        ),
+        (
+            "none is Ready, and all are in step: the leader is no idle member",
+            saw(*ALL, members(0, 1, 2, ready=False, revision=OLD)),
+            [1],
+        ),
+        (
+            "one that serves is not Ready, and bookies are being restarted",
+            saw(*ALL, members(0, 2), members(1, ready=False, revision=OLD), disturbance="bk is not Ready"),
+            None,
+        ),
     ],
 )
 def test_a_pod_that_serves_is_restarted_only_while_all_are_in_step_and_the_leader_last(situation, seen, deleted):

@@ -12,6 +12,7 @@ from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.domain.conditions import REPLICAS_VERIFIED
 from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
@@ -172,6 +173,7 @@ SEEN = TablespaceObserved(
     log_left=True,
     system_leader=LEADER,
     leaderships={},
+    disk_pin=LogPin((1_000, 0), 0),
     nodes={LEADER: (copy("leader"),), FIRST: (copy("follower"),), SECOND: (copy("follower"),)},
 )
 BOTH_EQUAL = (checkpoint("a", 9), checkpoint("b", 12, node=SECOND))

@@ -238,3 +238,18 @@ def test_a_quantity_has_binary_units(quantity: str, expected: int) -> None:
 def test_another_quantity_is_refused_with_an_example(quantity: str) -> None:
     with pytest.raises(ValueError, match=r"e\.g\. 20Gi"):
         bytes_of(quantity)
+
+
+@pytest.mark.parametrize(("size", "refused"), [("1Ki", True), ("15Ki", True), ("16Ki", False), ("64Mi", False)])
+def test_ledgers_of_next_to_nothing_are_refused(size: str, refused: bool) -> None:
+    found = validation.herddb_refusals(made("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}, "ledgers": {"maxSize": size}}), None)
+    assert [(each.path, each.value, each.fix) for each in found] == (
+        [("spec.ledgers.maxSize", size, "set at least 16Ki")] if refused else []
+    )
+
+
+@pytest.mark.parametrize(("hung", "inactive", "refused"), [(15, 5, True), (15, 15, True), (15, 16, False), (5, 30, False)])
+def test_followers_must_not_take_over_before_the_operator_judges(hung: int, inactive: int, refused: bool) -> None:
+    failover = {"hungLeaderSeconds": hung, "maxLeaderInactivitySeconds": inactive}
+    found = validation.tablespace_refusals(tablespace(failover=failover), None)
+    assert [(each.path, each.value) for each in found] == ([("spec.failover.maxLeaderInactivitySeconds", str(inactive))] if refused else [])

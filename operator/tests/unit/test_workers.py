@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 
 import pytest
 
 from herdkeeper.handlers import workers as module
 from herdkeeper.handlers.queue import KeyQueue
+from herdkeeper.handlers.references import References
 from herdkeeper.handlers.workers import Workers
 from herdkeeper.reconcile import Key, Outcome, Result, leaders_of, touched_by
 from herdkeeper.settings import Settings
 
+TOUCHES = partial(touched_by, References().stacks_of)
 KEY, OTHER = Key("ZooKeeperCluster", "demo", "zk"), Key("ZooKeeperCluster", "demo", "other")
 
 
@@ -75,7 +78,7 @@ DATABASE = Key("HerdDBCluster", "demo", "db")
 
 
 def test_a_lost_leader_does_not_wait_for_what_else_is_looked_at_in_its_stack(monkeypatch):
-    queue: KeyQueue[Key] = KeyQueue(touches=touched_by, meanwhile=leaders_of)
+    queue: KeyQueue[Key] = KeyQueue(touches=TOUCHES, meanwhile=leaders_of)
     scanning, scanned, looked = threading.Event(), threading.Event(), threading.Event()
     done = []
 
@@ -110,7 +113,7 @@ def test_a_lost_leader_does_not_wait_for_what_else_is_looked_at_in_its_stack(mon
     ],
 )
 def test_leaders_are_looked_at_again_by_themselves_only_while_their_database_waits(monkeypatch, situation, waits, result, again):
-    queue: KeyQueue[Key] = KeyQueue(touches=touched_by, meanwhile=leaders_of)
+    queue: KeyQueue[Key] = KeyQueue(touches=TOUCHES, meanwhile=leaders_of)
     monkeypatch.setattr(module, "reconcile", lambda *_: result)
     if waits:
         queue.add(DATABASE, 0)

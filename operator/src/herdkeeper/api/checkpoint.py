@@ -119,6 +119,11 @@ class CheckpointStatus(JobStatus):
         json_schema_extra={"format": "date-time"},
     )
     manifest: str | None = Field(None, description="Path of the manifest at the destination.")
+    reused: bool | None = Field(
+        None,
+        description="True when the manifest was there already, of another Checkpoint at the same LSN or of an earlier try of this one: the "
+        "content was compared with it, and what else was asked for (mode, where the log is read) is as it was made then.",
+    )
     report: str | None = Field(
         None,
         description="Path of the report for people (HTML) at the destination, of all checkpoints of the tablespace that are there; each "

@@ -32,6 +32,8 @@ from herdkeeper.api.resource import (
     unchanged_volume,
 )
 
+LEAST_LEDGER_SIZE = "16Ki"
+
 
 class LogLedgers(Model):
     """How the log is written to BookKeeper. An entry is on writeQuorum bookies and acknowledged by ackQuorum of them."""
@@ -39,7 +41,7 @@ class LogLedgers(Model):
     ensemble_size: int = Field(3, ge=1, le=15, description="Bookies that a ledger is spread over (E).")
     write_quorum: int = Field(3, ge=1, le=15, description="Copies of each entry (Wq).")
     ack_quorum: int = Field(2, ge=1, le=15, description="Copies that are fsynced before a write is acknowledged (Aq).")
-    max_size: Quantity = Field("256Mi", description="Bytes of log after which the leader opens the next ledger.")
+    max_size: Quantity = Field("256Mi", description="Bytes of log after which the leader opens the next ledger; at least 16Ki.")
     retention_hours: int = Field(
         48,
         ge=1,
@@ -200,6 +202,16 @@ class HerdDBCluster(Resource):
         ),
         unchanged_volume("storage", "HerdDBCluster"),
         least_memory("resources.memory", 512),
+        Rule(
+            rule=f"quantity(self.ledgers.maxSize).compareTo(quantity('{LEAST_LEDGER_SIZE}')) >= 0",
+            message="spec.ledgers.maxSize is too small: each ledger costs ZooKeeper and the bookies metadata; set at least "
+            f"{LEAST_LEDGER_SIZE}",
+            message_expression=formatted(
+                f"spec.ledgers.maxSize is %s: each ledger costs ZooKeeper and the bookies metadata; set at least {LEAST_LEDGER_SIZE}",
+                "self.ledgers.maxSize",
+            ),
+            field_path=".ledgers.maxSize",
+        ),
         *pods_rules(),
         *NAME_RULES,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
@@ -224,7 +224,11 @@ NAME_RULES = name_rules(40, "names of pods and services")
 
 
 class Resource(BaseModel):
-    """A custom resource as read from the API server. Subclasses set `spec` and `status` and the class facts below."""
+    """A custom resource as read from the API server. Subclasses set `spec` and `status` and the class facts below.
+
+    `ignored` are the paths of fields of the spec, and `unread` the fields of the status as they are stored, that the model can't read: a
+    newer version of the operator wrote them, or its schema has them.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
@@ -238,6 +242,20 @@ class Resource(BaseModel):
     metadata: ObjectMeta
     spec: Any
     status: Any = None
+    ignored: tuple[str, ...] = Field(default=(), exclude=True)
+    unread: dict[str, Any] = Field(default_factory=dict, exclude=True)
+
+    @property
+    def unread_fields(self) -> tuple[str, ...]:
+        """The fields of the status that the model knows and can't read."""
+        known = {field.alias for field in self.status_model().model_fields.values()}
+        return tuple(f"status.{name}" for name in sorted(self.unread) if name in known)
+
+    @classmethod
+    def status_model(cls) -> type[Status]:
+        """The model of the kind's status."""
+        model: type[Status] = get_args(cls.model_fields["status"].annotation)[0]
+        return model
 
 
 class VolumeClaim(Model):

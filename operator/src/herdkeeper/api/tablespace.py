@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -29,6 +31,23 @@ from herdkeeper.api.resource import (
     unchanged_optional,
 )
 from herdkeeper.api.schedule import Duration, Timing, five_fields
+from herdkeeper.domain import names
+
+_MARK = re.compile(r"(\S+) by (\S*?)( filled)?")
+
+
+@dataclass(frozen=True)
+class MadeMark:
+    """A note in a Tablespace's metadata, since a status can be lost: the uuid of the tablespace that it made, and whether that has all rows
+    of the checkpoint that it is made from, if any."""
+
+    uuid: str
+    filled: bool
+
+    def text(self, resource_uid: str) -> str:
+        """As the annotation has it."""
+        return f"{self.uuid} by {resource_uid}{' filled' if self.filled else ''}"
+
 
 SqlName = Annotated[str, Field(max_length=63, pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 
@@ -164,6 +183,12 @@ class LogArchive(Model):
 class TablespaceLog(Model):
     """For how long the log is kept."""
 
+    release_on_one_disk: bool = Field(
+        False,
+        description="Releases the log past the HerdDBCluster's `ledgers.retentionHours` as soon as one SQL node's disk has the rows. A "
+        "lost volume then loses them. Otherwise the log is kept until two nodes' disks, one Checkpoint with `verify: Follower` or the "
+        "archive hold them; the condition LogReleased tells when that fills the bookies, and what would free it.",
+    )
     keep_until_checkpoint: bool = Field(
         False,
         description="Keeps the log from the newest verified Checkpoint on, or from its beginning while there is none, also past the "
@@ -446,6 +471,18 @@ class Tablespace(Resource):
         AGE_COLUMN,
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            rule="self.failover.maxLeaderInactivitySeconds > self.failover.hungLeaderSeconds",
+            message="spec.failover.maxLeaderInactivitySeconds must be above spec.failover.hungLeaderSeconds: else followers take over by "
+            "themselves before the operator judges; raise the first, or lower the second",
+            message_expression=formatted(
+                "spec.failover.maxLeaderInactivitySeconds is %d, not above the %d of spec.failover.hungLeaderSeconds: followers would take "
+                "over by themselves before the operator judges; raise the first, or lower the second",
+                "self.failover.maxLeaderInactivitySeconds",
+                "self.failover.hungLeaderSeconds",
+            ),
+            field_path=".failover",
+        ),
         unchanged("herdDBRef", "SELF.herdDBRef.name", "a tablespace can't move between clusters; create a new Tablespace"),
         unchanged_optional("tablespaceName", "SELF.tablespaceName", "HerdDB can't rename a tablespace; create a new Tablespace"),
         Rule(
@@ -533,6 +570,20 @@ class Tablespace(Resource):
         return self.status.restore if self.status is not None else None
 
     @property
+    def mark(self) -> MadeMark | None:
+        """What the metadata say of the tablespace that this resource made. That of another resource, copied with its manifest, is none."""
+        match = _MARK.fullmatch(self.metadata.annotations.get(names.MADE_ANNOTATION, ""))
+        return MadeMark(match[1], match[3] is not None) if match is not None and match[2] == self.metadata.uid else None
+
+    @property
+    def made_uuid(self) -> str | None:
+        """The uuid of the tablespace that this resource made, also when its status was lost; None while it has made none."""
+        told = self.status.uuid if self.status is not None else None
+        return told or (self.mark.uuid if self.mark is not None else None)
+
+    @property
     def is_restoring(self) -> bool:
         """Whether it is made from a checkpoint, and is not yet what that checkpoint is."""
-        return self.spec.bootstrap is not None and (self.restore is None or self.restore.phase != "Succeeded")
+        if self.spec.bootstrap is None or (self.restore is None and self.mark is not None and self.mark.filled):
+            return False
+        return self.restore is None or self.restore.phase != "Succeeded"

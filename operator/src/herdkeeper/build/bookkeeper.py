@@ -43,7 +43,7 @@ def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str, fou
         **_files(cluster, zookeeper_address),
         names.KNOWN_BOOKIES_KEY: "".join(f"{bookie_id}\n" for bookie_id in sorted(founded.served)),
         "cookies": "".join(f"{bookie_id}\n" for bookie_id in sorted(founded.cookies)),
-        "instance-id": f"{founded.instance_id}\n",
+        names.INSTANCE_ID_KEY: f"{founded.instance_id}\n",
     }
     return (
         pod.config_map(cluster, COMPONENT, named.config_map, files),
@@ -83,8 +83,6 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
         "name": "bookie",
         "image": cluster.spec.image,
         "args": ["bookie"],
-        # what the entry point refuses, or the last lines of a bookie that failed, is seen in the pod's status
-        "terminationMessagePolicy": "FallbackToLogsOnError",
         "env": [
             {"name": "BOOKIE_ID", "value": bookie.bookie_id},
             {"name": "ADVERTISED_ADDRESS", "value": named.host(bookie.number)},
@@ -117,7 +115,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
         "spec": {
             "replicas": 1,
             "serviceName": named.service,
-            "updateStrategy": {"type": "RollingUpdate"},
+            "updateStrategy": {"type": "OnDelete"},
             "selector": {"matchLabels": selector},
             "template": {
                 "metadata": pod.template_metadata(

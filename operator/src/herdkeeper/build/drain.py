@@ -60,7 +60,6 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
         "args": ["move", bookie.bookie_id, f"{RECORD}/{OPEN_KEY}", str(bytes_of(rate)) if rate is not None else "-1"],
         # It copies many ledgers at once, and its heap is a quarter of this.
         "resources": pod.compute(cluster.spec.resources),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [pod.CONFIG_MOUNT, MOUNT, record],
     }
     arguments = (
@@ -74,7 +73,6 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
         "image": source.image,
         "args": ["python3", "-m", "herdkeeper_jobs.audit.read_back_cli", *arguments],
         "resources": pod.compute(cluster.spec.auto_recovery.resources),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [record],
     }
     volumes = [
@@ -94,7 +92,6 @@ def build_retirement(cluster: BookKeeperCluster, bookie: BookieIdentity) -> Json
         "image": cluster.spec.image,
         "args": ["shell", "decommissionbookie", "-bookieid", bookie.bookie_id],
         "resources": pod.compute(cluster.spec.auto_recovery.resources),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [pod.CONFIG_MOUNT],
     }
     spec = pod.pod_spec(container, [pod.config_volume(named.config_map)], 30)

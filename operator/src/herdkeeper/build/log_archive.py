@@ -54,7 +54,6 @@ def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str,
             *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
         ],
         "resources": pod.compute(archive.resources),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
             *([{"name": "destination", "mountPath": DESTINATION}] if claim else []),
             *encryption_keys.mounts(keys),

@@ -137,9 +137,15 @@ def pod_spec(container: Json, volumes: list[Json], grace_seconds: int) -> Json:
 
 
 def secured(container: Json) -> Json:
-    """A container without rights, with room for temporary files."""
+    """A container without rights, with room for temporary files. The last lines of one that fails are seen in its pod's status."""
     mounts = [*container.get("volumeMounts", []), TEMPORARY_MOUNT]
-    return {"imagePullPolicy": "IfNotPresent", "securityContext": CONTAINER_SECURITY, **container, "volumeMounts": mounts}
+    return {
+        "imagePullPolicy": "IfNotPresent",
+        "securityContext": CONTAINER_SECURITY,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        **container,
+        "volumeMounts": mounts,
+    }
 
 
 def field(name: str, path: str) -> Json:

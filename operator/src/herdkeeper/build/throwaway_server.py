@@ -34,7 +34,6 @@ def server_container(server: DrillServer, image: str) -> Json:
         "env": list(server_login()),
         "resources": pod.compute(server.resources),
         "restartPolicy": "Always",
-        "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [{"name": "data", "mountPath": DATA}],
     }
     return pod.secured(container)

@@ -65,7 +65,7 @@ def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json
         "admin": names.ZOOKEEPER_ADMIN_PORT,
     }
     return (
-        pod.config_map(cluster, COMPONENT, named.config_map, {**files, "founding": "true" if ensemble.founding else "false"}),
+        pod.config_map(cluster, COMPONENT, named.config_map, {**files, names.FOUNDING_KEY: "true" if ensemble.founding else "false"}),
         pod.headless_service(cluster, COMPONENT, named.members_service, ports),
         pod.client_service(cluster, COMPONENT, named.client_service, {"client": names.ZOOKEEPER_CLIENT_PORT}),
         pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),

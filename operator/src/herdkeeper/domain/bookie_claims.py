@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from herdkeeper.api import BookKeeperCluster
+from herdkeeper.domain import names
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.objects import Json, Objects
 
@@ -34,9 +35,17 @@ def volumes_found(cluster: BookKeeperCluster, objects: Objects, cookies: frozens
     }
     named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
     served = sorted({number for cookie in cookies if (number := named.number_of(cookie)) is not None})
-    names = {named.ledgers_claim(number, volume): volume for number in served for volume in range(MOST_LEDGER_VOLUMES)}
-    there = [name for name in names if name in bound] or [name for name in names if objects.get(CLAIM, name) is not None]
-    return max((names[name] + 1 for name in there), default=None)
+    volumes = {named.ledgers_claim(number, volume): volume for number in served for volume in range(MOST_LEDGER_VOLUMES)}
+    there = [name for name in volumes if name in bound] or [name for name in volumes if objects.get(CLAIM, name) is not None]
+    return max((volumes[name] + 1 for name in there), default=None)
+
+
+def known_instance_id(cluster: BookKeeperCluster, objects: Objects) -> str | None:
+    """The id of the metadata that the volumes belong to: by the status, or else by the bookies' ConfigMap. None for a new cluster."""
+    if cluster.status is not None and cluster.status.instance_id:
+        return cluster.status.instance_id
+    item = objects.get("ConfigMap", BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)).config_map) or {}
+    return str((item.get("data") or {}).get(names.INSTANCE_ID_KEY) or "").strip() or None
 
 
 def claims_of(cluster: BookKeeperCluster, number: int, objects: Objects) -> dict[str, Json | None]:

@@ -12,6 +12,7 @@ from herdkeeper.domain.log_identity import LogIdentity, log_of_manifest
 from herdkeeper.domain.observed.restore_drill import is_made_for_a_drill
 from herdkeeper.domain.observed.schedule import moment_of
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.domain.verification import is_proof
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,9 @@ class Base:
 
 
 def bases(checkpoints: Iterable[Checkpoint], log: LogIdentity | Unknown) -> tuple[Base, ...] | Unknown:
-    """The verified Checkpoints of this very log; Unknown while nobody knows which one it is. One that is being deleted may have no files
-    any more, and one that was made for a restore drill is about to go: neither the log nor the archive may rest on it."""
+    """The Checkpoints of this very log of which a follower had the same rows; Unknown while nobody knows which log it is. One that is being
+    deleted may have no files any more, and one that was made for a restore drill is about to go: neither the log nor the archive may rest
+    on it."""
     if isinstance(log, Unknown):
         return log
     return tuple(
@@ -65,7 +67,7 @@ def bases(checkpoints: Iterable[Checkpoint], log: LogIdentity | Unknown) -> tupl
 
 
 def _is_base(status: CheckpointStatus, log: LogIdentity) -> bool:
-    return status.phase == "Succeeded" and bool(status.verified) and log_of_manifest(status.manifest) == log
+    return status.phase == "Succeeded" and is_proof(status.verified) and log_of_manifest(status.manifest) == log
 
 
 def _restart(status: CheckpointStatus) -> tuple[int, int] | None:

@@ -24,6 +24,11 @@ NODES_REACHABLE = "NodesReachable"
 """False while a pod hangs on a node that is down; not there otherwise."""
 USERS_IN_FORCE = "UsersInForce"
 """Of a HerdDBCluster: True once every SQL node lets in whom the Secrets name, and nobody else."""
+LOG_REPLAYABLE = "LogReplayable"
+"""Of a Tablespace: False while a node can't apply an entry of its log, and nobody could lead after the leader; not there otherwise."""
+FIELDS_READ = "FieldsRead"
+"""False while the operator ignores fields of the spec, or can't read fields of the status, since its version is an older one than the
+schema's or another one than the status'; not there otherwise."""
 CONFIG_KNOWN = "ConfigKnown"
 """False while lines of spec.config have no effect; not there otherwise."""
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.domain.bookie_claims import claims_of
-from herdkeeper.domain.bookie_numbers import bookie_ids
+from herdkeeper.domain.bookie_identity import bookie_ids
 from herdkeeper.domain.bookie_refusal import EMPTIED, refusal
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import LedgersMetadata
@@ -17,8 +17,9 @@ from herdkeeper.domain.observed.objects import Objects
 class LostBookie:
     """A bookie that can't come back under its id.
 
-    `ids`: every id of this number that metadata, claims or its StatefulSet still name. `kept`: its claims that nobody has deleted. `going`:
-    those that Kubernetes is about to delete. `why`: what is lost.
+    `ids`: every id of this number that metadata, claims or its StatefulSet still name; `registered`: those of them whose session lives.
+    `kept`: its claims that nobody has deleted. `going`: those that Kubernetes is about to delete. `why`: what is lost. `for_good`: a claim
+    of it is no more, or about to be; else its disks are there, and were found empty.
     """
 
     number: int
@@ -26,6 +27,8 @@ class LostBookie:
     kept: tuple[str, ...]
     going: tuple[str, ...]
     why: str
+    registered: tuple[str, ...] = ()
+    for_good: bool = True
 
 
 def lost_bookie(cluster: BookKeeperCluster, number: int, objects: Objects, metadata: LedgersMetadata) -> LostBookie | None:
@@ -43,4 +46,6 @@ def lost_bookie(cluster: BookKeeperCluster, number: int, objects: Objects, metad
         return None
     kept = tuple(name for name, claim in claims.items() if claim is not None and name not in going)
     what = f"its claim {' and '.join(gone)} is gone" if gone else f"its claim {' and '.join(going)} is being deleted" if going else emptied
-    return LostBookie(number, tuple(sorted(bookie_ids(named, objects, metadata.cookies, number))), kept, going, str(what))
+    ids = tuple(sorted(bookie_ids(named, objects, metadata.cookies, number)))
+    registered = tuple(bookie_id for bookie_id in ids if bookie_id in metadata.writable | metadata.read_only)
+    return LostBookie(number, ids, kept, going, str(what), registered, bool(gone or going))

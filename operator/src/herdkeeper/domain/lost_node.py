@@ -43,11 +43,6 @@ def lost_nodes(objects: Objects, pods: Iterable[str], nodes: Nodes) -> tuple[Los
     return tuple(lost for _, lost in sorted(found.items()))
 
 
-def serves(objects: Objects, name: str, nodes: Nodes) -> bool:
-    """Whether a pod is Ready, and its node reports: else Ready is what a kubelet said that is silent now."""
-    return objects.pod_ready(name) and _node_down(objects.get("Pod", name), nodes)[1] is None
-
-
 def trouble_of(pod: Json | None, nodes: Nodes) -> str:
     """Why a pod does not serve, as a phrase for people: by its node if that is down."""
     node, down = _node_down(pod, nodes)

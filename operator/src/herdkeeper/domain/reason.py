@@ -32,6 +32,7 @@ class Reason(StrEnum):
     LEAVING = "Leaving"
     LEFT = "Left"
     TABLESPACE_CREATED = "TablespaceCreated"
+    TABLESPACE_MADE = "TablespaceMade"
     REPLICAS_CHANGED = "ReplicasChanged"
     LEADER_MOVED = "LeaderMoved"
     DID_NOT_LEAD = "DidNotLead"
@@ -82,6 +83,7 @@ class Reason(StrEnum):
     WAITING_FOR_PODS = "WaitingForPods"
     WAITING_FOR_DEPENDENTS = "WaitingForDependents"
     TOO_FEW_BOOKIES = "TooFewBookies"
+    TOO_FEW_RACKS = "TooFewRacks"
     UNDER_REPLICATED = "UnderReplicated"
     AUTORECOVERY_OFF = "AutorecoveryOff"
     BOOKIE_DOWN = "BookieDown"
@@ -105,6 +107,7 @@ class Reason(StrEnum):
     NOT_VERIFIED = "NotVerified"
     NOT_DRILLED = "NotDrilled"
     REPLICA_DIFFERS = "ReplicaDiffers"
+    ROW_COUNTS_DIFFER = "RowCountsDiffer"
     NODE_SILENT = "NodeSilent"
     LEADER_DIFFERS = "LeaderDiffers"
     FULL_CHECK_FAILED = "FullCheckFailed"
@@ -120,6 +123,8 @@ class Reason(StrEnum):
     IMAGE_TOO_OLD = "ImageTooOld"
     INVALID_SECRET = "InvalidSecret"  # noqa: S105 - a reason, not a password
     UNKNOWN_CONFIG_KEYS = "UnknownConfigKeys"
+    FIELDS_IGNORED = "FieldsIgnored"
+    LOG_UNREPLAYABLE = "LogUnreplayable"
     NAME_TAKEN = "NameTaken"
     CLAIM_LOST = "ClaimLost"
     VOLUMES_REFUSED = "VolumesRefused"
@@ -159,6 +164,8 @@ _NEED_A_PERSON = frozenset(
         Reason.CLAIM_LOST,
         Reason.VOLUMES_REFUSED,
         Reason.CLAIM_OF_ANOTHER,
+        Reason.QUORUM_LOST,
+        Reason.NODE_LOST,
         Reason.DATA_LOST,
         Reason.METADATA_LOST,
         Reason.FAILED,

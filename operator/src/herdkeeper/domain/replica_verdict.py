@@ -1,6 +1,7 @@
 """What is known of each replica's rows: equal to the log at an LSN, or different, as a verified Checkpoint found out.
 
-Checkpoints come and go, so a Tablespace's status remembers the verdicts. HerdDB's own check is none: it can fail equal replicas.
+Checkpoints come and go, so a Tablespace's status remembers the verdicts, and a node that its copy was
+found different. HerdDB's own check is none: it can fail equal replicas.
 A copy that differs is moved aside and made anew; an annotation of the Tablespace says up to which LSN verdicts were about the old copy.
 """
 
@@ -17,6 +18,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.observed.herddb import NodeTablespace, NodeView
 from herdkeeper.domain.unknown import Unknown
 
+NO_NODES: Mapping[str, NodeView | Unknown] = {}
 _UNTIL, _PROVEN = " until ", " verified"
 _LSN = "([0-9]{1,19}),([0-9]{1,19})"
 _REBUILT = re.compile(f"{_LSN}(?:{_UNTIL}{_LSN})?({_PROVEN})?")
@@ -25,8 +27,12 @@ _REBUILT = re.compile(f"{_LSN}(?:{_UNTIL}{_LSN})?({_PROVEN})?")
 @dataclass(frozen=True)
 class Verdict:
     """Of the replica on `node`, at `lsn` (ledger id, entry id). `different_tables` are those that differ, as far as they could be told;
-    `equal` that none does. `at` is RFC 3339, `checkpoint` the name of the resource.
-    `made_anew`: the copy was made anew since one differed before, and was never equal since.
+    `equal` that none does. `at` is RFC 3339, `checkpoint` the name of the resource that found it out; None when only the node remembers.
+    `counted`: the leader's numbers of rows told it. `made_anew`: the copy was made anew since one differed before, and was never equal
+    since.
+
+    Only a Checkpoint compares with the log. From counts, and from what a node remembers, it can't be told whether this copy or the leader
+    is wrong: such a verdict bars the copy from promotion, and removes nothing.
     """
 
     node: str
@@ -36,11 +42,20 @@ class Verdict:
     at: str | None = None
     checkpoint: str | None = None
     made_anew: bool = False
+    counted: bool = False
+
+    @property
+    def compared_with_log(self) -> bool:
+        """Whether a Checkpoint found it out."""
+        return self.checkpoint is not None
 
     @property
     def sentence(self) -> str:
         """What was found out, without the node."""
-        where = f"at LSN {self.lsn[0]},{self.lsn[1]}" + (f" (Checkpoint {self.checkpoint})" if self.checkpoint else "")
+        found_by = f"Checkpoint {self.checkpoint}" if self.checkpoint else None if self.equal else "as its node keeps on its disk"
+        if self.counted:
+            return f"had other numbers of rows than the leader at LSN {self.lsn[0]},{self.lsn[1]} in {', '.join(self.different_tables)}"
+        where = f"at LSN {self.lsn[0]},{self.lsn[1]}" + (f" ({found_by})" if found_by else "")
         if self.equal:
             return f"was equal to the log {where}"
         return f"had other rows than the log {where} in {', '.join(self.different_tables) or 'tables that could not be told'}"
@@ -89,19 +104,49 @@ def rebuilt(tablespace: Tablespace, node: str) -> Rebuilt | None:
     return Rebuilt(lsn, (int(match[3]), int(match[4])) if match[3] else lsn, bool(match[5]))
 
 
-def verdicts_in_force(tablespace: Tablespace, uuid: str, checkpoints: Iterable[Checkpoint] = ()) -> Mapping[str, Verdict]:
-    """By node: the newest verdict, out of what the Tablespace's status says and what its Checkpoints found out, about the copies that the
-    tablespace with this uuid has now.
+def verdicts_in_force(
+    tablespace: Tablespace | None, uuid: str, checkpoints: Iterable[Checkpoint] = (), nodes: Mapping[str, NodeView | Unknown] = NO_NODES
+) -> Mapping[str, Verdict]:
+    """By node: the newest verdict about the copy that the tablespace with this uuid has there now, out of what the Tablespace's status says
+    and what Checkpoints found out; where neither says anything, what the node itself remembers. `tablespace` is None where no resource
+    declares it.
     """
-    made = tablespace.status.uuid if tablespace.status is not None else None
-    remembered = replicas_of(tablespace) if made in (None, uuid) else ()
+    status = tablespace.status if tablespace is not None else None
+    remembered = status.replicas if status is not None and status.uuid in (None, uuid) else ()
     found = (*map(_remembered, remembered), *(_found_by(checkpoint, uuid) for checkpoint in checkpoints))
-    return _newest(counted for verdict in filter(None, found) if (counted := _counted(tablespace, verdict)) is not None)
+    wrong = {node for node, verdict in _newest(_in_force(tablespace, found)).items() if not verdict.equal}
+    told = _newest(_in_force(tablespace, (*found, *_miscounted(nodes, uuid, wrong))))
+    return {**_newest(_in_force(tablespace, _barred(nodes, uuid))), **told}
 
 
-def _counted(tablespace: Tablespace, verdict: Verdict) -> Verdict | None:
+def _in_force(tablespace: Tablespace | None, found: Iterable[Verdict | None]) -> Iterable[Verdict]:
+    about_present = (_about_present_copy(tablespace, verdict) for verdict in found if verdict is not None)
+    return (verdict for verdict in about_present if verdict is not None)
+
+
+def _miscounted(nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Collection[str]) -> Iterable[Verdict]:
+    """The followers that have other numbers of rows than the leader at the very same LSN. At another LSN nothing follows from them.
+
+    Nor does anything follow from those of a leader that is known to be `wrong`: they would bar the good copies."""
+    views = ((node, view) for node, view in nodes.items() if not isinstance(view, Unknown))
+    copies = {node: (copy, copy.counts) for node, view in views for copy in view if copy.uuid == uuid and copy.counts is not None}
+    leading = [counts for node, (copy, counts) in copies.items() if copy.role == "leader" and node not in wrong and copy.barred is not True]
+    for node, (copy, counts) in copies.items():
+        if copy.role == "follower" and len(leading) == 1 and counts.lsn == leading[0].lsn and counts.tables != leading[0].tables:
+            tables = sorted({*counts.tables, *leading[0].tables})
+            different = tuple(table for table in tables if counts.tables.get(table) != leading[0].tables.get(table))
+            yield Verdict(node, counts.lsn, equal=False, different_tables=different, counted=True)
+
+
+def _barred(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> Iterable[Verdict]:
+    """What nodes remember: a copy is barred from promotion since it was found different."""
+    copies = ((node, copy) for node, view in nodes.items() if not isinstance(view, Unknown) for copy in view if copy.uuid == uuid)
+    return (Verdict(node, copy.lsn, equal=False) for node, copy in copies if copy.barred is True and copy.lsn is not None)
+
+
+def _about_present_copy(tablespace: Tablespace | None, verdict: Verdict) -> Verdict | None:
     """None for one about a copy that was moved aside since."""
-    before = rebuilt(tablespace, verdict.node)
+    before = rebuilt(tablespace, verdict.node) if tablespace is not None else None
     if before is None:
         return verdict
     if not before.is_about(verdict):
@@ -146,13 +191,15 @@ def verdicts_on(verdicts: Mapping[str, Verdict], nodes: Collection[str]) -> Mapp
 def _remembered(replica: ReplicaStatus) -> Verdict | None:
     if replica.verified_lsn is None or replica.verdict not in ("Equal", "Different"):
         return None
+    equal, tables = replica.verdict == "Equal", replica.different_tables or ()
     return Verdict(
         replica.node,
         _pair(replica.verified_lsn),
-        replica.verdict == "Equal",
-        replica.different_tables or (),
+        equal,
+        tables,
         replica.verified_at,
         replica.verified_by,
+        counted=not equal and replica.verified_by is None and bool(tables),
     )
 
 

@@ -27,10 +27,12 @@ from herdkeeper.api import (
     ZooKeeperCluster,
 )
 from herdkeeper.api.bookkeeper_cluster import GarbageCollection
+from herdkeeper.api.herddb_cluster import LEAST_LEDGER_SIZE
 from herdkeeper.api.job import SparkJob
 from herdkeeper.api.replication_audit import Window
 from herdkeeper.api.resource import ObjectMeta
 from herdkeeper.api.schedule import FIVE_FIELDS, MOST_NAME_CHARACTERS, Times
+from herdkeeper.api.tablespace import Failover
 from herdkeeper.domain import names, owned_config
 from herdkeeper.domain.audit_window import SHORTEST_WINDOW, described
 from herdkeeper.domain.daily_window import DailyWindow, UnknownTimeZoneError
@@ -112,6 +114,7 @@ def herddb_refusals(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None
         *_memory_refusals("spec.resources.memory", cluster.spec.resources.memory, "herddb"),
         *_config_refusals(cluster.spec.config, owned_config.HERDDB),
         *_checkpoint_period(cluster),
+        *_ledger_size(cluster),
     )
 
 
@@ -127,6 +130,7 @@ def tablespace_refusals(tablespace: Tablespace, herddb: HerdDBCluster | None, ot
         *_taken_sql_name(tablespace, others),
         *_replicas_beyond_nodes(tablespace, herddb),
         *_preferred_leader_refusals(tablespace, herddb),
+        *_failover_refusals(tablespace.spec.failover),
         *(_timetable_refusals(tablespace.spec.full_check, "spec.fullCheck") if tablespace.spec.full_check else ()),
         *(_job_refusals(tablespace.spec.bootstrap.job, "spec.bootstrap.job") if tablespace.spec.bootstrap else ()),
     )
@@ -267,6 +271,25 @@ def _checkpoint_period(cluster: HerdDBCluster) -> Iterator[Refusal]:
             repr(period),
             f"it is milliseconds, and at most half of spec.ledgers.retentionHours ({most})",
             "lower it, or raise retentionHours",
+        )
+
+
+def _ledger_size(cluster: HerdDBCluster) -> Iterator[Refusal]:
+    size = cluster.spec.ledgers.max_size
+    if bytes_of(size) < bytes_of(LEAST_LEDGER_SIZE):
+        yield Refusal(
+            "spec.ledgers.maxSize", size, "each ledger costs ZooKeeper and the bookies metadata", f"set at least {LEAST_LEDGER_SIZE}"
+        )
+
+
+def _failover_refusals(failover: Failover) -> Iterator[Refusal]:
+    least, found = failover.hung_leader_seconds, failover.max_leader_inactivity_seconds
+    if found <= least:
+        yield Refusal(
+            "spec.failover.maxLeaderInactivitySeconds",
+            str(found),
+            f"it is not above spec.failover.hungLeaderSeconds ({least}): followers would take over before the operator judges",
+            f"set at least {least + 1}, or lower hungLeaderSeconds",
         )
 
 

@@ -58,6 +58,7 @@ from herdkeeper.plan.action import (
     SetFinalizer,
     SetLogPin,
     SetRecoveryDelay,
+    StartBookieAudit,
     StartFullCheck,
     WakeNodes,
 )
@@ -155,7 +156,7 @@ def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901
             metadata.remove_cookie(ensembles.at(address), action)
         case RestoreCookie(address):
             metadata.restore_cookie(ensembles.at(address), action)
-        case SetRecoveryDelay(address):
+        case SetRecoveryDelay(address) | StartBookieAudit(address):
             metadata.set_recovery_delay(ensembles.at(address), action)
         case DeleteZnodes(address, root):
             metadata.delete_znodes(ensembles.at(address), root)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
-import uuid
 from typing import Any
 
 import structlog
@@ -86,8 +86,10 @@ class KubernetesWriter:
         self._request("patch", path, kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
 
     def delete(self, namespace: str, action: Delete) -> None:
-        """Delete in the background, if the object still has this uid. One that is gone already is no error."""
-        body = {"preconditions": {"uid": action.uid}, "propagationPolicy": "Background"}
+        """Delete in the background, if the object still has this uid, and this version where one is named. One that is gone already is no
+        error."""
+        version = {} if action.resource_version is None else {"resourceVersion": action.resource_version}
+        body = {"preconditions": {"uid": action.uid, **version}, "propagationPolicy": "Background"}
         try:
             self._request("delete", self._path(action.api_version, action.kind, ObjectKey(namespace, action.name)), action.kind, body=body)
         except RefusedError as error:
@@ -123,21 +125,38 @@ class KubernetesWriter:
                 force_conflicts=True,
             )
         except RefusedError as error:
-            if not (isinstance(error.__cause__, ApiException) and error.__cause__.status in (404, 409)):
+            if not self._is_gone(resource, error.__cause__):
                 raise
 
+    def _is_gone(self, resource: Resource, refusal: BaseException | None) -> bool:
+        """Whether it was refused since the resource is not there any more. A conflict may have another cause: then nobody else would tell
+        that the status is yet to be written."""
+        if not isinstance(refusal, ApiException) or refusal.status not in (404, 409):
+            return False
+        if refusal.status == 404:
+            return True
+        key = ObjectKey(resource.metadata.namespace, resource.metadata.name)
+        try:
+            found = self._client.resources.get(api_version=API_VERSION, kind=resource.KIND).get(
+                name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS
+            )
+        except ApiException as error:
+            return bool(error.status == 404)
+        return bool(found.to_dict()["metadata"]["uid"] != resource.metadata.uid)
+
     def event(self, resource: Resource, reason: str, message: str, kind: str) -> None:
-        """An event beside the resource; `kind` is Normal or Warning.
+        """An event beside the resource; `kind` is Normal or Warning. What was told before is counted again, by its name.
 
         Events are news, not state: they count as no write, and one that is refused stops nothing. A namespace that is being deleted
         takes none.
         """
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         metadata = resource.metadata
+        same = hashlib.sha256(json.dumps([metadata.uid, reason, message, kind]).encode()).hexdigest()[:16]
         body = {
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": {"name": f"{metadata.name}.{uuid.uuid4().hex[:16]}", "namespace": metadata.namespace},
+            "metadata": {"name": f"{metadata.name}.{same}", "namespace": metadata.namespace},
             "involvedObject": {
                 "apiVersion": API_VERSION,
                 "kind": resource.KIND,
@@ -154,11 +173,24 @@ class KubernetesWriter:
             "lastTimestamp": now,
             "count": 1,
         }
-        path = self._client.resources.get(api_version="v1", kind="Event").path(namespace=metadata.namespace)
+        events = self._client.resources.get(api_version="v1", kind="Event")
         try:
-            self._client.request("post", path, body=body, _request_timeout=ANSWER_SECONDS)
+            try:
+                self._client.request("post", events.path(namespace=metadata.namespace), body=body, _request_timeout=ANSWER_SECONDS)
+            except ApiException as error:
+                if error.status != 409:
+                    raise
+                self._count_again(events, body)
         except ApiException as error:
             logger.warning("event refused", reason=reason, message=message, error=_said(error, "post Event"))
+
+    def _count_again(self, events: Any, body: Json) -> None:
+        """One that is there already. Who counts it at the same time may win: it is news, no account."""
+        key = ObjectKey(body["metadata"]["namespace"], body["metadata"]["name"])
+        found = events.get(name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS).to_dict()
+        again = {"count": int(found.get("count") or 1) + 1, "lastTimestamp": body["lastTimestamp"]}
+        path = events.path(name=key.name, namespace=key.namespace)
+        self._client.request("patch", path, body=again, content_type=MERGE_PATCH, _request_timeout=ANSWER_SECONDS)
 
     def _require_no_stranger(self, manifest: Json) -> None:
         key = _key(manifest)

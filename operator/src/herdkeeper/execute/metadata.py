@@ -29,6 +29,7 @@ from herdkeeper.plan.action import (
     SetArchiveExpiry,
     SetLogPin,
     SetRecoveryDelay,
+    StartBookieAudit,
 )
 
 LAYOUT = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
@@ -91,8 +92,8 @@ def _must_not_be_registered(ensemble: Ensemble, root: str, bookie_id: str) -> No
             raise EnsembleError(f"{bookie_id} is registered below {root}/{registered}: its cookie stays as it is")
 
 
-def set_recovery_delay(ensemble: Ensemble, action: SetRecoveryDelay) -> None:
-    """Compare-and-set on the version that was read; auditors watch the znode."""
+def set_recovery_delay(ensemble: Ensemble, action: SetRecoveryDelay | StartBookieAudit) -> None:
+    """Compare-and-set on the version that was read; auditors watch the znode, and look at all ledgers when it stays the same."""
     ensemble.compare_and_set(recovery_delay_path(action.root), str(action.seconds).encode(), action.version)
     _count("set")
 

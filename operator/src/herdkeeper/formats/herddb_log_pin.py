@@ -2,8 +2,8 @@
 
 JSON: ledgerId, entryId; the log is kept from that ledger on. `replica-<node>` is up to where that node's own disk has the tables, and
 counts while the node is a replica. `stream-<name>` is of a stream of changes (herdkeeper_jobs.datasource), has maxAgeSeconds besides, and
-counts for so long after it was written last, by ZooKeeper's clock. A pin of another name counts for as long as it is there. `checkpoint`
-and `archive` are the operator's.
+counts for so long after it was written last, by ZooKeeper's clock. A pin of another name counts for as long as it is there. `checkpoint`,
+`archive` and `second-disk` are the operator's.
 Source: io.herdkeeper.node.release.LogPins (images/herddb). What the node program can't read keeps the whole log.
 """
 
@@ -19,6 +19,8 @@ CHECKPOINT = "checkpoint"
 """The log that the next Checkpoint needs."""
 ARCHIVE = "archive"
 """The log that is not archived yet."""
+SECOND_DISK = "second-disk"
+"""The log of what only one disk holds outside of the bookies."""
 BEGIN = (-1, -1)
 """Before the log's first entry: all of it is needed."""
 

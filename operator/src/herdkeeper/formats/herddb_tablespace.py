@@ -11,6 +11,9 @@ from dataclasses import dataclass
 
 from herdkeeper.formats.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
 
+DEFAULT_TABLESPACE = "herd"
+"""HerdDB's own tablespace, which no resource declares."""
+
 
 @dataclass(frozen=True)
 class TablespaceRecord:

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import tempfile
+from functools import partial
 from typing import Any
 
 import structlog
@@ -23,6 +24,7 @@ from herdkeeper.handlers.health import HealthServer
 from herdkeeper.handlers.lease import Lease
 from herdkeeper.handlers.node_streams import NodeStreams
 from herdkeeper.handlers.queue import KeyQueue
+from herdkeeper.handlers.references import References
 from herdkeeper.handlers.relisting import Relisting
 from herdkeeper.handlers.watches import watch
 from herdkeeper.handlers.workers import THREADS, Workers
@@ -48,7 +50,8 @@ def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
         signal.signal(number, lambda *_: lease.give_up())
     world = World(KubernetesReader(dynamic), ensembles, HttpJsonReader())
-    queue: KeyQueue[Key] = KeyQueue(touches=touched_by, meanwhile=leaders_of)
+    references = References()
+    queue: KeyQueue[Key] = KeyQueue(touches=partial(touched_by, references.stacks_of), meanwhile=leaders_of)
     workers = Workers(settings, Hands(KubernetesWriter(dynamic), world, HttpBookieAdmin(), lease.held, HttpNodeOrders()), queue)
     health = HealthServer(settings.http_port, workers.trouble)
     health.start()
@@ -58,7 +61,7 @@ def run(settings: Settings) -> None:
         streams = NodeStreams(lambda key: queue.add(key, 0.0), world.signs_of_life)
         relisting = Relisting(settings, world.kubernetes, queue)
         relisting.start()
-        watch(settings, queue, streams)
+        watch(settings, queue, streams, references, world.departed)
         relisting.stop()
         streams.stop()
         if workers.stop():

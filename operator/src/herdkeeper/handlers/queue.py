@@ -21,7 +21,8 @@ LONGEST_RETRY_SECONDS = 60.0
 @dataclass
 class KeyQueue(Generic[KeyType]):
     """A queue of keys. A key that is added again before its time keeps the earlier time; one that is being worked on waits until that
-    ended, and so does one that touches what it `touches`: of keys with something in common only one is worked on at a time.
+    ended, and so does one that touches what it `touches`: of keys with something in common only one is worked on at a time. What a key
+    touches may change; what counts of one that is worked on is what it did when it was taken, and what it does now.
 
     `meanwhile` is the part of a key that needs not wait for that: a key of its own, which touches less; None where there is none. It is
     given once each time that the key is asked for while it waits for others. Whoever came later than a key that waits does not take from it
@@ -33,7 +34,7 @@ class KeyQueue(Generic[KeyType]):
     meanwhile: Callable[[KeyType], KeyType | None] = lambda _: None
     _due: dict[KeyType, float] = field(default_factory=dict)
     _heap: list[tuple[float, int, KeyType]] = field(default_factory=list)
-    _working: set[Hashable] = field(default_factory=set)
+    _working: dict[KeyType, frozenset[Hashable]] = field(default_factory=dict)
     _failures: dict[KeyType, int] = field(default_factory=dict)
     _parted: set[KeyType] = field(default_factory=set)
     _closed: bool = False
@@ -74,7 +75,7 @@ class KeyQueue(Generic[KeyType]):
             while not self._closed:
                 key, wait_seconds = self._next()
                 if key is not None:
-                    self._working |= self.touches(key)
+                    self._working[key] = self.touches(key)
                     return key
                 self._condition.wait(wait_seconds)
             return None
@@ -82,14 +83,14 @@ class KeyQueue(Generic[KeyType]):
     def done(self, key: KeyType) -> None:
         """A worker ended with a key."""
         with self._condition:
-            self._working -= self.touches(key)
+            self._working.pop(key, None)
             self._failures.pop(key, None)
             self._condition.notify_all()
 
     def failed(self, key: KeyType) -> float:
         """A worker could not end with a key: it comes again after a delay that doubles each time. Returns the delay in seconds."""
         with self._condition:
-            self._working -= self.touches(key)
+            self._working.pop(key, None)
             count = self._failures.get(key, 0)
             self._failures[key] = count + 1
             self._condition.notify_all()
@@ -132,7 +133,8 @@ class KeyQueue(Generic[KeyType]):
         return found, wait_seconds
 
     def _free(self, key: KeyType) -> bool:
-        return self._working.isdisjoint(self.touches(key))
+        wanted = self.touches(key)
+        return all(wanted.isdisjoint(taken | self.touches(other)) for other, taken in self._working.items())
 
     def _keeps(self, key: KeyType) -> frozenset[Hashable]:
         """What nobody who came later takes before a key that waits; what its part touches is left to the part."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from herdkeeper.domain import names
@@ -16,12 +16,14 @@ class References:
 
     def __init__(self) -> None:
         self._refers: dict[Key, Key] = {}
+        self._known: set[Key] = set()
         self._lock = threading.Lock()
 
     def seen(self, key: Key, spec: Mapping[str, Any]) -> None:
         """A resource exists, with this spec."""
         name = referred_name(key.kind, spec)
         with self._lock:
+            self._known.add(key)
             if name is not None:
                 self._refers[key] = Key(REFERENCES[key.kind][1], key.namespace, name)
             else:
@@ -30,7 +32,20 @@ class References:
     def gone(self, key: Key) -> None:
         """A resource is no more."""
         with self._lock:
+            self._known.discard(key)
             self._refers.pop(key, None)
+
+    def stacks_of(self, key: Key) -> frozenset[Hashable]:
+        """The stack that a cluster belongs to, by the resource that all of it stands on. One that no watch has told of yet may belong to
+        any of its namespace, also to one of others that nobody knows yet."""
+        with self._lock:
+            if key in self._known:
+                return frozenset({self._root(key)})
+            return frozenset({key.namespace, *(self._root(other) for other in self._known if other.namespace == key.namespace)})
+
+    def _root(self, key: Key) -> Key:
+        target = self._refers.get(key)
+        return key if target is None else self._root(target)
 
     def touched_by(self, key: Key) -> tuple[Key, ...]:
         """The resource, those that refer to it, and what it refers to: a deletion waits for its dependents to be gone."""

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.domain import names
-from herdkeeper.domain.bookie_numbers import bookie_ids, bookie_numbers
+from herdkeeper.domain.bookie_identity import bookie_ids
+from herdkeeper.domain.bookie_numbers import bookie_numbers
 from herdkeeper.domain.conditions import is_settled_resource
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey, ZooKeeperNames
 from herdkeeper.domain.observed.bookkeeper import (
@@ -101,22 +102,28 @@ def _nodes(objects: Objects, world: World) -> Nodes:
 
 
 def _scan(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World, *, needed: bool = False) -> LedgerScan | Unknown | None:
-    """What the leaving bookies hold, and which bookies ledgers name; None where it is neither needed nor asked for.
+    """What the leaving and the lost bookies hold, and which bookies ledgers name; None where it is neither needed nor asked for.
 
-    It is read after Kubernetes and after who is registered: what was seen of them then is older.
+    It is read after Kubernetes and after who is registered: what was seen of them then is older. What is not `needed`, since nothing is
+    done by it, may have been kept for a while.
     """
     store, metadata, objects = seen.store, seen.metadata, seen.objects
     if isinstance(store, StoreMissing) or not isinstance(metadata, LedgersMetadata):
         return None
     key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
-    leaving = bookie_numbers(cluster, objects, metadata.cookies).leaving
-    if not (leaving or needed) or cluster.metadata.deletion_timestamp is not None:
+    numbers = bookie_numbers(cluster, objects, metadata)
+    if not (numbers.leaving or numbers.lost or needed) or cluster.metadata.deletion_timestamp is not None:
         return None
     named = BookKeeperNames(key)
-    ids = {bookie_id for number in leaving for bookie_id in bookie_ids(named, objects, metadata.cookies, number)}
+    ids = {bookie_id for number in numbers.leaving for bookie_id in bookie_ids(named, objects, metadata.cookies, number)}
+    ids |= {bookie_id for lost in numbers.lost for bookie_id in lost.ids}
     rule = rule_of(cluster, racks_of(cluster, objects, seen.nodes), metadata.cookies)
+    asked, place = Asked(tuple(sorted(ids)), databases_on(key, world), rule), f"{store.address}{named.ledgers_root}"
+    recent = None if needed else world.scans.recent(place, asked)
+    if recent is not None or not (numbers.leaving or needed):
+        return recent
     try:
-        return scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, Asked(tuple(ids), databases_on(key, world), rule))
+        return world.scans.keep(place, asked, scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, asked))
     except EnsembleError as error:
         return Unknown(str(error))
 
@@ -187,5 +194,5 @@ def _mark_paths(ensemble: Ensemble, path: str, depth: int) -> Iterator[str]:
 
 
 def _read_recovery_delay(ensemble: Ensemble, root: str) -> RecoveryDelay | None:
-    found = ensemble.read(recovery_delay_path(root))
-    return None if found is None else RecoveryDelay(decode_recovery_delay(found[0]), found[1])
+    found = ensemble.read_changed(recovery_delay_path(root))
+    return None if found is None else RecoveryDelay(decode_recovery_delay(found.data), found.version, found.changed_at)

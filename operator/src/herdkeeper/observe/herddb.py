@@ -13,6 +13,7 @@ from herdkeeper.build.log_store import LogStore, log_store
 from herdkeeper.domain import names
 from herdkeeper.domain.names import HerdDBNames, ObjectKey, TablespaceNames
 from herdkeeper.domain.observed.herddb import (
+    Counts,
     CredentialsMissing,
     FullCheck,
     HerdDBObserved,
@@ -20,6 +21,7 @@ from herdkeeper.domain.observed.herddb import (
     NodeView,
     RetainedLog,
     TableVerdict,
+    Unreplayable,
     UserCredentials,
 )
 from herdkeeper.domain.observed.objects import Objects, why_gone
@@ -27,17 +29,18 @@ from herdkeeper.domain.observed.self_report import SelfReport
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.observed.zookeeper_times import NOT_TOLD, ZooKeeperTimes
 from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
 from herdkeeper.domain.sql_nodes import mounted_secret, names_of, present_nodes
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_log_pin import SECOND_DISK, log_pin_path
 from herdkeeper.formats.herddb_node import nodes_path
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path, tablespaces_path
+from herdkeeper.formats.herddb_tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.formats.herddb_users import FIT, FIT_FOR_ADMINISTRATOR, unfit, unfit_of_administrator
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.dependents import observe_dependents
 from herdkeeper.observe.ensembles import EnsembleError
 from herdkeeper.observe.kubernetes import SECRETS, SHARED, WORKLOADS
 from herdkeeper.observe.nodes import nodes_of_doubted
+from herdkeeper.observe.replica_verdicts import Declared, declared_tablespaces, judged_nodes
 from herdkeeper.observe.stack import ensemble_disturbed, servers_disturbed
 from herdkeeper.observe.tls import read_tls
 from herdkeeper.observe.world import World
@@ -56,13 +59,14 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
     objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
     bookkeeper = world.kubernetes.readable(BookKeeperCluster, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name))
     log = log_store(bookkeeper)
-    tablespaces = _tablespaces(cluster, world)
+    declared = declared_tablespaces(cluster, world)
+    tablespaces = tuple(each.tablespace for each in declared if each.readable)
     # ZooKeeper first: until one of its members answers seconds may pass, in which a node goes on being silent.
     records = _records(world, log, named.herd_root)
     silent_seconds = _silent_seconds(cluster, objects, world)
     reports = _reports(objects, silent_seconds, world)
     doubted = _doubted(silent_seconds, reports)
-    nodes = _judged(_read_running_nodes(cluster, objects, doubted, world), tablespaces)
+    nodes = judged_nodes(cluster, _read_running_nodes(cluster, objects, doubted, world), declared, world)
     times, heartbeats = _times(world, log, records, named.herd_root)
     return HerdDBObserved(
         objects=objects,
@@ -87,7 +91,27 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
         machines=nodes_of_doubted(objects, present_nodes(cluster, objects), world),
         tls=read_tls(cluster, world),
         users=read_users(cluster, world),
+        ownerless_pins=_ownerless_pins(world, log, named.herd_root, _undeclared(records, declared)),
     )
+
+
+def _undeclared(records: Mapping[str, VersionedRecord] | Unknown, declared: Sequence[Declared]) -> list[str]:
+    """The uuids of the tablespaces that no resource declares, be it readable or not."""
+    if isinstance(records, Unknown):
+        return []
+    names_declared = {each.sql_name.lower() for each in declared} | {DEFAULT_TABLESPACE}
+    return [found.record.uuid for name, found in sorted(records.items()) if name.lower() not in names_declared]
+
+
+def _ownerless_pins(world: World, log: LogStore | None, root: str, uuids: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    if log is None or not uuids:
+        return ()
+    paths = [log_pin_path(root, uuid, SECOND_DISK) for uuid in uuids]
+    try:
+        ensemble = world.ensembles.at(log.zookeeper_address)
+        return tuple((path, found[1]) for path in paths if (found := ensemble.read(path)) is not None)
+    except EnsembleError:
+        return ()
 
 
 def _disturbance(bookkeeper: BookKeeperCluster | None, world: World) -> str | None:
@@ -189,14 +213,6 @@ def _read_running_nodes(
     return {**_read_all(asked, world), **doubted}
 
 
-def _judged(nodes: dict[str, NodeView | Unknown], tablespaces: Sequence[Tablespace]) -> dict[str, NodeView | Unknown]:
-    for tablespace in tablespaces:
-        uuid = tablespace.status.uuid if tablespace.status is not None else None
-        if uuid is not None:
-            nodes = judged(nodes, uuid, verdicts_in_force(tablespace, uuid))
-    return nodes
-
-
 def _silent_seconds(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, float]:
     pods = {node: objects.get("Pod", node) for node in present_nodes(cluster, objects)}
     found = {node: world.signs_of_life.silent_seconds(pod["metadata"]["uid"]) for node, pod in pods.items() if pod is not None}
@@ -261,7 +277,20 @@ def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
         checks=checks,
         full_check=_full_check(entry),
         barred=entry.get("barred"),
+        counts=_counts(entry.get("counts")),
+        unreplayable=_unreplayable(entry.get("unreplayable")),
     )
+
+
+def _counts(told: dict[str, Any] | None) -> Counts | None:
+    lsn = _lsn(told["position"]) if told and told["exact"] is True else None
+    return Counts(lsn, {str(table): int(rows) for table, rows in told["tables"].items()}) if told and lsn is not None else None
+
+
+def _unreplayable(told: dict[str, Any] | None) -> Unreplayable | None:
+    if not told:
+        return None
+    return Unreplayable((int(told["ledgerId"]), int(told["offset"])), str(told["entryType"]), told.get("table"), str(told["message"]))
 
 
 def _verdict(table: str, told: dict[str, Any]) -> TableVerdict:
@@ -322,11 +351,6 @@ def _registered(world: World, log: LogStore | None, root: str) -> tuple[str, ...
         return world.ensembles.at(log.zookeeper_address).children(nodes_path(root)) or ()
     except EnsembleError as error:
         return Unknown(str(error))
-
-
-def _tablespaces(cluster: HerdDBCluster, world: World) -> tuple[Tablespace, ...]:
-    found = world.kubernetes.resources(Tablespace, cluster.metadata.namespace)
-    return tuple(each for each in found if each.spec.herd_db_ref.name == cluster.metadata.name)
 
 
 def _taken_services(tablespaces: Sequence[Tablespace], objects: Objects, world: World) -> frozenset[str]:

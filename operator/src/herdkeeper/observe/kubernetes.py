@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import base64
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from kubernetes.client import ApiException
 from kubernetes.dynamic import DynamicClient
 from pydantic import ValidationError
 
-from herdkeeper.api.resource import API_VERSION, Resource
+from herdkeeper.api.resource import API_VERSION, ObjectMeta, Resource
 from herdkeeper.domain import names
 from herdkeeper.domain.lost_node import OUT_OF_SERVICE_TAINT
 from herdkeeper.domain.names import ObjectKey
@@ -39,11 +40,12 @@ ResourceType = TypeVar("ResourceType", bound=Resource)
 
 
 @dataclass(frozen=True)
-class Unreadable:
-    """A stored resource that its model refuses, e.g. since older rules let it in."""
+class Unreadable(Generic[ResourceType]):
+    """A stored resource that its model refuses, e.g. since older rules let it in. `rest` is the same without a spec (None)."""
 
     document: Json
     error: ValidationError
+    rest: ResourceType
 
 
 class KubernetesReader:
@@ -64,7 +66,7 @@ class KubernetesReader:
             raise
         return _plain(found)
 
-    def resource(self, kind: type[ResourceType], key: ObjectKey) -> ResourceType | Unreadable | None:
+    def resource(self, kind: type[ResourceType], key: ObjectKey) -> ResourceType | Unreadable[ResourceType] | None:
         """One of our resources; Unreadable when its spec is not what the model allows, None when there is none."""
         document = self.document(API_VERSION, kind.KIND, key)
         return None if document is None else parsed(kind, document)
@@ -96,7 +98,9 @@ class KubernetesReader:
     def expandable(self, storage_class: str) -> bool | Unknown:
         """Whether a StorageClass says that its volumes can grow."""
         try:
-            found = self._client.resources.get(api_version="storage.k8s.io/v1", kind="StorageClass").get(name=storage_class)
+            found = self._client.resources.get(api_version="storage.k8s.io/v1", kind="StorageClass").get(
+                name=storage_class, _request_timeout=ANSWER_SECONDS
+            )
         except ApiException as error:
             return Unknown(f"the StorageClass {storage_class} can't be read: {error.reason}")
         return bool(_plain(found).get("allowVolumeExpansion"))
@@ -136,14 +140,47 @@ class KubernetesReader:
         return list(_plain(found).get("items") or [])
 
 
-def parsed(kind: type[ResourceType], document: Json) -> ResourceType | Unreadable:
-    """The model of a stored document. A status that an older version wrote and this one can't read counts as none."""
-    try:
-        return kind.model_validate(document)
-    except ValidationError as error:
-        if all(problem["loc"][:1] == ("status",) for problem in error.errors()):
-            return kind.model_validate({**document, "status": None})
-        return Unreadable(document, error)
+def parsed(kind: type[ResourceType], document: Json) -> ResourceType | Unreadable[ResourceType]:
+    """The model of a stored document. Fields that only a newer version knows are left out, and so are fields of the status that this one
+    can't read: the resource tells which (`ignored` and `unread`)."""
+    left = document
+    ignored: list[str] = []
+    while True:
+        try:
+            return _telling(kind.model_validate(left), document, left, ignored)
+        except ValidationError as error:
+            without = [problem["loc"] for problem in error.errors() if _is_left_out(problem)]
+            if not without:
+                return Unreadable(document, error, _telling(_without_spec(kind, left), document, left, ignored))
+            left = copy.deepcopy(left)
+            for place in without:
+                _leave_out(left, place)
+            ignored += [".".join(map(str, place)) for place in without if place[0] == "spec"]
+
+
+def _telling(resource: ResourceType, document: Json, left: Json, ignored: Iterable[str]) -> ResourceType:
+    unread = {name: value for name, value in (document.get("status") or {}).items() if name not in left["status"]}
+    return resource.model_copy(update={"ignored": tuple(ignored), "unread": unread})
+
+
+def _without_spec(kind: type[ResourceType], document: Json) -> ResourceType:
+    status = kind.status_model().model_validate(document.get("status") or {})
+    rest = kind.model_construct(metadata=ObjectMeta.model_validate(document["metadata"]), spec=None, status=status)
+    return cast("ResourceType", rest)
+
+
+def _is_left_out(problem: Mapping[str, Any]) -> bool:
+    """A field that the model does not know, or one of the status."""
+    return len(problem["loc"]) > 1 and (problem["type"] == "extra_forbidden" or problem["loc"][0] == "status")
+
+
+def _leave_out(document: Json, place: tuple[str | int, ...]) -> None:
+    """Take a field out: of the spec at its place, of the status the whole field at its top."""
+    *way, last = place[:2] if place[0] == "status" else place
+    holder: Any = document
+    for step in way:
+        holder = holder[step]
+    holder.pop(last, None)
 
 
 def parsed_wholly(kind: type[ResourceType], documents: Iterable[Json]) -> tuple[ResourceType, ...] | Unknown:
@@ -154,8 +191,8 @@ def parsed_wholly(kind: type[ResourceType], documents: Iterable[Json]) -> tuple[
         if isinstance(resource, Unreadable):
             problem = resource.error.errors()[0]
             return Unknown(f"the {what} can't be read: {'.'.join(str(part) for part in problem['loc'])}: {problem['msg']}")
-        if getattr(resource, "status", None) is None and document.get("status"):  # of another version: what became of it is not known
-            return Unknown(f"the status of the {what} can't be read")
+        if unread := resource.unread_fields:  # what became of it is not known
+            return Unknown(f"the status of the {what} can't be read: {', '.join(unread)}")
         found.append(resource)
     return tuple(found)
 

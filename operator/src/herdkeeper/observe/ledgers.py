@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from herdkeeper.api import HerdDBCluster
@@ -27,6 +28,37 @@ class Asked:
     bookies: tuple[str, ...]
     databases: tuple[HerdDBCluster, ...]
     rule: PlacementRule
+
+    @property
+    def of_ledgers(self) -> tuple[frozenset[str], frozenset[int], PlacementRule]:
+        """What of it a scan's answer depends on."""
+        return frozenset(self.bookies), frozenset(database.spec.ledgers.ensemble_size for database in self.databases), self.rule
+
+
+class KeptScans:
+    """The last scan of each place, for who only waits: nothing is done by a scan that was kept. Any thread may use it."""
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._kept: dict[str, tuple[float, Asked, LedgerScan]] = {}
+        self._lock = threading.Lock()
+
+    def keep(self, place: str, asked: Asked, scan: LedgerScan | Unknown) -> LedgerScan | Unknown:
+        """The scan itself. What could not be read leaves nothing that is known."""
+        with self._lock:
+            self._kept.pop(place, None)
+            if isinstance(scan, LedgerScan):
+                self._kept[place] = (self._now(), asked, scan)
+        return scan
+
+    def recent(self, place: str, asked: Asked) -> LedgerScan | None:
+        """The last one, with its age and with the databases as they are now; None when it is too old, or was asked for something else."""
+        with self._lock:
+            at, before, scan = self._kept.get(place, (0.0, None, None))
+        if scan is None or before is None or before.of_ledgers != asked.of_ledgers:
+            return None
+        age = self._now() - at
+        return replace(scan, databases=asked.databases, age_seconds=age) if age < scan.good_for_seconds else None
 
 
 def scan_ledgers(ensemble: Ensemble, root: str, asked: Asked) -> LedgerScan | Unknown:

@@ -33,13 +33,14 @@ from herdkeeper.formats.herddb_log_archive import (
 from herdkeeper.formats.herddb_log_pin import (
     ARCHIVE,
     CHECKPOINT,
+    SECOND_DISK,
     decode_log_pin,
     decode_stream_pin,
     log_pin_path,
     log_pins_path,
     stream_of,
 )
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path, tablespaces_path
+from herdkeeper.formats.herddb_tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.herddb import read_credentials, read_nodes
@@ -50,7 +51,6 @@ from herdkeeper.observe.restore import see_restore
 from herdkeeper.observe.tls import read_tls
 from herdkeeper.observe.world import World
 
-SYSTEM_TABLESPACE = "herd"
 PODS = (("v1", "Pod"),)
 
 
@@ -75,14 +75,14 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
     nodes = read_nodes(herddb, pods, world)
     if isinstance(metadata.record, VersionedRecord):
         uuid = metadata.record.record.uuid
-        nodes = judged(nodes, uuid, verdicts_in_force(tablespace, uuid, checkpoints))
+        nodes = judged(nodes, uuid, verdicts_in_force(tablespace, uuid, checkpoints, nodes))
     seen = TablespaceObserved(
         herddb=herddb,
         zookeeper_address=log.zookeeper_address,
         ledgers_root=log.ledgers_root,
         record=metadata.record,
         log_left=metadata.log_left,
-        system_leader=metadata.leaders.get(SYSTEM_TABLESPACE),
+        system_leader=metadata.leaders.get(DEFAULT_TABLESPACE),
         leaderships=Counter(metadata.leaders.values()),
         nodes=nodes,
         others=others,
@@ -93,6 +93,7 @@ def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserv
         checkpoints=checkpoints,
         tls=read_tls(herddb, world),
         log_pin=metadata.log_pin,
+        disk_pin=metadata.disk_pin,
         archive=ArchiveObserved(
             metadata.progress,
             metadata.archive_pin,
@@ -166,6 +167,7 @@ class _Metadata:
     leaders: dict[str, str]
     log_pin: LogPin | Unknown | None
     archive_pin: LogPin | Unknown | None
+    disk_pin: LogPin | Unknown | None
     progress: ArchiveProgress | Unknown | None
     order: SeenOrder | Unknown | None
     ledgers: LedgerList | Unknown | None
@@ -174,23 +176,25 @@ class _Metadata:
 
 def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, world: World) -> _Metadata:
     root = names.herd_root(ObjectKey(herddb.metadata.namespace, herddb.metadata.name))
-    uuid = tablespace.status.uuid if tablespace.status is not None else None
+    uuid = tablespace.made_uuid
     try:
         ensemble = world.ensembles.at(log.zookeeper_address)
         left = uuid is not None and ensemble.read(ledgers_path(root, uuid)) is not None
         record = _record(ensemble, root, tablespace.sql_name)
         pinned = uuid or (record.record.uuid if isinstance(record, VersionedRecord) else None)
         if pinned is None:
-            return _Metadata(record, left, _leaders(ensemble, root), None, None, None, None, None)
-        checkpoint_pin, archive_pin = (_pin(ensemble, log_pin_path(root, pinned, name)) for name in (CHECKPOINT, ARCHIVE))
+            return _Metadata(record, left, _leaders(ensemble, root), None, None, None, None, None, None)
+        checkpoint_pin, archive_pin, disk_pin = (
+            _pin(ensemble, log_pin_path(root, pinned, name)) for name in (CHECKPOINT, ARCHIVE, SECOND_DISK)
+        )
         progress = _progress(ensemble, archive_progress_path(root, pinned))
         order = _order(ensemble, expiry_order_path(root, pinned))
         ledgers = _ledgers(ensemble, ledgers_path(root, pinned))
         streams = _streams(ensemble, root, pinned)
-        return _Metadata(record, left, _leaders(ensemble, root), checkpoint_pin, archive_pin, progress, order, ledgers, streams)
+        return _Metadata(record, left, _leaders(ensemble, root), checkpoint_pin, archive_pin, disk_pin, progress, order, ledgers, streams)
     except (EnsembleError, MalformedDataError) as error:
         why = Unknown(str(error))
-        return _Metadata(why, why, {}, why, why, why, why, why, why)
+        return _Metadata(why, why, {}, why, why, why, why, why, why, why)
 
 
 def _record(ensemble: Ensemble, root: str, name: str) -> VersionedRecord | RecordAbsent:

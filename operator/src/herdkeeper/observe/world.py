@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from herdkeeper.observe.departed import Departed
 from herdkeeper.observe.ensembles import EnsembleDirectory
 from herdkeeper.observe.http import JsonReader
 from herdkeeper.observe.kubernetes import KubernetesReader
+from herdkeeper.observe.ledgers import KeptScans
 from herdkeeper.observe.signs_of_life import SignsOfLife
 
 
 @dataclass(frozen=True)
 class World:
-    """Kubernetes, ZooKeeper by address, the servers' admin ports, and when SQL nodes were heard last."""
+    """Kubernetes, ZooKeeper by address, the servers' admin ports, when SQL nodes were heard last, what ledgers looked like last, and
+    whose data has yet to go."""
 
     kubernetes: KubernetesReader
     ensembles: EnsembleDirectory
     http: JsonReader
     signs_of_life: SignsOfLife = field(default_factory=SignsOfLife)
+    scans: KeptScans = field(default_factory=KeptScans)
+    departed: Departed = field(default_factory=Departed)

@@ -10,7 +10,7 @@ from typing import Any
 from herdkeeper.api import BookKeeperCluster, ZooKeeperCluster
 from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
-from herdkeeper.domain.observed.objects import Objects
+from herdkeeper.domain.observed.objects import Objects, why_gone
 from herdkeeper.domain.observed.zookeeper import NOT_READ, ZooKeeperObserved
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.java_data import MalformedDataError
@@ -28,13 +28,15 @@ CLAIMS = (("v1", "PersistentVolumeClaim"),)
 
 
 def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObserved:
-    """Its objects, what each Ready member says of itself (admin server, `/commands/srvr`, ZooKeeper 3.9), and the committed membership."""
+    """Its objects, what each member says of itself (admin server, `/commands/srvr`, ZooKeeper 3.9), and the committed membership."""
     key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
     named = ZooKeeperNames(key)
     objects = _objects(cluster, world)
     ready = [number for number in range(names.ZOOKEEPER_MOST_MEMBERS) if objects.pod_ready(named.pod(number))]
     known_leader = cluster.status.leader if cluster.status is not None else None
-    stats = _ask_members(world, named, ready, known_leader)
+    running = [number for number in range(names.ZOOKEEPER_MOST_MEMBERS) if why_gone(objects.get("Pod", named.pod(number))) is None]
+    asked = _ask_members(world, named, running, known_leader)
+    stats = {number: found for number, found in asked.items() if number in ready or not isinstance(found, Unknown)}
     address = _address(cluster, objects)
     secret = world.kubernetes.secret(ObjectKey(key.namespace, named.reconfig_secret)) or {}
     return ZooKeeperObserved(
@@ -42,7 +44,7 @@ def observe_zookeeper(cluster: ZooKeeperCluster, world: World) -> ZooKeeperObser
         modes={number: found if isinstance(found, Unknown) else found[0] for number, found in stats.items()},
         zxids={number: found[1] for number, found in stats.items() if not isinstance(found, Unknown)},
         address=address,
-        membership=_membership(address, world) if ready else NOT_READ,
+        membership=_membership(address, world) if stats else NOT_READ,
         password=secret.get(names.PASSWORD_KEY) or None,
         fresh_password=secrets.token_urlsafe(32),
         disturbance=users_disturbed(key, world),

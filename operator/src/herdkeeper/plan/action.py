@@ -100,22 +100,33 @@ class AddToSecret:
 
 @dataclass(frozen=True)
 class Delete:
-    """Delete a live object, if it is still the one with this uid."""
+    """Delete a live object, if it is still the one with this uid; with a resource version, if it is still as it was read."""
 
     api_version: str
     kind: str
     name: str
     uid: str
     reason: Reason
+    resource_version: str | None = None
 
 
 def deletions(items: Iterable[Json | None], reason: Reason) -> tuple[Delete, ...]:
-    """The deletion of each of these live objects that is there and is not being deleted."""
+    """The deletion of each of these live objects that is there and is not being deleted; of what holds data, if it is as it was read."""
+    found = (item for item in items if item is not None and not item["metadata"].get("deletionTimestamp"))
     return tuple(
-        Delete(item["apiVersion"], item["kind"], item["metadata"]["name"], item["metadata"]["uid"], reason)
-        for item in items
-        if item is not None and not item["metadata"].get("deletionTimestamp")
+        Delete(
+            item["apiVersion"],
+            item["kind"],
+            item["metadata"]["name"],
+            item["metadata"]["uid"],
+            reason,
+            item["metadata"].get("resourceVersion") if item["kind"] in _HOLDS_DATA else None,
+        )
+        for item in found
     )
+
+
+_HOLDS_DATA = ("PersistentVolumeClaim", "Secret")
 
 
 @dataclass(frozen=True)
@@ -186,6 +197,17 @@ class SetRecoveryDelay:
     root: str
     seconds: int
     version: int
+
+
+@dataclass(frozen=True)
+class StartBookieAudit:
+    """Have BookKeeper's auditor look at all ledgers now, as BookKeeper's `shell triggeraudit` does: write the delay anew."""
+
+    zookeeper_address: str
+    root: str
+    seconds: int
+    version: int
+    lost: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -327,6 +349,7 @@ class CloseLedger:
     node: str
     tablespace: str
     ledger_id: int
+    reason: Reason = Reason.DRAINING
 
 
 @dataclass(frozen=True)
@@ -381,6 +404,7 @@ Action = (
     | EnsureZnode
     | FormatLedgersRoot
     | SetRecoveryDelay
+    | StartBookieAudit
     | RemoveCookie
     | RestoreCookie
     | Resize

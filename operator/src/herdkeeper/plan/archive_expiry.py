@@ -122,10 +122,10 @@ def needed_by_archive(
     archive, status = tablespace.spec.log.archive, tablespace.status
     if archive is None:
         return frozenset()
-    if status is None or status.uuid is None:
+    if status is None or tablespace.made_uuid is None:
         why = f"the Tablespace {tablespace.metadata.name} does not tell its uuid"
         return Unknown(f"{why}, so which Checkpoints its archive needs is not known")
-    found = bases(checkpoints, log_of(instance_id, status.uuid))
+    found = bases(checkpoints, log_of(instance_id, tablespace.made_uuid))
     if isinstance(found, Unknown):
         return Unknown(f"{found.why}, nor which Checkpoints the archive of the Tablespace {tablespace.metadata.name} needs")
     begin = status.recovery_window.from_lsn if status.recovery_window is not None else None

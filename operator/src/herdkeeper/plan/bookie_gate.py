@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.build.bookkeeper import BookieIdentity
-from herdkeeper.domain.lost_node import serves, trouble_of
+from herdkeeper.domain.lost_node import trouble_of, unreachable
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
 from herdkeeper.domain.racks import Rack
@@ -44,6 +44,10 @@ class Stack:
         """The names of the cluster's objects."""
         return BookKeeperNames(ObjectKey(self.cluster.metadata.namespace, self.cluster.metadata.name))
 
+    def is_registered(self, number: int) -> bool:
+        """Whether a bookie of this number serves, as far as BookKeeper knows."""
+        return any(self.named.number_of(bookie_id) == number for bookie_id in self.metadata.writable | self.metadata.read_only)
+
     @property
     def largest_ensemble(self) -> int:
         """Of the ledgers that are being written; 0 while they were not read."""
@@ -59,13 +63,19 @@ def why_not_restart(identity: BookieIdentity, stack: Stack) -> str | None:
 
 
 def others_trouble(stack: Stack, but: int | None) -> str | None:
-    """Which of the bookies, except number `but`, is not Ready or about to be restarted."""
-    named, objects = stack.named, stack.seen.objects
+    """Which of the bookies, except number `but`, does not serve.
+
+    One that is registered and not Ready serves, and yet something is wrong with it: it holds up whatever is Ready. It holds up nothing that
+    is not Ready either, or a probe that fails everywhere could never be mended.
+    """
+    named, objects, nodes = stack.named, stack.seen.objects, stack.seen.nodes
+    unwell = but is not None and not objects.pod_ready(named.pod(but))
     for number in stack.numbers:
-        if number != but and not serves(objects, named.pod(number), stack.seen.nodes):
-            return f"{named.pod(number)} does not serve ({trouble_of(objects.get('Pod', named.pod(number)), stack.seen.nodes)})"
-        if number != but and not objects.rolled_out(named.stateful_set(number)):
-            return f"{named.stateful_set(number)} is still being rolled out"
+        pod = objects.get("Pod", named.pod(number))
+        stops = pod is None or pod["metadata"].get("deletionTimestamp") or unreachable(objects, [named.pod(number)], nodes)
+        fine = not stops and stack.is_registered(number) and (unwell or objects.pod_ready(named.pod(number)))
+        if number != but and not fine:
+            return f"{named.pod(number)} does not serve ({trouble_of(pod, nodes)})"
     return None
 
 

@@ -9,25 +9,31 @@ from herdkeeper.build.bookkeeper import BookieIdentity, Founded, build_autorecov
 from herdkeeper.build.drain import DrainSource
 from herdkeeper.build.racks import build_racks
 from herdkeeper.domain import names
-from herdkeeper.domain.bookie_claims import claims_of, volumes_found
+from herdkeeper.domain.bookie_claims import claims_of, known_instance_id, volumes_found
 from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_numbers, ids_that_served
-from herdkeeper.domain.lost_bookie import lost_bookie
 from herdkeeper.domain.lost_node import unreachable
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
+from herdkeeper.domain.observed.bookkeeper import (
+    BookKeeperObserved,
+    LedgerScan,
+    LedgersMetadata,
+    MetadataAbsent,
+    MetadataStore,
+    StoreMissing,
+)
 from herdkeeper.domain.observed.objects import Json, Objects, annotation
 from herdkeeper.domain.racks import racks_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Apply, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait, deletions
+from herdkeeper.plan.action import Action, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait, deletions
 from herdkeeper.plan.bookie_gate import Stack, others_trouble, restart_order, why_not_restart
 from herdkeeper.plan.drain import Leaving, Restart, Stop, later_steps
 from herdkeeper.plan.intent import settle, unsettled
 from herdkeeper.plan.leaving_bookies import Drain, actions_of, drains, pause, taken_back
-from herdkeeper.plan.lost_bookie import NeedsLedgers, Step, retire
+from herdkeeper.plan.lost_bookie import NeedsLedgers, Step, retire_all
 from herdkeeper.plan.missing_cookie import restored_cookie
 from herdkeeper.plan.placement_check import placement_check_due
-from herdkeeper.plan.rolling import Gate, roll
+from herdkeeper.plan.rolling import Gate, kept_alive, moving, restart
 from herdkeeper.plan.volume_growth import grow_claims
 
 CLAIM = "PersistentVolumeClaim"
@@ -43,7 +49,7 @@ def plan_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved, jobs_i
         return Plan.waiting(Reason.UNREADABLE, seen.metadata.why)
     if isinstance(seen.metadata, MetadataAbsent):
         return _without_metadata(cluster, seen.objects, seen.store)
-    before = cluster.status.instance_id if cluster.status is not None else None
+    before = known_instance_id(cluster, seen.objects)
     if before not in (None, seen.metadata.instance_id):
         return Plan.waiting(
             Reason.METADATA_LOST,
@@ -58,7 +64,7 @@ def _without_metadata(cluster: BookKeeperCluster, objects: Objects, store: Metad
     """A root is made only where neither a root nor a bookie's volume is: another instance id would make the volumes unusable."""
     root = _names(cluster).ledgers_root
     claims = [claim["metadata"]["name"] for claim in objects.of_kind(CLAIM)]
-    if claims or (cluster.status is not None and cluster.status.instance_id):
+    if claims or known_instance_id(cluster, objects) is not None:
         return Plan.waiting(
             Reason.METADATA_LOST,
             f"ZooKeeper has no {root}, though this cluster had volumes or an instance id before ({', '.join(claims) or 'no claims now'}): "
@@ -73,8 +79,8 @@ def _without_metadata(cluster: BookKeeperCluster, objects: Objects, store: Metad
 def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, source: DrainSource) -> Plan:
     if other := _other_volumes(cluster, seen, metadata):
         return other
-    numbers = bookie_numbers(cluster, seen.objects, metadata.cookies)
-    identities, steps = _identities(cluster, numbers, seen, metadata)
+    numbers = bookie_numbers(cluster, seen.objects, metadata)
+    identities, steps = _identities(cluster, numbers, seen)
     racks = racks_of(cluster, seen.objects, seen.nodes)
     founded = Founded(metadata.instance_id, metadata.cookies, ids_that_served(_names(cluster), seen.objects, metadata))
     shared = build_bookies_shared(cluster, source.zookeeper_address, founded)
@@ -91,8 +97,9 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     for drain in leaving:
         steps += actions_of(cluster, seen, drain, source)
         steps += [drain.step] if isinstance(drain.step, Wait) else []
+    steps += retire_all(numbers.lost, cluster, seen, metadata)
     waits = [step for step in steps if isinstance(step, Wait)]
-    busy = waits or leaving or not _all_writable(identities, metadata)
+    busy = waits or leaving or numbers.lost or not _all_writable(identities, metadata)
     actions = tuple(step for step in steps if not isinstance(step, (Wait, NeedsLedgers)))
     return Plan(
         actions,
@@ -100,8 +107,13 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
         _look_again(cluster, seen, leaving, acting=bool(actions)) if busy else None,
         later=tuple(step for drain in leaving if isinstance(drain.bookie, Leaving) for step in later_steps(drain.bookie)),
         blockers=tuple(wait.sentence for wait in waits),
-        needs_ledgers=NeedsLedgers() in steps or (seen.scan is None and placement_check_due(cluster, seen)),
+        needs_ledgers=NeedsLedgers() in steps or _on_old_news(seen, actions) or (seen.scan is None and placement_check_due(cluster, seen)),
     )
+
+
+def _on_old_news(seen: BookKeeperObserved, actions: tuple[Action, ...]) -> bool:
+    """What was kept of an earlier look at the ledgers is enough to wait by, and not to act on."""
+    return bool(actions) and isinstance(seen.scan, LedgerScan) and seen.scan.age_seconds > 0
 
 
 def _other_volumes(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Plan | None:
@@ -121,19 +133,16 @@ def _look_again(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: t
     """Reading all ledgers is nothing to do each few seconds; events bring the key back sooner."""
     if leaving:
         return LOOK_AGAIN_SECONDS if acting else max(LOOK_AGAIN_SECONDS, pause(cluster, seen, leaving))
-    return LOOK_AGAIN_SECONDS if seen.scan is None else SCANNED_AGAIN_SECONDS
+    return LOOK_AGAIN_SECONDS if seen.scan is None or acting else SCANNED_AGAIN_SECONDS
 
 
-def _identities(
-    cluster: BookKeeperCluster, numbers: BookieNumbers, seen: BookKeeperObserved, metadata: LedgersMetadata
-) -> tuple[list[BookieIdentity], list[Step]]:
-    """Who the bookies are that shall live, and what their claims need; or, of those that lost a disk, what is done about it."""
+def _identities(cluster: BookKeeperCluster, numbers: BookieNumbers, seen: BookKeeperObserved) -> tuple[list[BookieIdentity], list[Step]]:
+    """Who the bookies are that shall live, and what their claims need."""
     identities: list[BookieIdentity] = []
     steps: list[Step] = []
     for number in numbers.wanted:
         token = seen.fresh_tokens[numbers.new.index(number)] if number in numbers.new else None
-        lost = lost_bookie(cluster, number, seen.objects, metadata)
-        found = retire(lost, cluster, seen, metadata) if lost is not None else _identity(cluster, number, seen.objects, token)
+        found = _identity(cluster, number, seen.objects, token)
         if isinstance(found, BookieIdentity):
             identities.append(found)
             steps += [*_missing_claims(cluster, found, seen.objects), *grow_claims(cluster, number, seen)]
@@ -154,24 +163,28 @@ def _still_running(leaving: tuple[Drain, ...]) -> list[BookieIdentity]:
 
 
 def _rolled(identities: list[BookieIdentity], stack: Stack, source: DrainSource) -> list[Step]:
-    """The StatefulSets that differ from what they shall be: those that disturb nobody, and at most one that restarts a serving bookie."""
+    """The StatefulSets as they shall be, which touches no pod that is there, and at most one pod that is made anew."""
     steps: list[Step] = []
     objects = stack.seen.objects
+    pods = {stack.named.pod(each.number): stack.named.stateful_set(each.number) for each in identities}
+    hanging = unreachable(objects, pods, stack.seen.nodes)
+    serving = frozenset(pod for each in identities if stack.is_registered(each.number) and (pod := stack.named.pod(each.number)))
     for identity in identities:
-        manifest = build_bookie(stack.cluster, identity, source.zookeeper_address)
-        pod = stack.named.pod(identity.number)
-        change = unsettled(manifest, objects)
-        if change is not None and not change.new and objects.pod_ready(pod) and stack.seen.scan is None:
+        manifest, pod = build_bookie(stack.cluster, identity, source.zookeeper_address), stack.named.pod(identity.number)
+        if (first := kept_alive(manifest, objects, [pod]) or unsettled(manifest, objects)) is not None:
+            steps.append(first)
+            continue
+        restarted = "another bookie is restarted just now" if _restarts(steps) else None
+        gate = Gate(restarted or why_not_restart(identity, stack), hanging, serving, restarted or moving(objects, pods, hanging))
+        step = restart(manifest, objects, [pod], gate) if objects.revision(pods[pod]) is not None else ()
+        if step and stack.seen.scan is None and (objects.pod_ready(pod) or pod in serving):
             steps.append(NeedsLedgers())
-        closed_by = "another bookie was changed just now" if _restarts(steps) else why_not_restart(identity, stack)
-        step = roll(manifest, objects, [pod], Gate(closed_by, unreachable(objects, [pod], stack.seen.nodes)))
-        if step is not None:
-            steps.append(step)
+        steps += [step] if isinstance(step, Wait) else step
     return steps
 
 
 def _restarts(steps: Iterable[Step]) -> bool:
-    return any(isinstance(step, Apply) and not step.new for step in steps)
+    return any(isinstance(step, Delete) and step.kind == "Pod" for step in steps)
 
 
 def _autorecovery(manifests: tuple[Json, ...], stack: Stack, rolled: Iterable[Step]) -> tuple[Step, ...]:

@@ -17,11 +17,10 @@ from herdkeeper.domain.observed.herddb import HerdDBObserved, NodeTablespace
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.sql_nodes import staying_nodes
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_tablespace import tablespace_path
+from herdkeeper.formats.herddb_tablespace import DEFAULT_TABLESPACE, tablespace_path
 from herdkeeper.plan.action import ChangeTablespaceRecord
 from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, next_replica
 
-DEFAULT_TABLESPACE = "herd"
 MAX_INACTIVITY_MILLIS = 60_000
 EXPECTED_REPLICAS = 1
 

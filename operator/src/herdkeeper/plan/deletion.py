@@ -148,7 +148,7 @@ def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, w
 
     Under Retain the tablespace lives on, and only its log is not kept any more: nobody is left to say when it may go.
     """
-    uuid = tablespace.status.uuid if tablespace.status is not None else None
+    uuid = tablespace.made_uuid
     if tablespace.spec.deletion_policy == "Retain":
         return _let_go(tablespace, seen, uuid, waited)
     if uuid is None:

@@ -96,6 +96,8 @@ class Rest:
     """Why nothing would notice a lost entry; None: autorecovery is on and an auditor is elected."""
     lacking: str | None = None
     """Why ledgers lack copies on bookies that stay, by their metadata: an auditor marks them later only."""
+    too_few_racks: str | None = None
+    """Why the racks of the bookies that stay can't hold the copies of new ledgers as the placement rule has it; None when they can."""
     also_leaving: tuple[str, ...] = ()
     """Other bookies that leave and are still writable: copies must not go there."""
 
@@ -186,7 +188,7 @@ def why_not_begin(bookie: Leaving, rest: Rest) -> Wait | None:
             f"{rest.writable} writable bookies would remain without {bookie.bookie_id}; ensembles of {rest.largest_ensemble} need one more,"
             f" so that a lost one can be replaced: raise spec.bookies until {rest.largest_ensemble + 1} stay",
         )
-    return None
+    return None if rest.too_few_racks is None else Wait(Reason.TOO_FEW_RACKS, rest.too_few_racks)
 
 
 def later_steps(bookie: Leaving) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from herdkeeper.api import HerdDBCluster
-from herdkeeper.plan.default_tablespace import DEFAULT_TABLESPACE
+from herdkeeper.formats.herddb_tablespace import DEFAULT_TABLESPACE
 
 SERVES_KEY = "herdkeeper.hand-over.seconds"
 SERVES_SECONDS = 20.0

@@ -17,14 +17,14 @@ from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import mounted_secret, names_of
 from herdkeeper.domain.sql_users import users_of
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, Wait, soonest
+from herdkeeper.plan.action import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, SetLogPin, Wait, soonest
 from herdkeeper.plan.default_tablespace import plan_default_tablespace
 from herdkeeper.plan.intent import settle
 from herdkeeper.plan.leader_services import leader_services
 from herdkeeper.plan.leaders import Terms, plan_leaders
 from herdkeeper.plan.next_look import SOON_SECONDS
-from herdkeeper.plan.restart import Relieve, next_restart
-from herdkeeper.plan.rolling import Gate, roll
+from herdkeeper.plan.restart import Relieve, leading, next_restart
+from herdkeeper.plan.rolling import Gate, moving, roll
 from herdkeeper.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
 from herdkeeper.plan.sql_users import bring_users
 
@@ -38,7 +38,7 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     if log is None:
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has no bookies yet")
     shrink = scale_down(cluster, seen)
-    leaders = plan_leaders(cluster, seen, log, Terms(_why_no_ledger_can_open(cluster, seen.bookkeeper), shrink.leave))
+    leaders = plan_leaders(cluster, seen, log, Terms(why_no_ledger_can_open(cluster, seen.bookkeeper), shrink.leave))
     # Nothing else comes between a leader that is lost and the next one.
     if leaders.actions:
         return shrink.told(leaders)
@@ -61,7 +61,7 @@ def plan_refused_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     log = log_store(seen.bookkeeper)
     if log is None:
         return Plan()
-    return plan_leaders(cluster, seen, log, Terms(_why_no_ledger_can_open(cluster, seen.bookkeeper), only_lost=True))
+    return plan_leaders(cluster, seen, log, Terms(why_no_ledger_can_open(cluster, seen.bookkeeper), only_lost=True))
 
 
 def _unmet(seen: HerdDBObserved) -> Plan | None:
@@ -80,7 +80,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
         return unmet
     named = names_of(cluster)
     new = seen.objects.get("StatefulSet", named.stateful_set) is None
-    if new and (why := _why_no_ledger_can_open(cluster, seen.bookkeeper)):
+    if new and (why := why_no_ledger_can_open(cluster, seen.bookkeeper)):
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why.why if isinstance(why, Unknown) else why)
     actions: list[Action] = []
     if not seen.root_parent:
@@ -108,14 +108,15 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
     """What the nodes themselves need once their objects are as intended."""
     named = names_of(cluster)
     pods = [named.pod(number) for number in range(shrink.nodes)]
-    gate = Gate(_why_not_disturb(seen), unreachable(seen.objects, pods, seen.machines))
+    hanging = unreachable(seen.objects, pods, seen.machines)
+    gate = Gate(_why_not_disturb(seen), hanging, leading(seen), moving(seen.objects, dict.fromkeys(pods, named.stateful_set), hanging))
     restart = next_restart(named.stateful_set, seen, pods, gate)
     match restart:
         case Delete():
             return Plan((restart,), look_again_seconds=2)
         case Relieve(node):
             leave = {**shrink.leave, node: "it is restarted with its new template"}
-            return plan_leaders(cluster, seen, log, Terms(_why_no_ledger_can_open(cluster, seen.bookkeeper), leave))
+            return plan_leaders(cluster, seen, log, Terms(why_no_ledger_can_open(cluster, seen.bookkeeper), leave))
         case Wait():
             # what it waits for may be a node that leaves, which goes only once HerdDB's own tablespace has left it
             return Plan(plan_default_tablespace(cluster, seen, log, shrink.leaving), restart, 3)
@@ -125,6 +126,10 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
                 *plan_default_tablespace(cluster, seen, log, shrink.leaving),
                 *leader_services(seen, records),
                 *forget_gone_nodes(cluster, seen, log.zookeeper_address),
+                *(
+                    SetLogPin(log.zookeeper_address, path, None, version, "no Tablespace declares it")
+                    for path, version in seen.ownerless_pins
+                ),
             )
             return Plan(changes, leaders.wait, 1.0 if changes else _soon(seen, pods))
         case _:
@@ -135,7 +140,7 @@ def _soon(seen: HerdDBObserved, pods: list[str]) -> float | None:
     return None if all(map(seen.objects.pod_ready, pods)) else 5.0
 
 
-def _why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> str | Unknown | None:
+def why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> str | Unknown | None:
     """A SQL node without enough bookies would only fail and start again. Unknown while nothing tells how many there are."""
     ready = bookkeeper.status.ready_bookies if bookkeeper is not None and bookkeeper.status is not None else None
     if ready is None:

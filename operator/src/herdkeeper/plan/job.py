@@ -19,7 +19,7 @@ from herdkeeper.build.spark_job import (
 )
 from herdkeeper.domain import names
 from herdkeeper.domain.audit_window import described, goes_on_at, present, window_of
-from herdkeeper.domain.conditions import is_ready_resource, why_not_ready
+from herdkeeper.domain.conditions import READY, condition, is_ready_resource, why_not_ready
 from herdkeeper.domain.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
 from herdkeeper.domain.observed.objects import Json
@@ -32,6 +32,8 @@ from herdkeeper.plan.intent import settle
 
 _AGAIN_SECONDS = 1.0
 """After a Job was deleted, until one of its name can be made."""
+_COPIES_MISSING = (Reason.REPLICAS_NOT_READY, Reason.NO_LEADER, Reason.WAITING_FOR_FOLLOWER, Reason.WAITING_FOR_HERDDB)
+"""Why a Tablespace is not Ready whose log is whole."""
 _GONE = ("Stopped", "Lost")
 """Bookies whose racks no new copy can be in."""
 
@@ -46,7 +48,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
     log = log_store(seen.bookkeeper)
     if seen.tablespace is None or seen.herddb is None or log is None:
         return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {checkpoint.spec.tablespace_ref.name} is not there yet")
-    if not is_ready_resource(seen.tablespace):
+    if not _is_fit(seen.tablespace):
         why = why_not_ready(seen.tablespace)
         return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {seen.tablespace.metadata.name} is not Ready ({why})")
     follower = _address(_next_compared(seen.tablespace), seen.herddb)
@@ -63,6 +65,17 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
         begins_with=_begins_with(seen.tablespace, seen.herddb),
     )
     return _once(build_checkpoint(checkpoint, source, spark_image), seen)
+
+
+def _is_fit(tablespace: Tablespace) -> bool:
+    """Whether its log is one to make a checkpoint of. That needs ZooKeeper and the bookies, not all of its copies: nodes that are slow to
+    answer for a moment hold no Checkpoint back."""
+    ready = condition(tablespace, READY)
+    if is_ready_resource(tablespace) or ready is None or ready.status != "False":
+        return is_ready_resource(tablespace)
+    there = tablespace.made_uuid is not None and tablespace.metadata.deletion_timestamp is None
+    current = ready.observed_generation == tablespace.metadata.generation
+    return there and current and not tablespace.is_restoring and ready.reason in _COPIES_MISSING
 
 
 def _waiting_for_places(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:

@@ -32,5 +32,4 @@ def _followed(seen: HerdDBObserved, record: TablespaceRecord) -> Tablespace | No
     tablespace = declaring(seen, record.name)
     if tablespace is None or tablespace.metadata.deletion_timestamp is not None:
         return None
-    made = tablespace.status.uuid if tablespace.status is not None else None
-    return tablespace if made in (None, record.uuid) else None
+    return tablespace if tablespace.made_uuid in (None, record.uuid) else None

@@ -24,7 +24,7 @@ from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.plan.action import Action, Annotate, AnswerRequest, Plan, Request, Wait, soonest
 from herdkeeper.plan.hand_over import Arrival, Deadline, HandOver, serves_seconds, turn_of, why_not_yet
 from herdkeeper.plan.leader_services import declaring, leader_services
-from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide, why_not_leading
+from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide, why_no_ledger, why_not_leading
 from herdkeeper.plan.moves import move_actions
 from herdkeeper.plan.next_look import SOON_SECONDS, next_look
 from herdkeeper.plan.take_over import HELD_SECONDS, NOTHING_KNOWN, TAKE_OVER_SECONDS, NotTaken, TakeOvers, take_overs
@@ -149,10 +149,11 @@ def _mark(cluster: HerdDBCluster, node: str, text: str | None, reason: Reason) -
 
 
 def _not_taken(case: Case, known: TakeOvers) -> NotTaken | None:
-    """That its leader did not take it over, if that is so and not told yet. One whose process has just been told to end is none of them."""
+    """That its leader did not take it over, if that is so and not told yet. One whose process has just been told to end is none of them,
+    nor one that could not open a ledger: nobody could."""
     record, situation = case.found.record, case.situation
     leader = situation.nodes.get(record.leader)
-    if leader is None or leader.leaving is not None or situation.changed_at is None:
+    if leader is None or leader.leaving is not None or situation.changed_at is None or why_no_ledger(situation) is not None:
         return None
     age = situation.now - situation.changed_at
     lost = isinstance(case.decision, Move) and case.decision.leader_lost

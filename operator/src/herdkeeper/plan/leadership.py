@@ -33,6 +33,10 @@ STORAGE_PAUSE_SECONDS = 30.0
 WAITING_SECONDS = 2.0
 """A node whose own log has waited for so long gets no other to lead, unless its leader ends: whoever takes over then is better than nobody,
 and the bookie that it waits for may have gone with the leader's machine."""
+TOO_FEW_BOOKIES = "BKNotEnoughBookiesException"
+"""What BookKeeper's client throws when fewer bookies are writable than a ledger needs, as a node's last failure names it."""
+OWN_WORD_SECONDS = 60.0
+"""So long a leader whose log has failed is believed that nobody finds enough bookies, where enough are counted: it alone may be cut off."""
 MUCH_TO_REPLAY = 500
 """Entries since the last local checkpoint, from which on a follower checkpoints before it takes over from a leader that serves."""
 
@@ -154,7 +158,7 @@ def why_not_passed(copy: NodeTablespace) -> str | None:
     """Why a copy's rows are not to be relied on; None when it passed all that was checked."""
     if copy.failed_checks:
         return f"its rows of {', '.join(copy.failed_checks)} differ from the leader's"
-    return f"it {copy.differs}" if copy.differs is not None else None
+    return copy.why_wrong or (copy.differs.why if isinstance(copy.differs, Unknown) else None)
 
 
 def why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:
@@ -165,6 +169,21 @@ def why_not_leading(leader: Node, record: TablespaceRecord) -> str | None:
     if copy is None or copy.uuid != record.uuid:
         return "does not hold the tablespace yet"
     return None if copy.role == "leader" else f"is {copy.role}"
+
+
+def why_no_ledger(seen: Situation) -> str | None:
+    """Why nobody can open a ledger now, by the bookies that are counted or by the leader's last failure; None when neither says so. A boot
+    fails again each second, so that an older failure tells nothing. Nor does that of a log for ever: a node that alone does not reach the
+    bookies finds too few of them, too. Whoever takes over then and finds too few stays."""
+    leader = seen.nodes.get(seen.record.leader)
+    copy = leader.copy if leader is not None else None
+    if isinstance(copy, NodeTablespace) and (copy.uuid, copy.role) in ((seen.record.uuid, "failed"), (seen.record.uuid, "booting")):
+        failed_at = _time_of(copy.last_error or "")
+        believed = OWN_WORD_SECONDS if copy.role == "failed" else STORAGE_PAUSE_SECONDS
+        recent = copy.role == "failed" if failed_at is None else seen.now - failed_at < believed
+        if recent and TOO_FEW_BOOKIES in (copy.last_error or ""):
+            return "it finds fewer writable bookies than a ledger needs, and so would they"
+    return _surely(seen.no_writing)
 
 
 def behind(leader: NodeTablespace | Unknown | None, follower: NodeTablespace | Unknown | None) -> str | None:
@@ -182,8 +201,8 @@ def _stay(seen: Situation, leader: Node) -> Decision:
     """Nobody has to take over; somebody may."""
     if trouble := why_not_leading(leader, seen.record):
         return Keep(f"{seen.record.leader} {trouble}: whether it lives is for HerdDB's own failover to find out", settled=False)
-    if seen.relieve and isinstance(leader.copy, NodeTablespace) and leader.copy.differs is not None:
-        return _leave_if_possible(seen, f"it {leader.copy.differs}")
+    if seen.relieve and isinstance(leader.copy, NodeTablespace) and (wrong := leader.copy.why_wrong) is not None:
+        return _leave_if_possible(seen, wrong)
     return _fail_back(seen)
 
 
@@ -272,7 +291,7 @@ def _unacknowledged(leader: Node, record: TablespaceRecord) -> float:
 def _fail_over(seen: Situation, why: str, *, storage: bool = False) -> Decision:
     """`storage`: the leader's node lives, and what its bookies do may be what they do to everybody."""
     lost = f"{seen.record.leader} can't lead any more ({why})"
-    no_writing = _perhaps(seen.no_writing) if storage else _surely(seen.no_writing)
+    no_writing = why_no_ledger(seen) or (_perhaps(seen.no_writing) if storage else None)
     if no_writing is not None:
         return Blocked(f"{lost}, and nobody else could: {no_writing}")
     pause = STORAGE_PAUSE_SECONDS if storage else PAUSE_SECONDS

@@ -5,6 +5,7 @@ All of them become read-only first, so that copies don't go from one to the next
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -13,10 +14,13 @@ from herdkeeper.build.bookkeeper import BookieIdentity, build_stopped_bookie
 from herdkeeper.build.drain import DrainSource, build_move, build_record, build_retirement
 from herdkeeper.domain import names
 from herdkeeper.domain.bookie_claims import claims_of
-from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_ids, bookie_numbers, scaled_to_zero
+from herdkeeper.domain.bookie_identity import bookie_ids
+from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_numbers, scaled_to_zero
+from herdkeeper.domain.bookie_share import Share
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata
 from herdkeeper.domain.observed.objects import Json, Objects, annotation, job_ended
+from herdkeeper.domain.racks import racks_of, rule_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import told_nodes
 from herdkeeper.domain.unknown import Unknown
@@ -45,9 +49,6 @@ from herdkeeper.plan.drain import (
 from herdkeeper.plan.intent import with_intent
 
 CLAIM = "PersistentVolumeClaim"
-READING_SHARE = 0.05
-"""Of the time that a drain is blocked, what is spent reading the metadata of all ledgers."""
-LONGEST_PAUSE_SECONDS = 60.0
 UNREADABLE_PAUSE_SECONDS = 30.0
 
 
@@ -62,7 +63,7 @@ class Drain:
 
 def drains(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> tuple[Drain, ...]:
     """All leaving bookies, the one that is emptied now first."""
-    numbers = bookie_numbers(cluster, seen.objects, metadata.cookies)
+    numbers = bookie_numbers(cluster, seen.objects, metadata)
     bookies = {number: _leaving(cluster, seen, metadata, number) for number in numbers.leaving}
     rest = _rest(cluster, seen, metadata, numbers)
     ordered = sorted(numbers.leaving, key=lambda number: _order(number, bookies[number]))
@@ -77,7 +78,7 @@ def pause(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[D
         return 0.0
     if not isinstance(seen.scan, LedgerScan):
         return UNREADABLE_PAUSE_SECONDS
-    return min(seen.scan.seconds / READING_SHARE, LONGEST_PAUSE_SECONDS)
+    return max(0.0, seen.scan.good_for_seconds - seen.scan.age_seconds)
 
 
 def actions_of(  # noqa: C901, PLR0911 - one line a step
@@ -100,12 +101,7 @@ def actions_of(  # noqa: C901, PLR0911 - one line a step
         case Move(number):
             return (Create(build_move(cluster, identity, number, source)),)
         case CloseLedgers(shares):
-            return tuple(
-                CloseLedger(database.metadata.name, str(share.writer), str(share.tablespace), share.ledger_id)
-                for share in shares
-                for database in _databases(seen)
-                if share.writer in told_nodes(database)
-            )
+            return close_orders(shares, seen, Reason.DRAINING)
         case Stop():
             return (
                 Apply(with_intent(build_stopped_bookie(cluster, identity, source.zookeeper_address)), new=False, reason=Reason.DRAINING),
@@ -120,10 +116,21 @@ def actions_of(  # noqa: C901, PLR0911 - one line a step
             assert_never(drain.step)
 
 
+def close_orders(shares: Iterable[Share], seen: BookKeeperObserved, reason: Reason) -> tuple[CloseLedger, ...]:
+    """To the writers of ledgers that are SQL nodes of ours: to close them, and to open others."""
+    return tuple(
+        CloseLedger(database.metadata.name, str(share.writer), str(share.tablespace), share.ledger_id, reason)
+        for share in shares
+        if share.tablespace is not None
+        for database in _databases(seen)
+        if share.writer in told_nodes(database)
+    )
+
+
 def taken_back(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> tuple[Action, ...]:
     """For bookies that stay though they were to leave: their Jobs end, and they become writable again. Also removes what finished drains
     left behind."""
-    numbers = bookie_numbers(cluster, seen.objects, metadata.cookies)
+    numbers = bookie_numbers(cluster, seen.objects, metadata)
     named = _names(cluster)
     left = [item for kind in ("Job", "ConfigMap") for item in seen.objects.of_kind(kind) if _is_left(item, numbers)]
     actions: list[Action] = list(deletions(left, Reason.REMOVED))
@@ -212,6 +219,19 @@ def _rest(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: Ledger
         under_replicated=metadata.under_replicated,
         autorecovery=_why_unguarded(cluster, metadata),
         lacking=lacking_copies(seen.scan, metadata, but=leaving),
+        too_few_racks=_too_few_racks(cluster, seen, metadata, staying & metadata.writable),
+    )
+
+
+def _too_few_racks(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, staying: frozenset[str]) -> str | None:
+    """Bookies whose rack is not known count for none. Where all bookies together stand in too few, a drain changes nothing about that."""
+    rule = rule_of(cluster, racks_of(cluster, seen.objects, seen.nodes), metadata.cookies)
+    left, wanted = {rule.racks[bookie_id] for bookie_id in staying if bookie_id in rule.racks}, min(rule.minimum, rule.possible)
+    if len(left) >= wanted:
+        return None
+    return (
+        f"the bookies that stay are in {len(left)} racks ({', '.join(sorted(left)) or 'none is known'}), and the copies of each entry "
+        f"shall be in {rule.minimum}: have a bookie start in another rack, or lower spec.placement.minRacksPerWriteQuorum"
     )
 
 

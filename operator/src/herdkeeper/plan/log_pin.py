@@ -1,10 +1,12 @@
-"""From where on the log of a tablespace is kept: for its Checkpoints, and until it is archived. The SQL nodes release nothing from there on
-(images/herddb).
+"""From where on the log of a tablespace is kept: for its Checkpoints, until it is archived, and until more than one disk holds its rows.
+The SQL nodes release nothing from there on (images/herddb).
 
 The pins are in ZooKeeper, so they hold while no operator runs, and for whoever leads. They only move on: what they have let go may be gone.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from herdkeeper.api import Tablespace
 from herdkeeper.domain import names
@@ -13,24 +15,30 @@ from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.archive import archived_at
 from herdkeeper.domain.observed.log_pin import LogPin
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_log_pin import ARCHIVE, BEGIN, CHECKPOINT, log_pin_path
+from herdkeeper.formats.herddb_log_pin import ARCHIVE, BEGIN, CHECKPOINT, SECOND_DISK, log_pin_path
 from herdkeeper.plan.action import SetLogPin
+from herdkeeper.plan.leadership import why_not_passed
 
 
 def log_pin_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
     """How the pins become what the spec asks for, if they are not yet. `uuid` is the tablespace's."""
-    return (*_for_checkpoints(tablespace, seen, uuid), *_for_the_archive(tablespace, seen, uuid))
+    return (
+        *_for_checkpoints(tablespace, seen, uuid),
+        *_for_the_archive(tablespace, seen, uuid),
+        *_for_a_second_disk(tablespace, seen, uuid),
+    )
 
 
 def unpin(seen: TablespaceObserved, uuid: str, why: str) -> tuple[SetLogPin, ...]:
     """Take all pins away that there are."""
-    return (*_take(seen, uuid, CHECKPOINT, why), *_take(seen, uuid, ARCHIVE, why))
+    return tuple(step for name in (CHECKPOINT, ARCHIVE, SECOND_DISK) for step in _take(seen, uuid, name, why))
 
 
 def unreadable_pin(seen: TablespaceObserved) -> Unknown | None:
     """Why it is not known which pins there are; None when it is."""
-    return next((pin for pin in (seen.log_pin, seen.archive.pin) if isinstance(pin, Unknown)), None)
+    return next((pin for pin in (seen.log_pin, seen.archive.pin, seen.disk_pin) if isinstance(pin, Unknown)), None)
 
 
 def _for_checkpoints(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
@@ -64,12 +72,42 @@ def _for_the_archive(tablespace: Tablespace, seen: TablespaceObserved, uuid: str
     return _set(seen, (uuid, ARCHIVE), held.resume, "everything before is archived")
 
 
+def _for_a_second_disk(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
+    """The bookies keep what neither two replicas' disks nor a Checkpoint nor the archive hold; it moves from one ledger to another only."""
+    pin = seen.disk_pin
+    if isinstance(pin, Unknown):
+        return ()
+    if tablespace.spec.log.release_on_one_disk:
+        return _take(seen, uuid, SECOND_DISK, "spec.log.releaseOnOneDisk takes the risk")
+    lsn, why = max([(BEGIN, "one disk alone holds what it says"), *_held_twice(tablespace, seen, uuid)])
+    if pin is not None and pin.lsn is not None and pin.lsn[0] >= lsn[0]:
+        return ()
+    return _set(seen, (uuid, SECOND_DISK), lsn, why)
+
+
+def _held_twice(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> Iterator[tuple[tuple[int, int], str]]:
+    """Up to where something else than the bookies and one disk holds the rows, and what. What is not known holds nothing."""
+    record = seen.record.record if isinstance(seen.record, VersionedRecord) else None
+    views = [seen.nodes.get(node) for node in (record.replicas if record is not None else ())]
+    copies = [copy for view in views if isinstance(view, tuple) for copy in view if copy.uuid == uuid and why_not_passed(copy) is None]
+    disks = sorted((copy.checkpoint for copy in copies if copy.checkpoint is not None), reverse=True)
+    if len(disks) > 1:
+        yield disks[1], "two SQL nodes' disks hold everything before"
+    newest = _newest(seen, uuid)
+    if newest is not None and not isinstance(newest, Unknown):
+        yield newest
+    archive = tablespace.spec.log.archive
+    held = archived_at(seen.archive, archive.destination.place) if archive is not None else None
+    if held is not None:
+        yield held.resume, "everything before is archived"
+
+
 def _take(seen: TablespaceObserved, uuid: str, name: str, why: str) -> tuple[SetLogPin, ...]:
     return _set(seen, (uuid, name), None, why) if isinstance(_pin(seen, name), LogPin) else ()
 
 
 def _pin(seen: TablespaceObserved, name: str) -> LogPin | Unknown | None:
-    return seen.archive.pin if name == ARCHIVE else seen.log_pin
+    return {ARCHIVE: seen.archive.pin, SECOND_DISK: seen.disk_pin, CHECKPOINT: seen.log_pin}[name]
 
 
 def _set(seen: TablespaceObserved, which: tuple[str, str], lsn: tuple[int, int] | None, why: str) -> tuple[SetLogPin, ...]:

@@ -53,9 +53,10 @@ def why_not_in_step(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, members:
     """Why these members are not all in step with a leader, None when they are: each serves, and has all but the last transactions."""
     named = _names(cluster)
     for number in members:
-        if not seen.objects.pod_ready(named.pod(number)):
-            return f"{named.pod(number)} does not serve ({trouble_of(seen.objects.get('Pod', named.pod(number)), seen.machines)})"
-        mode = seen.modes.get(number)
+        pod, mode = seen.objects.get("Pod", named.pod(number)), seen.modes.get(number)
+        stops = pod is None or pod["metadata"].get("deletionTimestamp") is not None
+        if stops or not (seen.objects.pod_ready(named.pod(number)) or isinstance(mode, str)):
+            return f"{named.pod(number)} does not serve ({trouble_of(pod, seen.machines)})"
         if mode is None or isinstance(mode, Unknown):
             return f"{named.pod(number)} does not say what it is ({mode.why if mode is not None else 'it was not asked'})"
     leader = leader_of(seen)

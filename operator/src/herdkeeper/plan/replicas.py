@@ -28,7 +28,8 @@ class Copies:
     shall keep its copy.
 
     `copies` is what the nodes of the list say of it (None: nothing), `free` the answering nodes that stay and have none, the least busy
-    first. `places` tells where nodes run. `different` are the verdicts of nodes, on the list or not any more, whose copies differ.
+    first. `places` tells where nodes run. `different` are the verdicts of nodes, on the list or not any more, whose copies differ from
+    the log.
     """
 
     record: TablespaceRecord
@@ -145,7 +146,7 @@ def why_not_as_good(seen: Copies, node: str) -> str | None:
     if node == record.leader:
         if not isinstance(copy, NodeTablespace) or (copy.role, copy.ready) != ("leader", True):
             return "it does not lead yet"
-        return f"it {copy.differs}" if copy.differs is not None else None
+        return copy.why_wrong
     leader = seen.copies.get(record.leader)
     return cannot_lead(Node(copy=copy), record) or behind(leader, copy)
 

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from herdkeeper.domain.observed.herddb import HerdDBObserved, NodeTablespace
-from herdkeeper.domain.observed.objects import Json, is_ready
+from herdkeeper.domain.observed.objects import Json, is_ready, why_gone
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.formats.herddb_tablespace import DEFAULT_TABLESPACE, TablespaceRecord
 from herdkeeper.plan.action import Delete, Wait
-from herdkeeper.plan.default_tablespace import DEFAULT_TABLESPACE
 from herdkeeper.plan.leadership import behind, why_not_passed
 from herdkeeper.plan.rolling import Gate
+
+HEARD_SECONDS = 10.0
+"""A node whose last heartbeat is no older may lead, though it does not answer the operator."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +33,33 @@ def next_restart(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str], g
     stale = _stale(stateful_set, seen, pods)
     if not stale:
         return None
-    for name, pod in stale.items():
-        if not is_ready(pod) and not pod["metadata"].get("deletionTimestamp") and name not in gate.unreachable:
-            return _delete(pod, name)  # one that does not serve can't be disturbed, and would never be mended otherwise
-    if why := gate.closed_by or _unsettled(seen, pods):
+    idle = [name for name, pod in stale.items() if not (is_ready(pod) or name in gate.serving or name in gate.unreachable)]
+    if idle and gate.moving is not None:
+        return Wait(Reason.WAITING_FOR_OTHERS, f"{idle[0]} is restarted once nothing else is: {gate.moving}")
+    if idle:
+        return _delete(stale[idle[0]], idle[0])  # one that does not serve can't be disturbed, and would never be mended otherwise
+    if why := gate.closed_by or _unsettled(seen, [name for name in pods if name not in stale or name not in gate.serving]):
         return Wait(Reason.WAITING_FOR_OTHERS, f"the next SQL node is restarted once nothing else is disturbed: {why}")
     name = min(stale, key=lambda each: (*_weight(seen, each), each))
     return Relieve(name) if _led(seen, name) else _delete(stale[name], name)
+
+
+def leading(seen: HerdDBObserved) -> frozenset[str]:
+    """The nodes that lead something, as they say themselves; one that does not answer, and of which ZooKeeper hears, as the record says."""
+    if isinstance(seen.records, Unknown):
+        return frozenset(seen.nodes)
+    records = [found.record for found in seen.records.values()]
+    return frozenset(record.leader for record in records if _leads(seen, record))
+
+
+def _leads(seen: HerdDBObserved, record: TablespaceRecord) -> bool:
+    if why_gone(seen.objects.get("Pod", record.leader)) is not None:
+        return False
+    copy = _copy(seen, record, record.leader)
+    if not isinstance(copy, Unknown):
+        return copy is not None and copy.role == "leader"
+    heartbeat, now = seen.heartbeats.get(record.name, {}).get(record.leader), seen.zookeeper.now
+    return heartbeat is not None and now is not None and now - heartbeat < HEARD_SECONDS
 
 
 def _stale(stateful_set: str, seen: HerdDBObserved, pods: Sequence[str]) -> dict[str, Json]:
@@ -67,6 +89,8 @@ def _why_not_as_good(seen: HerdDBObserved, record: TablespaceRecord, node: str) 
     copy = _copy(seen, record, node)
     if isinstance(copy, Unknown):
         return copy.why
+    if copy is not None and copy.unreplayable is not None:
+        return None  # it gets no better by waiting, and other tablespaces don't wait for it
     if copy is None or not copy.ready:
         return f"{node} has not settled its copy of {record.name}"
     if node == record.leader:

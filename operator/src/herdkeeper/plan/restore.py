@@ -47,7 +47,7 @@ def comes_too_late(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
     """Whether a Tablespace names a Checkpoint that was already being deleted with its files. A removal waits for those that came before,
     and both sides ask here."""
     deleted = checkpoint.metadata.deletion_timestamp
-    if deleted is None or checkpoint.spec.deletion_policy == "Retain" or tablespace.restore is not None:
+    if deleted is None or checkpoint.spec.deletion_policy == "Retain" or tablespace.restore is not None or tablespace.mark is not None:
         return False
     return datetime.datetime.fromisoformat(tablespace.metadata.creation_timestamp) >= datetime.datetime.fromisoformat(deleted)
 
@@ -107,7 +107,7 @@ def before_creation(tablespace: Tablespace, seen: TablespaceObserved) -> Plan | 
 
 def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None:
     """Why nothing is restored into the tablespace that is there; None when it was made for this resource."""
-    if tablespace.spec.bootstrap is None or tablespace.restore is not None:
+    if tablespace.spec.bootstrap is None or tablespace.restore is not None or tablespace.made_uuid == record.uuid:
         return None
     message = (
         f"spec.bootstrap is set, and HerdDB has a tablespace {record.name} already ({record.uuid}): a restore never goes over one. Create "

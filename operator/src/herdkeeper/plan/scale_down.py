@@ -22,9 +22,9 @@ from herdkeeper.domain.observed.tablespace_record import VersionedRecord
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import names_of, number_of, present_nodes, running_nodes, staying_nodes
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.formats.herddb_tablespace import DEFAULT_TABLESPACE, TablespaceRecord
 from herdkeeper.plan.action import Action, ForgetNode, Plan, Wait, deletions
-from herdkeeper.plan.default_tablespace import DEFAULT_TABLESPACE, copy_on
+from herdkeeper.plan.default_tablespace import copy_on
 from herdkeeper.plan.leader_services import declaring
 from herdkeeper.plan.replicas import Copies, why_not_as_good
 
@@ -106,7 +106,7 @@ def _metadata(seen: HerdDBObserved) -> tuple[Mapping[str, VersionedRecord], tupl
         return seen.registered
     if not seen.records:
         return Unknown("ZooKeeper has no record of any tablespace, not even of HerdDB's own")
-    made = [each for each in seen.tablespaces if each.status is not None and each.status.uuid and not each.metadata.deletion_timestamp]
+    made = [each for each in seen.tablespaces if each.made_uuid and not each.metadata.deletion_timestamp]
     lost = sorted(each.metadata.name for each in made if each.sql_name not in seen.records)
     if lost:
         return Unknown(f"ZooKeeper has no record of what {' and '.join(lost)} made: delete a Tablespace that was dropped on purpose")

@@ -12,6 +12,7 @@ from typing import assert_never
 
 from herdkeeper.api import Tablespace
 from herdkeeper.api.resource import API_VERSION
+from herdkeeper.api.tablespace import MadeMark
 from herdkeeper.build.tablespace import build_connection_secret
 from herdkeeper.domain import names
 from herdkeeper.domain.conditions import is_ready_resource, why_not_ready
@@ -81,10 +82,10 @@ def own_copy(seen: TablespaceObserved, node: str, name: str) -> NodeTablespace |
 
 
 def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
-    if tablespace.status is not None and tablespace.status.uuid:
+    if tablespace.made_uuid:
         return Plan.waiting(
             Reason.DATA_LOST,
-            f"HerdDB has no tablespace {tablespace.sql_name} any more, though it was {tablespace.status.uuid}: it is not created again, "
+            f"HerdDB has no tablespace {tablespace.sql_name} any more, though it was {tablespace.made_uuid}: it is not created again, "
             "since that would be an empty one. Delete this resource if it was dropped on purpose",
             60,
         )
@@ -105,7 +106,7 @@ def _create(tablespace: Tablespace, seen: TablespaceObserved) -> Plan:
 def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord) -> Plan:
     """The record as declared. A node that must not lead by itself learns it first: a copy may stay on the list for as long as it takes."""
     record = found.record
-    verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints)
+    verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes)
     said = {node: own_copy(seen, node, record.name) for node in verdicts}
     bars = promotion_bars(tablespace.spec.herd_db_ref.name, record, said, verdicts)
     plan = _change_record(tablespace, seen, found, verdicts)
@@ -177,7 +178,11 @@ def _mark(tablespace: Tablespace, node: str, state: Rebuilt, reason: Reason) -> 
 
 def _copies(tablespace: Tablespace, seen: TablespaceObserved, record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Copies:
     here = verdicts_on(verdicts, (record.leader, *record.replicas, *_staying(seen)))
-    different = {node: verdict for node, verdict in here.items() if not verdict.equal}
+    on_list = {record.leader, *record.replicas}
+    # a copy on the list goes by the log's word alone; one that was taken off for another reason is worth nothing to anybody
+    different = {
+        node: verdict for node, verdict in here.items() if not verdict.equal and (verdict.compared_with_log or node not in on_list)
+    }
     return Copies(
         record,
         tablespace.spec.replicas,
@@ -202,7 +207,7 @@ def _leaving(seen: TablespaceObserved) -> frozenset[str]:
 
 def _of_another(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None:
     """Why nothing is done when the tablespace is not the one that this resource made; None when it is, or none was made before."""
-    made = tablespace.status.uuid if tablespace.status is not None else None
+    made = tablespace.made_uuid
     if made in (None, record.uuid):
         return None
     return Plan.waiting(
@@ -220,6 +225,7 @@ def _keep(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
     return replace(
         plan,
         actions=(
+            *_note_made(tablespace, found.record.uuid),
             *log_pin_steps(tablespace, seen, found.record.uuid),
             *plan.actions,
             *archive.actions,
@@ -227,6 +233,16 @@ def _keep(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedReco
         ),
         look_again_seconds=soonest(plan.look_again_seconds, archive.look_again_seconds),
     )
+
+
+def _note_made(tablespace: Tablespace, uuid: str) -> tuple[Annotate, ...]:
+    """In the metadata, since a status can be lost: which tablespace was made, and once it is filled, that it is."""
+    mark = MadeMark(uuid, filled=tablespace.spec.bootstrap is not None and not tablespace.is_restoring)
+    if tablespace.mark == mark:
+        return ()
+    metadata = tablespace.metadata
+    notes: dict[str, str | None] = {names.MADE_ANNOTATION: mark.text(metadata.uid)}
+    return (Annotate(tablespace.KIND, metadata.name, metadata.uid, notes, Reason.TABLESPACE_MADE, API_VERSION),)
 
 
 def _hold(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, spark_image: str) -> Plan:

@@ -24,7 +24,7 @@ from herdkeeper.formats.zookeeper_membership import Membership, decode_membershi
 from herdkeeper.plan.action import Action, Annotate, Apply, Create, Delete, Plan, Wait, deletions
 from herdkeeper.plan.intent import settle, unsettled
 from herdkeeper.plan.membership import change, leader_of, observers_of, unlisted_follower, voters_of, why_not_in_step
-from herdkeeper.plan.rolling import Gate, restart
+from herdkeeper.plan.rolling import Gate, moving, restart
 
 CLAIM = "PersistentVolumeClaim"
 Claims = Mapping[int, Json]
@@ -35,8 +35,7 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
     """What to do now for an ensemble that shall live."""
     named = _names(cluster)
     claims = _claims(cluster, seen)
-    founded_before = cluster.status is not None and bool(cluster.status.founded)
-    if founded_before and names.FOUNDED not in _marks(claims):
+    if founded_before(cluster, seen) and names.FOUNDED not in _marks(claims):
         return Plan.waiting(
             Reason.DATA_LOST,
             "no volume claim of the founded ensemble is left: an empty one would make BookKeeper delete every ledger. "
@@ -64,6 +63,13 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
     serving = all(seen.objects.pod_ready(named.pod(number)) for number in members)
     again = None if serving and step == () else 5.0
     return Plan(tuple(actions), step, again) if isinstance(step, Wait) else Plan((*actions, *step), look_again_seconds=again)
+
+
+def founded_before(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> bool:
+    """Whether the ensemble's members have voted once: the status remembers it, and so does what the members were told."""
+    config_map = seen.objects.get("ConfigMap", _names(cluster).config_map) or {}
+    told = (config_map.get("data") or {}).get(names.FOUNDING_KEY) == "false"
+    return told or (cluster.status is not None and bool(cluster.status.founded))
 
 
 def pods_of(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> int:
@@ -112,7 +118,10 @@ def _restarts(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, stateful_set: 
     order = sorted(range(pods), key=lambda number: (number == leader, -number))
     voters = tuple(range(pods)) if isinstance(seen.membership, Unknown) else voters_of(seen.membership)
     members = [named.pod(number) for number in order]
-    gate = Gate(why_not_in_step(cluster, seen, voters) or seen.disturbance, unreachable(seen.objects, members, seen.machines))
+    hanging = unreachable(seen.objects, members, seen.machines)
+    serving = frozenset(named.pod(number) for number, mode in seen.modes.items() if not isinstance(mode, Unknown))
+    on_the_way = moving(seen.objects, dict.fromkeys(members, named.stateful_set), hanging)
+    gate = Gate(why_not_in_step(cluster, seen, voters) or seen.disturbance, hanging, serving, on_the_way)
     return restart(stateful_set, seen.objects, members, gate)
 
 

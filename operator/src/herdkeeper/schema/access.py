@@ -52,7 +52,14 @@ EXECUTOR_RULES = (
 """What the Role of a Spark driver may grant at most."""
 
 ACCESS: tuple[AccessRule, ...] = (
-    AccessRule(Scope.WATCHED, GROUP, PLURALS, (*READ, "patch"), "the declared resources; patch sets and clears finalizers"),
+    AccessRule(Scope.WATCHED, GROUP, PLURALS, READ, "the declared resources"),
+    AccessRule(
+        Scope.WATCHED,
+        GROUP,
+        tuple(plural for plural in PLURALS if plural != ReplicationAudit.PLURAL),
+        ("patch",),
+        "finalizers are set and cleared, requests by annotation answered",
+    ),
     AccessRule(Scope.WATCHED, GROUP, tuple(f"{plural}/status" for plural in PLURALS), ("patch",), "conditions and status"),
     AccessRule(
         Scope.WATCHED,
@@ -70,8 +77,9 @@ ACCESS: tuple[AccessRule, ...] = (
     ),
     AccessRule(Scope.WATCHED, "apps", ("statefulsets", "deployments"), (*APPLY, "delete"), "servers, autorecovery and archivers of logs"),
     AccessRule(Scope.WATCHED, "batch", ("jobs",), (*APPLY, "delete"), "checkpoints, audits and drains"),
-    AccessRule(Scope.WATCHED, "policy", ("poddisruptionbudgets",), (*APPLY, "delete"), "one voluntary disruption at a time"),
-    AccessRule(Scope.WATCHED, "", ("configmaps", "services"), (*APPLY, "delete"), "configuration, addresses"),
+    AccessRule(Scope.WATCHED, "policy", ("poddisruptionbudgets",), APPLY, "one voluntary disruption at a time"),
+    AccessRule(Scope.WATCHED, "", ("configmaps",), (*APPLY, "delete"), "configuration"),
+    AccessRule(Scope.WATCHED, "", ("services",), APPLY, "addresses"),
     AccessRule(Scope.WATCHED, "", ("serviceaccounts",), APPLY_UNWATCHED, "the identity of a Spark driver"),
     AccessRule(
         Scope.WATCHED,
@@ -94,13 +102,17 @@ ACCESS: tuple[AccessRule, ...] = (
         (*READ, "patch", "delete"),
         "readiness of members, and what blocks them; SQL nodes are restarted one by one, and marked so that changed users reach them soon",
     ),
-    AccessRule(Scope.WATCHED, "", ("events",), ("create",), "what was done, beside the resource"),
+    AccessRule(
+        Scope.WATCHED, "", ("events",), ("create", "get", "patch"), "what was done, beside the resource; what is done again is counted"
+    ),
     AccessRule(Scope.WATCHED, "rbac.authorization.k8s.io", ("roles", "rolebindings"), APPLY_UNWATCHED, "the Role of a Spark driver"),
     *EXECUTOR_RULES,
-    AccessRule(Scope.CLUSTER, "", ("nodes",), READ, "zones, cordons and losses"),
+    AccessRule(Scope.CLUSTER, "", ("nodes",), ("get",), "zones, cordons and losses"),
     AccessRule(Scope.CLUSTER, "storage.k8s.io", ("storageclasses",), ("get",), "whether a volume can grow"),
-    AccessRule(Scope.CLUSTER, "", ("namespaces",), READ, "which namespaces there are to watch, and which are ending"),
-    AccessRule(Scope.CLUSTER, "apiextensions.k8s.io", ("customresourcedefinitions",), READ, "whether the kinds are served yet"),
+    AccessRule(Scope.CLUSTER, "", ("namespaces",), ("list", "watch"), "which namespaces there are to watch, and which are ending"),
+    AccessRule(
+        Scope.CLUSTER, "apiextensions.k8s.io", ("customresourcedefinitions",), ("list", "watch"), "whether the kinds are served yet"
+    ),
     AccessRule(Scope.HOME, "coordination.k8s.io", ("leases",), ("get", "create", "update"), "leadership"),
 )
 

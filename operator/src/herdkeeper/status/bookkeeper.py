@@ -9,9 +9,11 @@ from typing import Any, assert_never
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.build.drain import BYTES_KEY
 from herdkeeper.domain import known_config, names
-from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_ids, bookie_numbers, next_number, scaled_to_zero
+from herdkeeper.domain.bookie_claims import known_instance_id
+from herdkeeper.domain.bookie_identity import bookie_ids
+from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_numbers, next_number, scaled_to_zero
 from herdkeeper.domain.conditions import CONFIG_KNOWN
-from herdkeeper.domain.lost_bookie import lost_bookie
+from herdkeeper.domain.lost_bookie import LostBookie
 from herdkeeper.domain.lost_node import trouble_of
 from herdkeeper.domain.names import BookKeeperNames, ObjectKey
 from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
@@ -48,7 +50,7 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
     """Ready when each bookie that stays is registered as writable, its pod is Ready, and autorecovery runs where it is enabled."""
     named = _names(cluster)
     metadata = seen.metadata if isinstance(seen.metadata, LedgersMetadata) else None
-    numbers = bookie_numbers(cluster, seen.objects, metadata.cookies if metadata else frozenset())
+    numbers = bookie_numbers(cluster, seen.objects, metadata)
     bookies = _bookies(cluster, seen, numbers)
     serving = [
         bookie["number"]
@@ -62,7 +64,7 @@ def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -
         "ledgersRoot": named.ledgers_root,
         "metadataServiceUri": names.metadata_service_uri(store.address, named.ledgers_root) if store else None,
         # remembered: metadata that is gone or another one later must not be taken for this cluster's
-        "instanceId": (before.instance_id if before else None) or (metadata.instance_id if metadata else None),
+        "instanceId": known_instance_id(cluster, seen.objects) or (metadata.instance_id if metadata else None),
         # none of them is known to be writable is not the same as that none is
         "readyBookies": None if isinstance(seen.metadata, Unknown) else len(serving),
         "auditor": metadata.auditor if metadata else None,
@@ -115,17 +117,17 @@ def _bookies(cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: Book
     for number in numbers.living:
         ids = sorted(bookie_ids(named, seen.objects, metadata.cookies if metadata else frozenset(), number))
         if ids:
+            lost = next((each for each in numbers.lost if each.number == number), None)
             rack = racks.get(named.host(number))
             place = {"rack": rack.name if rack else None, "region": rack.region if rack else None}
             entry = {"number": number, "bookieId": ids[0], "state": _state(ids[0], seen, number, named)}
-            entry |= {key: value for key, value in place.items() if value} | _lost(cluster, number, seen)
+            entry |= {key: value for key, value in place.items() if value} | _lost(lost, seen)
             found.append(entry | ({"drain": drain_fields(leaving[number], seen, named)} if number in leaving else {}))
     return found
 
 
-def _lost(cluster: BookKeeperCluster, number: int, seen: BookKeeperObserved) -> dict[str, Any]:
+def _lost(lost: LostBookie | None, seen: BookKeeperObserved) -> dict[str, Any]:
     """Of a bookie that lost a disk: what still needs it, as far as that is known."""
-    lost = lost_bookie(cluster, number, seen.objects, seen.metadata) if isinstance(seen.metadata, LedgersMetadata) else None
     if lost is None:
         return {}
     if not isinstance(seen.scan, LedgerScan):
@@ -215,7 +217,8 @@ def _health(
     if cluster.spec.auto_recovery.enabled and not _autorecovery_runs(cluster, seen.objects):
         return Health("False", Reason.AUTORECOVERY_NOT_READY, f"the bookies serve, but not all pods of {named.autorecovery} are Ready")
     leaving = f"; being drained: {', '.join(map(str, numbers.leaving))}" if numbers.leaving else ""
-    return Health("True", Reason.READY, f"{len(serving)} bookies are writable{leaving}")
+    lost = f"; lost, and replaced: {', '.join(str(each.number) for each in numbers.lost)}" if numbers.lost else ""
+    return Health("True", Reason.READY, f"{len(serving)} bookies are writable{leaving}{lost}")
 
 
 def _trouble(seen: BookKeeperObserved, name: str, state: str | None) -> str:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from herdkeeper.api.resource import Condition, Resource
-from herdkeeper.domain.conditions import PROGRESSING, READY, condition
+from herdkeeper.domain.conditions import FIELDS_READ, PROGRESSING, READY, condition
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.validation import Refusal
 from herdkeeper.formats.herddb_log_archive import ExpiryOrder
-from herdkeeper.formats.herddb_log_pin import ARCHIVE, BEGIN
+from herdkeeper.formats.herddb_log_pin import ARCHIVE, BEGIN, SECOND_DISK
 from herdkeeper.plan.action import (
     Action,
     AddToSecret,
@@ -41,6 +41,7 @@ from herdkeeper.plan.action import (
     SetFinalizer,
     SetLogPin,
     SetRecoveryDelay,
+    StartBookieAudit,
     StartFullCheck,
     WakeNodes,
 )
@@ -61,14 +62,14 @@ def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Fa
     """The whole status. `now` (RFC 3339) becomes the transition time of those conditions whose status changes."""
     health = _health(summary.health, plan)
     progressing = _progressing(health, plan, failed)
-    conditions = [
-        _condition(resource, kind, state, now) for kind, state in ((READY, health), (PROGRESSING, progressing), *summary.conditions.items())
-    ]
+    states = {READY: health, PROGRESSING: progressing, **summary.conditions, **_fields_read(resource)}
+    conditions = [_condition(resource, kind, state, now) for kind, state in states.items()]
     return {
         "observedGeneration": resource.metadata.generation,
         "message": health.message,
         "conditions": [entry.model_dump(by_alias=True) for entry in conditions],
         **{key: value for key, value in summary.fields.items() if value is not None},
+        **_unread(resource),
     }
 
 
@@ -92,7 +93,8 @@ def _expiring(order: ExpiryOrder | None) -> str:
 
 
 def _for_whom(pin_path: str) -> str:
-    return "until it is archived" if pin_path.endswith(f"/{ARCHIVE}") else "for Checkpoints"
+    whom = {ARCHIVE: "until it is archived", SECOND_DISK: "until more than one disk holds what it says"}
+    return whom.get(pin_path.rpartition("/")[2], "for Checkpoints")
 
 
 def _shortened(sentences: tuple[str, ...]) -> list[str]:
@@ -106,15 +108,35 @@ def refused_status(resource: Resource, refusals: tuple[Refusal, ...], plan: Plan
     waiting = (plan.wait.message,) if plan.wait is not None else ()
     trouble = (f"{failed.message}; it is tried again",) if failed is not None else ()
     message = ". ".join((*(refusal.sentence for refusal in refusals), *waiting, *trouble))
-    kept = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True) if resource.status is not None else {}
     refused = Health("False", Reason.INVALID_SPEC, message)
-    conditions = [_condition(resource, kind, refused, now) for kind in (READY, PROGRESSING)]
+    states = {READY: refused, PROGRESSING: refused, **_fields_read(resource)}
+    conditions = [_condition(resource, kind, state, now) for kind, state in states.items()]
     return {
-        **kept,
+        **stored_status(resource),
         "observedGeneration": resource.metadata.generation,
         "message": message,
         "conditions": [entry.model_dump(by_alias=True) for entry in conditions],
     }
+
+
+def stored_status(resource: Resource) -> dict[str, Any]:
+    """The status as it was read, with what could not be read of it."""
+    read = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True) if resource.status is not None else {}
+    return {**read, **_unread(resource)}
+
+
+def _unread(resource: Resource) -> dict[str, Any]:
+    """Fields of the status that stay as they are: another version reads them, or a person puts them right."""
+    return {name: value for name, value in resource.unread.items() if name not in ("observedGeneration", "message", "conditions", "plan")}
+
+
+def _fields_read(resource: Resource) -> dict[str, Health]:
+    ignored = f"{', '.join(resource.ignored)}: of a newer schema, and ignored by this operator" if resource.ignored else ""
+    unread = f"{', '.join(resource.unread_fields)}: can't be read, and left as stored" if resource.unread_fields else ""
+    if not (ignored or unread):
+        return {}
+    message = f"{'; '.join(filter(None, (ignored, unread)))}: upgrade the operator to the version of its custom resource definitions"
+    return {FIELDS_READ: Health("False", Reason.FIELDS_IGNORED, message)}
 
 
 def _health(health: Health, plan: Plan) -> Health:
@@ -191,6 +213,10 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             )
         case SetRecoveryDelay(_, _, seconds):
             return Reason.UPDATING, f"Setting the delay before a lost bookie's entries are copied to {seconds} s"
+        case StartBookieAudit(_, _, seconds, _, lost):
+            return Reason.RECOVERING, (
+                f"Having the auditor look at all ledgers now, not after {seconds} s: {', '.join(lost)} lost a disk and can't come back"
+            )
         case DeleteZnodes(_, root):
             return Reason.DELETING, f"Deleting {root} in ZooKeeper"
         case CreateTablespace(_, _, name, leader, _):
@@ -212,8 +238,8 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return Reason.LEADER_MOVED, f"Having {' and '.join(nodes)} look at their tablespaces"
         case AnswerRequest(_, name, _, request, answer):
             return request.answered, f"Answering {request.value} of {name}: {answer}"
-        case CloseLedger(_, node, name, ledger_id):
-            return Reason.DRAINING, f"Having {node} close ledger {ledger_id} of tablespace {name} and open the next"
+        case CloseLedger(_, node, name, ledger_id, reason):
+            return reason, f"Having {node} close ledger {ledger_id} of tablespace {name} and open the next"
         case StartFullCheck(_, node, name):
             return Reason.FULL_CHECK_STARTED, f"Having {node} check all tables of tablespace {name}: writes stop while it scans"
         case ForgetNode(_, _, node):

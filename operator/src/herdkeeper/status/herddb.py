@@ -12,6 +12,7 @@ from herdkeeper.domain.observed.objects import Json, Objects
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.sql_nodes import names_of, present_nodes, staying_nodes
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.plan.herddb import why_no_ledger_can_open
 from herdkeeper.plan.scale_down import scale_down
 from herdkeeper.status.lost_node import nodes_reachable
 from herdkeeper.status.sql_users import users_in_force
@@ -21,7 +22,7 @@ MEANWHILE = "Its leaderships go to followers on other nodes. Restarts wait."
 
 
 def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
-    """Ready when each SQL node passes its readiness probe: its tablespaces are settled in their roles."""
+    """Ready when each SQL node passes its readiness probe (its tablespaces are settled in their roles), and ledgers can be opened."""
     named, pods = names_of(cluster), staying_nodes(cluster)
     ready = [pod for pod in pods if seen.objects.pod_ready(pod)]
     log = log_store(seen.bookkeeper)
@@ -47,6 +48,10 @@ def summarize_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Summary:
         return Summary(
             Health("False", Reason.NODES_NOT_READY, f"{len(ready)} of {len(pods)} SQL nodes serve ({shown})"), fields, conditions
         )
+    no_ledger = why_no_ledger_can_open(cluster, seen.bookkeeper)
+    if isinstance(no_ledger, str):
+        message = f"{len(ready)} SQL nodes serve what can be read, and no ledger can be opened: {no_ledger}"
+        return Summary(Health("False", Reason.WAITING_FOR_BOOKKEEPER, message), fields, conditions)
     return Summary(Health("True", Reason.READY, f"{len(ready)} SQL nodes serve"), fields, conditions)
 
 

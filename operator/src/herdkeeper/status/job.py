@@ -18,7 +18,7 @@ from herdkeeper.domain.conditions import READY, condition
 from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome, SummaryError
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.objects import Json, Objects, driver_said, job_ended, pod_trouble, pods_of_job
+from herdkeeper.domain.observed.objects import Json, Objects, died_silently, driver_said, job_ended, pod_trouble, pods_of_job
 from herdkeeper.domain.observed.schedule import text_of
 from herdkeeper.domain.reason import Reason
 from herdkeeper.status.summary import Health, Summary
@@ -106,6 +106,7 @@ def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
         "lsnTimestamp": summary.lsn_timestamp or None,
         "latestTimestamp": summary.latest_timestamp or None,
         "manifest": summary.manifest or None,
+        "reused": True if summary.outcome is JobOutcome.ALREADY_DONE else None,
         "report": summary.report or None,
         "base": _lsn(summary.base_ledger_id, summary.base_entry_id),
         "baseFollower": HerdDBNames.node_at(summary.base_follower) if summary.base_follower else None,
@@ -204,16 +205,22 @@ def observe_run(objects: Objects, job_name: str) -> Run:
             completed = job["status"].get("completionTime")
             return Run("Succeeded", "the job ended", said, {**fields, "phase": "Succeeded", "completedAt": completed})
         case "Failed":
-            return Run("Failed", _failure(job, said), said, {**fields, "phase": "Failed", "completedAt": _failed_at(job)})
+            return Run(
+                "Failed",
+                _failure(job, said, died_silently(objects, job_name)),
+                said,
+                {**fields, "phase": "Failed", "completedAt": _failed_at(job)},
+            )
     if any(pod.get("status", {}).get("phase") in ("Running", "Succeeded") for pod in pods):
         return Run("Running", "the job runs", said, {**fields, "phase": "Running"})
     trouble = pod_trouble(pods[-1]) if pods else "no pod yet"
     return Run("Pending", f"the job's pod waits: {trouble}", said, {**fields, "phase": "Pending"})
 
 
-def _failure(job: Json, said: str | None) -> str:
+def _failure(job: Json, said: str | None, silently: str | None) -> str:
     entry = next(entry for entry in job["status"]["conditions"] if entry["type"] == "Failed")
-    return f"{entry.get('reason', 'Failed')}: {entry.get('message', '')}" + (f"; the driver said: {said[:300]}" if said else "")
+    last = f"; the driver said: {said[:300]}" if said else f"; its last pod died without last words ({silently})" if silently else ""
+    return f"{entry.get('reason', 'Failed')}: {entry.get('message', '')}{last}"
 
 
 def _failed_at(job: Json) -> str | None:

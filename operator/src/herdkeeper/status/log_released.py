@@ -9,7 +9,7 @@ from herdkeeper.domain.conditions import LOG_RELEASED
 from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_log_pin import ARCHIVE, CHECKPOINT, stream_of
+from herdkeeper.formats.herddb_log_pin import ARCHIVE, CHECKPOINT, SECOND_DISK, stream_of
 from herdkeeper.status.summary import Health
 
 
@@ -33,4 +33,9 @@ def _who(name: str) -> str:
         return "the archive, which has not copied it yet (spec.log.archive): see the condition LogArchived"
     if (stream := stream_of(name)) is not None:
         return f"the stream {stream}, which has not read it yet: see status.streams"
+    if name == SECOND_DISK:
+        return (
+            "nobody but one SQL node's disk, which may be lost: a second replica (spec.replicas) that is settled, a Checkpoint with "
+            "verify: Follower or spec.log.archive frees it, and spec.log.releaseOnOneDisk takes the risk"
+        )
     return "the next Checkpoint (spec.log.keepUntilCheckpoint): see why there is no newer one" if name == CHECKPOINT else name

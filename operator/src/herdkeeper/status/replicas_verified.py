@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from herdkeeper.domain import names
 from herdkeeper.domain.reason import Reason
@@ -18,7 +18,10 @@ def replicas_verified(record: TablespaceRecord, verdicts: Mapping[str, Verdict])
 
 
 def _differing(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Health | None:
-    found = different(verdicts, verdicts)
+    different_ones = different(verdicts, verdicts)
+    found = [verdict for verdict in different_ones if verdict.compared_with_log]
+    if different_ones and not found:
+        return _undecided(different_ones)
     shown = "; ".join(f"{verdict.node} {verdict.sentence}" for verdict in found)
     if record.leader in (verdict.node for verdict in found):
         help_ = (
@@ -31,6 +34,16 @@ def _differing(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Hea
         look = f"{' and '.join(again)} was made anew before: look into it, then `{command}` has it made anew once more"
         return Health("False", Reason.REBUILT_IN_VAIN, f"{shown}; {look}")
     return Health("False", Reason.REPLICA_DIFFERS, f"{shown}; it can't lead, and is made anew") if found else None
+
+
+def _undecided(found: Sequence[Verdict]) -> Health:
+    """Which copy is wrong is not known. A person may find out; what would be lost meanwhile is kept."""
+    shown = "; ".join(f"{verdict.node} {verdict.sentence}" for verdict in found)
+    help_ = (
+        "it can't lead, and nothing is removed, since the leader may be the wrong one: create a Checkpoint with verify: Follower. A copy "
+        "that differs from the log is made anew then; where it is equal, compare the leader's rows before the leader is restarted"
+    )
+    return Health("False", Reason.ROW_COUNTS_DIFFER, f"{shown}; {help_}")
 
 
 def _equal(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Health:

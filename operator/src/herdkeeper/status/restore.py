@@ -24,7 +24,7 @@ def restore_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str
     It is there before the tablespace is, see plan/restore.py.
     """
     before = tablespace.restore
-    if tablespace.spec.bootstrap is None or (before is None and not _is_due(tablespace, seen)):
+    if tablespace.spec.bootstrap is None or (before is None and not (tablespace.is_restoring and _is_due(tablespace, seen))):
         return None
     if not tablespace.is_restoring and before is not None:
         return before.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -106,7 +106,8 @@ def _is_due(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
     """Whether the tablespace is created next: not while nothing is changed, there is another one, or the checkpoint is not known."""
     if left_alone_by(tablespace.metadata):
         return False
-    return isinstance(seen.record, RecordAbsent) and isinstance(files_of(tablespace, seen), RestoreFiles)
+    begun = isinstance(seen.record, RecordAbsent) or tablespace.mark is not None
+    return begun and isinstance(files_of(tablespace, seen), RestoreFiles)
 
 
 def _source(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from herdkeeper.status.archive import archive_fields, log_archived
 from herdkeeper.status.full_check import full_check_fields
 from herdkeeper.status.log_in_time import log_used_in_time
 from herdkeeper.status.log_released import log_released
+from herdkeeper.status.log_replayable import log_replayable
 from herdkeeper.status.replicas_verified import replicas_verified
 from herdkeeper.status.restore import restore_fields, restore_health
 from herdkeeper.status.streams import stream_fields
@@ -30,7 +31,7 @@ from herdkeeper.status.summary import Health, Summary
 
 def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Summary:
     """Ready when its leader leads, and as many copies as declared are settled in their roles."""
-    before = tablespace.status.uuid if tablespace.status is not None else None
+    before = tablespace.made_uuid
     answer = tablespace.metadata.annotations.get(names.SWITCHOVER_ANSWER_ANNOTATION)
     checked = full_check_fields(tablespace, seen)
     fields: dict[str, Any] = {"tablespaceName": tablespace.sql_name, "uuid": before, "lastSwitchover": answer, "fullCheck": checked}
@@ -45,7 +46,7 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
         return Summary(Health("False", Reason.INVALID_SPEC, "another tablespace has its name"), fields)
     copies = [_copy(seen, node, record.name) for node in sorted(record.replicas)]
     settled = [copy for copy in copies if copy["ready"]]
-    verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints)
+    verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes)
     fields |= {
         "uuid": before or record.uuid,
         "leader": record.leader,
@@ -64,6 +65,7 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
     released = log_released(own_copy(seen, record.leader, record.name))
     in_time = log_used_in_time(seen.standings)
     conditions = {REPLICAS_VERIFIED: verified, **released, **in_time, **log_archived(tablespace, seen)}
+    conditions |= log_replayable(record.name, record.uuid, seen.nodes)
     return Summary(restore_health(tablespace, seen) or health, fields, conditions)
 
 

@@ -12,7 +12,7 @@ from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.plan.membership import leader_of, voters_of
-from herdkeeper.plan.zookeeper import last_read
+from herdkeeper.plan.zookeeper import founded_before, last_read
 from herdkeeper.status.lost_node import nodes_reachable
 from herdkeeper.status.summary import Health, Summary
 
@@ -29,7 +29,7 @@ def summarize_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> S
         "readyMembers": len(ready),
         "voters": None if voters is None else len(voters),
         "leader": None if leader is None else named.pod(leader),
-        "founded": _founded_before(cluster) or _founded(cluster, seen),
+        "founded": founded_before(cluster, seen) or _founded(cluster, seen),
     }
     health = _health(cluster, seen, ready, voters)
     if health.status == "True" and not fields["founded"]:
@@ -50,10 +50,6 @@ def _address(cluster: ZooKeeperCluster, voters: tuple[int, ...] | None) -> str:
     return address_of(known, tuple(named.host(number) for number in declared), names.ZOOKEEPER_CLIENT_PORT)
 
 
-def _founded_before(cluster: ZooKeeperCluster) -> bool:
-    return cluster.status is not None and bool(cluster.status.founded)
-
-
 def _founded(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> bool:
     claims = [seen.objects.get("PersistentVolumeClaim", _names(cluster).claim(number)) for number in range(cluster.spec.replicas)]
     return all(claim is not None and annotation(claim, names.FOUNDED_ANNOTATION) == names.FOUNDED for claim in claims)
@@ -62,7 +58,7 @@ def _founded(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> bool:
 def _health(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, ready: list[int], voters: tuple[int, ...] | None) -> Health:
     named, declared = _names(cluster), tuple(range(cluster.spec.replicas))
     away = [number for number in declared if number not in ready]
-    if _founded_before(cluster) and (lost := _why_no_quorum(cluster, seen)) is not None:
+    if founded_before(cluster, seen) and (lost := _why_no_quorum(cluster, seen)) is not None:
         return Health("False", Reason.QUORUM_LOST, lost)
     if away:
         return Health(

@@ -49,10 +49,12 @@ NO_MARKS = Marks(0, None)
 
 @dataclass(frozen=True)
 class RecoveryDelay:
-    """Seconds that a bookie may be away, as the metadata has it (None: it can't be read), and the znode's version."""
+    """Seconds that a bookie may be away, as the metadata has it (None: it can't be read), and the znode's version. `changed_at` is when it
+    was written last, in seconds since 1970 by ZooKeeper's clock: the auditor looks at all ledgers whenever it is."""
 
     seconds: int | None
     version: int
+    changed_at: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -84,13 +86,19 @@ class Naming:
     largest_ensemble: int
 
 
+READING_SHARE = 0.05
+"""Of the time that something waits for ledgers, what is spent reading the metadata of all of them."""
+LONGEST_PAUSE_SECONDS = 60.0
+
+
 @dataclass(frozen=True)
 class LedgerScan:
     """The metadata of all ledgers, read completely.
 
     `largest_ensemble` is E at its largest, over all ledgers and over what declared databases will ask for; `open_ensemble` the same without
-    the closed ones. `shares` has, by id, what each leaving bookie holds; `naming` how many ledgers name each bookie that any of them names.
-    `databases` are the HerdDBClusters that refer to the cluster: their nodes write most of the ledgers. `seconds`: how long reading took.
+    the closed ones. `shares` has, by id, what each leaving or lost bookie holds; `naming` how many ledgers name each bookie.
+    `databases` are the HerdDBClusters that refer to the cluster: their nodes write most of the ledgers. `seconds`: how long reading took;
+    `age_seconds`: how long ago that was, above 0 for one that was kept.
     `breaches` are the ledgers whose copies are in too few racks.
     """
 
@@ -102,6 +110,12 @@ class LedgerScan:
     databases: tuple[HerdDBCluster, ...] = ()
     seconds: float = 0.0
     breaches: PlacementBreaches = field(default_factory=PlacementBreaches)
+    age_seconds: float = 0.0
+
+    @property
+    def good_for_seconds(self) -> float:
+        """For how long it is enough to wait by: the longer the reading took, the longer."""
+        return min(self.seconds / READING_SHARE, LONGEST_PAUSE_SECONDS)
 
 
 Metadata = LedgersMetadata | MetadataAbsent | Unknown

@@ -57,16 +57,36 @@ class FullCheck:
 
 
 @dataclass(frozen=True)
+class Counts:
+    """Rows of each table that are committed at exactly this LSN."""
+
+    lsn: tuple[int, int]
+    tables: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Unreplayable:
+    """The entry of the log that a node can't apply: where it is, its kind, its table (None: it names none), and HerdDB's reason."""
+
+    lsn: tuple[int, int]
+    entry_type: str
+    table: str | None
+    message: str
+
+
+@dataclass(frozen=True)
 class NodeTablespace:
     """What a SQL node says of one tablespace. `role`: leader, follower, booting, failed or stopped. LSNs are (ledger id, entry id).
 
     `lsn` is the last applied entry; `checkpoint` is up to where the tables are on the node's own disk, `recoverable` whether the log still
     has what follows (None: it was not told). `failed_checks` are the tables of which HerdDB's consistency check found other rows than the
     leader's, unless a Checkpoint has refuted that since; `checks` are all its verdicts; `differs` is how
-    they differ from the log, as a Checkpoint found out (None: as far as is known they don't).
+    they differ from the log, as a Checkpoint found out (None: as far as is known they don't; Unknown: what was found out can't be read).
     `retained_log` is what a leader has not released though it is past the retention. `full_check` is the last check of all tables that the
     node ran since its process started, None when there was none, Unknown from a node program that runs none.
     `barred` tells whether the node keeps on its disk that it must not make itself the leader (None: its program does not tell).
+    `counts` are its rows by table (None: entries were applied meanwhile, or its program does not tell). `unreplayable` is the entry that it
+    can't get past, None when there is none.
     """
 
     name: str
@@ -78,11 +98,20 @@ class NodeTablespace:
     checkpoint: tuple[int, int] | None = None
     recoverable: bool | None = None
     failed_checks: tuple[str, ...] = ()
-    differs: str | None = None
+    differs: str | Unknown | None = None
     retained_log: RetainedLog | None = None
     checks: tuple[TableVerdict, ...] = ()
     full_check: FullCheck | Unknown | None = None
     barred: bool | None = None
+    counts: Counts | None = None
+    unreplayable: Unreplayable | None = None
+
+    @property
+    def why_wrong(self) -> str | None:
+        """Why its rows are not the log's; None as far as is known they are. The node remembers it when nobody else does."""
+        if isinstance(self.differs, str):
+            return f"it {self.differs}"
+        return "it was found different from the log, as its node keeps on its disk" if self.barred is True else None
 
 
 NodeView = tuple[NodeTablespace, ...]
@@ -119,7 +148,8 @@ class HerdDBObserved:
     of their own connections. `heartbeats` are those of all replicas, in seconds since 1970 by ZooKeeper's clock, by tablespace and node.
     `zookeeper` is the time by the same clock.
     `machines` are the Kubernetes nodes of SQL nodes that are not Ready. `tls` is what the Secret of `spec.tls` is good for, None when none
-    is named. `users` is what the Secrets of `spec.users` hold, by their names.
+    is named. `users` is what the Secrets of `spec.users` hold, by their names. `ownerless_pins` are the pins, path and version, that keep
+    the log of tablespaces which no resource declares any more: nobody would ever move them on.
     """
 
     objects: Objects
@@ -144,6 +174,7 @@ class HerdDBObserved:
     machines: Nodes = field(default_factory=dict)
     tls: TlsUsable | TlsUnusable | None = None
     users: Mapping[str, UserCredentials | CredentialsMissing] = field(default_factory=dict)
+    ownerless_pins: tuple[tuple[str, int], ...] = ()
 
 
 def secret_token(objects: Objects, secret: str) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 from herdkeeper.domain import names
 
 Json = dict[str, Any]
+STARTING = "starting"
+"""The trouble of a pod of which Kubernetes tells none."""
 
 
 @dataclass(frozen=True)
@@ -80,14 +83,26 @@ def pods_of_job(objects: Objects, job_name: str) -> tuple[Json, ...]:
 
 
 def driver_said(objects: Objects, job_name: str) -> str | None:
-    """The newest termination message of a Job's driver; None when none has left one."""
-    states = (
-        container.get("state", {}).get("terminated")
-        for pod in reversed(pods_of_job(objects, job_name))
-        for container in pod.get("status", {}).get("containerStatuses") or []
-        if container["name"] == "driver"
-    )
-    return next((str(state["message"]) for state in states if state and state.get("message")), None)
+    """The termination message of a Job's last driver; None when it has left none. What earlier ones said is no longer true."""
+    _, driver = _last_driver(objects, job_name)
+    return driver.get("message") or None
+
+
+def died_silently(objects: Objects, job_name: str) -> str | None:
+    """How a Job's last driver ended without a termination message; None when it left one, or has not ended as far as is known."""
+    pod, driver = _last_driver(objects, job_name)
+    if pod.get("phase") != "Failed" or driver.get("message"):
+        return None
+    if driver:
+        return f"{driver.get('reason', 'Error')}, exit code {driver.get('exitCode')}"
+    return f"{pod.get('reason', 'Failed')}: {pod.get('message', 'no reason given')}"
+
+
+def _last_driver(objects: Objects, job_name: str) -> tuple[Json, Json]:
+    """The status of a Job's newest pod, and how its driver ended there; empty where there is none."""
+    pod: Json = next((pod.get("status", {}) for pod in reversed(pods_of_job(objects, job_name))), {})
+    drivers = (container for container in pod.get("containerStatuses") or [] if container["name"] == "driver")
+    return pod, next((container.get("state", {}).get("terminated") or {} for container in drivers), {})
 
 
 def is_made_for(item: Json, owner_kind: str, owner_name: str) -> bool:
@@ -127,6 +142,21 @@ def why_leaving(pod: Json | None) -> str | None:
     return "its pod is being deleted" if pod is not None and pod["metadata"].get("deletionTimestamp") else None
 
 
+MOST_WORDS = 250
+"""Characters of what a container said last, for conditions."""
+_FRAME = re.compile(r"\s+(at |\.\.\. \d+ more)")
+_FAILURE = re.compile(r"Exception|Error|ERROR|refused: ")
+_OUT_OF_MEMORY = re.compile(r"java\.lang\.OutOfMemoryError: ([\w ]+)")
+_MEMORY_FIELDS = {
+    names.ZOOKEEPER_COMPONENT: "spec.resources.memory",
+    names.BOOKIE_COMPONENT: "spec.resources.memory",
+    names.HERDDB_COMPONENT: "spec.resources.memory",
+    names.AUTORECOVERY_COMPONENT: "spec.autoRecovery.resources.memory",
+    names.ARCHIVE_COMPONENT: "spec.log.archive.resources.memory",
+}
+"""What a person raises for a component that runs out of memory."""
+
+
 @dataclass(frozen=True)
 class Stopping:
     """When a pod that is being deleted was asked to stop, and when it is killed at the latest, in seconds since 1970."""
@@ -151,11 +181,33 @@ def pod_trouble(pod: Json | None) -> str:
     if pod["metadata"].get("deletionTimestamp"):
         return "stopping"
     status = pod.get("status", {})
-    for container in status.get("containerStatuses") or []:
-        waiting = container.get("state", {}).get("waiting")
-        if waiting and waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-            return f"{waiting['reason']} {waiting.get('message', '')}".strip()[:200]
+    failed: Json = next((container for container in status.get("containerStatuses") or [] if not container.get("ready")), {})
+    ended = _how_it_ended(failed, pod)
+    waiting = failed.get("state", {}).get("waiting") or {}
+    if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+        return f"{waiting['reason']}; {ended}" if ended else f"{waiting['reason']} {waiting.get('message', '')}".strip()[:200]
     for entry in status.get("conditions") or []:
         if entry["type"] == "PodScheduled" and entry["status"] == "False":
             return f"{entry.get('reason', 'not scheduled')}: {entry.get('message', '')}"[:200]
-    return "starting"
+    if ended and "terminated" in failed.get("state", {}):
+        return ended
+    return f"{STARTING}; {ended}" if ended else STARTING
+
+
+def _how_it_ended(container: Json, pod: Json) -> str:
+    """How a container's process failed last, in one line; empty where none did."""
+    ended = container.get("state", {}).get("terminated") or container.get("lastState", {}).get("terminated") or {}
+    if not ended.get("exitCode"):
+        return ""
+    said = _last_words(str(ended.get("message") or ""))
+    heap = _OUT_OF_MEMORY.search(said)
+    if heap or ended.get("reason") == "OOMKilled":
+        component = (pod["metadata"].get("labels") or {}).get(names.COMPONENT_LABEL, "")
+        return f"it ran out of memory ({heap[1] if heap else 'OOMKilled'}): raise {_MEMORY_FIELDS.get(component, 'its memory')}"
+    return f"it ended with exit code {ended['exitCode']}{f': {said}' if said else ''}"[:MOST_WORDS]
+
+
+def _last_words(message: str) -> str:
+    """The last line that tells of a failure, or else the last one; not where in the program it was."""
+    lines = [line.strip() for line in message.splitlines() if line.strip() and not _FRAME.match(line)]
+    return next((line for line in reversed(lines) if _FAILURE.search(line)), lines[-1] if lines else "")

@@ -45,7 +45,8 @@ class TablespaceObserved:
     that makes one, `work` is what is done at the places of the namespace's Checkpoints.
     `checkpoints` are those that refer to it. `places` tells where SQL nodes run; it is only looked at while copies are added or taken away.
     `tls` is what the Secret of the database's `spec.tls` is good for, None when none is named.
-    `log_pin` is the operator's pin on the log for Checkpoints, None while there is none. `archive` is what was seen of the log's archive.
+    `log_pin` is the operator's pin on the log for Checkpoints, `disk_pin` that for what one disk alone holds, None while there is none.
+    `archive` is what was seen of the log's archive.
     `ledgers` is the list of the log's ledgers, None while there is none. `streams` are the pins of streams of changes on it.
     `standings` tells how it stands with those who need the log: it follows from the rest, once, and plan, status and gauges go by it.
     `now` is when that was seen. `instance_id` is the INSTANCEID of the BookKeeper cluster that keeps the log.
@@ -69,6 +70,7 @@ class TablespaceObserved:
     checkpoints: tuple[Checkpoint, ...] = ()
     tls: TlsUsable | TlsUnusable | None = None
     log_pin: LogPin | Unknown | None = None
+    disk_pin: LogPin | Unknown | None = None
     archive: ArchiveObserved = field(default_factory=ArchiveObserved)
     ledgers: LedgerList | Unknown | None = None
     streams: tuple[SeenStream, ...] | Unknown = ()

@@ -16,8 +16,8 @@ NOT_READ = Unknown("the membership was not read, since no member serves")
 
 @dataclass(frozen=True)
 class ZooKeeperObserved:
-    """`modes` is what each Ready member says of itself, by number: `leader`, `follower`, `observer` or `standalone`; `zxids` the last
-    transaction that it has applied, where it told.
+    """`modes` is what each member says of itself, by number: `leader`, `follower`, `observer` or `standalone`; of one that does not
+    say it, why, where its pod is Ready. `zxids` is the last transaction that it has applied, where it told.
 
     `address` is where clients reach it, `membership` the committed one. `password` may change it, by the Secret; None while there is none;
     `fresh_password` is random, for a Secret that must be made. `disturbance` is why the stack must not be disturbed further now, None when

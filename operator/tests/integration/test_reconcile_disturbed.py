@@ -1,0 +1,212 @@
+"""The API server refuses, fails, answers nobody, answers late or out of date at one call: what is there in the end is what an undisturbed
+operator makes, and nothing was deleted that it would not have deleted.
+
+A run disturbs one call of one story. Which calls, and of which stories, changes from day to day, and TURN=5 tells again those of one;
+EVERY_CALL=1 (`make integration-disturbed`) disturbs each call of each story.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from control_plane import ControlPlane
+from kubernetes.client import ApiClient, ApiException
+from kubernetes.dynamic import DynamicClient
+from stage import Json, written
+from test_reconcile_killed import (
+    Run,
+    archive_story,
+    checkpoint_story,
+    divergence_story,
+    herddb_story,
+    masked,
+    picture,
+    restore_story,
+    schedule_story,
+    users_story,
+)
+from urllib3.exceptions import HTTPError, ReadTimeoutError
+
+from herdkeeper.execute.kubernetes import RefusedError
+
+Call = Callable[[], Any]
+EVERY_CALL = os.environ.get("EVERY_CALL") == "1"
+TURN = int(os.environ.get("TURN", datetime.datetime.now(datetime.UTC).date().toordinal()))
+STORIES = (archive_story, checkpoint_story, divergence_story, herddb_story, restore_story, schedule_story, users_story)
+
+
+@dataclass
+class Disturbance:
+    """What becomes of the calls of a run. `kind` is one of KINDS; the `at`th call that it applies to is disturbed, none at 0. `applied`
+    counts them, `removed` is what was deleted, `late` what was sent and is yet to be done, `answers` what was read."""
+
+    kind: str = ""
+    at: int = 0
+    applied: int = 0
+    removed: set[str] = field(default_factory=set)
+    late: list[Call] = field(default_factory=list)
+    answers: dict[str, list[Any]] = field(default_factory=dict)
+
+    def call(self, method: str, path: str, query: str, forward: Call) -> Any:
+        """One call of the operator; `forward` sends it to the API server."""
+        while self.late:
+            self._ignoring(self.late.pop())
+        if path.endswith("/events") or "/events/" in path:
+            return forward()
+        if method == "DELETE":
+            self.removed.add(path)
+        if self.kind and KINDS[self.kind](method):
+            self.applied += 1
+            if self.applied == self.at:
+                return self._disturbed(path + query, forward)
+        answer = forward()
+        if method == "GET":
+            self.answers.setdefault(path + query, []).append(answer)
+        return answer
+
+    def _disturbed(self, what: str, forward: Call) -> Any:
+        match self.kind:
+            case "its answer is lost":
+                forward()
+                raise ReadTimeoutError(None, what, "its answer is lost")  # type: ignore[arg-type] - of no pool
+            case "it is done later":
+                self.late.append(forward)
+                raise ReadTimeoutError(None, what, "it is done later")  # type: ignore[arg-type] - of no pool
+            case "an older answer":
+                return self.answers[what][-1] if what in self.answers else forward()
+            case status:
+                refused = ApiException(status=int(status), reason="disturbed")
+                refused.body = json.dumps({"kind": "Status", "message": "disturbed", "code": int(status)})
+                raise refused
+
+    @staticmethod
+    def _ignoring(forward: Call) -> None:
+        """Whoever sent it does not hear what became of it."""
+        with suppress(ApiException):
+            forward()
+
+
+def _any(_: str) -> bool:
+    return True
+
+
+def _reads(method: str) -> bool:
+    return method == "GET"
+
+
+def _writes(method: str) -> bool:
+    return method != "GET"
+
+
+KINDS: dict[str, Callable[[str], bool]] = {
+    "409": _writes,
+    "422": _writes,
+    "429": _any,
+    "500": _any,
+    "410": _reads,
+    "its answer is lost": _writes,
+    "it is done later": _writes,
+    "an older answer": _reads,
+}
+
+
+class DisturbedApi(ApiClient):
+    """A client whose calls go through the disturbance of the present run."""
+
+    disturbance = Disturbance()
+
+    def call_api(self, resource_path: str, method: str, *arguments: Any, **named: Any) -> Any:
+        """See ApiClient."""
+        query = json.dumps(arguments[1] if len(arguments) > 1 else named.get("query_params"), default=str)
+        send = super().call_api
+        return self.disturbance.call(method, resource_path, query, lambda: send(resource_path, method, *arguments, **named))
+
+
+@pytest.fixture(scope="module")
+def operator(control_plane: ControlPlane) -> DynamicClient:
+    """The operator's client."""
+    plain = control_plane.api_client()
+    return DynamicClient(DisturbedApi(plain.configuration), cache_file=str(control_plane.folder / "discovery-disturbed.json"))
+
+
+class DisturbedRun(Run):
+    """A story on a namespace of its own, in which the operator goes on after each failure as its workers do."""
+
+    def __init__(self, dynamic: DynamicClient, operator: DynamicClient, disturbance: Disturbance) -> None:
+        super().__init__(dynamic)
+        self.stage.operator = operator
+        self.disturbance = disturbance
+        self.ended: list[Json] = []
+
+    def settle(self, kind: str, name: str, now: datetime.datetime | None = None) -> None:
+        """Reconcile until nothing is written any more and nothing fails."""
+        api = self.stage.operator.client  # type: ignore[union-attr] - given at the start
+        api.disturbance = self.disturbance
+        try:
+            for _ in range(40):
+                before = written()
+                try:
+                    self._reconcile(kind, name, now)
+                except (HTTPError, ApiException, RefusedError):
+                    continue
+                if written() == before and not self.disturbance.late:
+                    self.ended.append(picture(self.stage))
+                    return
+        finally:
+            api.disturbance = Disturbance()
+        raise AssertionError(f"{kind} {name} is not settled after 40 reconciles: {self.stage.events(name)[-3:]}")
+
+    def _reconcile(self, kind: str, name: str, now: datetime.datetime | None) -> None:
+        if now is None:
+            self.stage.reconcile(kind, name)
+        else:
+            self.stage.reconcile_at(now, kind, name)
+
+    @property
+    def removed(self) -> set[str]:
+        """What was deleted, and the orders to nodes that move data aside."""
+        orders = {order for order in self.stage.nodes.orders if "set-aside" in order}
+        return {masked(each.replace(self.stage.namespace, "namespace")) for each in self.disturbance.removed | orders}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(dynamic: DynamicClient, operator: DynamicClient) -> Callable[[Callable[[Run], None]], DisturbedRun]:
+    """The same stories without a disturbance, each told once."""
+    told: dict[Callable[[Run], None], DisturbedRun] = {}
+
+    def tell(story: Callable[[Run], None]) -> DisturbedRun:
+        if story not in told:
+            told[story] = DisturbedRun(dynamic, operator, Disturbance())
+            story(told[story])
+        return told[story]
+
+    return tell
+
+
+def calls(most: int, number: int) -> set[int]:
+    """Which calls are disturbed, of `most`: the last one, which tells how it ended, and one by turn."""
+    return set(range(1, most + 1)) if EVERY_CALL else {most, 1 + (7 * TURN + number) % most}
+
+
+@pytest.mark.parametrize(("number", "kind"), list(enumerate(KINDS)), ids=KINDS)
+def test_whichever_call_is_disturbed_the_end_is_the_same_and_nothing_else_is_deleted(
+    dynamic: DynamicClient, operator: DynamicClient, undisturbed: Callable[[Callable[[Run], None]], DisturbedRun], number: int, kind: str
+) -> None:
+    for story in STORIES if EVERY_CALL else [STORIES[(TURN + number) % len(STORIES)]]:
+        clean = undisturbed(story)
+        counted = Disturbance(kind)
+        story(DisturbedRun(dynamic, operator, counted))
+        for call in sorted(calls(counted.applied, number)):
+            run = DisturbedRun(dynamic, operator, Disturbance(kind, call))
+            story(run)
+            what = f"{story.__name__}, call {call} of {counted.applied}: {kind} (TURN={TURN})"
+            assert run.disturbance.applied >= call, what
+            assert run.ended == clean.ended, what
+            assert run.removed <= clean.removed, what

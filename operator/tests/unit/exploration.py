@@ -1,0 +1,67 @@
+"""Every state that a model can reach, breadth first: the first wrong one is reached by the shortest story, which is told step by step."""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+State = TypeVar("State", bound=Hashable)
+
+
+@dataclass(frozen=True)
+class Explored:
+    """`states` is how many were reached, `wrong` what is wrong with the first wrong one, None where all are right, `story` how it was
+    reached. `whole`: whether none was left out for want of room."""
+
+    states: int
+    wrong: str | None = None
+    story: tuple[str, ...] = ()
+    whole: bool = True
+
+    def __str__(self) -> str:
+        if self.wrong is None:
+            return f"{self.states} states, and nothing is wrong in any of them"
+        told = "\n".join(f"{number:3}. {step}" for number, step in enumerate(self.story, 1))
+        return f"{self.wrong}, by this story (of {self.states} states):\n{told}"
+
+
+class Explorer(Generic[State]):
+    """`steps` gives what can happen next, each with a sentence; `wrong` says what is wrong with a state, None when nothing is."""
+
+    def __init__(self, steps: Callable[[State], Iterable[tuple[str, State]]], wrong: Callable[[State], str | None]) -> None:
+        self._steps = steps
+        self._wrong = wrong
+
+    def explore(self, start: State, most_states: int) -> Explored:
+        """All states that can be reached from `start`, up to a number."""
+        gc.disable()  # of what is remembered nothing is ever garbage
+        try:
+            return self._explore(start, most_states)
+        finally:
+            gc.enable()
+
+    def _explore(self, start: State, most_states: int) -> Explored:
+        before: dict[State, tuple[State, str] | None] = {start: None}
+        waiting = deque([start])
+        while waiting:
+            state = waiting.popleft()
+            if (wrong := self._wrong(state)) is not None:
+                return Explored(len(before), wrong, _story(before, state))
+            for told, after in self._steps(state):
+                if after not in before:
+                    before[after] = (state, told)
+                    waiting.append(after)
+            if len(before) > most_states:
+                return Explored(len(before), whole=False)
+        return Explored(len(before))
+
+
+def _story(before: dict[State, tuple[State, str] | None], state: State) -> tuple[str, ...]:
+    told = []
+    while (step := before[state]) is not None:
+        state, sentence = step
+        told.append(sentence)
+    return tuple(reversed(told))

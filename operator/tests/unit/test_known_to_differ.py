@@ -1,0 +1,111 @@
+"""That a copy differs from the log is known from more than a status: nodes and Checkpoints remember it too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from situations import quickstart, with_metadata, with_status
+from test_replica_verdicts import CHECKPOINT, FIRST, LEADER, RECORD, SEEN, checkpoint, copy, remembered
+
+from herdkeeper.domain.conditions import REPLICAS_VERIFIED
+from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.observe.replica_verdicts import declared_tablespaces, judged_nodes
+from herdkeeper.observe.world import World
+from herdkeeper.plan.action import ChangeTablespaceRecord, SetCopyAside
+from herdkeeper.plan.tablespace import plan_tablespace
+from herdkeeper.status.tablespace import summarize_tablespace
+
+TABLESPACE = quickstart("Tablespace")
+CLUSTER = quickstart("HerdDBCluster")
+NODES = {LEADER: (copy("leader"),), FIRST: (copy("follower"),)}
+KNOWN = with_status(TABLESPACE, uuid="a-uuid", replicas=(remembered(9, "flights"),))
+
+
+def document(resource: Any) -> dict[str, Any]:
+    """As the API server lists it."""
+    found: dict[str, Any] = resource.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {"apiVersion": "herdkeeper.io/v1alpha1", "kind": type(resource).KIND, **found}
+
+
+class Listed:
+    """Lists these documents."""
+
+    def __init__(self, *documents: dict[str, Any]) -> None:
+        self.listed = documents
+
+    def documents(self, kind: Any, _namespace: str) -> tuple[dict[str, Any], ...]:
+        return tuple(each for each in self.listed if each["kind"] == kind.KIND)
+
+
+def follower(*documents: dict[str, Any]) -> NodeTablespace:
+    """What is known of the follower's copy when the namespace has these resources."""
+    world = World(Listed(*documents), None, None)
+    nodes = judged_nodes(CLUSTER, NODES, declared_tablespaces(CLUSTER, world), world)
+    view = nodes[FIRST]
+    assert not isinstance(view, Unknown)
+    return view[0]
+
+
+def test_what_the_status_says_is_known():
+    assert "had other rows than the log" in str(follower(document(KNOWN)).differs)
+    assert follower(document(with_status(TABLESPACE, uuid="a-uuid"))).differs is None
+
+
+@pytest.mark.parametrize(
+    "tablespaces",
+    [(), (document(TABLESPACE),), (document(with_metadata(TABLESPACE, deletion_timestamp="2026-01-01T00:00:00Z")),)],
+    ids=["the Tablespace was deleted under Retain", "its status was lost", "its status was lost, and it is being deleted"],
+)
+def test_what_a_checkpoint_found_out_is_known_though_no_status_says_it(tablespaces):
+    assert "had other rows" in str(follower(*tablespaces, document(checkpoint("c", 9, "flights"))).differs)
+    assert follower(*tablespaces, document(checkpoint("c", 9))).differs is None
+    assert follower(*tablespaces, document(CHECKPOINT)).differs is None
+
+
+def test_a_status_without_the_uuid_hides_nothing_that_a_copy_made_anew_is_rid_of():
+    anew = with_metadata(TABLESPACE, annotations={f"set-aside.herdkeeper.io/{FIRST}": "4,9 verified"})
+    assert follower(document(anew), document(checkpoint("c", 9, "flights"))).differs is None
+
+
+def test_a_tablespace_whose_spec_cant_be_read_still_tells_which_copies_differ():
+    broken = document(KNOWN)
+    broken["spec"] = {**broken["spec"], "replicas": "two"}
+    assert "had other rows than the log" in str(follower(broken).differs)
+
+
+@pytest.mark.parametrize("spec", [{}, {"replicas": "two"}], ids=["readable", "unreadable"])
+def test_where_a_status_cant_be_read_it_is_not_known_whether_copies_differ(spec):
+    broken = document(KNOWN)
+    broken["status"] = {**broken["status"], "replicas": "all"}
+    broken["spec"] = {**broken["spec"], **spec}
+    differs = follower(broken).differs
+    assert isinstance(differs, Unknown)
+    assert "the status of the Tablespace flights can't be read" in differs.why
+
+
+def test_a_status_of_another_database_s_tablespace_that_cant_be_read_is_nobody_else_s_concern():
+    broken = document(KNOWN)
+    broken["status"] = {**broken["status"], "replicas": "all"}
+    broken["spec"] = {**broken["spec"], "herdDBRef": {"name": "another"}}
+    assert follower(broken).differs is None
+
+
+BARRED = replace(SEEN, nodes={**SEEN.nodes, FIRST: (replace(copy("follower"), barred=True),)})
+
+
+def test_a_copy_that_its_node_alone_remembers_as_different_is_told_and_kept():
+    tablespace = with_status(TABLESPACE, uuid="a-uuid")
+    summary = summarize_tablespace(tablespace, BARRED)
+    assert summary.conditions[REPLICAS_VERIFIED].reason is Reason.ROW_COUNTS_DIFFER
+    assert "as its node keeps on its disk" in summary.conditions[REPLICAS_VERIFIED].message
+    assert {"node": FIRST, "verdict": "Different"}.items() <= next(
+        {key: entry[key] for key in ("node", "verdict")} for entry in summary.fields["replicas"] if entry["node"] == FIRST
+    ).items()
+    settings = replace(RECORD, max_leader_inactivity_millis=tablespace.spec.failover.max_leader_inactivity_seconds * 1000)
+    plan = plan_tablespace(tablespace, replace(BARRED, record=VersionedRecord(settings, 4)), "an-image")
+    assert [action for action in plan.actions if isinstance(action, ChangeTablespaceRecord | SetCopyAside)] == []

@@ -1,0 +1,98 @@
+"""What is asked of the API server: never without a limit, and the same news is told once and counted."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kubernetes.client import ApiException
+from situations import quickstart
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.domain.names import ObjectKey
+from herdkeeper.domain.reason import Reason
+from herdkeeper.execute.kubernetes import KubernetesWriter
+from herdkeeper.observe.kubernetes import ANSWER_SECONDS, KubernetesReader
+from herdkeeper.plan.action import deletions
+
+
+class Client:
+    """An API server that has nothing but the events that were posted, and remembers how long each answer was waited for."""
+
+    def __init__(self) -> None:
+        self.limits: list[Any] = []
+        self.bodies: list[dict[str, Any]] = []
+        self.events: dict[str, dict[str, Any]] = {}
+        self.resources = SimpleNamespace(get=lambda **_: SimpleNamespace(get=self.get, path=lambda **key: f"/{key.get('name', '')}"))
+
+    def get(self, name: str | None = None, _request_timeout: Any = None, **_: Any) -> Any:
+        self.limits.append(_request_timeout)
+        if name in self.events:
+            return SimpleNamespace(to_dict=lambda: self.events[name])
+        if name is None:
+            return SimpleNamespace(to_dict=lambda: {"items": []})
+        raise ApiException(status=404)
+
+    def request(self, verb: str, path: str, body: Any, _request_timeout: Any = None, **_: Any) -> None:
+        self.limits.append(_request_timeout)
+        self.bodies.append(body)
+        name = body.get("metadata", {}).get("name") or path.removeprefix("/")
+        if verb == "post" and name in self.events:
+            raise ApiException(status=409)
+        self.events[name] = {**self.events.get(name, {}), **body}
+
+
+READS = {
+    "document": ("v1", "Pod", ObjectKey("demo", "a")),
+    "resource": (HerdDBCluster, ObjectKey("demo", "a")),
+    "readable": (HerdDBCluster, ObjectKey("demo", "a")),
+    "documents": (HerdDBCluster, "demo"),
+    "resources": (HerdDBCluster, "demo"),
+    "node": ("a",),
+    "expandable": ("fast",),
+    "owned": ("HerdDBCluster", ObjectKey("demo", "a"), (("v1", "Pod"),)),
+    "labelled": ("demo", {}, (("v1", "Pod"),)),
+    "made_for": ("HerdDBCluster", "demo", (("v1", "Pod"),)),
+    "secret": (ObjectKey("demo", "a"),),
+}
+
+
+@pytest.mark.parametrize("name", [name for name, _ in inspect.getmembers(KubernetesReader, inspect.isfunction) if not name.startswith("_")])
+def test_no_read_waits_for_ever(name):
+    client = Client()
+    getattr(KubernetesReader(client), name)(*READS[name])
+    assert client.limits == [ANSWER_SECONDS] * len(client.limits) != []
+
+
+def test_the_same_news_is_one_event_that_is_counted():
+    client = Client()
+    resource, writer = quickstart("HerdDBCluster"), KubernetesWriter(client)
+    for message in ("no answer", "no answer", "refused", "no answer"):
+        writer.event(resource, "ActionFailed", message, "Warning")
+    assert sorted((event["message"], event["count"]) for event in client.events.values()) == [("no answer", 3), ("refused", 1)]
+    assert all(json.dumps(event["involvedObject"]["uid"]) for event in client.events.values())
+    assert client.limits == [ANSWER_SECONDS] * len(client.limits)
+
+
+@pytest.mark.parametrize("reason", [Reason.QUORUM_LOST, Reason.NODE_LOST])
+def test_what_only_a_person_can_mend_is_told_as_that(reason):
+    assert reason.needs_person
+
+
+@pytest.mark.parametrize(
+    ("kind", "preconditions"),
+    [
+        ("PersistentVolumeClaim", {"uid": "its-uid", "resourceVersion": "77"}),
+        ("Secret", {"uid": "its-uid", "resourceVersion": "77"}),
+        ("StatefulSet", {"uid": "its-uid"}),
+    ],
+)
+def test_what_holds_data_is_deleted_only_as_it_was_read(kind, preconditions):
+    client = Client()
+    item = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "a", "uid": "its-uid", "resourceVersion": "77"}}
+    (action,) = deletions([item], Reason.DRAINED)
+    KubernetesWriter(client).delete("demo", action)
+    assert client.bodies[-1]["preconditions"] == preconditions

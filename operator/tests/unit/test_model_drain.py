@@ -1,0 +1,419 @@
+"""A bookie that leaves takes no data along: in all that plan/drain.py, its Jobs, writers, crashes and stale readings can do together.
+
+Within small bounds: bookie 0 leaves, three others stay, and each ledger has two copies. `make model` goes further.
+
+The operator reads objects and who is registered, then the ledgers, then acts: anything can happen in between.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import pytest
+from exploration import Explored, Explorer
+
+from herdkeeper.domain.bookie_share import Place, Share
+from herdkeeper.plan import drain
+from herdkeeper.plan.action import Wait
+from herdkeeper.plan.drain import Claim, JobState, Leaving, Mode, Rest, Round
+
+MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
+MOST_STATES = 60_000 if MORE_FAULTS == 0 else 400_000
+LEAVES = 0
+STAYING = (1, 2, 3)
+CLAIMS = (Claim("bk-bookie-0-ledgers", "uid-1"),)
+
+
+class Segment(NamedTuple):
+    """`bookies` are named by the metadata, `copies` have the entries on their disks."""
+
+    bookies: frozenset[int]
+    copies: frozenset[int]
+
+
+class Ledger(NamedTuple):
+    """A writer adds to the last segment of an open one."""
+
+    segments: tuple[Segment, ...]
+    open: bool
+
+
+class Round_(NamedTuple):  # noqa: N801 - the plan's own Round has the name
+    """`ledgers` of the record that may be moved, and all of it; what became of the Job."""
+
+    moved: tuple[int, ...]
+    recorded: tuple[int, ...]
+    job: JobState
+
+
+class Begun(NamedTuple):
+    """What was read first: how the leaving bookie is, without what it holds, and which others serve; or the ledgers."""
+
+    leaving: Leaving | None = None
+    up: frozenset[int] = frozenset()
+    ledgers: tuple[Ledger, ...] = ()
+
+
+class Bookies(NamedTuple):
+    """`pod`, `registered`: of the leaving one, whose session ends after its pod. `begun` is what the operator has read so far, `planned`
+    what it is about to do. `up` are the staying ones that serve; a lost one never does again. `late`: a writer that has not heard that
+    bookie 0 takes no ledgers any more may open one there while it is registered."""
+
+    ledgers: tuple[Ledger, ...]
+    up: frozenset[int] = frozenset(STAYING)
+    lost: frozenset[int] = frozenset()
+    pod: bool = True
+    registered: bool = True
+    read_only: bool = False
+    marked: bool = False
+    scaled_to_zero: bool = False
+    cookie: bool = True
+    retirement: JobState = JobState.ABSENT
+    claims: bool = True
+    traces: bool = True
+    rounds: tuple[Round_, ...] = ()
+    begun: Begun | None = None
+    planned: drain.Step | None = None
+    late: bool = False
+    faults: int = 0
+    mistake: str | None = None
+
+
+Steps = Iterator[tuple[str, Bookies]]
+START = Bookies(
+    (
+        Ledger((Segment(frozenset({0, 1}), frozenset({0, 1})),), open=False),
+        Ledger((Segment(frozenset({0, 2}), frozenset({0, 2})),), open=True),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Scope:
+    """Which faults can happen, by their names in FAULTS, and how many in a story. `step` decides; a test may give another one."""
+
+    faults: frozenset[str]
+    most_faults: int = 1
+    step: Callable[[Leaving, Rest], drain.Step] = drain.next_step
+    late: bool = False
+    reads_back: bool = True
+    ledgers_last: bool = True
+
+    def explored(self, most_states: int = MOST_STATES) -> Explored:
+        """All states that can be reached, up to a number."""
+        start = START._replace(late=self.late, faults=self.most_faults + MORE_FAULTS)
+        return Explorer[Bookies](self._steps, _wrong).explore(start, most_states)
+
+    def _steps(self, seen: Bookies) -> Steps:
+        yield from self._operator(seen)
+        yield from self._jobs(seen)
+        yield from _writers(seen)
+        yield from _returns(seen)
+        if seen.faults:
+            for fault in sorted(self.faults):
+                for told, after in FAULTS[fault](seen):
+                    yield told, after._replace(faults=seen.faults - 1)
+
+    def _operator(self, seen: Bookies) -> Steps:
+        if not seen.traces:
+            return
+        if seen.planned is not None:
+            yield f"the operator does what it planned: {type(seen.planned).__name__}", _done(seen, seen.planned)
+        elif seen.begun is None:
+            told, begun = "the ledgers' metadata", Begun(ledgers=seen.ledgers)
+            if self.ledgers_last:
+                told, begun = "objects and who is registered", Begun(_leaving(seen), seen.up)
+            yield f"the operator reads {told}", seen._replace(begun=begun)
+        else:
+            begun = seen.begun
+            leaving, up, ledgers = (_leaving(seen), seen.up, begun.ledgers) if begun.leaving is None else (*begun[:2], seen.ledgers)
+            step = self.step(replace(leaving, shares=_shares(ledgers)), _rest(up, ledgers))
+            planned, mistake = (None, None) if isinstance(step, Wait) else (step, _mistake(seen, step, begun.up))
+            told = f"the operator reads the rest, and plans {type(step).__name__}"
+            yield told, seen._replace(begun=None, planned=planned, mistake=mistake)
+
+    def _jobs(self, seen: Bookies) -> Steps:
+        for number, begun in enumerate(seen.rounds):
+            if begun.job is JobState.RUNNING:
+                yield from _moved(seen, begun)
+                whole = all(
+                    segment.bookies <= segment.copies & _serving(seen) for each in begun.recorded for segment in seen.ledgers[each].segments
+                )
+                named = any(_names(seen.ledgers[each]) for each in begun.moved)
+                if not named and (whole or not self.reads_back):
+                    yield f"the Job of round {number + 1} has read everything back", _round(seen, number, JobState.DONE)
+        if seen.retirement is JobState.RUNNING and not seen.registered and not any(map(_names, seen.ledgers)):
+            yield "the Job removes the identity", seen._replace(retirement=JobState.DONE, cookie=False)
+
+
+def _names(ledger: Ledger) -> bool:
+    return any(LEAVES in segment.bookies for segment in ledger.segments)
+
+
+def _serving(seen: Bookies) -> frozenset[int]:
+    return seen.up | {LEAVES} if seen.pod else seen.up
+
+
+def _leaving(seen: Bookies) -> Leaving:
+    mode = Mode.GONE if not seen.registered else Mode.READ_ONLY if seen.read_only else Mode.WRITABLE
+    return Leaving(
+        number=LEAVES,
+        bookie_id="bk-0",
+        mode=mode,
+        marked=seen.marked,
+        answers=seen.pod,
+        pod_present=seen.pod,
+        scaled_to_zero=seen.scaled_to_zero,
+        shares=(),
+        rounds=tuple(Round(number, begun.job) for number, begun in enumerate(seen.rounds, 1)),
+        cookie=seen.cookie,
+        retirement=seen.retirement,
+        claims=CLAIMS if seen.claims else (),
+    )
+
+
+def _shares(ledgers: tuple[Ledger, ...]) -> tuple[Share, ...]:
+    return tuple(
+        Share(number, (Place(0, 0),), not ledger.open, ledger.open and LEAVES in ledger.segments[-1].bookies)
+        for number, ledger in enumerate(ledgers)
+        if _names(ledger)
+    )
+
+
+def _rest(up: frozenset[int], ledgers: tuple[Ledger, ...]) -> Rest:
+    named = {bookie for ledger in ledgers for segment in ledger.segments for bookie in segment.bookies} - {LEAVES}
+    away = named - up
+    return Rest(
+        writable=len(up),
+        largest_ensemble=2,
+        under_replicated=False,  # the auditor says so late, or never
+        autorecovery=None,
+        lacking=f"ledgers name {sorted(away)}" if away else None,
+    )
+
+
+def _done(seen: Bookies, step: drain.Step) -> Bookies:  # noqa: PLR0911 - one line a step
+    left = seen._replace(planned=None)
+    match step:
+        case drain.Mark():
+            return left._replace(marked=True)
+        case drain.MakeReadOnly():
+            return left._replace(read_only=True) if seen.pod else left
+        case drain.Record(_, shares):
+            moved = tuple(share.ledger_id for share in shares if not share.written)
+            recorded = tuple(share.ledger_id for share in shares)
+            return left._replace(rounds=(*seen.rounds, Round_(moved, recorded, JobState.ABSENT)))
+        case drain.Move(number) if number <= len(seen.rounds):
+            return _round(left, number - 1, JobState.RUNNING)
+        case drain.Stop():
+            return left._replace(scaled_to_zero=True)
+        case drain.Restart():
+            return left._replace(scaled_to_zero=False)
+        case drain.RetireIdentity():
+            return left._replace(retirement=JobState.RUNNING)
+        case drain.DeleteClaims():
+            return left._replace(claims=False)
+        case drain.RemoveTraces():
+            return left._replace(traces=False)
+        case _:
+            return left
+
+
+def _round(seen: Bookies, number: int, job: JobState) -> Bookies:
+    return seen._replace(rounds=(*seen.rounds[:number], seen.rounds[number]._replace(job=job), *seen.rounds[number + 1 :]))
+
+
+def _with_ledger(seen: Bookies, number: int, ledger: Ledger) -> Bookies:
+    return seen._replace(ledgers=(*seen.ledgers[:number], ledger, *seen.ledgers[number + 1 :]))
+
+
+def _elsewhere(seen: Bookies, segment: Segment, gone: int) -> Segment | None:
+    """The segment with a copy on another bookie; None when there is nothing to copy it from, or nowhere to copy it to."""
+    free = sorted(seen.up - segment.bookies)
+    if not free or not segment.copies & _serving(seen):
+        return None
+    return Segment(segment.bookies - {gone} | {free[0]}, segment.copies | {free[0]})
+
+
+def _moved(seen: Bookies, begun: Round_) -> Steps:
+    for number in begun.moved:
+        ledger = seen.ledgers[number]
+        for place, segment in enumerate(ledger.segments):
+            elsewhere = _elsewhere(seen, segment, LEAVES) if LEAVES in segment.bookies else None
+            if elsewhere is not None:
+                segments = (*ledger.segments[:place], elsewhere, *ledger.segments[place + 1 :])
+                yield f"the Job moves ledger {number}", _with_ledger(seen, number, ledger._replace(segments=segments))
+
+
+def _writers(seen: Bookies) -> Steps:
+    writable = seen.registered and seen.pod and not seen.read_only
+    for number, ledger in enumerate(seen.ledgers):
+        last = ledger.segments[-1]
+        if ledger.open and LEAVES in last.bookies and not writable and (free := sorted(seen.up - last.bookies)):
+            bookies = last.bookies - {LEAVES} | {free[0]}
+            turned = ledger._replace(segments=(*ledger.segments, Segment(bookies, bookies)))
+            yield f"the writer of ledger {number} turns away from bookie 0", _with_ledger(seen, number, turned)
+        if ledger.open and LEAVES not in last.bookies:
+            yield f"ledger {number} is closed", _with_ledger(seen, number, ledger._replace(open=False))
+    if seen.late and seen.registered:
+        bookies = frozenset({0, 3})
+        # of a ledger without an entry none is missing anywhere
+        segment = Segment(bookies, bookies if writable else frozenset({0, *STAYING}))
+        told = "a writer that has not heard of it opens a ledger on bookie 0"
+        yield told, seen._replace(late=False, ledgers=(*seen.ledgers, Ledger((segment,), open=True)))
+
+
+def _returns(seen: Bookies) -> Steps:
+    """What happens by itself: pods come and go as they are declared, sessions end, autorecovery heals."""
+    if seen.pod and seen.scaled_to_zero:
+        yield "the pod of bookie 0 ends", seen._replace(pod=False)
+    if not seen.pod and seen.registered:
+        yield "the session of bookie 0 ends", seen._replace(registered=False)
+    if not seen.pod and not seen.scaled_to_zero and seen.cookie and seen.claims and not seen.registered:
+        yield "bookie 0 starts again, and is writable", seen._replace(pod=True, registered=True, read_only=False)
+    for bookie in sorted(set(STAYING) - seen.up - seen.lost):
+        yield f"bookie {bookie} is back", seen._replace(up=seen.up | {bookie})
+    for bookie in sorted(seen.lost):
+        for number, ledger in enumerate(seen.ledgers):
+            for place, segment in enumerate(ledger.segments):
+                healed = _elsewhere(seen, segment, bookie) if bookie in segment.bookies else None
+                if healed is not None:
+                    segments = (*ledger.segments[:place], healed, *ledger.segments[place + 1 :])
+                    after = _with_ledger(seen, number, ledger._replace(segments=segments))
+                    yield f"autorecovery copies ledger {number} away from the lost bookie {bookie}", after
+
+
+def _operator_crash(seen: Bookies) -> Steps:
+    if seen.begun is not None or seen.planned is not None:
+        yield "the operator crashes", seen._replace(begun=None, planned=None)
+
+
+def _restart(seen: Bookies) -> Steps:
+    if seen.pod and seen.read_only:
+        yield "bookie 0 is restarted, and writable", seen._replace(read_only=False)
+
+
+def _bookie_crash(seen: Bookies) -> Steps:
+    if seen.pod:
+        yield "bookie 0 crashes", seen._replace(pod=False)
+    for bookie in sorted(seen.up):
+        yield f"bookie {bookie} crashes", seen._replace(up=seen.up - {bookie})
+
+
+def _disk_lost(seen: Bookies) -> Steps:
+    for bookie in sorted(set(STAYING) - seen.lost):
+        ledgers = tuple(
+            ledger._replace(segments=tuple(segment._replace(copies=segment.copies - {bookie}) for segment in ledger.segments))
+            for ledger in seen.ledgers
+        )
+        yield f"the disk of bookie {bookie} is lost", seen._replace(up=seen.up - {bookie}, lost=seen.lost | {bookie}, ledgers=ledgers)
+
+
+def _copy_lost(seen: Bookies) -> Steps:
+    """A copy that was just made is none: what the Job reads back must tell."""
+    for number, (ledger, first) in enumerate(zip(seen.ledgers, START.ledgers, strict=False)):
+        for begun in seen.rounds:
+            made = ledger.segments[0].copies - first.segments[0].copies
+            if number in begun.recorded and begun.job is JobState.RUNNING and made:
+                lacking = ledger.segments[0]._replace(copies=ledger.segments[0].copies - made)
+                after = _with_ledger(seen, number, ledger._replace(segments=(lacking, *ledger.segments[1:])))
+                yield f"the new copy of ledger {number} can't be read", after
+
+
+def _job_gone(seen: Bookies) -> Steps:
+    for number, begun in enumerate(seen.rounds):
+        if begun.job is not JobState.ABSENT:
+            yield f"somebody deletes the Job of round {number + 1}", _round(seen, number, JobState.ABSENT)
+    if seen.retirement is JobState.RUNNING:
+        yield "somebody deletes the Job that removes the identity", seen._replace(retirement=JobState.ABSENT)
+
+
+def _record_gone(seen: Bookies) -> Steps:
+    if seen.rounds:
+        yield "somebody deletes the record of the last round", seen._replace(rounds=seen.rounds[:-1])
+
+
+FAULTS: Mapping[str, Callable[[Bookies], Steps]] = {
+    "operator crash": _operator_crash,
+    "bookie crash": _bookie_crash,
+    "restart": _restart,
+    "disk lost": _disk_lost,
+    "copy lost": _copy_lost,
+    "job gone": _job_gone,
+    "record gone": _record_gone,
+}
+
+
+def _mistake(seen: Bookies, step: drain.Step, served: frozenset[int]) -> str | None:
+    """The identity and the volumes go only while all that the bookie had has two copies without it. What is lost of `served`, which were
+    read a moment ago, nobody can know yet."""
+    if not isinstance(step, drain.RetireIdentity | drain.DeleteClaims):
+        return None
+    for number, ledger in enumerate(seen.ledgers):
+        copies = min(len((segment.copies | (seen.lost & served & segment.bookies)) - {LEAVES}) for segment in ledger.segments)
+        if copies < 2:
+            return f"bookie 0 is to be removed, and ledger {number} has less than two copies elsewhere"
+    return None
+
+
+def _needs(segment: Segment) -> bool:
+    return LEAVES in segment.bookies and not segment.copies.issuperset(STAYING)
+
+
+def _wrong(seen: Bookies) -> str | None:
+    if seen.mistake is not None or seen.claims:
+        return seen.mistake
+    named = [number for number, ledger in enumerate(seen.ledgers) if any(_needs(segment) for segment in ledger.segments)]
+    return f"the volumes of bookie 0 are deleted, and ledger {named[0]} names it" if named else None
+
+
+def _blind_once_stopped(bookie: Leaving, rest: Rest) -> drain.Step:
+    """A drain that does not look at the ledgers again once the bookie has stopped."""
+    return drain.next_step(replace(bookie, shares=()) if bookie.scaled_to_zero else bookie, rest)
+
+
+def _deaf_to_others(bookie: Leaving, rest: Rest) -> drain.Step:
+    """A drain that does not ask how the bookies are that stay."""
+    return drain.next_step(bookie, replace(rest, lacking=None))
+
+
+SCOPES = {
+    "crashes": Scope(frozenset({"operator crash", "bookie crash"})),
+    "disks that are lost": Scope(frozenset({"disk lost"})),
+    "copies that are none": Scope(frozenset({"copy lost"})),
+    "Jobs and records that are deleted": Scope(frozenset({"job gone", "record gone"})),
+    "writers that hear late": Scope(frozenset({"restart"}), late=True),
+}
+
+
+@pytest.mark.parametrize("scope", SCOPES.values(), ids=SCOPES)
+def test_whatever_happens_in_whichever_order_a_bookie_takes_no_data_along(scope: Scope) -> None:
+    found = scope.explored()
+    print(found)
+    assert found.wrong is None, str(found)
+    assert found.whole or MORE_FAULTS, "the bounds are too wide for a test that is run each time"
+
+
+@pytest.mark.parametrize(
+    ("without", "wrong"),
+    [
+        (replace(SCOPES["writers that hear late"], step=_blind_once_stopped), "less than two copies"),
+        (replace(SCOPES["writers that hear late"], ledgers_last=False), "less than two copies"),
+        (replace(SCOPES["disks that are lost"], step=_deaf_to_others), "less than two copies"),
+        (replace(SCOPES["copies that are none"], reads_back=False), "less than two copies"),
+    ],
+    ids=[
+        "looking again once it has stopped",
+        "reading the ledgers after who is registered",
+        "asking how the others are",
+        "reading back what was moved",
+    ],
+)
+def test_without_one_of_its_rules_a_story_is_found_in_which_data_goes(without: Scope, wrong: str) -> None:
+    found = without.explored()
+    print(found)
+    assert found.wrong is not None
+    assert wrong in found.wrong

@@ -1,0 +1,74 @@
+"""No row that was acknowledged is lost, and no copy that is known to differ is made the leader: in every state that the operator's plans,
+the node program's rules, crashes and lost knowledge reach together, within small bounds.
+
+`make model` goes further.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from modelled_nodes import Rules, settled, unwritten
+from modelled_operator import lead_orders
+from modelled_world import Scope
+
+from herdkeeper.domain import replica_verdict
+from herdkeeper.domain.observed.herddb import NodeTablespace
+
+MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
+MOST_STATES = 25_000 if MORE_FAULTS == 0 else 400_000
+
+KNOWLEDGE_LOST = frozenset({"crash", "wrong row", "status lost", "unreadable", "deleted", "expired"})
+SCOPES = {
+    "the first ledger of a log": Scope(unwritten(), 1, frozenset({"unheard", "own failover"}), rows=1, resource=None),
+    "a ledger that an old leader lists": Scope(settled(), 1, frozenset({"unheard", "crash"}), ledgers=2, resource=None),
+    "followers that fail": Scope(settled(), 1, frozenset({"crash", "refused"})),
+    "the release of the log": Scope(settled(), 2, frozenset({"crash", "away"}), rows=1, ledgers=2),
+    "copies that are known to differ": Scope(settled(), 2, KNOWLEDGE_LOST, rows=1),
+    "the log that a Checkpoint needs": Scope(settled(), 1, frozenset({"operator crash"}), rows=1, ledgers=2, keeps=True),
+}
+
+
+@pytest.mark.parametrize("scope", SCOPES.values(), ids=SCOPES)
+def test_whatever_happens_in_whichever_order_no_rule_is_broken(scope: Scope) -> None:
+    found = replace(scope, most_faults=scope.most_faults + MORE_FAULTS).explored(MOST_STATES)
+    print(found)
+    assert found.wrong is None, str(found)
+    assert found.whole or MORE_FAULTS, "the bounds are too wide for a test that is run each time"
+
+
+@pytest.mark.parametrize(
+    ("without", "scope", "wrong"),
+    [
+        (Rules(first_list_is_created=False), "the first ledger of a log", "leads without row 0"),
+        (Rules(list_is_the_fenced_one=False), "a ledger that an old leader lists", "leads without row 1"),
+        (Rules(only_applied_counts=False), "followers that fail", "lacks row 1"),
+        (Rules(ledger_zero_counts=False), "the release of the log", "lacks row 0"),
+    ],
+)
+def test_without_one_of_the_node_programs_rules_a_story_is_found_that_breaks_it(without: Rules, scope: str, wrong: str) -> None:
+    found = replace(SCOPES[scope], rules=without).explored(MOST_STATES)
+    print(found)
+    assert found.wrong is not None
+    assert wrong in found.wrong
+
+
+@pytest.fixture
+def bars_are_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The operator's plans for leaders without what nodes keep on their disks."""
+    told = property(lambda copy: f"it {copy.differs}" if isinstance(copy.differs, str) else None)
+    monkeypatch.setattr(NodeTablespace, "why_wrong", told)
+    monkeypatch.setattr(replica_verdict, "_barred", lambda _nodes, _uuid: ())
+    lead_orders.cache_clear()
+    yield
+    lead_orders.cache_clear()
+
+
+@pytest.mark.usefixtures("bars_are_not_asked_for")
+def test_without_asking_nodes_for_their_bars_a_story_is_found_in_which_a_wrong_copy_leads() -> None:
+    found = SCOPES["copies that are known to differ"].explored(MOST_STATES)
+    print(found)
+    assert found.wrong == "node 1 is made the leader, though its rows differ and its own disk says so"

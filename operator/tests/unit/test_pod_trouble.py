@@ -1,0 +1,85 @@
+"""Why a pod is not Ready, in one line: what its container said last, and what to raise where it ran out of memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from herdkeeper.domain import names
+from herdkeeper.domain.observed.objects import Json, pod_trouble
+
+LOST_CONFIG = """2026-01-01 12:00:00 INFO  starting
+org.apache.commons.configuration2.ex.ConversionException: 'numAddWorkerThreads' doesn't map to an Integer object: abc
+\tat org.apache.commons.configuration2.AbstractConfiguration.convert(AbstractConfiguration.java:1)
+\t... 7 more
+2026-01-01 12:00:01 INFO  the server is shut down
+"""
+HEAP = "2026-01-01 12:00:00 INFO checkpoint\nTerminating due to java.lang.OutOfMemoryError: Java heap space\n"
+
+
+def pod(state: Json, last: Json | None = None, component: str = names.HERDDB_COMPONENT) -> Json:
+    container = {"name": "server", "ready": False, "state": state, **({} if last is None else {"lastState": {"terminated": last}})}
+    return {"metadata": {"name": "a", "labels": {names.COMPONENT_LABEL: component}}, "status": {"containerStatuses": [container]}}
+
+
+def unstated(last: Json) -> Json:
+    container = {"name": "server", "ready": False, "lastState": {"terminated": last}}
+    return {"metadata": {"name": "a"}, "status": {"containerStatuses": [container]}}
+
+
+WAITS = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting failed container=server pod=a_demo(uid)"}}
+RUNS = {"running": {"startedAt": "2026-01-01T12:00:00Z"}}
+
+
+@pytest.mark.parametrize(
+    ("situation", "found", "told"),
+    [
+        ("it starts for the first time", pod(RUNS), "starting"),
+        ("its image can't be had", pod({"waiting": {"reason": "ErrImagePull", "message": "no such image"}}), "ErrImagePull no such image"),
+        (
+            "it fails again and again: the last failure, without frames and without what was said after it",
+            pod(WAITS, {"exitCode": 1, "reason": "Error", "message": LOST_CONFIG}),
+            "CrashLoopBackOff; it ended with exit code 1: org.apache.commons.configuration2.ex.ConversionException: 'numAddWorkerThreads' "
+            "doesn't map to an Integer object: abc",
+        ),
+        (
+            "it has just ended",
+            pod({"terminated": {"exitCode": 2, "reason": "Error", "message": "no such option\n"}}),
+            "it ended with exit code 2: no such option",
+        ),
+        ("it said nothing", pod(RUNS, {"exitCode": 143, "reason": "Error"}), "starting; it ended with exit code 143"),
+        (
+            "only its last end is told",
+            unstated({"exitCode": 2, "reason": "Error", "message": "no"}),
+            "starting; it ended with exit code 2: no",
+        ),
+        ("it ended as it should", pod(RUNS, {"exitCode": 0, "reason": "Completed"}), "starting"),
+        (
+            "Java ran out of memory",
+            pod(RUNS, {"exitCode": 3, "reason": "Error", "message": HEAP}),
+            "starting; it ran out of memory (Java heap space): raise spec.resources.memory",
+        ),
+        (
+            "the kernel ended it",
+            pod(WAITS, {"exitCode": 137, "reason": "OOMKilled"}),
+            "CrashLoopBackOff; it ran out of memory (OOMKilled): raise spec.resources.memory",
+        ),
+        (
+            "the kernel ended autorecovery",
+            pod(RUNS, {"exitCode": 137, "reason": "OOMKilled"}, names.AUTORECOVERY_COMPONENT),
+            "starting; it ran out of memory (OOMKilled): raise spec.autoRecovery.resources.memory",
+        ),
+        (
+            "the kernel ended an archiver",
+            pod(RUNS, {"exitCode": 137, "reason": "OOMKilled"}, names.ARCHIVE_COMPONENT),
+            "starting; it ran out of memory (OOMKilled): raise spec.log.archive.resources.memory",
+        ),
+    ],
+)
+def test_a_container_s_last_words_say_why_its_pod_is_not_ready(situation, found, told):
+    assert pod_trouble(found) == told, situation
+
+
+def test_last_words_are_cut_to_one_short_line():
+    said = pod_trouble(pod(WAITS, {"exitCode": 1, "reason": "Error", "message": f"Error: {'x' * 5000}\n"}))
+    assert len(said) <= 300
+    assert "\n" not in said

@@ -1,0 +1,151 @@
+"""What nodes tell of their rows: other numbers than the leader's at one LSN are a verdict. And what they can't apply is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from situations import quickstart, with_status
+from test_known_to_differ import CLUSTER, document
+from test_replica_verdicts import FIRST, LEADER, RECORD, SEEN, checkpoint, copy
+
+from herdkeeper.api import Tablespace
+from herdkeeper.domain.conditions import LOG_REPLAYABLE, REPLICAS_VERIFIED
+from herdkeeper.domain.observed.herddb import Counts, NodeTablespace, Unreplayable
+from herdkeeper.domain.observed.tablespace_record import VersionedRecord
+from herdkeeper.domain.reason import Reason
+from herdkeeper.domain.replica_verdict import verdicts_in_force
+from herdkeeper.domain.unknown import Unknown
+from herdkeeper.observe.herddb import read_node
+from herdkeeper.observe.replica_verdicts import declared_tablespaces, judged_nodes
+from herdkeeper.observe.world import World
+from herdkeeper.plan.action import BarPromotion, ChangeTablespaceRecord
+from herdkeeper.plan.leadership import Node, Refused, Situation, decide
+from herdkeeper.plan.tablespace import plan_tablespace
+from herdkeeper.status.tablespace import summarize_tablespace
+
+TABLESPACE = with_status(quickstart("Tablespace"), uuid="a-uuid")
+AT = (4, 20)
+
+
+def counted(role: str, lsn: tuple[int, int] | None = AT, **tables: int) -> tuple[NodeTablespace, ...]:
+    return (replace(copy(role), recoverable=True, counts=Counts(lsn, tables) if lsn is not None else None),)
+
+
+@pytest.mark.parametrize(
+    ("situation", "leader", "follower", "different"),
+    [
+        ("equal", counted("leader", t=11), counted("follower", t=11), None),
+        ("rows lack", counted("leader", t=11, u=5), counted("follower", t=1, u=5), ("t",)),
+        ("a table lacks", counted("leader", t=11, u=5), counted("follower", t=11), ("u",)),
+        ("at another LSN nothing follows", counted("leader", t=11), counted("follower", (4, 19), t=1), None),
+        ("the leader applied something meanwhile", counted("leader", None), counted("follower", t=1), None),
+        ("the leader is silent", Unknown("silence"), counted("follower", t=1), None),
+    ],
+)
+def test_other_numbers_of_rows_at_one_lsn_are_a_verdict(situation, leader, follower, different):
+    verdict = verdicts_in_force(TABLESPACE, "a-uuid", (checkpoint("c", 9),), {LEADER: leader, FIRST: follower})[FIRST]
+    assert (None if verdict.equal else verdict.different_tables) == different, situation
+
+
+@pytest.mark.parametrize("known_by", ["a Checkpoint", "its own node"])
+def test_other_numbers_of_rows_than_a_leader_that_is_known_to_differ_bar_no_copy_that_was_equal(known_by):
+    found = [checkpoint("good", 9)] + ([checkpoint("wrong", 9, "t", node=LEADER)] if known_by == "a Checkpoint" else [])
+    leader = (replace(counted("leader", t=1)[0], barred=known_by == "its own node"),)
+    verdicts = verdicts_in_force(TABLESPACE, "a-uuid", found, {LEADER: leader, FIRST: counted("follower", t=11)})
+    assert (verdicts[FIRST].equal, verdicts[LEADER].equal) == (True, False)
+
+
+class Listed:
+    def documents(self, kind: Any, _namespace: str) -> tuple[dict[str, Any], ...]:
+        return (document(TABLESPACE),) if kind.KIND == "Tablespace" else ()
+
+
+def test_nobody_is_switched_over_to_a_follower_that_has_other_numbers_of_rows():
+    world = World(Listed(), None, None)
+    seen = {LEADER: counted("leader", t=11), FIRST: counted("follower", t=1)}
+    views = judged_nodes(CLUSTER, seen, declared_tablespaces(CLUSTER, world), world)
+    nodes = {node: Node(copy=view[0]) for node, view in views.items() if not isinstance(view, Unknown)}
+    record = replace(RECORD, replicas=(LEADER, FIRST))
+    decision = decide(Situation(record, nodes, None, changed_at=1000.0, now=2000.0, requested=FIRST))
+    assert decision == Refused(f"{FIRST} can't lead now: it had other numbers of rows than the leader at LSN 4,20 in t")
+
+
+def test_the_condition_names_the_tables():
+    seen = replace(SEEN, nodes={**SEEN.nodes, LEADER: counted("leader", t=11), FIRST: counted("follower", t=1)})
+    found = summarize_tablespace(TABLESPACE, seen).conditions[REPLICAS_VERIFIED]
+    assert (found.reason, "in t" in found.message) == (Reason.ROW_COUNTS_DIFFER, True)
+    assert "verify: Follower" in found.message
+
+
+MISCOUNTED = replace(
+    SEEN,
+    record=VersionedRecord(
+        replace(
+            RECORD, replicas=(LEADER, FIRST), max_leader_inactivity_millis=TABLESPACE.spec.failover.max_leader_inactivity_seconds * 1000
+        ),
+        4,
+    ),
+    nodes={**SEEN.nodes, LEADER: counted("leader", t=11), FIRST: (replace(counted("follower", t=1)[0], barred=False),)},
+)
+
+
+def test_a_follower_with_other_numbers_of_rows_than_the_leader_can_t_lead_and_is_kept():
+    """The leader may be the one that lacks rows: what the followers have is not given away for its word."""
+    actions = plan_tablespace(TABLESPACE, MISCOUNTED, "an-image").actions
+    assert [type(action) for action in actions] == [BarPromotion]
+
+
+def remembering(fields: dict[str, Any]) -> Tablespace:
+    """The tablespace, whose status was written."""
+    return Tablespace.model_validate({**document(TABLESPACE), "status": {"uuid": "a-uuid", "replicas": fields["replicas"]}})
+
+
+def test_numbers_of_rows_that_differed_once_remove_nothing_later_either():
+    tablespace = remembering(summarize_tablespace(TABLESPACE, MISCOUNTED).fields)
+    seen = replace(MISCOUNTED, nodes={**SEEN.nodes, FIRST: (replace(copy("follower"), barred=True),)})
+    assert plan_tablespace(tablespace, seen, "an-image").actions == ()
+    found = summarize_tablespace(tablespace, seen).conditions[REPLICAS_VERIFIED]
+    assert (found.reason, "other numbers of rows" in found.message) == (Reason.ROW_COUNTS_DIFFER, True)
+
+
+def test_a_checkpoint_decides_what_numbers_of_rows_leave_open():
+    tablespace = remembering(summarize_tablespace(TABLESPACE, MISCOUNTED).fields)
+    different = replace(MISCOUNTED, checkpoints=(checkpoint("c", 21, "t"),))
+    assert any(isinstance(action, ChangeTablespaceRecord) for action in plan_tablespace(tablespace, different, "an-image").actions)
+    barred = {**SEEN.nodes, FIRST: (replace(copy("follower"), barred=True),)}
+    equal = replace(MISCOUNTED, nodes=barred, checkpoints=(checkpoint("c", 21),))
+    (unbar,) = plan_tablespace(tablespace, equal, "an-image").actions
+    assert isinstance(unbar, BarPromotion)
+    assert not unbar.barred
+
+
+STUCK = Unreplayable((7, 41), "TRUNCATE", "t", "a transaction is on the table")
+
+
+def test_an_entry_that_can_t_be_applied_is_told_with_the_way_out():
+    stuck = replace(copy("booting"), ready=False, unreplayable=STUCK)
+    message = summarize_tablespace(TABLESPACE, replace(SEEN, nodes={**SEEN.nodes, FIRST: (stuck,)})).conditions[LOG_REPLAYABLE].message
+    for part in (FIRST, "LSN 7,41", "flights", "TRUNCATE of t", "a transaction is on the table", "the moment before", "spec.bootstrap"):
+        assert part in message
+    assert LOG_REPLAYABLE not in summarize_tablespace(TABLESPACE, SEEN).conditions
+
+
+class Answers:
+    def __init__(self, **fields: Any) -> None:
+        self.fields = fields
+
+    def get(self, _url: str) -> list[dict[str, Any]]:
+        return [{"name": "flights", "uuid": "a-uuid", "role": "follower", "ready": True, **self.fields}]
+
+
+def test_what_a_node_tells_is_read():
+    counts = {"exact": True, "position": {"ledgerId": 4, "entryId": 20}, "tables": {"t": 52}}
+    entry = {"ledgerId": 7, "offset": 41, "entryType": "TRUNCATE", "table": "t", "message": "a transaction is on the table"}
+    (told,) = read_node(World(None, None, Answers(counts=counts, unreplayable=entry)), "url")
+    assert (told.counts, told.unreplayable) == (Counts(AT, {"t": 52}), STUCK)
+    (moving,) = read_node(World(None, None, Answers(counts={**counts, "exact": False}, unreplayable=None)), "url")
+    assert (moving.counts, moving.unreplayable) == (None, None)
+    (older,) = read_node(World(None, None, Answers()), "url")
+    assert (older.counts, older.unreplayable) == (None, None)
