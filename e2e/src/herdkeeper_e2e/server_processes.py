@@ -15,10 +15,13 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 from kazoo.client import KazooClient
 
+from herdkeeper.execute.metadata import format_ledgers_root
+from herdkeeper.observe.ensembles import EnsembleError, Ensembles
 from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Address, Connection, Credentials
 from herdkeeper.sql.errors import SqlError
 
@@ -35,6 +38,7 @@ _LOG4J = """<Configuration status="ERROR"><Appenders><Console name="stdout"/></A
 <Loggers><Root level="WARN"><AppenderRef ref="stdout"/></Root></Loggers></Configuration>"""
 
 
+@cache
 def jars_of(server: str) -> Path:
     """The folder with the jars of an image: zookeeper, bookkeeper or herddb."""
     printed = subprocess.run([str(_SCRIPTS / "server-jars.sh"), server], check=True, stdout=subprocess.PIPE, text=True).stdout
@@ -46,6 +50,12 @@ class Servers:
     """What runs. Made by `servers`."""
 
     folder: Path
+    jars: Mapping[str, Path] = field(default_factory=dict)
+    """Folders with the jars of images, where they are others than this checkout's."""
+    java_options: tuple[str, ...] = ()
+    """For every JVM, besides its own."""
+    tick_millis: int = 2000
+    """ZooKeeper's tick: a session may last from two of them on."""
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
     commands: dict[str, list[str]] = field(default_factory=dict)
     """What each process was started with."""
@@ -58,23 +68,27 @@ class Servers:
         """One member; returns where it listens."""
         port = free_port()
         data = self._folder("zookeeper")
-        listens = f"clientPort={port}\nclientPortAddress=127.0.0.1\n"
-        (data / "zoo.cfg").write_text(f"dataDir={data}\n{listens}tickTime=2000\nmaxClientCnxns=0\nadmin.enableServer=false\n")
+        listens = f"clientPort={port}\nclientPortAddress=127.0.0.1\ntickTime={self.tick_millis}\n"
+        (data / "zoo.cfg").write_text(f"dataDir={data}\n{listens}maxClientCnxns=0\nadmin.enableServer=false\n")
         quiet = _SCRIPTS.parents[1] / "images/zookeeper/conf/logback.xml"
         options = ["-Xmx512m", "-Dzookeeper.forceSync=no", f"-Dlogback.configurationFile={quiet}"]
         self._start("zookeeper", options, "zookeeper", ("org.apache.zookeeper.server.quorum.QuorumPeerMain", str(data / "zoo.cfg")))
         self.zookeeper = f"127.0.0.1:{port}"
         self.wait("zookeeper", lambda: _listens(port))
-        return self.zookeeper
+        with self.client():  # it listens before it serves
+            return self.zookeeper
 
     def start_bookies(self, count: int, settings: Mapping[str, object] | None = None) -> list[str]:
         """Bookies with DbLedgerStorage and their cluster at LEDGERS_ROOT; returns their ids, once all are registered. `settings` are lines
         of their configuration, which win over those here."""
         names = [f"bookie-{number}" for number in range(count)]
-        files = [self._bookie_file(name, settings or {}) for name in names]
-        shell = ("org.apache.bookkeeper.bookie.BookieShell", "-conf", str(files[0]), "initnewcluster")
-        self._start("initnewcluster", ["-Xmx128m"], "bookkeeper", shell).wait(_START_SECONDS)
+        ensembles = Ensembles()
+        try:
+            self.wait("zookeeper", lambda: _has_ledgers_root(ensembles, self.zookeeper))
+        finally:
+            ensembles.stop()
         for name in names:
+            self._bookie_file(name, settings or {})
             self._start_bookie(name)
         with self.client() as client:
             for name in names:
@@ -98,10 +112,10 @@ class Servers:
         with self.client() as client:
             self.wait(name, lambda: client.exists(f"{LEDGERS_ROOT}/available/{name}") is None, may_have_ended=True)
 
-    def start_autorecovery(self) -> None:
+    def start_autorecovery(self, more: Mapping[str, object] | None = None) -> None:
         """One daemon, an auditor and a replication worker, that takes a bookie for lost as soon as it is not registered. Nothing
-        tells when it is ready: whoever needs that waits for what it does."""
-        file = self._bookie_file(AUTORECOVERY, {"lostBookieRecoveryDelay": 0})
+        tells when it is ready: whoever needs that waits for what it does. `more` are further settings."""
+        file = self._bookie_file(AUTORECOVERY, {"lostBookieRecoveryDelay": 0, **(more or {})})
         command = ("org.apache.bookkeeper.replication.AutoRecoveryMain", "--conf", str(file))
         self._start(AUTORECOVERY, ["-Xmx256m", "-XX:MaxDirectMemorySize=256m"], "bookkeeper", command)
 
@@ -118,7 +132,7 @@ class Servers:
 
         `more` are settings that a caller wants besides, or other than, these.
         """
-        address, self.node_http = self._start_node(NODE, NODE_ID, more or {})
+        address, self.node_http = self.begin_sql_node(NODE, NODE_ID, more or {})
         self.wait(NODE, lambda: leads(address))
         return address
 
@@ -126,11 +140,12 @@ class Servers:
         """Node `number`, from 1 on, with the id `node-<number>`, which leads nothing before it is told to; returns the URL of its HTTP
         port, which answers."""
         name = f"node-{number}"
-        _, http = self._start_node(name, name, more or {})
+        _, http = self.begin_sql_node(name, name, more or {})
         self.wait(name, lambda: _listens(int(http.rpartition(":")[2])))
         return http
 
-    def _start_node(self, name: str, node_id: str, more: Mapping[str, object]) -> tuple[Address, str]:
+    def begin_sql_node(self, name: str, node_id: str, more: Mapping[str, object]) -> tuple[Address, str]:
+        """Starts the process of a SQL node, and waits for nothing; returns where it will serve SQL, and the URL of its HTTP port."""
         copies = min(3, sum(1 for process in self.processes if process.startswith("bookie-")))
         port, http, folder = free_port(), free_port(), self._folder(name)
         credentials = self.folder / "credentials"
@@ -228,7 +243,8 @@ class Servers:
         log4j = self.folder / "log4j2.xml"
         log4j.write_text(_LOG4J)
         settings = ("-XX:+UseSerialGC", "-XX:-UsePerfData", f"-Dlog4j2.configurationFile={log4j}")
-        self.commands[name] = ["java", *options, *settings, "-cp", f"{jars_of(jars)}/*", *command]
+        folder = self.jars.get(jars) or jars_of(jars)
+        self.commands[name] = ["java", *options, *settings, *self.java_options, "-cp", f"{folder}/*", *command]
         return self.run(name, self.commands[name])
 
     def run(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
@@ -267,6 +283,17 @@ def free_port() -> int:
         listener.bind(("127.0.0.1", 0))
         port: int = listener.getsockname()[1]
         return port
+
+
+def _has_ledgers_root(ensembles: Ensembles, address: str) -> bool:
+    """Makes the ledgers root where it is missing. False while a busy machine keeps ZooKeeper from answering."""
+    try:
+        ensemble = ensembles.at(address)
+        if ensemble.read(f"{LEDGERS_ROOT}/LAYOUT") is None:
+            format_ledgers_root(ensemble, LEDGERS_ROOT)
+    except EnsembleError:
+        return False
+    return True
 
 
 def _listens(port: int) -> bool:

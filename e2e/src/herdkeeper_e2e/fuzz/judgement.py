@@ -1,0 +1,156 @@
+"""What a story must leave behind, and what contradicts it. Pure.
+
+Rows are known by their tags. What a client was told of a statement says what must become of its tags: acknowledged ones are there, unless a
+later statement may have changed or removed the rows of their table; those that were refused, or whose transaction did not end with an
+acknowledged COMMIT, never are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from herdkeeper.sql.frames import Value
+from herdkeeper_e2e.fuzz.story import OUTSIDE, Sql
+
+_SHOWN = 4
+
+
+class Kind(StrEnum):
+    """What is broken."""
+
+    LOST = "acknowledged rows are gone"
+    UNDEAD = "what was refused or rolled back is there"
+    CHANGED_BY_REFUSAL = "a refused statement changed what SQL shows"
+    CHANGED_BY_MOVE = "the next leader shows other rows"
+    COPY_DIFFERS = "a follower holds other rows than its leader"
+    LOG_DIFFERS = "the log folds to other rows than SQL shows"
+    GIVEN_TWICE = "a key of an auto-increment would be given again"
+    NO_FOLLOWER = "a follower does not follow"
+    NO_LEADER = "nobody leads"
+    NO_ANSWER = "SQL does not answer"
+    FENCED_WRITER = "a leader that was fenced opened another ledger"
+    ENDED = "a node ended by itself"
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One contradiction, in a tablespace or in the whole cluster."""
+
+    kind: Kind
+    where: str
+    explanation: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.kind.value}: {self.explanation}"
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What SQL shows of a tablespace outside of transactions: its tables' rows, as texts."""
+
+    tables: Mapping[str, Counter[str]]
+    tags: frozenset[int]
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Iterable[Mapping[str, Value]]]) -> Contents:
+        """Of the rows of each table, as a SELECT gives them."""
+        rows = {name: [dict(row) for row in found] for name, found in tables.items()}
+        tags = frozenset(int(str(row["v"])) for found in rows.values() for row in found if row.get("v") is not None)
+        return cls({name: Counter(repr(sorted(row.items())) for row in found) for name, found in rows.items()}, tags)
+
+
+def differences(expected: Mapping[str, Counter[str]], found: Mapping[str, Counter[str]]) -> str:
+    """Which tables and rows two contents do not share; empty when they are alike."""
+    words = []
+    for table in sorted(expected.keys() | found.keys()):
+        if table not in found or table not in expected:
+            words.append(f"table {table} is {'missing' if table not in found else 'there besides'}")
+            continue
+        missing, more = expected[table] - found[table], found[table] - expected[table]
+        if missing:
+            words.append(f"{table} lacks {missing.total()} of {expected[table].total()} rows, {_shown(missing)}")
+        if more:
+            words.append(f"{table} has {more.total()} besides, {_shown(more)}")
+    return "; ".join(words)
+
+
+def _shown(rows: Iterable[object]) -> str:
+    shown = sorted(map(str, rows))
+    return ", ".join(shown[:_SHOWN]) + (" …" if len(shown) > _SHOWN else "")
+
+
+@dataclass
+class Promises:
+    """What the clients of a tablespace were told. `kept`: tags that are there, with their tables; `broken`: tags that never are."""
+
+    kept: dict[int, str] = field(default_factory=dict)
+    broken: dict[int, str] = field(default_factory=dict)
+    pending: dict[int, dict[int, str]] = field(default_factory=dict)
+    """By slot: tags of the statements that its open transaction accepted."""
+    keys: set[int] = field(default_factory=set)
+    """That were given to acknowledged rows of the table `a`."""
+
+    def begin(self, slot: int) -> None:
+        """A transaction began there."""
+        self.pending[slot] = {}
+
+    def sent(self, statement: Sql) -> None:
+        """From now on its tables may be other than they were."""
+        for known in (self.kept, *self.pending.values()):
+            for tag in [tag for tag, table in known.items() if table in statement.spoils]:
+                del known[tag]
+
+    def accepted(self, statement: Sql) -> None:
+        """The server has answered with a number of rows."""
+        if not statement.adds:
+            return
+        where = self.kept if statement.slot == OUTSIDE else self.pending[statement.slot]
+        where.update(dict.fromkeys(statement.tags, statement.table))
+
+    def refused(self, statement: Sql, why: str) -> None:
+        """The server has answered with an error after which nothing was applied, but for rows of an INSERT that came before the bad one."""
+        if not statement.in_parts:
+            self.broken.update(dict.fromkeys(statement.tags, f"{statement.sql} was refused ({why[:120]})"))
+
+    def committed(self, slot: int) -> None:
+        """The COMMIT was acknowledged."""
+        self.kept.update(self.pending.pop(slot, {}))
+
+    def undone(self, slot: int, why: str) -> None:
+        """The transaction was rolled back, or its leader is gone before a COMMIT was sent."""
+        self.broken.update(dict.fromkeys(self.pending.pop(slot, {}), why))
+
+    def unknown(self, slot: int) -> None:
+        """The answer to its COMMIT was lost."""
+        self.pending.pop(slot, None)
+
+    def judge(self, where: str, contents: Contents) -> Iterator[Violation]:
+        """What contradicts the promises."""
+        lost = {tag: table for tag, table in self.kept.items() if tag not in contents.tags}
+        if lost:
+            of = ", ".join(f"{number} of {table}" for table, number in Counter(lost.values()).items())
+            yield Violation(Kind.LOST, where, f"{len(lost)} rows ({of}), tags {_shown(lost)}")
+        undead = [(tag, why) for tag, why in self.broken.items() if tag in contents.tags]
+        if undead:
+            yield Violation(Kind.UNDEAD, where, f"{len(undead)} tags, of them {undead[0][0]}: {undead[0][1]}")
+
+
+_FENCED = re.compile(r"this server was fenced for tablespace (\S+) ")
+_OPENED = re.compile(r"Tablespace (\S+) \(\S+ opened new ledger:(\S+),")
+_LEADS = re.compile(r"startAsLeader \S+ tablespace (\S+)")
+
+
+def fenced_writers(node: str, words: Iterable[str]) -> Iterator[Violation]:
+    """What a node's log says of leaders that went on after another one had fenced them."""
+    fenced: set[str] = set()
+    for line in words:
+        if found := _FENCED.search(line):
+            fenced.add(found[1])
+        elif found := _LEADS.search(line):
+            fenced.discard(found[1])
+        elif (found := _OPENED.search(line)) and found[1] in fenced:
+            yield Violation(Kind.FENCED_WRITER, found[1], f"{node} opened and listed ledger {found[2]}")

@@ -1,0 +1,496 @@
+"""Tells a story to a world: the scripts of its tablespaces side by side, machines' troubles beside them, and the judgement at the end."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+from typing import Any, assert_never
+
+from kazoo.exceptions import KazooException
+
+from herdkeeper.formats.herddb_table import TableDefinition
+from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Connection, Transaction
+from herdkeeper.sql.errors import ConnectionLost, NotLeader, OutcomeUnknown, ServerError, SqlError
+from herdkeeper.sql.frames import Value
+from herdkeeper_e2e.folded_log import folded_log
+from herdkeeper_e2e.fuzz.judgement import Contents, Kind, Promises, Violation, differences, fenced_writers
+from herdkeeper_e2e.fuzz.story import OUTSIDE, Act, Begin, Checkpoints, CloseLedger, End, Move, Rest, Sql, Step, Story, prelude
+from herdkeeper_e2e.fuzz.troubles import COME_FIRST, make_trouble
+from herdkeeper_e2e.fuzz.world import CALL_SECONDS, Note, Stuck, World
+from herdkeeper_e2e.server_processes import HERD_ROOT, LEDGERS_ROOT
+from herdkeeper_jobs.bookkeeper.metadata import open_catalog
+
+_WRITING_MILLIS = 250
+_PAUSE_SECONDS = 0.2
+_ACT_SECONDS = 240
+_MADE_SECONDS = 60
+_CHECKPOINTS_SECONDS = 3
+_FOLLOWS_SECONDS = 25
+
+
+class _RolledBack(Exception):  # noqa: N818 - a way out of a transaction's block
+    """Makes a transaction's block end with ROLLBACK."""
+
+
+@dataclass
+class _Open:
+    block: AbstractContextManager[Transaction]
+    transaction: Transaction
+
+
+@dataclass
+class Script:
+    """One tablespace of a story, told by one thread at a time."""
+
+    world: World
+    name: str
+    note: Note
+    promises: Promises = field(default_factory=Promises)
+    violations: list[Violation] = field(default_factory=list)
+    _further: Iterator[int] = field(default_factory=lambda: count(2**29))
+    """Tags behind all that a story draws."""
+    _connection: Connection | None = None
+    _open: dict[int, _Open] = field(default_factory=dict)
+
+    def begin(self, number: int) -> None:
+        """Makes the tables; what stops that is a violation."""
+        try:
+            for sql in prelude(number):
+                self._make(sql)
+        except Stuck as error:
+            self._found(Kind.NO_LEADER, str(error))
+
+    def _make(self, sql: str) -> None:
+        """Again and again until it is there."""
+        deadline = time.monotonic() + _MADE_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                self.connection().execute(sql)
+                return
+            except SqlError as error:
+                if "AlreadyExists" in str(error):
+                    return
+                self.note(f"{self.name}: {sql} -> {error}")
+                self._lost_leader()
+        raise Stuck(f"{sql} is not done within {_MADE_SECONDS} s")
+
+    def tell(self, steps: tuple[Step, ...]) -> None:
+        """The steps of an act; what stops the script is a violation."""
+        try:
+            for step in steps:
+                self._step(step)
+        except Stuck as error:
+            self._found(Kind.NO_LEADER, str(error))
+        except KazooException as error:
+            self.note(f"{self.name}: ZooKeeper: {error!r}")
+
+    def _step(self, step: Step) -> None:
+        match step:
+            case Sql():
+                self._statement(step)
+            case Begin(slot):
+                self._begin(slot)
+            case End(slot, commit):
+                self._end(slot, commit)
+            case Move():
+                self._move(step)
+            case Checkpoints(times):
+                end = time.monotonic() + _CHECKPOINTS_SECONDS
+                for _ in range(times):
+                    if time.monotonic() < end:
+                        self.checkpoint()
+            case CloseLedger():
+                self.note(f"{self.name}: close-ledger -> {self._order_leader('close-ledger')}")
+            case Rest(millis):
+                time.sleep(millis / 1000)
+            case _:
+                assert_never(step)
+
+    # statements
+
+    def connection(self) -> Connection:
+        """To the leader. Whoever led before took the open transactions with it."""
+        if self._connection is None or self._connection.closed:
+            self._forget("its leader was gone before a COMMIT was sent")
+            self._connection = self.world.connect(self.name)
+        return self._connection
+
+    def _forget(self, why: str) -> None:
+        for slot in tuple(self._open):
+            del self._open[slot]
+            self.promises.undone(slot, why)
+
+    def _follow_leader(self) -> None:
+        if self._connection is not None and self._connection.address != self.world.addresses[self.leader]:
+            self._connection.close()
+
+    def _lost_leader(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+
+    def _statement(self, statement: Sql) -> None:
+        if statement.slot != OUTSIDE and statement.slot not in self._open:
+            statement = replace(statement, slot=OUTSIDE)
+        if statement.slot == OUTSIDE:
+            self._outside(statement)
+            return
+        self.connection()
+        if statement.slot in self._open:
+            self._execute(statement, self._open[statement.slot].transaction)
+
+    def _outside(self, statement: Sql) -> None:
+        connection = self.connection()
+        before = self._contents(connection)
+        refused = self._execute(statement, connection)
+        if not refused or before is None or connection.closed or statement.in_parts:
+            if statement.table == "a" and statement.adds and not refused:
+                self._note_key(statement.tags[0])
+            return
+        after = self._contents(connection)
+        if after is not None and (words := differences(before.tables, after.tables)):
+            self._found(Kind.CHANGED_BY_REFUSAL, f"{statement.sql} {statement.parameters}: {words}")
+
+    def _execute(self, statement: Sql, where: Connection | Transaction) -> bool:
+        """Whether it was refused for certain."""
+        self.promises.sent(statement)
+        refused = False
+        try:
+            if statement.sql.startswith("SELECT"):
+                answer = f"{len(where.query(statement.sql, statement.parameters))} rows"
+            else:
+                answer = str(where.execute(statement.sql, statement.parameters))
+            self.promises.accepted(statement)
+        except NotLeader as error:
+            answer = self._away(statement, error)
+        except ServerError as error:
+            answer, refused = f"refused: {str(error)[:150]}", True
+            self.promises.refused(statement, str(error))
+        except SqlError as error:
+            answer = self._away(statement, error)
+        self.note(f"{self.name} {statement.slot or ''}: {statement.sql} {list(statement.parameters)} -> {answer}")
+        return refused
+
+    def _away(self, statement: Sql, error: SqlError) -> str:
+        if not isinstance(error, OutcomeUnknown):
+            self.promises.refused(statement, str(error))
+        self._lost_leader()
+        return f"{type(error).__name__}: {str(error)[:150]}"
+
+    def _note_key(self, tag: int) -> None:
+        if self._connection is not None and not self._connection.closed:
+            with suppress(SqlError):
+                self.promises.keys |= {int(str(row["k"])) for row in self._connection.query("SELECT k FROM a WHERE v = ?", (tag,))}
+
+    def _begin(self, slot: int) -> None:
+        connection = self.connection()
+        if slot in self._open:
+            return
+        block = connection.transaction()
+        try:
+            self._open[slot] = _Open(block, block.__enter__())
+        except (NotLeader, ConnectionLost):
+            self._lost_leader()
+            return
+        except SqlError as error:
+            self.note(f"{self.name} {slot}: BEGIN -> {error}")
+            return
+        self.promises.begin(slot)
+        self.note(f"{self.name} {slot}: BEGIN -> {self._open[slot].transaction.id}")
+
+    def _end(self, slot: int, commit: bool) -> None:
+        self.connection()
+        if slot not in self._open:
+            return
+        one = self._open.pop(slot)
+        answer = "done"
+        try:
+            if commit:
+                one.block.__exit__(None, None, None)
+                self.promises.committed(slot)
+            else:
+                with suppress(_RolledBack):
+                    one.block.__exit__(_RolledBack, _RolledBack(), None)
+                self.promises.undone(slot, "its transaction was rolled back")
+        except OutcomeUnknown as error:
+            answer = str(error)
+            self.promises.unknown(slot)
+            self._lost_leader()
+        except SqlError as error:
+            answer = f"refused: {error}"
+            self.promises.undone(slot, f"its COMMIT was refused: {error}")
+        self.note(f"{self.name} {slot}: {'COMMIT' if commit else 'ROLLBACK'} -> {answer}")
+
+    # leaders and followers
+
+    def _move(self, step: Move) -> None:
+        before = None if step.writers else self._contents(self.connection())
+        after = self.world.successor(self.name)
+        if after is None:
+            return
+        self.note(f"{self.name}: {after} shall lead{f', beside {step.writers} writers' if step.writers else ''}")
+        with _writers(self, step):
+            self.world.name_leader(self.name, after)
+            self._lost_leader()
+            connection = self.connection()
+        found = None if before is None else self._contents(connection)
+        if before is not None and found is not None and (words := differences(before.tables, found.tables)):
+            self._found(Kind.CHANGED_BY_MOVE, f"at {self.leader}: {words}")
+
+    @property
+    def leader(self) -> str:
+        """By the record."""
+        return self.world.record(self.name).leader
+
+    def checkpoint(self) -> None:
+        """Of each follower."""
+        for node in self.world.others(self.leader):
+            if self.world.runs(node):
+                status, answer = self.world.order(node, f"tablespaces/{self.name}/checkpoint", seconds=CALL_SECONDS)
+                self.note(f"{self.name}: checkpoint at {node} -> {status} {answer}")
+
+    def make_table(self) -> None:
+        """One more, with a row, which a follower can't do without its disk."""
+        self._follow_leader()
+        tag = next(self._further)
+        self._outside(Sql(OUTSIDE, f"CREATE TABLE f{tag} (k int primary key, v int)"))
+        self._outside(Sql(OUTSIDE, f"INSERT INTO f{tag} (k, v) VALUES (?, ?)", (tag, tag), f"f{tag}", (tag,), adds=True))
+
+    def end_ledger(self) -> None:
+        """One more row, and the ledger that has it is closed."""
+        self._follow_leader()
+        tag = next(self._further)
+        self._outside(Sql(OUTSIDE, "INSERT INTO w (k, v) VALUES (?, ?)", (tag, tag), "w", (tag,), adds=True))
+        self._order_leader("close-ledger")
+
+    def _order_leader(self, order: str) -> tuple[int, Any]:
+        leader = self.leader
+        return self.world.order(leader, f"tablespaces/{self.name}/{order}") if self.world.runs(leader) else (0, "it is not running")
+
+    def _contents(self, connection: Connection) -> Contents | None:
+        """None when it can't be told now."""
+        try:
+            tables = [str(row["table_name"]) for row in connection.query("SELECT * FROM systables WHERE systemtable = 'false'")]
+            return Contents.of({table: connection.query(f"SELECT * FROM {table}") for table in tables})
+        except SqlError as error:
+            self.note(f"{self.name}: the rows can't be read: {error}")
+            return None
+
+    def _found(self, kind: Kind, explanation: str) -> None:
+        self.note(f"{self.name}: VIOLATION {kind.value}: {explanation}")
+        self.violations.append(Violation(kind, self.name, explanation))
+
+    # the end
+
+    def judge(self) -> None:
+        """What is there beside what was promised, at the leader, its followers, in the log, and at each node as a leader."""
+        try:
+            self._judge()
+        except Stuck as error:
+            self._found(Kind.NO_LEADER, str(error))
+        except KazooException as error:
+            self.note(f"{self.name}: ZooKeeper: {error!r}")
+
+    def _judge(self) -> None:
+        connection = self.connection()
+        contents = self._contents(connection)
+        if contents is None:
+            self._found(Kind.NO_ANSWER, "its rows can't be read")
+            return
+        self.violations += self.promises.judge(f"{self.name} at {self.leader}", contents)
+        self._compare_copies(contents)
+        for node in self.world.others(self.leader):
+            if not self._can_lead(node):
+                self._found(Kind.NO_FOLLOWER, f"{node} can't lead: {self.world.tablespaces(node).get(self.name)}")
+                continue
+            self._forget("its transaction was left open")
+            self.world.name_leader(self.name, node)
+            self._lost_leader()
+            found = self._contents(self.connection())
+            if found is None:
+                self._found(Kind.NO_ANSWER, f"its rows can't be read at {node}")
+                continue
+            self.violations += self.promises.judge(f"{self.name} at {node}", found)
+            if words := differences(contents.tables, found.tables):
+                self._found(Kind.CHANGED_BY_MOVE, f"at {node}: {words}")
+        self._judge_next_key()
+
+    def _can_lead(self, node: str) -> bool:
+        """Waits for a copy that is made anew."""
+        with suppress(Stuck):
+            self.world.wait("", lambda: bool(self.world.tablespaces(node).get(self.name, {}).get("recoverable")))
+            return True
+        return False
+
+    def _judge_next_key(self) -> None:
+        tag = next(self._further)
+        connection = self.connection()
+        with suppress(SqlError):
+            connection.execute("INSERT INTO a (v) VALUES (?)", (tag,))
+            given = {int(str(row["k"])) for row in connection.query("SELECT k FROM a WHERE v = ?", (tag,))}
+            if given & self.promises.keys:
+                self._found(Kind.GIVEN_TWICE, f"{given} at {self.leader}")
+
+    def _compare_copies(self, contents: Contents) -> None:
+        status, closed = self._order_leader("close-ledger")
+        if status != 200:
+            self._found(Kind.NO_ANSWER, f"its ledger can't be closed: {closed}")
+            return
+        digests = {node: self._digest(node, (closed["closed"], closed["lastEntry"])) for node in self.world.others(self.leader)}
+        if self.world.plan.retention_millis is not None:
+            return
+        try:
+            with open_catalog(self.world.servers.zookeeper, LEDGERS_ROOT) as catalog:
+                folded = folded_log(catalog, HERD_ROOT, self.name, self.world.servers.folder)
+        except Exception as error:  # the fold's own errors are many
+            self._found(Kind.LOG_DIFFERS, f"it can't be folded: {type(error).__name__}: {error}")
+            return
+        in_log = Contents.of({table.name: _named(table, rows) for table, rows in zip(folded.timeline.tables, folded.rows, strict=True)})
+        if words := differences(contents.tables, in_log.tables):
+            self._found(Kind.LOG_DIFFERS, words)
+        expected = {table.name: digest for table, digest in zip(folded.timeline.tables, folded.digests, strict=True)}
+        for node, found in digests.items():
+            wrong = [name for name in expected.keys() | (found or {}).keys() if found is not None and expected.get(name) != found.get(name)]
+            if wrong:
+                self._found(Kind.COPY_DIFFERS, f"{node} differs from the log in {sorted(wrong)}")
+
+    def _digest(self, node: str, end: tuple[int, int]) -> dict[str, RowDigest] | None:
+        """Of a follower's tables, where the leader's last ledger ended; None, and a violation, when it does not come so far."""
+        query = f"ledger={end[0]}&entry={end[1]}&timeoutSeconds=5"
+        deadline = time.monotonic() + _FOLLOWS_SECONDS
+        while time.monotonic() < deadline:
+            status, answer = self.world.order(node, f"tablespaces/{self.name}/digest?{query}")
+            if status == 200:
+                return {name: RowDigest.parse(one["rows"], one["digest"]) for name, one in answer["tables"].items()}
+            here = self.world.tablespaces(node).get(self.name, {})
+            applied = here.get("applied")
+            if applied is not None and (applied["ledgerId"], applied["entryId"]) > end:
+                return None  # somebody has written meanwhile
+            time.sleep(_PAUSE_SECONDS)
+        self._found(Kind.NO_FOLLOWER, f"{node} is at {applied}, the log at {end}; its last error: {here.get('lastError')}")
+        return None
+
+
+def _named(table: TableDefinition, rows: Iterable[tuple[Any, ...]]) -> list[dict[str, Value]]:
+    return [dict(zip((column.name for column in table.columns), row, strict=True)) for row in rows]
+
+
+@contextmanager
+def _writers(script: Script, move: Move) -> Iterator[None]:
+    """Clients that insert rows of their own before, during and after the block; what each was told is kept."""
+    over, told, lock = threading.Event(), 0, threading.Lock()
+
+    def write(number: int) -> None:
+        nonlocal told
+        tag = move.first_tag + number
+        while not over.is_set():
+            with suppress(Stuck, SqlError, KazooException), script.world.connect(script.name, seconds=5) as connection:
+                while not over.is_set():
+                    statement = Sql(OUTSIDE, "INSERT INTO w (k, v) VALUES (?, ?)", (tag, tag), "w", (tag,), adds=True)
+                    tag += move.writers
+                    connection.execute(statement.sql, statement.parameters)
+                    with lock:
+                        script.promises.accepted(statement)
+                        told += 1
+
+    threads = [threading.Thread(target=write, args=(number,), daemon=True) for number in range(move.writers)]
+    for thread in threads:
+        thread.start()
+    if threads:
+        time.sleep(_WRITING_MILLIS / 1000)
+    try:
+        yield
+        if threads:
+            time.sleep(_WRITING_MILLIS / 1000)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join()
+    script.note(f"{script.name}: {told} rows of its writers were acknowledged")
+
+
+def tell(story: Story, world: World, note: Note) -> list[Violation]:
+    """Tells a story, and returns what it broke."""
+    names = [f"s{story.seed}x{number}" for number in range(len(story.habits))]
+    if story.tells_default:
+        names[-1] = DEFAULT_TABLESPACE
+    said = {node: len(world.words(node)) for node in world.nodes}
+    scripts = [Script(world, name, note) for name in names]
+    violations: list[Violation] = []
+    try:
+        _bear(story, world, names, note)
+        _all([partial(script.begin, number) for number, script in enumerate(scripts)])
+        for node in tuple(world.paused):
+            world.resume(node)
+        for act in story.acts:
+            _act(act, world, scripts, note)
+    except Stuck as error:
+        violations.append(Violation(Kind.NO_LEADER, "the cluster", str(error)))
+    try:
+        world.heal()
+        _all([script.judge for script in scripts])
+    except Stuck as error:
+        violations.append(Violation(Kind.ENDED, "the cluster", str(error)))
+    for script in scripts:
+        violations += script.violations
+    for node in world.nodes:
+        violations += fenced_writers(node, world.words(node)[said[node] :].splitlines())
+    violations += [Violation(Kind.ENDED, "the cluster", words) for words in world.ended]
+    world.ended.clear()
+    for name in names:
+        world.drop(name)
+    return violations
+
+
+def _bear(story: Story, world: World, names: list[str], note: Note) -> None:
+    """All tablespaces begin at one node. Where that stands still meanwhile, another one begins them, too."""
+    first, second = world.nodes[:2]
+    ids = world.ledger_ids()
+    for name in names:
+        world.create(name, first)
+    world.wake()
+    number = story.birth.stop_at_ledger
+    if number is not None:
+        # It has read the list of ledgers, and will add one: this is when two lists can be made.
+        last = ids + 2 * number - 1
+        world.wait(f"{first} makes its ledger number {number}", lambda: world.ledger_ids() >= last, pause_seconds=0.001)
+        world.pause(first)
+        note(f"{first} stands still, and {second} shall lead")
+        for name in names:
+            world.name_leader(name, second)
+    elif story.tells_default:
+        # The others follow it from now on, and it goes on with the ledger that it has.
+        world.name_leader(DEFAULT_TABLESPACE, world.record(DEFAULT_TABLESPACE).leader)
+
+
+def _act(act: Act, world: World, scripts: list[Script], note: Note) -> None:
+    first = act.trouble in COME_FIRST
+    note(f"trouble {'first' if first else f'after {act.after_millis} ms'}: {act.trouble.value}")
+    if first:
+        make_trouble(act, world, scripts, note)
+    threads = [threading.Thread(target=script.tell, args=(steps,), daemon=True) for script, steps in zip(scripts, act.scripts, strict=True)]
+    for thread in threads:
+        thread.start()
+    if not first:
+        time.sleep(act.after_millis / 1000)
+        make_trouble(act, world, scripts, note)
+    deadline = time.monotonic() + _ACT_SECONDS
+    for script, thread in zip(scripts, threads, strict=True):
+        thread.join(max(0.0, deadline - time.monotonic()))
+        if thread.is_alive():
+            raise Stuck(f"the script of {script.name} does not come to the end of its act")
+    world.heal()
+
+
+def _all(calls: Sequence[Callable[[], None]]) -> None:
+    """All at once; returns when the last one has."""
+    threads = [threading.Thread(target=call, daemon=True) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

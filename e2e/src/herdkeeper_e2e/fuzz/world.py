@@ -1,0 +1,308 @@
+"""The cluster that stories are told to: ZooKeeper, bookies with autorecovery, and SQL nodes, each a process that can be hit.
+
+The operator is not there: what it would do, this module does as the operator does it, with the same records and the same requests.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
+
+from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path, tablespaces_path
+from herdkeeper.sql.connection import Address, Connection
+from herdkeeper.sql.errors import ConnectionLost, ServerError
+from herdkeeper_e2e.fuzz import story
+from herdkeeper_e2e.server_processes import CREDENTIALS, HERD_ROOT, LEDGERS_ROOT, TOKEN, Servers, servers
+
+BOOKIES = 4
+CALL_SECONDS = 15.0
+_LEADS_SECONDS = 90.0
+_READY_SECONDS = 90.0
+_POLL_SECONDS = 0.05
+_ORDER_SECONDS = 20
+_KEPT_FOR_EVER = 10 * 24 * 3600 * 1000
+Note = Callable[[str], None]
+"""Takes a line of what a story does."""
+_BOOKIE = {
+    "zkTimeout": 4000,
+    "dbStorage_writeCacheMaxSizeMb": 16,
+    "dbStorage_readAheadCacheMaxSizeMb": 16,
+    "autoRecoveryDaemonEnabled": "true",
+    "lostBookieRecoveryDelay": 0,
+    "openLedgerRereplicationGracePeriod": 200,
+    "rwRereplicateBackoffMs": 200,
+}
+"""Each bookie's process has autorecovery, too, which closes the open ledgers of a bookie that is away."""
+_DISPLACED = 75
+"""The exit code of a node that has not stopped leading what another one leads, and starts again by design."""
+_NO_BYTES, _ANY_BYTES = "0", "unlimited"
+
+
+class Stuck(Exception):  # noqa: N818 - what the world is, not what the code did wrong
+    """The cluster does not do in time what it must do; the message says what."""
+
+
+@dataclass
+class World:
+    """A running cluster. Its methods may be called by several threads; each thread takes connections of its own."""
+
+    servers: Servers
+    zookeeper: KazooClient
+    plan: story.World
+    addresses: dict[str, Address] = field(default_factory=dict)
+    urls: dict[str, str] = field(default_factory=dict)
+    paused: set[str] = field(default_factory=set)
+    ended: list[str] = field(default_factory=list)
+    """Nodes that ended though nobody killed them, with their exit codes."""
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The SQL nodes, by their ids."""
+        return tuple(sorted(self.addresses))
+
+    # who leads
+
+    def records(self) -> dict[str, TablespaceRecord]:
+        """All tablespaces by name."""
+        found = {}
+        for name in self._retried("get_children", tablespaces_path(HERD_ROOT)):
+            with suppress(NoNodeError):
+                found[name] = self.record(name)
+        return found
+
+    def record(self, tablespace: str) -> TablespaceRecord:
+        """Raises NoNodeError when there is none."""
+        return decode_tablespace(self._retried("get", tablespace_path(HERD_ROOT, tablespace))[0])
+
+    def _retried(self, call: str, *arguments: object) -> Any:
+        return self.zookeeper.retry(getattr(self.zookeeper, call), *arguments)
+
+    def create(self, tablespace: str, leader: str) -> None:
+        """An empty tablespace with a replica on each node."""
+        record = TablespaceRecord(uuid.uuid4().hex, tablespace, leader, self.nodes, 1, 0)
+        with suppress(NodeExistsError):
+            self._retried("create", tablespace_path(HERD_ROOT, tablespace), encode_tablespace(record))
+
+    def drop(self, tablespace: str) -> None:
+        """Takes the record away, as DROP TABLESPACE does."""
+        with suppress(NoNodeError):
+            self._retried("delete", tablespace_path(HERD_ROOT, tablespace))
+
+    def name_leader(self, tablespace: str, node: str) -> None:
+        """By compare-and-set, with all nodes as replicas; then each node is woken."""
+        path = tablespace_path(HERD_ROOT, tablespace)
+        while True:
+            data, stat = self._retried("get", path)
+            record = decode_tablespace(data)
+            try:
+                self._retried("set", path, encode_tablespace(replace(record, leader=node, replicas=self.nodes)), stat.version)
+                break
+            except BadVersionError:
+                continue
+        self.wake()
+
+    def wake(self) -> None:
+        """All nodes that can hear it look at the records now."""
+        for node in self.nodes:
+            if self.runs(node):
+                self.order(node, "activator/wake", seconds=2)
+
+    def connect(self, tablespace: str, seconds: float = _LEADS_SECONDS) -> Connection:
+        """A connection to the leader, once it leads. Raises Stuck."""
+        deadline = time.monotonic() + seconds
+        while True:
+            why = "its leader is not running"
+            try:
+                leader = self.record(tablespace).leader
+                if self.runs(leader):
+                    return self._connect_to(leader, tablespace)
+            except (ConnectionLost, ServerError, KazooException) as error:
+                why = str(error)
+            if time.monotonic() > deadline:
+                raise Stuck(f"nobody leads {tablespace} within {seconds:g} s: {why}")
+            time.sleep(_POLL_SECONDS)
+
+    def _connect_to(self, node: str, tablespace: str) -> Connection:
+        connection = Connection.connect(self.addresses[node], CREDENTIALS, tablespace, timeout_seconds=3.0)
+        try:
+            connection.require_leader()
+        except BaseException:
+            connection.close()
+            raise
+        connection.timeout_seconds = CALL_SECONDS
+        return connection
+
+    def others(self, node: str) -> tuple[str, ...]:
+        """The nodes besides one, in a round that begins behind it."""
+        place = self.nodes.index(node)
+        return self.nodes[place + 1 :] + self.nodes[:place]
+
+    def ledger_ids(self) -> int:
+        """A number that grows by two for each ledger id that is given, the first time as soon as somebody asks for it."""
+        stat = self._retried("exists", f"{LEDGERS_ROOT}/idgen")
+        return 0 if stat is None else int(stat.children_version)
+
+    def successor(self, tablespace: str) -> str | None:
+        """Another node that runs, and whose copy can lead with what the log still has, as the operator asks; None when there is none."""
+        for node in self.others(self.record(tablespace).leader):
+            if self.runs(node) and self.tablespaces(node).get(tablespace, {}).get("recoverable"):
+                return node
+        return None
+
+    # what nodes are asked by HTTP
+
+    def order(self, node: str, path: str, *, seconds: float = _ORDER_SECONDS) -> tuple[int, Any]:
+        """POST with the token; the status, 0 where nothing answered, and the JSON."""
+        request = urllib.request.Request(f"{self.urls[node]}/{path}", method="POST", headers={"Authorization": f"Bearer {TOKEN}"})
+        return _answer(request, seconds)
+
+    def tablespaces(self, node: str) -> dict[str, Any]:
+        """What GET /tablespaces tells, by name; nothing where it does not answer."""
+        status, found = _answer(urllib.request.Request(f"{self.urls[node]}/tablespaces"), _ORDER_SECONDS)
+        return {one["name"]: one for one in found} if status == 200 else {}
+
+    # what happens to machines
+
+    def runs(self, name: str) -> bool:
+        """Whether a process is there and not paused."""
+        return self.servers.processes[name].poll() is None and name not in self.paused
+
+    def kill(self, name: str) -> None:
+        """SIGKILL."""
+        self.paused.discard(name)
+        self.servers.kill(name)
+
+    def pause(self, name: str) -> None:
+        """SIGSTOP."""
+        self.paused.add(name)
+        self.servers.processes[name].send_signal(signal.SIGSTOP)
+
+    def resume(self, name: str) -> None:
+        """SIGCONT."""
+        self.servers.processes[name].send_signal(signal.SIGCONT)
+        self.paused.discard(name)
+
+    def fill_disk(self, node: str, *, full: bool) -> None:
+        """No file of a node takes a byte more, or all do again."""
+        process = str(self.servers.processes[node].pid)
+        subprocess.run(["prlimit", "--pid", process, f"--fsize={_NO_BYTES if full else _ANY_BYTES}:"], check=True)
+
+    def start(self, name: str) -> None:
+        """Starts what has ended again."""
+        self.servers.run(name, self.servers.commands[name])
+
+    def heal(self) -> None:
+        """Everything runs again, and each node answers. Raises Stuck."""
+        for name in tuple(self.paused):
+            self.resume(name)
+        for name in ("zookeeper", *self.bookies, *self.nodes):
+            self._start_ended(name)
+        self.wait("all bookies are registered", self._all_registered)
+        for node in self.nodes:
+            self.wait(f"{node} answers", partial(self._answers, node))
+
+    def _start_ended(self, name: str) -> None:
+        code = self.servers.processes[name].poll()
+        if code is None:
+            return
+        if name in self.nodes and code not in (-signal.SIGKILL, _DISPLACED):
+            self.ended.append(f"{name} ended with {code}")
+        self.start(name)
+
+    @property
+    def bookies(self) -> tuple[str, ...]:
+        """By name."""
+        return tuple(f"bookie-{number}" for number in range(BOOKIES))
+
+    def _all_registered(self) -> bool:
+        for bookie in self.bookies:
+            self._start_ended(bookie)  # one whose last registration is still there does not start
+        with suppress(KazooException):
+            return set(self._retried("get_children", f"{LEDGERS_ROOT}/available")) >= set(self.bookies)
+        return False
+
+    def _answers(self, node: str) -> bool:
+        self._start_ended(node)
+        return _answer(urllib.request.Request(f"{self.urls[node]}/tablespaces"), 5)[0] == 200
+
+    def wait(self, what: str, holds: Callable[[], bool], *, pause_seconds: float = _POLL_SECONDS) -> None:
+        """Raises Stuck."""
+        deadline = time.monotonic() + _READY_SECONDS
+        while not holds():
+            if time.monotonic() > deadline:
+                raise Stuck(f"not within {_READY_SECONDS:g} s: {what}")
+            time.sleep(pause_seconds)
+
+    def words(self, node: str) -> str:
+        """All that a node has said."""
+        return (self.servers.folder / f"{node}.log").read_text(errors="replace")
+
+
+@contextmanager
+def running(plan: story.World, jars: Mapping[str, Path]) -> Iterator[World]:
+    """A brand new cluster, whose SQL nodes boot at once; all of it ends with the block."""
+    with servers() as processes:
+        processes.jars, processes.tick_millis = jars, 1000
+        processes.java_options = ("-XX:TieredStopAtLevel=1", "-Xshare:auto")
+        processes.start_zookeeper()
+        client = KazooClient(hosts=processes.zookeeper, timeout=20.0)
+        client.start(timeout=60)
+        try:
+            world = World(processes, client, plan)
+            _start(world)
+            yield world
+        finally:
+            client.stop()
+            client.close()
+
+
+def _start(world: World) -> None:
+    processes = world.servers
+    processes.start_bookies(BOOKIES, _BOOKIE)
+    more: dict[str, object] = {
+        "server.tablemanager.writelocktimeout": 1,
+        "server.tablemanager.readlocktimeout": 1,
+        "server.zookeeper.session.timeout": 15000,
+        "server.bookkeeper.ledgers.retention.period": world.plan.retention_millis or _KEPT_FOR_EVER,
+        "server.checkpoint.period": (world.plan.retention_millis or _KEPT_FOR_EVER) // 2,
+        "server.bookkeeper.ensemble.size": 3,
+        "server.bookkeeper.write.quorum.size": 3,
+        "server.bookkeeper.ack.quorum.size": 2,
+    }
+    for number in range(world.plan.nodes):
+        node = f"node-{number}"
+        world.addresses[node], world.urls[node] = processes.begin_sql_node(node, node, more)
+    world.wait("the tablespace herd is there", lambda: "herd" in _tablespaces(world))
+
+
+def _tablespaces(world: World) -> list[str]:
+    with suppress(NoNodeError):
+        found: list[str] = world.zookeeper.get_children(tablespaces_path(HERD_ROOT))
+        return found
+    return []
+
+
+def _answer(request: urllib.request.Request, seconds: float) -> tuple[int, Any]:
+    try:
+        with urllib.request.urlopen(request, timeout=seconds) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error, suppress(ValueError):
+            return error.code, json.load(error)
+        return error.code, None
+    except (OSError, ValueError):
+        return 0, None

@@ -1,0 +1,103 @@
+"""What contradicts the promises that clients were given."""
+
+from __future__ import annotations
+
+from herdkeeper_e2e.fuzz.judgement import Contents, Kind, Promises, differences, fenced_writers
+from herdkeeper_e2e.fuzz.story import OUTSIDE, Sql
+
+
+def _insert(tag: int, slot: int = OUTSIDE, table: str = "w") -> Sql:
+    return Sql(slot, "INSERT", (), table, (tag,), adds=True)
+
+
+def _there(*tags: int) -> Contents:
+    return Contents.of({"w": [{"k": tag, "v": tag} for tag in tags]})
+
+
+def _kinds(promises: Promises, contents: Contents) -> list[Kind]:
+    return [violation.kind for violation in promises.judge("t", contents)]
+
+
+def _accepted(*statements: Sql) -> Promises:
+    promises = Promises()
+    for statement in statements:
+        promises.sent(statement)
+        promises.accepted(statement)
+    return promises
+
+
+def test_an_acknowledged_row_must_be_there() -> None:
+    promises = _accepted(_insert(1), _insert(2))
+    assert _kinds(promises, _there(1, 2)) == []
+    assert _kinds(promises, _there(2)) == [Kind.LOST]
+
+
+def test_a_refused_row_must_not_be_there() -> None:
+    promises = Promises()
+    promises.refused(_insert(1), "DuplicateKey")
+    assert _kinds(promises, _there()) == []
+    assert _kinds(promises, _there(1)) == [Kind.UNDEAD]
+
+
+def test_rows_of_a_refused_insert_of_several_may_be_there_up_to_the_bad_one() -> None:
+    promises = Promises()
+    promises.refused(Sql(OUTSIDE, "INSERT", (), "w", (1, 2), adds=True), "DuplicateKey")
+    assert _kinds(promises, _there(1)) == _kinds(promises, _there()) == []
+
+
+def test_rows_of_a_transaction_are_promised_by_its_commit_alone() -> None:
+    promises = Promises()
+    promises.begin(1)
+    promises.accepted(_insert(1, slot=1))
+    assert _kinds(promises, _there()) == []
+    promises.committed(1)
+    assert _kinds(promises, _there()) == [Kind.LOST]
+
+
+def test_rows_of_a_transaction_that_was_undone_must_not_be_there() -> None:
+    promises = Promises()
+    promises.begin(1)
+    promises.accepted(_insert(1, slot=1))
+    promises.undone(1, "it was rolled back")
+    assert _kinds(promises, _there(1)) == [Kind.UNDEAD]
+
+
+def test_rows_of_a_commit_without_an_answer_may_be_there_or_not() -> None:
+    promises = Promises()
+    promises.begin(1)
+    promises.accepted(_insert(1, slot=1))
+    promises.unknown(1)
+    assert _kinds(promises, _there()) == _kinds(promises, _there(1)) == []
+
+
+def test_a_row_may_be_gone_once_a_statement_was_sent_that_may_remove_it() -> None:
+    promises = _accepted(_insert(1), _insert(2, table="p"))
+    promises.begin(1)
+    promises.accepted(_insert(3, slot=1))
+    promises.sent(Sql(OUTSIDE, "TRUNCATE TABLE w", table="w", spoils=("w",)))
+    promises.committed(1)
+    assert _kinds(promises, _there(2)) == []
+    assert _kinds(promises, _there()) == [Kind.LOST]
+
+
+def test_differences_name_tables_and_rows() -> None:
+    left = Contents.of({"w": [{"k": 1, "v": 1}, {"k": 2, "v": 2}], "p": []})
+    right = Contents.of({"w": [{"k": 1, "v": 1}, {"k": 3, "v": 3}]})
+    assert differences(left.tables, left.tables) == ""
+    words = differences(left.tables, right.tables)
+    assert "table p is missing" in words
+    assert "w lacks 1 of 2 rows, [('k', 2), ('v', 2)]" in words
+    assert "w has 1 besides, [('k', 3), ('v', 3)]" in words
+
+
+_FENCED = "SEVERE: this server was fenced for tablespace t (0f) !"
+_OPENED = "INFO: Tablespace t (0f), opened new ledger:12, expectedReplicaCount 1"
+_LEADS = "INFO: startAsLeader node-0 tablespace t"
+
+
+def test_a_leader_that_was_fenced_opens_no_ledger_until_it_leads_again() -> None:
+    assert [str(found) for found in fenced_writers("node-0", [_FENCED, _OPENED])] == [
+        "t: a leader that was fenced opened another ledger: node-0 opened and listed ledger 12"
+    ]
+    assert list(fenced_writers("node-0", [_OPENED, _FENCED, _LEADS, _OPENED])) == []
+    assert list(fenced_writers("node-0", [_FENCED, _OPENED.replace("t (", "u (")])) == []
