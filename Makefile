@@ -3,18 +3,24 @@ run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
 	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
 .DEFAULT_GOAL := help
-.PHONY: bench bench-leadership bench-servers help demo demo-clean test lint types imports generate verify-generated unit unit-java integration integration-sql e2e e2e-schedules e2e-sql e2e-sql-scenarios e2e-storage images cluster cluster-clean
+.PHONY: bench bench-leadership bench-servers help demo demo-clean test quick lint types imports generate verify-generated unit unit-reached model unit-java integration integration-operator integration-disturbed integration-servers integration-sql fuzz e2e e2e-scenario e2e-schedules e2e-sql e2e-sql-scenarios e2e-storage images cluster cluster-clean
 
 help: ## what there is
-	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-18s %s\n", $$1, $$2}'
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-22s %s\n", $$1, $$2}'
 
 demo: ## from nothing to a replicated SQL database with data, checkpointed and audited
-	@$(run) python -m herdkeeper_e2e.demo
+	@e2e/bootstrap/demo.sh
 
 demo-clean: cluster-clean ## removes what the demo made
 
-test: ## all checks and tests, from fast to real
-	@e2e/bootstrap/stages.sh lint types imports verify-generated unit unit-java integration e2e
+test: ## all checks and tests, side by side (RESUME=1 leaves out what passed in the run before, if no file has changed since; SCENARIO=sql_4 chooses the long scenario)
+	@SCENARIO='$(SCENARIO)' e2e/bootstrap/stages.sh $(if $(RESUME),--resume)
+
+quick: ## after each edit: style, types, walls, and the unit tests that the change since main can reach
+	@$(MAKE) --no-print-directory -j2 lint imports types unit-reached
+
+unit-reached: ## the unit tests that the change since main can reach
+	@tests=$$($(run) python -m herdkeeper_e2e.reached_tests) && { [ -n "$$tests" ] || { echo "no unit test is reached"; exit; }; $(run) pytest -q -n auto --dist worksteal $$tests; }
 
 lint: ## style
 	@$(run) ruff check && $(run) ruff format --check
@@ -34,20 +40,40 @@ verify-generated: ## fails when something generated is stale
 	@$(call generated,--check)
 
 unit: ## pure functions, and Spark jobs with a real S3 server beside them
-	@$(run) pytest
+	@$(run) pytest -n auto --dist worksteal
+
+model: ## the rules of release, promotion and drain, explored further than by make unit (MORE_FAULTS=2)
+	@MORE_FAULTS=$(or $(MORE_FAULTS),1) $(run) pytest operator/tests/unit/test_model_*.py -s -n auto --dist worksteal
+
+closed-holes: ## the tests of docs/closed-holes.md against the code from before: each must fail there (WORDS="second disk" chooses rows)
+	@$(run) python -m herdkeeper_e2e.closed_holes $(WORDS)
 
 unit-java: ## the node program's tests
 	@e2e/images/test-java.sh
 
-integration: ## the operator against a real kube-apiserver and etcd; a repair against real bookies, the jobs' fold of a log and its restore against real SQL, checkpoints in a real HDFS
+integration: integration-operator integration-servers ## both of the next
+
+integration-operator: ## the operator against a real kube-apiserver and etcd
 	@$(run) pytest operator/tests/integration -n auto --maxprocesses 4 --dist worksteal
+
+integration-disturbed: ## the API server fails at each call of each story, one by one (an hour; TURN=5 make integration tells one day's sample again)
+	@EVERY_CALL=1 $(run) pytest operator/tests/integration/test_reconcile_disturbed.py -n auto --maxprocesses 4 --dist worksteal --timeout=7200
+
+integration-servers: ## a repair against real bookies, the jobs' fold of a log and its restore against real SQL, checkpoints in a real HDFS
 	@$(run) pytest spark-jobs/tests/integration
 
 integration-sql: ## random stories in SQL alone (SEED=7 tells one again; SEEDS=200 FIRST=1000)
 	@$(run) pytest spark-jobs/tests/integration/test_log_and_sql_agree.py $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(FIRST),--first-seed $(FIRST))
 
+fuzz: ## random stories of SQL and faults on plain processes, without Kubernetes, for 10 minutes (SEED=7 tells one again, ACTS=1 its beginning; MINUTES=60 FIRST=1000 JARS=folder)
+	@$(run) python -m herdkeeper_e2e.fuzz $(if $(SEED),--seed $(SEED)) $(if $(ACTS),--acts $(ACTS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(FIRST),--first-seed $(FIRST)) $(if $(JARS),--herddb-jars $(JARS))
+
 e2e: ## the scenarios, on the test cluster
 	@$(run) pytest e2e/tests/test_*.py -x -s --durations=10
+
+e2e-scenario: ## one long scenario: the one whose turn it is with this commit, or SCENARIO=sql_4
+	@scenario=$$($(run) python -m herdkeeper_e2e.scenario_by_turn $(SCENARIO)) && echo "scenario: $$scenario" && \
+		LONGEST_SECONDS=1200 MINUTES=$${MINUTES:-3} $(run) pytest "$$scenario" -x -s --durations=10
 
 e2e-storage: ## the long scenarios: bookies and ZooKeeper members come and leave under load
 	@$(run) pytest e2e/tests/storage -x -s
@@ -58,7 +84,7 @@ e2e-schedules: ## checkpoints, restores and audits: by schedule, while pods are 
 e2e-sql: ## 20 minutes of faults at random under SQL clients, and whether a promise was broken (SEED=7 MINUTES=5 ACTIONS="leader killed,switchover")
 	@SEED='$(SEED)' MINUTES='$(MINUTES)' ACTIONS='$(ACTIONS)' $(run) pytest e2e/tests/sql/test_sql_1_*.py -x -s
 
-e2e-sql-scenarios: ## SQL nodes come and go, are encrypted, hang without an operator, hold a false row; who leads by wish; users and passwords
+e2e-sql-scenarios: ## SQL nodes come and go, are encrypted, hang without an operator, hold a false row; preferred leaders; users and passwords
 	@$(run) pytest e2e/tests/sql --ignore-glob='*/test_sql_1_*' -x -s
 
 bench-leadership: ## how long no write is acknowledged while the leader changes, over 20 rounds, on the test cluster

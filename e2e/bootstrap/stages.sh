@@ -1,14 +1,10 @@
 #!/usr/bin/env bash
-# Runs make targets one after the other, tells how long each took, and stops at the first that fails. Usage: stages.sh TARGET…
-set -uo pipefail
-. "$(dirname "$0")/paths.sh"
-summary=
-for stage in "$@"; do
-  begun=$SECONDS
-  printf '\n=== %s\n' "$stage"
-  "${MAKE:-make}" --no-print-directory -C "$repo" "$stage"
-  code=$?
-  summary+=$(printf '%6d s  %s' $((SECONDS - begun)) "$stage")$'\n'
-  [ $code -eq 0 ] || { printf '\n%s=== %s failed; to run it alone: make %s\n' "$summary" "$stage" "$stage"; exit $code; }
-done
-printf '\n%s%6d s  all stages passed\n' "$summary" $SECONDS
+# Runs all checks and tests, side by side where they may (e2e/src/herdkeeper_e2e/run_tests.py). Usage: stages.sh [--resume]
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/paths.sh"
+# the project's own Python is made by a stage, beside the cluster; without any other it has to come first
+python=(python3)
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || python=("$here/run.sh" python)
+export PYTHONPATH=$repo/e2e/src
+exec "${python[@]}" -m herdkeeper_e2e.run_tests "$cache/runs" "$@"

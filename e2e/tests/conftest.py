@@ -17,6 +17,7 @@ from herdkeeper_e2e.conditions import all_ready
 from herdkeeper_e2e.diagnosis import explain
 from herdkeeper_e2e.kubectl import Kubectl
 from herdkeeper_e2e.nycflights import data_directory
+from herdkeeper_e2e.run_tests import LOG_FOLDER
 from herdkeeper_e2e.sql_stack import SqlStack
 from herdkeeper_e2e.tools_pod import Database, ToolsPod
 from herdkeeper_e2e.waiting import Limit, wait_for
@@ -29,7 +30,7 @@ RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 """What many clusters ask of all pods: theirs and the scenarios' run under it."""
 RESYNC_SECONDS = 5
 START = Limit(900, 2)
-LONGEST_SECONDS = 5400
+LONGEST_SECONDS = int(os.environ.get("LONGEST_SECONDS", "5400"))
 """Of one scenario, its share of the setup included: a check of 20 minutes ends with the last fault's recovery."""
 EXPLAINED_BY = pytest.StashKey[Kubectl]()
 
@@ -103,7 +104,7 @@ def stack(kubectl: Kubectl) -> Stack:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """What explains a failure goes into its report: conditions, pods, events, the operator's log.
+    """What explains a failure goes into its report, and beside the run's logs: conditions, pods, events, the operator's log.
 
     The configuration's stash is asked, not the test's arguments: a test whose fixture failed has none.
     """
@@ -111,4 +112,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = outcome.get_result()  # type: ignore[attr-defined]
     found = item.config.stash.get(EXPLAINED_BY, None)
     if report.failed and found is not None:
-        report.sections.append(("what explains it", explain(found, cluster.OPERATOR_NAMESPACE)))
+        explained = explain(found, cluster.OPERATOR_NAMESPACE)
+        report.sections.append(("what explains it", explained))
+        if LOG_FOLDER in os.environ:
+            (Path(os.environ[LOG_FOLDER]) / f"{item.path.stem}.explained.txt").write_text(explained)

@@ -35,9 +35,11 @@ class Progress:
     now: Callable[[], float] = time.monotonic
     durations: dict[str, float] = field(default_factory=dict)
     current: str = ""
+    earlier: float = 0
+    """Seconds that the run took before this process."""
 
     def __post_init__(self) -> None:
-        self._start = self.now()
+        self._start = self.now() - self.earlier
         self._width = max(len(stage) for stage in self.stages)
 
     @property
