@@ -40,14 +40,16 @@ from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.validation import Refusal
 from herdkeeper.drill_metrics import forget_drill, show_drill
-from herdkeeper.execute.action import Hands, execute
+from herdkeeper.execute.action import Hands, LiveReadsNeededError, execute
 from herdkeeper.log_metrics import forget_log, show_log
+from herdkeeper.metrics import LIVE_LOOKS
 from herdkeeper.metrics import READY as READY_GAUGE
 from herdkeeper.observe.bookkeeper import observe_bookkeeper, see_ledgers
 from herdkeeper.observe.departed import Departure
 from herdkeeper.observe.herddb import observe_herddb
 from herdkeeper.observe.job import observe_audit, observe_checkpoint
-from herdkeeper.observe.kubernetes import Unreadable, parsed
+from herdkeeper.observe.kubernetes import KubernetesReader, Unreadable, parsed
+from herdkeeper.observe.object_cache import ObjectCache
 from herdkeeper.observe.schedule import observe_schedule
 from herdkeeper.observe.tablespace import observe_tablespace
 from herdkeeper.observe.world import World
@@ -80,6 +82,9 @@ logger = structlog.get_logger()
 KIND_OF: Mapping[str, type[Resource]] = {kind.KIND: kind for kind in KINDS}
 AGAIN_AFTER_ACTIONS_SECONDS = 2.0
 """What was done mostly answers with an event; this is for what does not."""
+
+UNWATCHED_SECONDS = 60.0
+"""How often a resource is looked at that rests on objects of which no watch tells, such as a user's own Secret."""
 
 SHOWN_AGAIN_SECONDS = 15.0
 """How often a plan that is shown instead of executed is made anew."""
@@ -216,8 +221,27 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
     }
 
 
-def reconcile(key: Key, steps: Steps, hands: Hands) -> Result:
-    """Bring one resource a step nearer to what it declares. Raises ApiException when the API server does not answer."""
+def reconcile(key: Key, steps: Steps, hands: Hands, cache: ObjectCache | None = None) -> Result:
+    """Bring one resource a step nearer to what it declares. Raises ApiException when the API server does not answer.
+
+    First it is looked at as the watches told of it. Where nothing is to be done, the API server is asked for nothing; else the look is made
+    again from live reads: nothing is done that only the cache says.
+    """
+    if cache is None:
+        return _reconcile(key, steps, hands)
+    source = hands.world.kubernetes.watched(cache)
+    world = replace(hands.world, kubernetes=KubernetesReader(source))
+    try:
+        result = _reconcile(key, steps, replace(hands, world=world, only_look=True))
+    except LiveReadsNeededError:
+        LIVE_LOOKS.labels(key.kind).inc()
+        return _reconcile(key, steps, hands)
+    if not source.unwatched or result.outcome is Outcome.GONE:
+        return result
+    return replace(result, look_again_seconds=min(UNWATCHED_SECONDS, result.look_again_seconds or UNWATCHED_SECONDS))
+
+
+def _reconcile(key: Key, steps: Steps, hands: Hands) -> Result:
     found = hands.world.kubernetes.resource(KIND_OF[key.kind], ObjectKey(key.namespace, key.name))
     departure = hands.world.departed.get(key)
     if found is not None:
@@ -246,6 +270,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
         return _refuse(resource, refusals, hands, _plan_refused(resource, seen, steps))
     plan = _plan(resource, seen, steps)
     if plan.needs_ledgers and steps.see_ledgers is not None:
+        hands.require_live_reads()
         seen = steps.see_ledgers(resource, seen, hands.world)
         plan = _plan(resource, seen, steps)
     summary = steps.summarize(resource, seen)
@@ -280,6 +305,7 @@ def is_departed(key: Key, document: dict[str, Any]) -> bool:
 
 def _reconcile_departed(key: Key, departure: Departure, steps: Steps, hands: Hands) -> Result:
     """The data of a resource that is gone already goes as it would have under its finalizer, which there is none of to take away."""
+    hands.require_live_reads()
     resource = parsed(KIND_OF[key.kind], departure.document)
     if isinstance(resource, Unreadable) or steps.plan_deletion is None:
         hands.world.departed.forget(key)
@@ -384,6 +410,7 @@ def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> N
     READY_GAUGE.labels(key.kind, key.namespace, key.name).set(ready["status"] == "True")
     if _comparable(before) == _comparable(status) or not hands.may_act():
         return
+    hands.require_live_reads()
     hands.writer.write_status(resource, status)
     was = condition(resource, READY)
     if was is None or (was.status, was.reason) != (ready["status"], ready["reason"]):

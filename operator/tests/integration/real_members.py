@@ -22,7 +22,7 @@ from stage import CLAIM, Stage
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.zookeeper_membership import CONFIG_PATH
-from herdkeeper.observe.ensembles import Ensemble, Ensembles, MembershipChange
+from herdkeeper.observe.ensembles import Ensemble, Ensembles, MembershipChange, Wake
 from herdkeeper.observe.http import HttpJsonReader
 
 IMAGE = REPOSITORY / "images/zookeeper"
@@ -218,8 +218,8 @@ class _Translated:
     members: RealMembers
     ensemble: Ensemble
 
-    def read(self, path: str) -> tuple[bytes, int] | None:
-        found = self.ensemble.read(path)
+    def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
+        found = self.ensemble.read(path, wake)
         if found is None or path != CONFIG_PATH:
             return found
         return self.members.from_process(found[0].decode()).encode(), found[1]

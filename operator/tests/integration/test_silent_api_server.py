@@ -19,7 +19,7 @@ from herdkeeper.execute.kubernetes import KubernetesWriter
 from herdkeeper.handlers import lease, main
 from herdkeeper.handlers.lease import Lease
 from herdkeeper.observe import kubernetes as reading
-from herdkeeper.observe.kubernetes import WORKLOADS, KubernetesReader
+from herdkeeper.observe.kubernetes import WORKLOADS, KubernetesReader, LiveSource
 from herdkeeper.plan.action import Create
 
 SECONDS = 0.3
@@ -68,7 +68,7 @@ def _administrator(plane: ControlPlane) -> client.Configuration:
 
 @pytest.mark.parametrize("call", ["get", "list", "write", "lease"])
 def test_a_call_that_nobody_answers_ends_and_is_not_made_again(silent: Silent, call: str) -> None:
-    reader, key = KubernetesReader(silent.client), ObjectKey("demo", "zk")
+    reader, key = KubernetesReader(LiveSource(silent.client)), ObjectKey("demo", "zk")
     calls = {
         "get": lambda: reader.resource(ZooKeeperCluster, key),
         "list": lambda: reader.owned("ZooKeeperCluster", key, WORKLOADS),

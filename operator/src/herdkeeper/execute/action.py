@@ -69,20 +69,33 @@ from herdkeeper.status.document import Failed, described
 logger = structlog.get_logger()
 
 
+class LiveReadsNeededError(Exception):
+    """A look that rests on what the watches told found something to do."""
+
+
 @dataclass(frozen=True)
 class Hands:
     """What actions are done with. `bookies` reaches their admin ports. `may_act` answers whether this process still holds the Lease: asked
-    before each action."""
+    before each action. Hands that `only_look` do nothing: `require_live_reads` raises LiveReadsNeededError.
+    """
 
     writer: KubernetesWriter
     world: World
     bookies: BookieAdmin
     may_act: Callable[[], bool]
     orders: NodeOrders
+    only_look: bool = False
+
+    def require_live_reads(self) -> None:
+        """Asked for before anything is done, or is read that costs much."""
+        if self.only_look:
+            raise LiveReadsNeededError
 
 
 def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
     """Do all actions; what failed first, or None."""
+    if plan.actions:
+        hands.require_live_reads()
     failed: Failed | None = None
     only_moves = False
     for action in plan.actions:

@@ -17,6 +17,7 @@ from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.objects import Json, is_made_for
 from herdkeeper.metrics import WRITES
 from herdkeeper.observe.kubernetes import ANSWER_SECONDS
+from herdkeeper.observe.object_cache import ObjectCache
 from herdkeeper.plan.action import AddToSecret, Annotate, AnswerRequest, Apply, Create, Delete, Resize
 
 STATUS_MANAGER = f"{names.MANAGER}-status"
@@ -31,10 +32,14 @@ class RefusedError(Exception):
 
 
 class KubernetesWriter:
-    """Writes with one client. Every method but `event` raises RefusedError for what the API server refuses."""
+    """Writes with one client. Every method but `event` raises RefusedError for what the API server refuses.
 
-    def __init__(self, client: DynamicClient) -> None:
+    What a write made of an object is in the cache at once, so that the next look does not find it undone.
+    """
+
+    def __init__(self, client: DynamicClient, cache: ObjectCache | None = None) -> None:
         self._client = client
+        self._cache = cache or ObjectCache()
 
     def apply(self, action: Apply) -> None:
         """Server-side apply of the full intent, taking over fields that others changed, but never an object that is not ours."""
@@ -211,10 +216,12 @@ class KubernetesWriter:
 
     def _request(self, verb: str, path: str, kind: str, **arguments: Any) -> None:
         try:
-            self._client.request(verb, path, _request_timeout=ANSWER_SECONDS, **arguments)
+            answer = self._client.request(verb, path, _request_timeout=ANSWER_SECONDS, **arguments).to_dict()
         except ApiException as error:
             raise RefusedError(_said(error, f"{verb} {kind} {path.rpartition('/')[2]}")) from error
         WRITES.labels(verb, kind).inc()
+        if answer["kind"] != "Status":  # which a deletion answers with
+            self._cache.put(answer)
 
 
 def _said(error: ApiException, what: str) -> str:

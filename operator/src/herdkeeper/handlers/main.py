@@ -20,18 +20,19 @@ from herdkeeper.execute.action import Hands
 from herdkeeper.execute.bookie import HttpBookieAdmin
 from herdkeeper.execute.kubernetes import KubernetesWriter
 from herdkeeper.execute.sql_node import HttpNodeOrders
+from herdkeeper.handlers.cache_check import CacheCheck
 from herdkeeper.handlers.health import HealthServer
 from herdkeeper.handlers.lease import Lease
 from herdkeeper.handlers.node_streams import NodeStreams
 from herdkeeper.handlers.queue import KeyQueue
 from herdkeeper.handlers.references import References
-from herdkeeper.handlers.relisting import Relisting
-from herdkeeper.handlers.watches import watch
+from herdkeeper.handlers.watches import Told, watch
 from herdkeeper.handlers.workers import THREADS, Workers
 from herdkeeper.metrics import LEADING
 from herdkeeper.observe.ensembles import Ensembles
 from herdkeeper.observe.http import HttpJsonReader
-from herdkeeper.observe.kubernetes import KubernetesReader
+from herdkeeper.observe.kubernetes import KubernetesReader, LiveSource
+from herdkeeper.observe.object_cache import ObjectCache
 from herdkeeper.observe.world import World
 from herdkeeper.reconcile import Key, leaders_of, touched_by
 from herdkeeper.settings import Settings
@@ -49,20 +50,22 @@ def run(settings: Settings) -> None:
     lease = Lease(dynamic, settings.namespace, settings.identity, _end_at_once)
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
         signal.signal(number, lambda *_: lease.give_up())
-    world = World(KubernetesReader(dynamic), ensembles, HttpJsonReader())
+    cache, live = ObjectCache(), LiveSource(dynamic)
+    world = World(KubernetesReader(live), ensembles, HttpJsonReader())
     references = References()
     queue: KeyQueue[Key] = KeyQueue(touches=partial(touched_by, references.stacks_of), meanwhile=leaders_of)
-    workers = Workers(settings, Hands(KubernetesWriter(dynamic), world, HttpBookieAdmin(), lease.held, HttpNodeOrders()), queue)
-    health = HealthServer(settings.http_port, workers.trouble)
+    hands = Hands(KubernetesWriter(dynamic, cache), world, HttpBookieAdmin(), lease.held, HttpNodeOrders())
+    workers = Workers(settings, hands, queue, cache)
+    streams = NodeStreams(lambda key: queue.add(key, 0.0), world.signs_of_life)
+    told = Told(queue, cache, streams, references, world.departed)
+    check = CacheCheck(settings, live, cache, told.event)
+    health = HealthServer(settings.http_port, lambda: workers.trouble() or check.trouble())
     health.start()
     if lease.acquire():
         LEADING.set(1)
-        workers.start()
-        streams = NodeStreams(lambda key: queue.add(key, 0.0), world.signs_of_life)
-        relisting = Relisting(settings, world.kubernetes, queue)
-        relisting.start()
-        watch(settings, queue, streams, references, world.departed)
-        relisting.stop()
+        check.start(then=workers.start)
+        watch(settings, told)
+        check.stop()
         streams.stop()
         if workers.stop():
             lease.release()

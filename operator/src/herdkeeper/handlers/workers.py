@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import structlog
 
 from herdkeeper.execute.action import Hands
 from herdkeeper.handlers.queue import KeyQueue
 from herdkeeper.metrics import QUEUED, RECONCILE_SECONDS, RECONCILES
+from herdkeeper.observe.object_cache import ObjectCache
 from herdkeeper.reconcile import Key, Outcome, Result, Steps, reconcile, steps_by_kind
 from herdkeeper.settings import Settings
 
@@ -24,6 +25,23 @@ STOP_SECONDS = 15.0
 logger = structlog.get_logger()
 
 
+@dataclass(frozen=True, eq=False)
+class _Wake:
+    """Has a resource looked at. Those of one resource are equal, so that ZooKeeper's client keeps one of them for each znode."""
+
+    queue: KeyQueue[Key]
+    key: Key
+
+    def __call__(self, _: object) -> None:
+        self.queue.add(self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Wake) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
 @dataclass
 class Workers:
     """`THREADS` workers on one queue."""
@@ -31,6 +49,7 @@ class Workers:
     settings: Settings
     hands: Hands
     queue: KeyQueue[Key]
+    cache: ObjectCache
     _begun: dict[str, float] = field(default_factory=dict)
     _threads: list[threading.Thread] = field(default_factory=list)
 
@@ -70,7 +89,8 @@ class Workers:
     def _reconcile(self, key: Key, steps: Steps) -> None:
         begun = time.monotonic()
         try:
-            result = reconcile(key, steps, self.hands)
+            world = replace(self.hands.world, wake=_Wake(self.queue, key.whole))
+            result = reconcile(key, steps, replace(self.hands, world=world), self.cache)
         except Exception as error:  # the worker must outlive whatever one resource brings up
             delay = self.queue.failed(key)
             RECONCILES.labels(key.kind, Outcome.FAILED.value).inc()

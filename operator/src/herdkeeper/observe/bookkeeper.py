@@ -43,7 +43,7 @@ from herdkeeper.formats.bookkeeper_replication import (
     recovery_delay_path,
 )
 from herdkeeper.observe.dependents import observe_dependents
-from herdkeeper.observe.ensembles import Ensemble, EnsembleError
+from herdkeeper.observe.ensembles import Ensemble, EnsembleError, Wake
 from herdkeeper.observe.kubernetes import JOBS, SHARED, WORKLOADS
 from herdkeeper.observe.ledgers import Asked, scan_ledgers
 from herdkeeper.observe.nodes import nodes_of
@@ -148,13 +148,13 @@ def _metadata(world: World, store: MetadataStore | StoreMissing, root: str) -> M
     if isinstance(store, StoreMissing):
         return Unknown(store.why)
     try:
-        return read_ledgers_metadata(world.ensembles.at(store.address), root)
+        return read_ledgers_metadata(world.ensembles.at(store.address), root, world.wake)
     except EnsembleError as error:
         return Unknown(str(error))
 
 
-def read_ledgers_metadata(ensemble: Ensemble, root: str) -> Metadata:
-    """BookKeeper's metadata below its root. Raises EnsembleError."""
+def read_ledgers_metadata(ensemble: Ensemble, root: str, wake: Wake | None = None) -> Metadata:
+    """BookKeeper's metadata below its root. `wake` is told of the next change that matters to a settled cluster. Raises EnsembleError."""
     instance = ensemble.read(f"{root}/INSTANCEID")
     if instance is None:
         if ensemble.read(root) is None:
@@ -162,13 +162,14 @@ def read_ledgers_metadata(ensemble: Ensemble, root: str) -> Metadata:
         return Unknown(f"{root} in ZooKeeper has no INSTANCEID: it is not a BookKeeper cluster's root")
     election = ensemble.read(f"{root}/underreplication/auditorelection")
     votes = ensemble.children(f"{root}/underreplication/auditorelection") or ()
+    ensemble.children(marks_path(root), wake)
     marks = _read_marks(ensemble, root)
     auditor = _AUDITOR.search(election[0]) if election is not None and votes else None
     return LedgersMetadata(
         instance_id=instance[0].decode(errors="replace"),
-        writable=frozenset(ensemble.children(f"{root}/available") or ()) - {READ_ONLY_CHILD},
-        read_only=frozenset(ensemble.children(f"{root}/available/{READ_ONLY_CHILD}") or ()),
-        cookies=frozenset(ensemble.children(f"{root}/cookies") or ()),
+        writable=frozenset(ensemble.children(f"{root}/available", wake) or ()) - {READ_ONLY_CHILD},
+        read_only=frozenset(ensemble.children(f"{root}/available/{READ_ONLY_CHILD}", wake) or ()),
+        cookies=frozenset(ensemble.children(f"{root}/cookies", wake) or ()),
         auditor=auditor[1].decode(errors="replace") if auditor else None,
         under_replicated=marks.ledgers > 0,
         marks=marks,

@@ -58,16 +58,23 @@ class Znode:
     transaction: int
 
 
-class Ensemble(Protocol):
-    """One ZooKeeper ensemble. Every method raises EnsembleError when it can't be reached."""
+Wake = Callable[[Any], None]
+"""Called by another thread, once, when what was read has changed, or no change would be told any more. Of equal ones one is called."""
 
-    def read(self, path: str) -> tuple[bytes, int] | None:
+
+class Ensemble(Protocol):
+    """One ZooKeeper ensemble. Every method raises EnsembleError when it can't be reached.
+
+    Who gives `wake` to a read is told of the next change. Of a znode that is not there nothing is told: its parent's children tell of it.
+    """
+
+    def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
         """Data and version of a znode, None when there is none."""
 
-    def read_changed(self, path: str) -> Znode | None:
+    def read_changed(self, path: str, wake: Wake | None = None) -> Znode | None:
         """The same with the time of the last change."""
 
-    def children(self, path: str) -> tuple[str, ...] | None:
+    def children(self, path: str, wake: Wake | None = None) -> tuple[str, ...] | None:
         """Sorted names of its children, None when there is no such znode."""
 
     def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
@@ -114,27 +121,27 @@ class KazooEnsemble:
         self._session = session
         self._client = session.client
 
-    def read(self, path: str) -> tuple[bytes, int] | None:
+    def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
         """See Ensemble."""
-        found = self.read_changed(path)
+        found = self.read_changed(path, wake)
         return None if found is None else (found.data, found.version)
 
-    def read_changed(self, path: str) -> Znode | None:
+    def read_changed(self, path: str, wake: Wake | None = None) -> Znode | None:
         """See Ensemble."""
 
         def get() -> Znode | None:
             self._answer(self._client.sync_async(path))
-            return self._znode(self._client.get_async(path))
+            return self._znode(self._client.get_async(path, watch=wake))
 
         return self._ask(path, get)
 
-    def children(self, path: str) -> tuple[str, ...] | None:
+    def children(self, path: str, wake: Wake | None = None) -> tuple[str, ...] | None:
         """See Ensemble."""
 
         def get() -> tuple[str, ...] | None:
             self._answer(self._client.sync_async(path))
             try:
-                return tuple(sorted(self._answer(self._client.get_children_async(path))))
+                return tuple(sorted(self._answer(self._client.get_children_async(path, watch=wake))))
             except NoNodeError:
                 return None
 

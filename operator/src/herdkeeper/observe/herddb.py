@@ -334,7 +334,8 @@ def _records(world: World, log: LogStore | None, root: str) -> dict[str, Version
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
         ensemble = world.ensembles.at(log.zookeeper_address)
-        found = {name: ensemble.read_changed(tablespace_path(root, name)) for name in ensemble.children(tablespaces_path(root)) or ()}
+        known = ensemble.children(tablespaces_path(root), world.wake) or ()
+        found = {name: ensemble.read_changed(tablespace_path(root, name), world.wake) for name in known}
         return {
             name: VersionedRecord(decode_tablespace(znode.data), znode.version, znode.changed_at)
             for name, znode in found.items()
@@ -348,7 +349,7 @@ def _registered(world: World, log: LogStore | None, root: str) -> tuple[str, ...
     if log is None:
         return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
     try:
-        return world.ensembles.at(log.zookeeper_address).children(nodes_path(root)) or ()
+        return world.ensembles.at(log.zookeeper_address).children(nodes_path(root), world.wake) or ()
     except EnsembleError as error:
         return Unknown(str(error))
 

@@ -1,4 +1,4 @@
-"""Reads of the Kubernetes API: our resources as models, and all objects that belong to one of them. Nothing is cached."""
+"""Reads of the Kubernetes API: our resources as models, and all objects that belong to one of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from kubernetes.client import ApiException
 from kubernetes.dynamic import DynamicClient
@@ -19,6 +19,7 @@ from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.node import Node, NodeDown
 from herdkeeper.domain.observed.objects import Json, Objects, is_ready
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.observe.object_cache import ObjectCache
 
 WORKLOADS = (("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"))
 SHARED = (("v1", "ConfigMap"), ("v1", "Service"), ("policy/v1", "PodDisruptionBudget"), ("v1", "Pod"), ("v1", "PersistentVolumeClaim"))
@@ -36,6 +37,10 @@ ANSWER_SECONDS = (5.0, 30.0)
 """How long the API server may take for a connection and for an answer. Without a limit, a connection that nobody answers any more holds a
 worker for ever. A pair: the client of Kubernetes ignores a single number that is not an int."""
 
+PAGE = 500
+"""Objects in an answer to a list of versions."""
+ONLY_METADATA = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+
 ResourceType = TypeVar("ResourceType", bound=Resource)
 
 
@@ -48,23 +53,115 @@ class Unreadable(Generic[ResourceType]):
     rest: ResourceType
 
 
-class KubernetesReader:
-    """Reads with one client. Every method raises ApiException when the API server answers with an error."""
+class Source(Protocol):
+    """Where objects are read. Every method raises ApiException when the API server answers with an error."""
+
+    def get(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
+        """An object, None when there is none. The namespace of a key is empty for what has none."""
+
+    def get_recent(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
+        """The same of what hardly ever changes: it may have been read some minutes ago."""
+
+    def select(self, api_version: str, kind: str, namespace: str | None, labels: Mapping[str, str]) -> list[Json]:
+        """The objects of a kind with these labels, in a namespace or, when None, in all of them."""
+
+
+class LiveSource:
+    """Asks the API server for everything."""
 
     def __init__(self, client: DynamicClient) -> None:
         self._client = client
 
-    def document(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
-        """An object as it is stored, None when there is none."""
+    def get(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
+        """See Source."""
         try:
             found = self._client.resources.get(api_version=api_version, kind=kind).get(
-                name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS
+                name=key.name, namespace=key.namespace or None, _request_timeout=ANSWER_SECONDS
             )
         except ApiException as error:
             if error.status == 404:
                 return None
             raise
-        return _plain(found)
+        return dict(found.to_dict())
+
+    def get_recent(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
+        """See Source."""
+        return self.get(api_version, kind, key)
+
+    def select(self, api_version: str, kind: str, namespace: str | None, labels: Mapping[str, str]) -> list[Json]:
+        """See Source."""
+        selector = ",".join(f"{name}={value}" for name, value in labels.items()) or None
+        resource = self._client.resources.get(api_version=api_version, kind=kind)
+        found = resource.get(namespace=namespace, label_selector=selector, _request_timeout=ANSWER_SECONDS).to_dict()
+        # a list's items carry neither
+        return [{**document, "apiVersion": api_version, "kind": kind} for document in found.get("items") or []]
+
+    def versions(self, api_version: str, kind: str, namespace: str | None, selector: str) -> tuple[dict[ObjectKey, int], int]:
+        """The version of each object of a kind that a label selector chooses, and the version at which they were listed, page by page."""
+        resource = self._client.resources.get(api_version=api_version, kind=kind)
+        found: dict[ObjectKey, int] = {}
+        following: str | None = None
+        while True:
+            answer = self._client.request(
+                "get",
+                resource.path(namespace=namespace),
+                label_selector=selector or None,
+                limit=PAGE,
+                _continue=following,
+                header_params={"Accept": ONLY_METADATA},
+                _request_timeout=ANSWER_SECONDS,
+            ).to_dict()
+            for item in answer.get("items") or []:
+                metadata = item["metadata"]
+                found[ObjectKey(metadata.get("namespace", ""), metadata["name"])] = int(metadata["resourceVersion"])
+            following = answer["metadata"].get("continue") or None
+            if following is None:
+                return found, int(answer["metadata"]["resourceVersion"])
+
+
+class WatchedSource:
+    """Takes what the watches told of from the cache, and asks the API server for the rest. Made for one look."""
+
+    def __init__(self, cache: ObjectCache, live: Source) -> None:
+        self._cache = cache
+        self._live = live
+        self.unwatched = False
+        """Whether anything was asked for of whose changes no watch tells."""
+
+    def get(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
+        """See Source. Of kinds that others make, too, only our own objects are watched."""
+        if self._cache.is_complete(kind):
+            found = self._cache.get(kind, key)
+            if found is not None or api_version == API_VERSION:
+                return found
+        self.unwatched = True
+        return self._live.get(api_version, kind, key)
+
+    def get_recent(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
+        """See Source."""
+        return self._cache.recent(kind, key, lambda: self._live.get(api_version, kind, key))
+
+    def select(self, api_version: str, kind: str, namespace: str | None, labels: Mapping[str, str]) -> list[Json]:
+        """See Source. Whatever is selected by labels carries those that the operator gives."""
+        if self._cache.is_complete(kind):
+            return self._cache.select(kind, namespace, labels)
+        self.unwatched = True
+        return self._live.select(api_version, kind, namespace, labels)
+
+
+class KubernetesReader:
+    """Our resources and their objects, out of one source. Every method raises ApiException when the API server answers with an error."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+
+    def watched(self, cache: ObjectCache) -> WatchedSource:
+        """A source that asks this one only for what the cache has not."""
+        return WatchedSource(cache, self._source)
+
+    def document(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
+        """An object as it is stored, None when there is none."""
+        return self._source.get(api_version, kind, key)
 
     def resource(self, kind: type[ResourceType], key: ObjectKey) -> ResourceType | Unreadable[ResourceType] | None:
         """One of our resources; Unreadable when its spec is not what the model allows, None when there is none."""
@@ -78,8 +175,7 @@ class KubernetesReader:
 
     def documents(self, kind: type[Resource], namespace: str | None) -> tuple[Json, ...]:
         """Our resources of one kind in a namespace (in all of them when None) as they are stored, sorted by name."""
-        listed = self._list(API_VERSION, kind.KIND, namespace, None)
-        found = ({"apiVersion": API_VERSION, "kind": kind.KIND, **document} for document in listed)
+        found = self._source.select(API_VERSION, kind.KIND, namespace, {})
         return tuple(sorted(found, key=lambda document: str(document["metadata"]["name"])))
 
     def resources(self, kind: type[ResourceType], namespace: str) -> tuple[ResourceType, ...]:
@@ -87,23 +183,27 @@ class KubernetesReader:
         found = (parsed(kind, document) for document in self.documents(kind, namespace))
         return tuple(item for item in found if not isinstance(item, Unreadable))
 
-    def node(self, name: str) -> Node | Unknown | None:
-        """A node, None when it is gone, or when the operator may not read nodes at all: what it will never know holds nothing up."""
+    def node(self, name: str, *, doubted: bool) -> Node | Unknown | None:
+        """A node, None when it is gone, or when the operator may not read nodes at all: what it will never know holds nothing up.
+
+        Of one that is not `doubted` only the labels matter, which hardly ever change.
+        """
+        read = self._source.get if doubted else self._source.get_recent
         try:
-            found = _plain(self._client.resources.get(api_version="v1", kind="Node").get(name=name, _request_timeout=ANSWER_SECONDS))
+            found = read("v1", "Node", ObjectKey("", name))
         except ApiException as error:
-            return None if error.status in (403, 404) else Unknown(f"the node {name} can't be read: {error.reason}")
-        return Node(name, found["metadata"].get("labels") or {}, _node_down(found))
+            return None if error.status == 403 else Unknown(f"the node {name} can't be read: {error.reason}")
+        return None if found is None else Node(name, found["metadata"].get("labels") or {}, _node_down(found))
 
     def expandable(self, storage_class: str) -> bool | Unknown:
         """Whether a StorageClass says that its volumes can grow."""
         try:
-            found = self._client.resources.get(api_version="storage.k8s.io/v1", kind="StorageClass").get(
-                name=storage_class, _request_timeout=ANSWER_SECONDS
-            )
+            found = self.document("storage.k8s.io/v1", "StorageClass", ObjectKey("", storage_class))
         except ApiException as error:
             return Unknown(f"the StorageClass {storage_class} can't be read: {error.reason}")
-        return bool(_plain(found).get("allowVolumeExpansion"))
+        if found is None:
+            return Unknown(f"there is no StorageClass {storage_class}")
+        return bool(found.get("allowVolumeExpansion"))
 
     def owned(self, owner_kind: str, key: ObjectKey, kinds: tuple[tuple[str, str], ...]) -> Objects:
         """All objects of these kinds that carry the owner's labels."""
@@ -111,21 +211,13 @@ class KubernetesReader:
 
     def labelled(self, namespace: str, labels: Mapping[str, str], kinds: tuple[tuple[str, str], ...]) -> Objects:
         """All objects of these kinds that carry these labels, whoever made them."""
-        items: dict[tuple[str, str], Json] = {}
-        for api_version, kind in kinds:
-            for document in self._list(api_version, kind, namespace, ",".join(f"{name}={value}" for name, value in labels.items())):
-                # a list's items carry neither
-                items[(kind, document["metadata"]["name"])] = {**document, "apiVersion": api_version, "kind": kind}
-        return Objects(items)
+        found = (document for api_version, kind in kinds for document in self._source.select(api_version, kind, namespace, labels))
+        return Objects({(document["kind"], document["metadata"]["name"]): document for document in found})
 
     def made_for(self, owner_kind: str, namespace: str, kinds: tuple[tuple[str, str], ...]) -> tuple[Json, ...]:
         """All objects of these kinds in a namespace that carry the labels of any owner of this kind."""
-        chosen = f"{names.OWNER_KIND_LABEL}={owner_kind}"
-        return tuple(
-            {**document, "apiVersion": api_version, "kind": kind}
-            for api_version, kind in kinds
-            for document in self._list(api_version, kind, namespace, chosen)
-        )
+        labels = {names.OWNER_KIND_LABEL: owner_kind}
+        return tuple(document for api_version, kind in kinds for document in self._source.select(api_version, kind, namespace, labels))
 
     def secret(self, key: ObjectKey) -> dict[str, str] | None:
         """The decoded values of a Secret, None when there is none."""
@@ -133,11 +225,6 @@ class KubernetesReader:
         if document is None:
             return None
         return {name: base64.b64decode(value).decode(errors="replace") for name, value in (document.get("data") or {}).items()}
-
-    def _list(self, api_version: str, kind: str, namespace: str | None, selector: str | None) -> list[Json]:
-        resource = self._client.resources.get(api_version=api_version, kind=kind)
-        found = resource.get(namespace=namespace, label_selector=selector, _request_timeout=ANSWER_SECONDS)
-        return list(_plain(found).get("items") or [])
 
 
 def parsed(kind: type[ResourceType], document: Json) -> ResourceType | Unreadable[ResourceType]:
@@ -207,7 +294,3 @@ def _node_down(node: Json) -> NodeDown | None:
     taints = {taint["key"] for taint in node.get("spec", {}).get("taints") or []}
     since = ready.get("lastTransitionTime") or node["metadata"]["creationTimestamp"]
     return NodeDown(why, str(since), OUT_OF_SERVICE_TAINT in taints)
-
-
-def _plain(found: Any) -> Json:
-    return dict(found.to_dict())

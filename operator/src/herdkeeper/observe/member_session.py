@@ -19,9 +19,9 @@ from kazoo.protocol.states import KazooState
 
 from herdkeeper.formats.zookeeper_super_digest import super_credential
 
-SESSION_SECONDS = 6.0
-"""As the SQL nodes have it: a member that doesn't answer an idle session is given up after two thirds of it. Nothing hangs on the session:
-no znode of ours is ephemeral, so one that expires costs nothing."""
+SESSION_SECONDS = 30.0
+"""An idle session sends a heartbeat each third of it. Nothing hangs on the session but watches: no znode of ours is ephemeral, and who asks
+finds out within ANSWER_SECONDS that a member is silent."""
 ANSWER_SECONDS = 2.0
 """After so long without an answer the member counts as silent. A write of ZooKeeper takes some milliseconds, and a SQL node counts as
 silent after as long."""

@@ -11,11 +11,19 @@ from herdkeeper.observe.world import World
 
 def nodes_of(pods: Iterable[Json], world: World) -> Nodes:
     """The nodes that these pods stand on."""
-    wanted = {name for pod in pods if (name := pod.get("spec", {}).get("nodeName"))}
-    return {name: world.kubernetes.node(name) for name in sorted(wanted)}
+    doubted: dict[str, bool] = {}
+    for pod in pods:
+        if name := pod.get("spec", {}).get("nodeName"):
+            doubted[name] = doubted.get(name, False) or _is_doubted(pod)
+    return {name: world.kubernetes.node(name, doubted=doubted[name]) for name in sorted(doubted)}
 
 
 def nodes_of_doubted(objects: Objects, names: Iterable[str], world: World) -> Nodes:
-    """The nodes of those pods that are not Ready though Kubernetes knows of no process that has ended: only a node can tell then."""
+    """The nodes of those pods of which only a node can tell whether they still run."""
     pods = (objects.get("Pod", name) for name in names)
-    return nodes_of((pod for pod in pods if pod is not None and not is_ready(pod) and why_gone(pod) is None), world)
+    return nodes_of((pod for pod in pods if pod is not None and _is_doubted(pod)), world)
+
+
+def _is_doubted(pod: Json) -> bool:
+    """Whether a pod is not Ready though Kubernetes knows of no process that has ended."""
+    return not is_ready(pod) and why_gone(pod) is None

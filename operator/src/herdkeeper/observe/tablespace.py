@@ -42,7 +42,7 @@ from herdkeeper.formats.herddb_log_pin import (
 )
 from herdkeeper.formats.herddb_tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.formats.java_data import MalformedDataError
-from herdkeeper.observe.ensembles import Ensemble, EnsembleError
+from herdkeeper.observe.ensembles import Ensemble, EnsembleError, Wake
 from herdkeeper.observe.herddb import read_credentials, read_nodes
 from herdkeeper.observe.kubernetes import Unreadable, parsed, parsed_wholly
 from herdkeeper.observe.nodes import nodes_of
@@ -180,25 +180,26 @@ def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore,
     try:
         ensemble = world.ensembles.at(log.zookeeper_address)
         left = uuid is not None and ensemble.read(ledgers_path(root, uuid)) is not None
-        record = _record(ensemble, root, tablespace.sql_name)
+        record = _record(ensemble, root, tablespace.sql_name, world.wake)
         pinned = uuid or (record.record.uuid if isinstance(record, VersionedRecord) else None)
         if pinned is None:
-            return _Metadata(record, left, _leaders(ensemble, root), None, None, None, None, None, None)
+            return _Metadata(record, left, _leaders(ensemble, root, world.wake), None, None, None, None, None, None)
         checkpoint_pin, archive_pin, disk_pin = (
             _pin(ensemble, log_pin_path(root, pinned, name)) for name in (CHECKPOINT, ARCHIVE, SECOND_DISK)
         )
         progress = _progress(ensemble, archive_progress_path(root, pinned))
         order = _order(ensemble, expiry_order_path(root, pinned))
         ledgers = _ledgers(ensemble, ledgers_path(root, pinned))
-        streams = _streams(ensemble, root, pinned)
-        return _Metadata(record, left, _leaders(ensemble, root), checkpoint_pin, archive_pin, disk_pin, progress, order, ledgers, streams)
+        streams = _streams(ensemble, root, pinned, world.wake)
+        leaders = _leaders(ensemble, root, world.wake)
+        return _Metadata(record, left, leaders, checkpoint_pin, archive_pin, disk_pin, progress, order, ledgers, streams)
     except (EnsembleError, MalformedDataError) as error:
         why = Unknown(str(error))
         return _Metadata(why, why, {}, why, why, why, why, why, why, why)
 
 
-def _record(ensemble: Ensemble, root: str, name: str) -> VersionedRecord | RecordAbsent:
-    found = ensemble.read(tablespace_path(root, name))
+def _record(ensemble: Ensemble, root: str, name: str, wake: Wake | None = None) -> VersionedRecord | RecordAbsent:
+    found = ensemble.read(tablespace_path(root, name), wake)
     return RecordAbsent() if found is None else VersionedRecord(decode_tablespace(found[0]), found[1])
 
 
@@ -260,8 +261,8 @@ def _pin(ensemble: Ensemble, path: str) -> LogPin | None:
         return LogPin(None, found[1])
 
 
-def _streams(ensemble: Ensemble, root: str, uuid: str) -> tuple[SeenStream, ...]:
-    names_of_pins = ensemble.children(log_pins_path(root, uuid)) or ()
+def _streams(ensemble: Ensemble, root: str, uuid: str, wake: Wake | None) -> tuple[SeenStream, ...]:
+    names_of_pins = ensemble.children(log_pins_path(root, uuid), wake) or ()
     found = ((name, stream_of(name)) for name in names_of_pins)
     seen = (_stream(ensemble, log_pin_path(root, uuid, name), stream) for name, stream in found if stream is not None)
     return tuple(each for each in seen if each is not None)
@@ -278,7 +279,7 @@ def _stream(ensemble: Ensemble, path: str, name: str) -> SeenStream | None:
         return SeenStream(name, None, moved_at)
 
 
-def _leaders(ensemble: Ensemble, root: str) -> dict[str, str]:
+def _leaders(ensemble: Ensemble, root: str, wake: Wake | None) -> dict[str, str]:
     """Who leads each tablespace."""
-    found = {name: _record(ensemble, root, name) for name in ensemble.children(tablespaces_path(root)) or ()}
+    found = {name: _record(ensemble, root, name) for name in ensemble.children(tablespaces_path(root), wake) or ()}
     return {name: record.record.leader for name, record in found.items() if isinstance(record, VersionedRecord)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from herdkeeper.observe.departed import Departed
-from herdkeeper.observe.ensembles import EnsembleDirectory
+from herdkeeper.observe.ensembles import EnsembleDirectory, Wake
 from herdkeeper.observe.http import JsonReader
 from herdkeeper.observe.kubernetes import KubernetesReader
 from herdkeeper.observe.ledgers import KeptScans
@@ -15,7 +15,7 @@ from herdkeeper.observe.signs_of_life import SignsOfLife
 @dataclass(frozen=True)
 class World:
     """Kubernetes, ZooKeeper by address, the servers' admin ports, when SQL nodes were heard last, what ledgers looked like last, and
-    whose data has yet to go."""
+    whose data has yet to go. `wake` has the resource that is looked at looked at again."""
 
     kubernetes: KubernetesReader
     ensembles: EnsembleDirectory
@@ -23,3 +23,4 @@ class World:
     signs_of_life: SignsOfLife = field(default_factory=SignsOfLife)
     scans: KeptScans = field(default_factory=KeptScans)
     departed: Departed = field(default_factory=Departed)
+    wake: Wake | None = None

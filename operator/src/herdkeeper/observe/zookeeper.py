@@ -102,7 +102,7 @@ def _address(cluster: ZooKeeperCluster, objects: Objects) -> str:
 
 def _membership(address: str, world: World) -> Membership | Unknown:
     try:
-        found = world.ensembles.at(address).read(CONFIG_PATH)
+        found = world.ensembles.at(address).read(CONFIG_PATH, world.wake)
         return Unknown(f"ZooKeeper at {address} has no {CONFIG_PATH}") if found is None else decode_membership(found[0])
     except (EnsembleError, MalformedDataError) as error:
         return Unknown(str(error))
