@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from herdkeeper.formats.zookeeper_membership import CONFIG_PATH, Membership, decode_membership
-from herdkeeper.observe.ensembles import ChangedMeanwhileError, EnsembleError, MembershipChange, Wake, Znode
+from herdkeeper.observe.ensembles import ChangedMeanwhileError, EnsembleError, MembershipChange, Znode
+from herdkeeper.observe.member_session import Wake
 
 
 def _parent(path: str) -> str:

@@ -22,8 +22,9 @@ from stage import CLAIM, Stage
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
 from herdkeeper.domain.unknown import Unknown
 from herdkeeper.formats.zookeeper_membership import CONFIG_PATH
-from herdkeeper.observe.ensembles import Ensemble, Ensembles, MembershipChange, Wake
+from herdkeeper.observe.ensembles import Ensemble, Ensembles, MembershipChange
 from herdkeeper.observe.http import HttpJsonReader
+from herdkeeper.observe.member_session import Wake
 
 IMAGE = REPOSITORY / "images/zookeeper"
 MOST = 5

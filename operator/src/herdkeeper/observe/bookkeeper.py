@@ -43,9 +43,10 @@ from herdkeeper.formats.bookkeeper_replication import (
     recovery_delay_path,
 )
 from herdkeeper.observe.dependents import observe_dependents
-from herdkeeper.observe.ensembles import Ensemble, EnsembleError, Wake
+from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.kubernetes import JOBS, SHARED, WORKLOADS
 from herdkeeper.observe.ledgers import Asked, scan_ledgers
+from herdkeeper.observe.member_session import Wake
 from herdkeeper.observe.nodes import nodes_of
 from herdkeeper.observe.stack import databases_disturbed, databases_on, ensemble_disturbed
 from herdkeeper.observe.world import World

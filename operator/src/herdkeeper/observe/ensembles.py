@@ -25,7 +25,7 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 
-from herdkeeper.observe.member_session import ANSWER_SECONDS, MemberSession
+from herdkeeper.observe.member_session import ANSWER_SECONDS, MemberSession, Wake
 
 CONNECT_SECONDS = 5.0
 RECONFIG_SECONDS = 15.0
@@ -56,10 +56,6 @@ class Znode:
     version: int
     changed_at: float
     transaction: int
-
-
-Wake = Callable[[Any], None]
-"""Called by another thread, once, when what was read has changed, or no change would be told any more. Of equal ones one is called."""
 
 
 class Ensemble(Protocol):
@@ -131,7 +127,7 @@ class KazooEnsemble:
 
         def get() -> Znode | None:
             self._answer(self._client.sync_async(path))
-            return self._znode(self._client.get_async(path, watch=wake))
+            return self._znode(self._client.get_async(path, watch=self._session.watched_by(wake)))
 
         return self._ask(path, get)
 
@@ -141,7 +137,7 @@ class KazooEnsemble:
         def get() -> tuple[str, ...] | None:
             self._answer(self._client.sync_async(path))
             try:
-                return tuple(sorted(self._answer(self._client.get_children_async(path, watch=wake))))
+                return tuple(sorted(self._answer(self._client.get_children_async(path, watch=self._session.watched_by(wake)))))
             except NoNodeError:
                 return None
 

@@ -28,6 +28,10 @@ silent after as long."""
 LONGEST_ANSWER_SECONDS = 15.0
 
 
+Wake = Callable[[Any], None]
+"""Called by another thread, once, when what was read has changed, or no change would be told any more. Of equal ones one is called."""
+
+
 class MemberSession:
     """A session through `member`, `host:port`, which connects by itself, again and again, until it is ended.
 
@@ -54,6 +58,7 @@ class MemberSession:
         self._patience_seconds = patience_seconds
         self._silent = False
         self._up = False
+        self._wakes: set[Wake] = set()
         self.client.add_listener(self._changed)
         self.client.start_async()
 
@@ -80,8 +85,16 @@ class MemberSession:
         are only slow are heard in the end."""
         return min(2 * self._patience_seconds, LONGEST_ANSWER_SECONDS) if self._silent else ANSWER_SECONDS
 
+    def watched_by(self, wake: Wake | None) -> Wake | None:
+        """The same, which is told as well when the session ends: kazoo does not tell the watchers of one that is stopped."""
+        if wake is not None:
+            self._wakes.add(wake)
+        return wake
+
     def end(self) -> threading.Thread:
         """End it, in a thread of its own: kazoo says goodbye, and a silent member lets it wait."""
+        for wake in tuple(self._wakes):
+            wake(None)
         ending = threading.Thread(target=self._end, name="zookeeper-goodbye", daemon=True)
         ending.start()
         return ending

@@ -42,9 +42,10 @@ from herdkeeper.formats.herddb_log_pin import (
 )
 from herdkeeper.formats.herddb_tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.formats.java_data import MalformedDataError
-from herdkeeper.observe.ensembles import Ensemble, EnsembleError, Wake
+from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.herddb import read_credentials, read_nodes
 from herdkeeper.observe.kubernetes import Unreadable, parsed, parsed_wholly
+from herdkeeper.observe.member_session import Wake
 from herdkeeper.observe.nodes import nodes_of
 from herdkeeper.observe.object_store import observe_keys, observe_store_secrets
 from herdkeeper.observe.restore import see_restore

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from herdkeeper.observe.departed import Departed
-from herdkeeper.observe.ensembles import EnsembleDirectory, Wake
+from herdkeeper.observe.ensembles import EnsembleDirectory
 from herdkeeper.observe.http import JsonReader
 from herdkeeper.observe.kubernetes import KubernetesReader
 from herdkeeper.observe.ledgers import KeptScans
+from herdkeeper.observe.member_session import Wake
 from herdkeeper.observe.signs_of_life import SignsOfLife
 
 
