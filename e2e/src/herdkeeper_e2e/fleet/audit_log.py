@@ -23,7 +23,7 @@ NO_WRITES = frozenset({"leases", "events"})
 """Who leads is written each two seconds; events are news, not state."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Request:
     """One that was answered, or a watch that began, `at` so many seconds since 1970. `namespace` is empty for all of them."""
 
@@ -41,27 +41,32 @@ class Request:
 
 @dataclass
 class AuditLog:
-    """What the file tells from where it was read last."""
+    """What the file tells. `last_write` is when each namespace was written to last."""
 
     file: Path
-    requests: list[Request] = field(default_factory=list)
+    last_write: dict[str, float] = field(default_factory=dict)
+    _requests: list[Request] = field(default_factory=list)
     _offset: int = 0
     _rest: bytes = b""
 
-    def read(self) -> list[Request]:
-        """All requests so far."""
-        if self.file.exists():
-            with self.file.open("rb") as log:
-                log.seek(self._offset)
-                data = log.read()
-            self._offset += len(data)
-            *lines, self._rest = (self._rest + data).split(b"\n")
-            self.requests += requests_of(lines)
-        return self.requests
+    def read(self) -> None:
+        """Take up what has come since it was read last."""
+        if not self.file.exists():
+            return
+        with self.file.open("rb") as log:
+            log.seek(self._offset)
+            data = log.read()
+        self._offset += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for request in requests_of(lines):
+            self._requests.append(request)
+            if request.writes:
+                self.last_write[request.namespace] = request.at
 
     def since(self, begin: float, end: float) -> list[Request]:
-        """Those between two moments, in seconds since 1970."""
-        return [request for request in self.read() if begin <= request.at < end]
+        """The requests between two moments, in seconds since 1970."""
+        self.read()
+        return [request for request in self._requests if begin <= request.at < end]
 
 
 def requests_of(lines: Iterable[bytes]) -> Iterator[Request]:

@@ -62,15 +62,15 @@ class Bench:
         """Until the operator writes nothing any more."""
         begun = time.time()
         while time.time() < begun + MOST_UNSETTLED_SECONDS:
-            last = max((request.at for request in self.fleet.audit.read() if request.writes), default=0.0)
-            if time.time() - max(begun, last) > SETTLED_SECONDS:
+            self.fleet.audit.read()
+            if time.time() - max(begun, *self.fleet.audit.last_write.values()) > SETTLED_SECONDS:
                 return
             time.sleep(1.0)  # between looks
 
     def quiet(self) -> None:
         """Nothing changes."""
         operator, others = self.fleet.operator, self.fleet.processes
-        processes = {"operator": operator.process_id, **others}
+        processes = {"operator": operator.process_id, **others, "this program": os.getpid()}
         before = {name: cpu_seconds(process) for name, process in processes.items()}
         begun, resident = time.time(), list[float]()
         while time.time() < begun + QUIET_SECONDS:
@@ -104,8 +104,8 @@ class Bench:
 
     def spread_of(self, changes: list[Change]) -> str:
         """How long the operator's first writes took, once they are there."""
-        deadline = time.time() + LAST_WRITE_SECONDS
-        while math.inf in (found := waits(changes, self.fleet.audit.read())) and time.time() < deadline:
+        begun, deadline = min((change.answered_at for change in changes), default=0.0), time.time() + LAST_WRITE_SECONDS
+        while math.inf in (found := waits(changes, self.fleet.audit.since(begun, time.time()))) and time.time() < deadline:
             time.sleep(0.5)  # between looks
         return spread(found)
 

@@ -101,10 +101,10 @@ class Fleet:
 
     def change_somewhere(self, without: Collection[str]) -> Change | None:
         """The same in a stack in which nothing goes on; None when there is none, or while the API server is away."""
-        written = {request.namespace: request.at for request in self.audit.read() if request.writes}
+        self.audit.read()
 
         def is_still(namespace: str) -> bool:
-            last, changed = written.get(namespace, 0.0), self._changed.get(namespace, 0.0)
+            last, changed = self.audit.last_write.get(namespace, 0.0), self._changed.get(namespace, 0.0)
             return changed <= last < time.time() - STILL_SECONDS
 
         still = [namespace for namespace in self.namespaces if namespace not in without and is_still(namespace)]

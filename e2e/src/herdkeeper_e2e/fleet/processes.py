@@ -49,7 +49,7 @@ class Operator:
     settings: dict[str, str] = field(default_factory=dict)
     port: int = field(default_factory=lambda: free_ports(1)[0])
     restarts: int = 0
-    _wanted: bool = False
+    _unwanted: threading.Event = field(default_factory=threading.Event)
     _process: subprocess.Popen[bytes] | None = None
     _keeper: threading.Thread | None = None
 
@@ -60,7 +60,8 @@ class Operator:
 
     def start(self) -> float:
         """Start it; when, in seconds since 1970."""
-        self._wanted, began = True, time.time()
+        self._unwanted.clear()
+        began = time.time()
         self._start()
         self._keeper = threading.Thread(target=self._keep, daemon=True)
         self._keeper.start()
@@ -68,7 +69,7 @@ class Operator:
 
     def stop(self) -> None:
         """SIGTERM, and wait for its end."""
-        self._wanted = False
+        self._unwanted.set()
         if self._process is not None and self._keeper is not None:
             self._process.send_signal(signal.SIGTERM)
             self._keeper.join()
@@ -100,9 +101,8 @@ class Operator:
         pause = 0.0
         while self._process is not None:
             self._process.wait()
-            if not self._wanted:
+            if self._unwanted.wait(pause):
                 return
-            time.sleep(pause)
             pause = min(max(2 * pause, FIRST_BACK_OFF_SECONDS), LONGEST_BACK_OFF_SECONDS)
             self.restarts += 1
             self._start()
