@@ -9,7 +9,7 @@ import pytest
 
 from herdkeeper_e2e.control_plane import OPERATOR_USER
 from herdkeeper_e2e.fleet.audit_log import Request, requests_of
-from herdkeeper_e2e.fleet.figures import Change, back_after, percentile, rates, spread, table, waits
+from herdkeeper_e2e.fleet.figures import WINDOW_SECONDS, Change, back_after, percentile, rates, spread, table, waits, windows
 
 
 def _write(namespace: str, at: float, resource: str = "configmaps", verb: str = "patch", code: int = 200) -> Request:
@@ -55,16 +55,15 @@ def test_what_was_never_answered_is_told() -> None:
     assert spread([]) == "no change could be made"
 
 
-def test_requests_are_back_when_ten_seconds_have_no_more_than_the_quiet_rate() -> None:
-    requests = [request for second in range(30) for request in _reads(100.0 + second, 50 if second < 7 else 10)]
-    assert back_after(requests, 100.0, 130.0, quiet=10.0) == 7.0
+def test_windows_count_ten_seconds_each_and_not_the_lease() -> None:
+    requests = [*_reads(100.0, 5), *_reads(111.0, 3), _write("x", 104.0, resource="leases", verb="update"), *_reads(99.0, 9)]
+    assert windows(requests, 100.0, 112.0) == [5, 0, 3]
 
 
-def test_requests_that_stay_many_never_come_back_and_those_of_the_lease_do_not_count() -> None:
-    many = [request for second in range(30) for request in _reads(100.0 + second, 50)]
-    assert back_after(many, 100.0, 130.0, quiet=10.0) == math.inf
-    leases = [Request(request.at, "update", "leases", "x", 200) for request in many]
-    assert back_after(leases, 100.0, 130.0, quiet=10.0) == 0.0
+def test_requests_are_back_at_the_end_of_the_last_window_with_more_than_before() -> None:
+    assert back_after([0, 0, 500, 300, 111, 110, 90], most=100) == 4 + WINDOW_SECONDS
+    assert back_after([100, 110], most=100) == 0.0
+    assert back_after([100, 111], most=100) == math.inf
 
 
 def test_rates_tell_the_most_frequent_first() -> None:

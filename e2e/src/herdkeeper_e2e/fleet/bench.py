@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from herdkeeper_e2e.control_plane import wait_until_ready
-from herdkeeper_e2e.fleet.figures import Change, back_after, rates, shown, spread, waits
+from herdkeeper_e2e.fleet.figures import Change, back_after, rates, shown, spread, waits, windows
 from herdkeeper_e2e.fleet.fleet import Fleet, made
 from herdkeeper_e2e.fleet.processes import cpu_seconds, resident_mebibytes
 
@@ -40,8 +40,8 @@ class Bench:
 
     fleet: Fleet
     rows: dict[str, str] = field(default_factory=dict)
-    busy_rate: float | None = None
-    """Requests a second, without the Lease's, while there is one change a second."""
+    busy: int | None = None
+    """The most requests of a window while there is one change a second."""
 
     @property
     def affected(self) -> int:
@@ -113,7 +113,7 @@ class Bench:
         """One change a second."""
         begun = time.time()
         changes = self.changes(CHANGES)
-        self._measure_busy_rate(begun)
+        self._measure_busy(begun)
         self._note("4 change to first write, p50 / p99", self.spread_of(changes))
 
     def killed(self) -> None:
@@ -148,10 +148,10 @@ class Bench:
 
     def disturbed(self) -> None:
         """The operator, the API server, ensembles are away and come back."""
-        if self.busy_rate is None:
+        if self.busy is None:
             begun = time.time()
             self.changes(CHANGES_AFTER)
-            self._measure_busy_rate(begun)
+            self._measure_busy(begun)
         self.settle()
         self.fleet.operator.stop()
         self._after("operator restarted", self.fleet.operator.start())
@@ -174,17 +174,18 @@ class Bench:
 
     def _after(self, what: str, end: float, without: Collection[str] = ()) -> None:
         changes = self.changes(CHANGES_AFTER, without)
-        found, until = self.spread_of(changes), time.time()
-        back = back_after(self.fleet.audit.since(end, until), end, until, self.busy_rate or 0.0)
-        self._note(f"7 {what}: requests back to the rate with a change a second after", shown(back))
-        self._note(f"7 {what}: the others' 4 in the minute after", found)
+        until = time.time()
+        back = back_after(windows(self.fleet.audit.since(end, until), end, until), self.busy or 0)
+        self._note(f"7 {what}: requests as before after", shown(back))
+        self._note(f"7 {what}: the others' 4 in the minute after", self.spread_of(changes))
         self.settle()
 
-    def _measure_busy_rate(self, begun: float) -> None:
+    def _measure_busy(self, begun: float) -> None:
         now = time.time()
-        requests = [request for request in self.fleet.audit.since(begun, now) if request.resource != "leases"]
-        self.busy_rate = len(requests) / (now - begun)
-        self._note("4 requests/s meanwhile", f"{self.busy_rate:.1f}")
+        requests = self.fleet.audit.since(begun, now)
+        self.busy = max(windows(requests, begun, now), default=0)
+        rate = sum(request.resource != "leases" for request in requests) / (now - begun)
+        self._note("4 requests/s meanwhile", f"{rate:.1f}")
 
     def _kill(self, namespace: str, *, calm: bool) -> float:
         leader, began = self.fleet.leader(namespace), time.time()

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from herdkeeper_e2e.fleet.audit_log import Request
 
-QUIET_WINDOW_SECONDS = 10.0
-QUIET_FACTOR, QUIET_ADDEND = 1.25, 1.0
-"""Requests are back to a rate when so many seconds have no more than so many times the rate, and one a second."""
+WINDOW_SECONDS = 10
+TOLERANCE = 1.1
+"""Requests are back to a rate once no window has more than so many times the most of any window before."""
 
 
 def percentile(values: Iterable[float], percent: float) -> float:
@@ -63,15 +63,18 @@ def spread(seconds: Sequence[float]) -> str:
     return f"{shown(percentile(seconds, 50))} / {shown(percentile(seconds, 99))} (n = {len(seconds)}{without})"
 
 
-def back_after(requests: Sequence[Request], end: float, until: float, quiet: float) -> float:
-    """Seconds after `end` from which on QUIET_WINDOW_SECONDS have the quiet rate, in requests a second without the Lease's; infinite when
-    there are none until then."""
-    times = [request.at - end for request in requests if request.resource != "leases" and request.at >= end]
-    most = (QUIET_FACTOR * quiet + QUIET_ADDEND) * QUIET_WINDOW_SECONDS
-    for begin in range(int(until - end - QUIET_WINDOW_SECONDS) + 1):
-        if sum(1 for time in times if begin <= time < begin + QUIET_WINDOW_SECONDS) <= most:
-            return float(begin)
-    return math.inf
+def windows(requests: Iterable[Request], begin: float, end: float) -> list[int]:
+    """How many requests, without the Lease's, each window between two moments has; one begins each second."""
+    seconds = Counter(int(request.at - begin) for request in requests if request.resource != "leases" and begin <= request.at < end)
+    return [sum(seconds[first + more] for more in range(WINDOW_SECONDS)) for first in range(int(end - begin) - WINDOW_SECONDS + 1)]
+
+
+def back_after(found: Sequence[int], most: int) -> float:
+    """The end, in seconds, of the last window that has more requests than usual; infinite when that is the last of all."""
+    above = [first for first, count in enumerate(found) if count > TOLERANCE * most]
+    if not above:
+        return 0.0
+    return math.inf if above[-1] == len(found) - 1 else float(above[-1] + WINDOW_SECONDS)
 
 
 def rates(requests: Iterable[Request], seconds: float) -> list[tuple[str, float]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import random
 import threading
 import time
@@ -21,6 +20,7 @@ from kazoo.client import KazooClient
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
 from herdkeeper.api.resource import GROUP, VERSION
 from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.domain.observed.objects import is_ready
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
 from herdkeeper_e2e.control_plane import HOME, REPOSITORY, ControlPlane, apply_crds, apply_rules, make_namespace, rendered, running
 from herdkeeper_e2e.fleet.addresses import namespace_of
@@ -55,19 +55,11 @@ class Fleet:
 
     def __post_init__(self) -> None:
         urllib3.disable_warnings()
-        self._pool = urllib3.PoolManager(maxsize=16, cert_reqs="CERT_NONE", retries=False, timeout=30.0)
+        self._administrator = self.plane.dynamic_client()
 
-    def call(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
-        """An administrator's request. RuntimeError when it is refused, HTTPError when the API server is away."""
-        headers = {"Authorization": "Bearer admin-token", "Content-Type": MERGE_PATCH if method == "PATCH" else "application/json"}
-        data = None if body is None else json.dumps(body)
-        answer = self._pool.request(method, f"{self.plane.address}{path}", body=data, headers=headers)
-        while answer.status == 429:
-            time.sleep(1.0)  # as it asks for
-            answer = self._pool.request(method, f"{self.plane.address}{path}", body=data, headers=headers)
-        if answer.status >= 300:
-            raise RuntimeError(f"{method} {path} answered {answer.status}: {answer.data.decode()[:500]}")
-        return dict(json.loads(answer.data))
+    def patch(self, path: str, body: dict[str, Any]) -> None:
+        """Somebody's `kubectl patch`."""
+        self._administrator.request("patch", path, body=body, content_type=MERGE_PATCH)
 
     def make(self) -> None:
         """All stacks, Ready. Nothing but events brings anything back to the operator meanwhile, so that it has time for what is new."""
@@ -76,7 +68,7 @@ class Fleet:
         def make(namespace: str) -> None:
             make_namespace(self.plane, namespace)
             for manifest in manifests:
-                self.call("POST", f"{_path(manifest['kind'], namespace)}", manifest)
+                self._administrator.request("post", _path(manifest["kind"], namespace), body=manifest)
 
         making = Operator(self.plane, self.plane.folder / "making.log", {"HERDKEEPER_RESYNC_SECONDS": "3600"})
         making.start()
@@ -88,14 +80,14 @@ class Fleet:
             making.stop()
 
     def _missing(self) -> Pending | None:
-        found = (item for plural in PLURALS.values() for item in self.call("GET", f"/apis/{GROUP}/{VERSION}/{plural}")["items"])
-        unready = [item for item in found if not _is_ready(item)]
+        lists = (self._administrator.request("get", f"/apis/{GROUP}/{VERSION}/{plural}").to_dict()["items"] for plural in PLURALS.values())
+        unready = [item for found in lists for item in found if not is_ready(item)]
         return Pending(f"{len(unready)} resources, of them {[_told(item) for item in unready[:2]]}") if unready else None
 
     def change(self, namespace: str) -> Change:
         """A harmless change of one value: the delay of autorecovery, which makes one Deployment anew."""
         delay = {"lostBookieRecoveryDelaySeconds": 300 + next(self._numbers)}
-        self.call("PATCH", f"{_path('BookKeeperCluster', namespace)}/bk", {"spec": {"autoRecovery": delay}})
+        self.patch(f"{_path('BookKeeperCluster', namespace)}/bk", {"spec": {"autoRecovery": delay}})
         self._changed[namespace] = time.time()
         return Change(namespace, self._changed[namespace])
 
@@ -125,12 +117,12 @@ class Fleet:
     def roll(self, namespace: str) -> None:
         """All SQL nodes of a stack get another template."""
         annotations = {"example.org/roll": str(next(self._numbers))}
-        self.call("PATCH", f"{_path('HerdDBCluster', namespace)}/db", {"spec": {"pods": {"annotations": annotations}}})
+        self.patch(f"{_path('HerdDBCluster', namespace)}/db", {"spec": {"pods": {"annotations": annotations}}})
 
     def touch(self, namespace: str) -> None:
         """Somebody annotates a pod."""
         annotations = {"example.org/noise": str(next(self._numbers))}
-        self.call("PATCH", f"/api/v1/namespaces/{namespace}/pods/db-herddb-0", {"metadata": {"annotations": annotations}})
+        self.patch(f"/api/v1/namespaces/{namespace}/pods/db-herddb-0", {"metadata": {"annotations": annotations}})
 
     @contextmanager
     def meanwhile(self, deed: Any, seconds: float) -> Iterator[list[float]]:
@@ -184,10 +176,6 @@ def made(count: int, folder: Path) -> Iterator[Fleet]:
 
 def _path(kind: str, namespace: str) -> str:
     return f"/apis/{GROUP}/{VERSION}/namespaces/{namespace}/{PLURALS[kind]}"
-
-
-def _is_ready(item: dict[str, Any]) -> bool:
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in (item.get("status") or {}).get("conditions") or [])
 
 
 def _told(item: dict[str, Any]) -> str:

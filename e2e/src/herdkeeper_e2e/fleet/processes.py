@@ -70,9 +70,9 @@ class Operator:
     def stop(self) -> None:
         """SIGTERM, and wait for its end."""
         self._unwanted.set()
-        if self._process is not None and self._keeper is not None:
+        while self._process is not None and self._keeper is not None and self._keeper.is_alive():
             self._process.send_signal(signal.SIGTERM)
-            self._keeper.join()
+            self._keeper.join(30.0)
 
     def series(self, name: str) -> int:
         """How many series of a metric it serves; 0 while it serves none."""

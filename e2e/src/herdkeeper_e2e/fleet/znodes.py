@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError, NoNodeError
@@ -15,21 +14,21 @@ class Znodes:
 
     def __init__(self, address: str) -> None:
         self._loop = asyncio.get_running_loop()
-        self.client = KazooClient(hosts=address, timeout=60.0)
-        self.client.start(timeout=60)
+        self._client = KazooClient(hosts=address, timeout=60.0)
+        self._client.start(timeout=60)
 
     async def read(self, path: str, changed: Callable[[], None] | None = None) -> bytes | None:
         """The data, None where there is no znode. `changed` is called once when it is another one."""
         watch = None if changed is None else lambda _: self._loop.call_soon_threadsafe(changed)
         try:
-            return bytes((await self._answer(self.client.get_async(path, watch=watch)))[0])
+            return bytes((await asyncio.to_thread(self._client.get, path, watch))[0])
         except NoNodeError:
             return None
 
     async def create(self, path: str, data: bytes = b"") -> bool:
         """A znode with its parents; False when it is there already."""
         try:
-            await self._answer(self.client.create_async(path, data, makepath=True))
+            await asyncio.to_thread(self._client.create, path, data, makepath=True)
         except NodeExistsError:
             return False
         return True
@@ -37,27 +36,12 @@ class Znodes:
     async def put(self, path: str, data: bytes) -> None:
         """Write a znode, whether it is there or not."""
         if not await self.create(path, data):
-            await self._answer(self.client.set_async(path, data))
+            await asyncio.to_thread(self._client.set, path, data)
 
     async def delete(self, path: str) -> None:
-        """Delete a znode, if it is there."""
-        try:
-            await self._answer(self.client.delete_async(path))
-        except NoNodeError:
-            return
+        """Delete a znode that is there."""
+        await asyncio.to_thread(self._client.delete, path)
 
     def touch(self, path: str) -> None:
         """Write a znode anew and wait for nothing."""
-        self.client.set_async(path, b"")
-
-    async def _answer(self, request: Any) -> Any:
-        done: asyncio.Future[Any] = self._loop.create_future()
-
-        def finish() -> None:
-            if request.exception is None:
-                done.set_result(request.value)
-            else:
-                done.set_exception(request.exception)
-
-        request.rawlink(lambda _: self._loop.call_soon_threadsafe(finish))
-        return await done
+        self._client.set_async(path, b"")
