@@ -6,7 +6,7 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -23,15 +23,17 @@ LOOKED_AT = "herdkeeper_resource_ready"
 COLD_SECONDS = 900.0
 SETTLED_SECONDS, MOST_UNSETTLED_SECONDS = 20.0, 300.0
 QUIET_SECONDS = 120.0
-CHANGES, CHANGES_AFTER = 100, 60
+CHANGES = 100
 """At one a second."""
 LAST_WRITE_SECONDS = 60.0
 """So long after the last change its write is waited for."""
 KILLS, KILL_SECONDS = 5, 120.0
 ROLL_SECONDS, NOISE_SECONDS = 15.0, 1 / 50
-AWAY_SECONDS = 60.0
+AWAY_SECONDS, AFTER_SECONDS = 60.0, 90.0
 MOST_AFFECTED = 50
 """Stacks that roll, or whose ensemble is silent: so many, or a fifth of a smaller fleet."""
+Disturb = Callable[[Callable[[], None]], float]
+"""Disturbs the fleet for as long as what it is given takes; when it was over, in seconds since 1970."""
 
 
 @dataclass
@@ -40,8 +42,8 @@ class Bench:
 
     fleet: Fleet
     rows: dict[str, str] = field(default_factory=dict)
-    busy: int | None = None
-    """The most requests of a window while there is one change a second."""
+    calm: int | None = None
+    """The most requests of a window while nothing changes."""
 
     @property
     def affected(self) -> int:
@@ -79,6 +81,7 @@ class Bench:
         end = time.time()
         share = {name: (cpu_seconds(process) - before[name]) / (end - begun) * 100 for name, process in processes.items()}
         requests = self.fleet.audit.since(begun, end)
+        self.calm = max(windows(requests, begun, end))
         leases = [request for request in requests if request.resource == "leases"]
         rest = [request for request in requests if request.resource != "leases"]
         self._note("1 requests/s while nothing changes, without the Lease's", f"{len(rest) / (end - begun):.1f}")
@@ -113,7 +116,9 @@ class Bench:
         """One change a second."""
         begun = time.time()
         changes = self.changes(CHANGES)
-        self._measure_busy(begun)
+        now = time.time()
+        rate = sum(request.resource != "leases" for request in self.fleet.audit.since(begun, now)) / (now - begun)
+        self._note("4 requests/s meanwhile", f"{rate:.1f}")
         self._note("4 change to first write, p50 / p99", self.spread_of(changes))
 
     def killed(self) -> None:
@@ -147,45 +152,49 @@ class Bench:
         self._note("6 the others' 4 beside a noisy stack", f"{found}, {rate:.0f} changes/s of noise")
 
     def disturbed(self) -> None:
-        """The operator, the API server, ensembles are away and come back."""
-        if self.busy is None:
-            begun = time.time()
-            self.changes(CHANGES_AFTER)
-            self._measure_busy(begun)
-        self.settle()
-        self.fleet.operator.stop()
-        self._after("operator restarted", self.fleet.operator.start())
-        restarts = self.fleet.operator.restarts
-        self.fleet.plane.api_server.kill()
-        time.sleep(AWAY_SECONDS)  # the disturbance
-        self.fleet.plane.api_server.start()
-        wait_until_ready(self.fleet.plane)
-        self.fleet.processes["API server"] = self.fleet.plane.api_server.process.pid
-        self._after("API server away for a minute", time.time())
-        self._note("7 restarts of the operator meanwhile", str(self.fleet.operator.restarts - restarts))
+        """The operator, the API server, ensembles are away and come back: once while nothing changes, once with a change a second."""
+        if self.calm is None:
+            self.quiet()
         silent = self.fleet.some(self.affected)
-        self.fleet.player.order("silence", *silent)
-        changes = self.changes(int(AWAY_SECONDS), silent)
-        self.fleet.player.order("speak", *silent)
-        end = time.time()
-        what = f"ZooKeeper of {MOST_AFFECTED} stacks, or a fifth, silent for a minute"
-        self._note(f"7 {what}: the others' 4 meanwhile", self.spread_of(changes))
-        self._after(what, end, silent)
+        self._disturb("operator restarted", self._restart, ())
+        restarts = self.fleet.operator.restarts
+        self._disturb("API server away for a minute", self._take_api_server_away, ())
+        self._note("7 restarts of the operator in the two times", str(self.fleet.operator.restarts - restarts))
+        self._disturb(f"ZooKeeper of {MOST_AFFECTED} stacks, or a fifth, silent for a minute", partial(self._silence, silent), silent)
 
-    def _after(self, what: str, end: float, without: Collection[str] = ()) -> None:
-        changes = self.changes(CHANGES_AFTER, without)
+    def _disturb(self, what: str, disturb: Disturb, without: Collection[str]) -> None:
+        end = disturb(partial(time.sleep, AWAY_SECONDS))
+        time.sleep(AFTER_SECONDS)  # what is looked at
         until = time.time()
-        back = back_after(windows(self.fleet.audit.since(end, until), end, until), self.busy or 0)
-        self._note(f"7 {what}: requests as before after", shown(back))
-        self._note(f"7 {what}: the others' 4 in the minute after", self.spread_of(changes))
+        back = back_after(windows(self.fleet.audit.since(end, until), end, until), self.calm or 0)
+        self._note(f"7 {what}: requests back to the quiet rate after", shown(back))
+        self.settle()
+        meanwhile: list[Change] = []
+        disturb(lambda: meanwhile.extend(self.changes(int(AWAY_SECONDS), without)))
+        after = self.changes(int(AFTER_SECONDS), without)
+        if meanwhile:
+            self._note(f"7 {what}: the others' 4 meanwhile", self.spread_of(meanwhile))
+        self._note(f"7 {what}: the others' 4 in the {AFTER_SECONDS:g} s after", self.spread_of(after))
         self.settle()
 
-    def _measure_busy(self, begun: float) -> None:
-        now = time.time()
-        requests = self.fleet.audit.since(begun, now)
-        self.busy = max(windows(requests, begun, now), default=0)
-        rate = sum(request.resource != "leases" for request in requests) / (now - begun)
-        self._note("4 requests/s meanwhile", f"{rate:.1f}")
+    def _restart(self, _: Callable[[], None]) -> float:
+        self.fleet.operator.stop()
+        return self.fleet.operator.start()
+
+    def _take_api_server_away(self, pass_time: Callable[[], None]) -> float:
+        plane = self.fleet.plane
+        plane.api_server.kill()
+        pass_time()
+        plane.api_server.start()
+        wait_until_ready(plane)
+        self.fleet.processes["API server"] = plane.api_server.process.pid
+        return time.time()
+
+    def _silence(self, namespaces: Sequence[str], pass_time: Callable[[], None]) -> float:
+        self.fleet.player.order("silence", *namespaces)
+        pass_time()
+        self.fleet.player.order("speak", *namespaces)
+        return time.time()
 
     def _kill(self, namespace: str, *, calm: bool) -> float:
         leader, began = self.fleet.leader(namespace), time.time()
