@@ -14,7 +14,7 @@ from pathlib import Path
 from herdkeeper_e2e.control_plane import wait_until_ready
 from herdkeeper_e2e.fleet.figures import Change, back_after, rates, shown, spread, waits, windows
 from herdkeeper_e2e.fleet.fleet import Fleet, made
-from herdkeeper_e2e.fleet.processes import cpu_seconds, resident_mebibytes
+from herdkeeper_e2e.fleet.processes import cpu_seconds, mebibytes
 
 RESOURCES = 4
 """Of a stack."""
@@ -76,7 +76,7 @@ class Bench:
         before = {name: cpu_seconds(process) for name, process in processes.items()}
         begun, resident = time.time(), list[float]()
         while time.time() < begun + QUIET_SECONDS:
-            resident.append(resident_mebibytes(operator.process_id))
+            resident.append(mebibytes(operator.process_id, "VmRSS"))
             time.sleep(1.0)  # between samples
         end = time.time()
         share = {name: (cpu_seconds(process) - before[name]) / (end - begun) * 100 for name, process in processes.items()}
@@ -88,7 +88,8 @@ class Bench:
         self._note("1 requests/s of the Lease", f"{len(leases) / (end - begun):.1f}")
         self._note("1 writes/s", f"{sum(request.writes for request in rest) / (end - begun):.2f}")
         self._note("2 operator's CPU, of a core", f"{share.pop('operator'):.0f} %")
-        self._note("2 operator's memory, now and peak", f"{resident[-1]:.0f}, {max(resident):.0f} MiB")
+        peaks = f"{max(resident):.0f}, {mebibytes(operator.process_id, 'VmHWM'):.0f}"
+        self._note("2 operator's memory, now, at most meanwhile, and since its start", f"{resident[-1]:.0f}, {peaks} MiB")
         self._note("2 CPU of " + ", ".join(share), ", ".join(f"{percent:.0f} %" for percent in share.values()))
         self._note("2 load of the machine", f"{os.getloadavg()[1]:.1f}")
         for what, rate in rates(rest, end - begun):
@@ -135,10 +136,7 @@ class Bench:
         with self.fleet.meanwhile(roll, ROLL_SECONDS):
             time.sleep(2.0)  # the first pods go
             found = [self._kill(each, calm=False) for each in victims[len(alone) :]]
-        self._note(
-            f"5 the same while {self.affected} others roll" if self.affected == MOST_AFFECTED else "5 the same while a fifth rolls",
-            _middle(found),
-        )
+        self._note(f"5 the same while {MOST_AFFECTED} others roll, or a fifth", _middle(found))
         self.settle()
 
     def noisy(self) -> None:

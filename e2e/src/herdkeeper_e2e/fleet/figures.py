@@ -41,16 +41,12 @@ def waits(changes: Sequence[Change], requests: Iterable[Request]) -> list[float]
     for request in requests:
         if request.writes:
             writes.setdefault(request.namespace, []).append(request.at)
-    following = {id(change): math.inf for change in changes}
-    last: dict[str, Change] = {}
-    for change in sorted(changes, key=lambda each: each.answered_at):
-        if change.namespace in last:
-            following[id(last[change.namespace])] = change.answered_at
-        last[change.namespace] = change
     found = []
     for change in changes:
-        later = (at for at in writes.get(change.namespace, ()) if change.answered_at <= at < following[id(change)])
-        found.append(min(later, default=math.inf) - change.answered_at)
+        others = (other.answered_at for other in changes if other.namespace == change.namespace)
+        next_one = min((at for at in others if at > change.answered_at), default=math.inf)
+        answers = (at for at in writes.get(change.namespace, ()) if change.answered_at <= at < next_one)
+        found.append(min(answers, default=math.inf) - change.answered_at)
     return found
 
 

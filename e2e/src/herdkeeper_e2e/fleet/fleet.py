@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import threading
 import time
@@ -56,9 +57,10 @@ class Fleet:
     def __post_init__(self) -> None:
         self._administrator = self.plane.dynamic_client()
 
-    def patch(self, path: str, body: dict[str, Any]) -> None:
-        """Somebody's `kubectl patch`."""
-        self._administrator.request("patch", path, body=body, content_type=MERGE_PATCH)
+    def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        """An administrator's. Raises ApiException, and HTTPError while the API server is away."""
+        content = {"content_type": MERGE_PATCH} if method == "patch" else {}
+        return dict(json.loads(self._administrator.request(method, path, body=body, serialize=False, **content).data))
 
     def make(self) -> None:
         """All stacks, Ready. Nothing but events brings anything back to the operator meanwhile, so that it has time for what is new."""
@@ -67,7 +69,7 @@ class Fleet:
         def make(namespace: str) -> None:
             make_namespace(self.plane, namespace)
             for manifest in manifests:
-                self._administrator.request("post", _path(manifest["kind"], namespace), body=manifest)
+                self.request("post", _path(manifest["kind"], namespace), manifest)
 
         making = Operator(self.plane, self.plane.folder / "making.log", {"HERDKEEPER_RESYNC_SECONDS": "3600"})
         making.start()
@@ -79,14 +81,14 @@ class Fleet:
             making.stop()
 
     def _missing(self) -> Pending | None:
-        lists = (self._administrator.request("get", f"/apis/{GROUP}/{VERSION}/{plural}").to_dict()["items"] for plural in PLURALS.values())
+        lists = (self.request("get", f"/apis/{GROUP}/{VERSION}/{plural}")["items"] for plural in PLURALS.values())
         unready = [item for found in lists for item in found if not is_ready(item)]
         return Pending(f"{len(unready)} resources, of them {[_told(item) for item in unready[:2]]}") if unready else None
 
     def change(self, namespace: str) -> Change:
         """A harmless change of one value: the delay of autorecovery, which makes one Deployment anew."""
         delay = {"lostBookieRecoveryDelaySeconds": 300 + next(self._numbers)}
-        self.patch(f"{_path('BookKeeperCluster', namespace)}/bk", {"spec": {"autoRecovery": delay}})
+        self.request("patch", f"{_path('BookKeeperCluster', namespace)}/bk", {"spec": {"autoRecovery": delay}})
         self._changed[namespace] = time.time()
         return Change(namespace, self._changed[namespace])
 
@@ -116,12 +118,12 @@ class Fleet:
     def roll(self, namespace: str) -> None:
         """All SQL nodes of a stack get another template."""
         annotations = {"example.org/roll": str(next(self._numbers))}
-        self.patch(f"{_path('HerdDBCluster', namespace)}/db", {"spec": {"pods": {"annotations": annotations}}})
+        self.request("patch", f"{_path('HerdDBCluster', namespace)}/db", {"spec": {"pods": {"annotations": annotations}}})
 
     def touch(self, namespace: str) -> None:
         """Somebody annotates a pod."""
         annotations = {"example.org/noise": str(next(self._numbers))}
-        self.patch(f"/api/v1/namespaces/{namespace}/pods/db-herddb-0", {"metadata": {"annotations": annotations}})
+        self.request("patch", f"/api/v1/namespaces/{namespace}/pods/db-herddb-0", {"metadata": {"annotations": annotations}})
 
     @contextmanager
     def meanwhile(self, deed: Any, seconds: float) -> Iterator[list[float]]:

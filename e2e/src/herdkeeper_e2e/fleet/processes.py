@@ -30,13 +30,12 @@ def cpu_seconds(process_id: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def resident_mebibytes(process_id: int) -> float:
-    """What a process has in memory; 0 for one that is gone."""
+def mebibytes(process_id: int, field: str) -> float:
+    """A size in /proc/…/status: VmRSS now, VmHWM at most so far; 0 for one that is gone."""
     try:
-        status = Path(f"/proc/{process_id}/status").read_text()
+        found = re.search(rf"{field}:\s+(\d+) kB", Path(f"/proc/{process_id}/status").read_text())
     except OSError:
         return 0.0
-    found = re.search(r"VmRSS:\s+(\d+) kB", status)
     return int(found[1]) / 1024 if found else 0.0
 
 
