@@ -87,13 +87,13 @@ class Bench:
         self._note("1 requests/s while nothing changes, without the Lease's", f"{len(rest) / (end - begun):.1f}")
         self._note("1 requests/s of the Lease", f"{len(leases) / (end - begun):.1f}")
         self._note("1 writes/s", f"{sum(request.writes for request in rest) / (end - begun):.2f}")
+        for what, rate in rates(rest, end - begun):
+            self._note(f"1 of these {what}", f"{rate:.2f}")
         self._note("2 operator's CPU, of a core", f"{share.pop('operator'):.0f} %")
         peaks = f"{max(resident):.0f}, {mebibytes(operator.process_id, 'VmHWM'):.0f}"
         self._note("2 operator's memory, now, at most meanwhile, and since its start", f"{resident[-1]:.0f}, {peaks} MiB")
         self._note("2 CPU of " + ", ".join(share), ", ".join(f"{percent:.0f} %" for percent in share.values()))
         self._note("2 load of the machine", f"{os.getloadavg()[1]:.1f}")
-        for what, rate in rates(rest, end - begun):
-            print(f"    {rate:8.2f}/s {what}", flush=True)
 
     def changes(self, count: int, without: Collection[str] = ()) -> list[Change]:
         """One a second, each in a stack in which nothing else goes on, but none of these."""
