@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from control_plane import REPOSITORY, free_ports
 from stage import CLAIM, Stage
 
 from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
@@ -25,6 +24,7 @@ from herdkeeper.formats.zookeeper_membership import CONFIG_PATH
 from herdkeeper.observe.ensembles import Ensemble, Ensembles, MembershipChange
 from herdkeeper.observe.http import HttpJsonReader
 from herdkeeper.observe.member_session import Wake
+from herdkeeper_e2e.control_plane import REPOSITORY, free_ports
 
 IMAGE = REPOSITORY / "images/zookeeper"
 MOST = 5

@@ -19,11 +19,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from control_plane import HOME, REPOSITORY, ControlPlane, free_ports, make_namespace
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
 from stage import ZOOKEEPER_ADDRESS, Stage
-from test_chart import apply_rules, rendered
 
 from herdkeeper.api import ReplicationAudit
 from herdkeeper.domain import names
@@ -32,6 +30,7 @@ from herdkeeper.domain.observed.schedule import text_of
 from herdkeeper.handlers.lease import NAME as LEASE
 from herdkeeper.observe.kubernetes import KubernetesReader, LiveSource
 from herdkeeper.reconcile import AGAIN_AFTER_ACTIONS_SECONDS
+from herdkeeper_e2e.control_plane import HOME, REPOSITORY, ControlPlane, apply_rules, free_ports, make_namespace, rendered
 
 KIND = "ZooKeeperCluster"
 START_SECONDS = 60.0

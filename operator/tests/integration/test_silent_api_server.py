@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from control_plane import ControlPlane
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
 from urllib3.exceptions import HTTPError
@@ -21,6 +20,7 @@ from herdkeeper.handlers.lease import Lease
 from herdkeeper.observe import kubernetes as reading
 from herdkeeper.observe.kubernetes import WORKLOADS, KubernetesReader, LiveSource
 from herdkeeper.plan.action import Create
+from herdkeeper_e2e.control_plane import ControlPlane
 
 SECONDS = 0.3
 

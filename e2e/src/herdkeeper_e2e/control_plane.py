@@ -1,8 +1,7 @@
-"""A real control plane of two processes, etcd and kube-apiserver, for tests: no kubelet, so pods are objects only.
+"""A real control plane of two processes, etcd and kube-apiserver, for tests and the fleet benchmark: no kubelet, so pods are objects only.
 
-Used by conftest.py. Tokens stand in for certificates: one of an administrator, and one of the operator's ServiceAccount, which has only
-the RBAC rules that a test
-gives it.
+Tokens stand in for certificates: one of an administrator, and one of the operator's ServiceAccount, which has only the RBAC rules that a
+test gives it.
 """
 
 from __future__ import annotations
@@ -17,11 +16,12 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import yaml
 from kubernetes import client
@@ -29,20 +29,47 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.dynamic import DynamicClient
 
 REPOSITORY = Path(__file__).resolve().parents[3]
+CHART = REPOSITORY / "charts" / "herdkeeper"
 BINARIES = ("etcd", "kube-apiserver")
 HOME = "herdkeeper-system"
 """The operator's own namespace."""
 OPERATOR_USER = "system:serviceaccount:herdkeeper-system:herdkeeper"
 START_SECONDS = 400  # seconds on an idle machine; a busy one has taken minutes
+FEW_OBJECTS = (
+    "--watch-cache=false",  # a list that waits for the cache takes twice as long as one from etcd, and no test has many objects
+    "--enable-priority-and-fairness=false",
+)
+"""Flags of the API server for tests."""
 PORTS_OF_A_WORKER = 2_000  # the controller and seven workers end below 32,000; a worker draws some hundreds
+
+
+@dataclass
+class Server:
+    """One of the two processes: how it is started, and where it says what it does."""
+
+    command: list[str]
+    log: Path
+    process: subprocess.Popen[bytes] = field(init=False)
+
+    def start(self) -> None:
+        """Start it, for the first time or again."""
+        with self.log.open("ab") as output:
+            self.process = subprocess.Popen(self.command, stdout=output, stderr=subprocess.STDOUT)
+
+    def kill(self) -> None:
+        """End it at once: a graceful end takes seconds."""
+        self.process.kill()
+        self.process.wait()
 
 
 @dataclass(frozen=True)
 class ControlPlane:
-    """A running control plane: its address (`https://127.0.0.1:port`) and the folder of its state, logs and kubeconfigs."""
+    """A running control plane: its address (`https://127.0.0.1:port`), the folder of its state, logs and kubeconfigs, its processes."""
 
     address: str
     folder: Path
+    etcd: Server
+    api_server: Server
 
     @property
     def kubeconfig(self) -> Path:
@@ -99,23 +126,57 @@ def helm() -> Path:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[ControlPlane]:
-    """A control plane with its state in `folder`, stopped at the end. RuntimeError with the log's end when it does not become ready."""
+def running(folder: Path, flags: Sequence[str] = FEW_OBJECTS) -> Iterator[ControlPlane]:
+    """A control plane with its state in `folder` and these flags of its API server, stopped at the end. RuntimeError with the log's end
+    when it does not become ready."""
     paths = binaries()
     etcd_port, peer_port, api_port = free_ports(3)
     _write_identities(folder, api_port)
-    processes = [
-        _started(_etcd_command(paths["etcd"], folder, (etcd_port, peer_port)), folder / "etcd.log"),
-        _started(_apiserver_command(paths["kube-apiserver"], folder, (etcd_port, api_port)), folder / "kube-apiserver.log"),
-    ]
+    etcd = Server(_etcd_command(paths["etcd"], folder, (etcd_port, peer_port)), folder / "etcd.log")
+    api_command = _apiserver_command(paths["kube-apiserver"], folder, (etcd_port, api_port))
+    api_server = Server([*api_command, *flags], folder / "kube-apiserver.log")
+    started: list[Server] = []
     try:
-        plane = ControlPlane(address=f"https://127.0.0.1:{api_port}", folder=folder)
-        _wait_until_ready(plane, processes)
+        for server in (etcd, api_server):
+            server.start()
+            started.append(server)
+        plane = ControlPlane(f"https://127.0.0.1:{api_port}", folder, etcd, api_server)
+        wait_until_ready(plane)
         yield plane
     finally:
-        for process in reversed(processes):
-            process.kill()  # nothing of its state is needed, and a graceful end takes seconds
-            process.wait()
+        for server in reversed(started):
+            server.kill()
+
+
+def apply_crds(plane: ControlPlane, folder: Path) -> None:
+    """Create each CRD of a folder and wait until the API server serves it. RuntimeError, with the conditions, when one is not accepted."""
+    with plane.api_client() as api:
+        extensions = client.ApiextensionsV1Api(api)
+        names = []
+        for path in sorted(folder.glob("*.yaml")):
+            document = yaml.safe_load(path.read_text())
+            extensions.create_custom_resource_definition(document)
+            names.append(document["metadata"]["name"])
+        for name in names:
+            _wait_until_served(extensions, name)
+
+
+def rendered(*settings: str) -> list[dict[str, Any]]:
+    """The objects of the chart, as a release named herdkeeper. A setting that values.schema.json refuses raises CalledProcessError."""
+    arguments = [argument for setting in settings for argument in ("--set", setting)]
+    command = [str(helm()), "template", "herdkeeper", str(CHART), "--namespace", HOME, "--kube-version", "v1.34.0", *arguments]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True)
+    return [document for document in yaml.safe_load_all(answer.stdout) if document]
+
+
+def apply_rules(plane: ControlPlane, objects: list[dict[str, Any]]) -> None:
+    """The roles and bindings among these objects."""
+    dynamic = plane.dynamic_client()
+    for document in objects:
+        if document["kind"] in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"):
+            resource = dynamic.resources.get(api_version=document["apiVersion"], kind=document["kind"])
+            namespace = document["metadata"].get("namespace")
+            resource.server_side_apply(body=document, name=document["metadata"]["name"], namespace=namespace, field_manager="helm")
 
 
 def make_namespace(plane: ControlPlane, name: str, labels: dict[str, str] | None = None) -> str:
@@ -210,26 +271,20 @@ def _apiserver_command(binary: Path, folder: Path, ports: tuple[int, int]) -> li
         "--service-cluster-ip-range=10.0.0.0/16",
         "--disable-admission-plugins=ServiceAccount",  # nobody makes the default ServiceAccount that it wants in every namespace
         "--profiling=false",
-        "--watch-cache=false",  # a list that waits for the cache takes twice as long as one from etcd, and nothing here has many objects
-        "--enable-priority-and-fairness=false",
     ]
 
 
-def _started(command: list[str], log: Path) -> subprocess.Popen[bytes]:
-    with log.open("wb") as output:
-        return subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
-
-
-def _wait_until_ready(plane: ControlPlane, processes: list[subprocess.Popen[bytes]]) -> None:
+def wait_until_ready(plane: ControlPlane) -> None:
+    """Until the API server serves. RuntimeError with the log's end when it does not, or when one of the two processes has ended."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     request = urllib.request.Request(f"{plane.address}/readyz", headers={"Authorization": "Bearer admin-token"})
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline:
-        dead = [process for process in processes if process.poll() is not None]
+        dead = [server for server in (plane.etcd, plane.api_server) if server.process.poll() is not None]
         if dead:
-            raise RuntimeError(f"{dead[0].args} ended with {dead[0].returncode}: {_log_ends(plane.folder)}")
+            raise RuntimeError(f"{dead[0].command} ended with {dead[0].process.returncode}: {_log_ends(plane.folder)}")
         try:
             with urllib.request.urlopen(request, timeout=5, context=context) as answer:
                 if answer.status == 200:
@@ -238,6 +293,18 @@ def _wait_until_ready(plane: ControlPlane, processes: list[subprocess.Popen[byte
             pass
         time.sleep(0.1)  # between polls of the condition
     raise RuntimeError(f"the control plane was not ready within {START_SECONDS} s: {_log_ends(plane.folder)}")
+
+
+def _wait_until_served(extensions: client.ApiextensionsV1Api, name: str) -> None:
+    deadline = time.monotonic() + 30
+    while True:
+        conditions = extensions.read_custom_resource_definition(name).status.conditions or []
+        if any(condition.type == "Established" and condition.status == "True" for condition in conditions):
+            return
+        if time.monotonic() > deadline:
+            said = "; ".join(f"{condition.type}={condition.status} {condition.message}" for condition in conditions)
+            raise RuntimeError(f"{name} was not established within 30 s: {said}")
+        time.sleep(0.05)  # between polls of the condition
 
 
 def _log_ends(folder: Path) -> str:

@@ -1,0 +1,39 @@
+"""Where the played pods listen: each has an address of its own in 127.0.0.0/8, by its namespace and name alone.
+
+So the operator's launcher can answer for DNS without asking anybody.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+
+_NAMESPACE = re.compile(r"fleet-(\d{4})")
+_SERVER = re.compile(r"(zk-zookeeper|bk-bookie|db-herddb)-(\d{1,2})(?:-0)?")
+_FIRST = {"zk-zookeeper": 10, "bk-bookie": 30, "db-herddb": 60}
+_OTHERS, _MOST_OTHERS = 100, 150
+"""Pods with random names, on which nothing listens: two may have the same address."""
+SUFFIX = ".svc"
+
+
+def namespace_of(number: int) -> str:
+    """The namespace of a stack."""
+    return f"fleet-{number:04d}"
+
+
+def address_of(namespace: str, pod: str) -> str:
+    """The address of a pod of examples/quickstart.yaml's resources. ValueError for a namespace that is no stack's."""
+    found = _NAMESPACE.fullmatch(namespace)
+    if found is None:
+        raise ValueError(f"namespace is {namespace!r}: expected one that namespace_of() gives")
+    number, server = int(found[1]), _SERVER.fullmatch(pod)
+    last = _FIRST[server[1]] + int(server[2]) if server else _OTHERS + zlib.crc32(pod.encode()) % _MOST_OTHERS
+    return f"127.{1 + number // 250}.{1 + number % 250}.{last}"
+
+
+def address_of_host(host: str) -> str | None:
+    """The address behind a pod's host name, `<pod>.<service>.<namespace>.svc`; None for any other name."""
+    parts = host.removesuffix(SUFFIX).split(".")
+    if not host.endswith(SUFFIX) or len(parts) != 3 or not _NAMESPACE.fullmatch(parts[2]):
+        return None
+    return address_of(parts[2], parts[0])
