@@ -132,6 +132,16 @@ def test_an_entry_that_can_t_be_applied_is_told_with_the_way_out():
     assert LOG_REPLAYABLE not in summarize_tablespace(TABLESPACE, SEEN).conditions
 
 
+def test_an_entry_that_another_follower_is_past_may_tell_of_a_bad_copy_and_not_of_a_bad_log():
+    stuck = replace(copy("booting"), ready=False, unreplayable=STUCK)
+    past = replace(copy("follower"), lsn=STUCK.lsn)
+    seen = replace(SEEN, nodes={**SEEN.nodes, FIRST: (stuck,), "db-herddb-9": (past,)})
+    message = summarize_tablespace(TABLESPACE, seen).conditions[LOG_REPLAYABLE].message
+    assert "db-herddb-9 is past it" in message
+    assert f"delete the volume claim and the pod of {FIRST}" in message
+    assert "Nobody can lead" not in message
+
+
 class Answers:
     def __init__(self, **fields: Any) -> None:
         self.fields = fields
