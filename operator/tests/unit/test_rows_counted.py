@@ -39,6 +39,12 @@ def counted(role: str, lsn: tuple[int, int] | None = AT, **tables: int) -> tuple
         ("equal", counted("leader", t=11), counted("follower", t=11), None),
         ("rows lack", counted("leader", t=11, u=5), counted("follower", t=1, u=5), ("t",)),
         ("a table lacks", counted("leader", t=11, u=5), counted("follower", t=11), ("u",)),
+        (
+            "a table that an open transaction makes is told by a follower that has booted since",
+            counted("leader", t=11),
+            counted("follower", t=11, made=0),
+            None,
+        ),
         ("at another LSN nothing follows", counted("leader", t=11), counted("follower", (4, 19), t=1), None),
         ("the leader applied something meanwhile", counted("leader", None), counted("follower", t=1), None),
         ("the leader is silent", Unknown("silence"), counted("follower", t=1), None),
