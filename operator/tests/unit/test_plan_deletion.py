@@ -231,6 +231,15 @@ def test_a_tablespace_of_somebody_else_or_one_that_can_t_be_read_is_not_dropped(
         assert not [action for action in plan.actions if isinstance(action, DropTablespace)], situation
 
 
+def test_a_tablespace_that_another_resource_has_taken_over_is_left_to_that():
+    heir = with_metadata(with_status(TABLESPACE, uuid="a-uuid"), name="heir", uid="uid-of-heir")
+    for seen in (SETTLED, replace(SETTLED, record=RecordAbsent())):
+        (step,) = deletion.plan_tablespace_deletion(MINE, replace(seen, others=(heir,)), 1.0).actions
+        assert isinstance(step, SetFinalizer)
+        assert (step.present, step.reason) == (False, Reason.DATA_KEPT)
+        assert "heir" in step.message
+
+
 def test_what_was_never_made_needs_no_deletion():
     (step,) = deletion.plan_tablespace_deletion(with_spec(TABLESPACE, deletion_policy="Delete"), SETTLED, 1.0).actions
     assert (step.present, step.reason) == (False, Reason.DATA_DELETED)

@@ -39,6 +39,12 @@ def counted(role: str, lsn: tuple[int, int] | None = AT, **tables: int) -> tuple
         ("equal", counted("leader", t=11), counted("follower", t=11), None),
         ("rows lack", counted("leader", t=11, u=5), counted("follower", t=1, u=5), ("t",)),
         ("a table lacks", counted("leader", t=11, u=5), counted("follower", t=11), ("u",)),
+        (
+            "a table that an open transaction makes is told by a follower that has booted since",
+            counted("leader", t=11),
+            counted("follower", t=11, made=0),
+            None,
+        ),
         ("at another LSN nothing follows", counted("leader", t=11), counted("follower", (4, 19), t=1), None),
         ("the leader applied something meanwhile", counted("leader", None), counted("follower", t=1), None),
         ("the leader is silent", Unknown("silence"), counted("follower", t=1), None),
@@ -130,6 +136,16 @@ def test_an_entry_that_can_t_be_applied_is_told_with_the_way_out():
     for part in (FIRST, "LSN 7,41", "flights", "TRUNCATE of t", "a transaction is on the table", "the moment before", "spec.bootstrap"):
         assert part in message
     assert LOG_REPLAYABLE not in summarize_tablespace(TABLESPACE, SEEN).conditions
+
+
+def test_an_entry_that_another_follower_is_past_may_tell_of_a_bad_copy_and_not_of_a_bad_log():
+    stuck = replace(copy("booting"), ready=False, unreplayable=STUCK)
+    past = replace(copy("follower"), lsn=STUCK.lsn)
+    seen = replace(SEEN, nodes={**SEEN.nodes, FIRST: (stuck,), "db-herddb-9": (past,)})
+    message = summarize_tablespace(TABLESPACE, seen).conditions[LOG_REPLAYABLE].message
+    assert "db-herddb-9 is past it" in message
+    assert f"delete the volume claim and the pod of {FIRST}" in message
+    assert "Nobody can lead" not in message
 
 
 class Answers:

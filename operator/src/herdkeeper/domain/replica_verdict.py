@@ -125,17 +125,19 @@ def _in_force(tablespace: Tablespace | None, found: Iterable[Verdict | None]) ->
 
 
 def _miscounted(nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Collection[str]) -> Iterable[Verdict]:
-    """The followers that have other numbers of rows than the leader at the very same LSN. At another LSN nothing follows from them.
+    """The followers that have other numbers of rows than the leader at the very same LSN. At another LSN nothing follows from them. A table
+    that only one of them tells is empty at the other: who booted while a transaction was open tells the tables that it makes.
 
     Nor does anything follow from those of a leader that is known to be `wrong`: they would bar the good copies."""
     views = ((node, view) for node, view in nodes.items() if not isinstance(view, Unknown))
     copies = {node: (copy, copy.counts) for node, view in views for copy in view if copy.uuid == uuid and copy.counts is not None}
     leading = [counts for node, (copy, counts) in copies.items() if copy.role == "leader" and node not in wrong and copy.barred is not True]
     for node, (copy, counts) in copies.items():
-        if copy.role == "follower" and len(leading) == 1 and counts.lsn == leading[0].lsn and counts.tables != leading[0].tables:
+        if copy.role == "follower" and len(leading) == 1 and counts.lsn == leading[0].lsn:
             tables = sorted({*counts.tables, *leading[0].tables})
-            different = tuple(table for table in tables if counts.tables.get(table) != leading[0].tables.get(table))
-            yield Verdict(node, counts.lsn, equal=False, different_tables=different, counted=True)
+            different = tuple(table for table in tables if counts.tables.get(table, 0) != leading[0].tables.get(table, 0))
+            if different:
+                yield Verdict(node, counts.lsn, equal=False, different_tables=different, counted=True)
 
 
 def _barred(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> Iterable[Verdict]:

@@ -144,7 +144,8 @@ def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, waited: f
 
 
 def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, waited: float) -> Plan:
-    """Drop the tablespace that this resource made, then delete what DROP leaves behind. Another one of the same name is left alone.
+    """Drop the tablespace that this resource made, then delete what DROP leaves behind. Another one of the same name is left alone, and so
+    is one that another resource has taken over: it could, where this one was gone before its data.
 
     Under Retain the tablespace lives on, and only its log is not kept any more: nobody is left to say when it may go.
     """
@@ -153,6 +154,8 @@ def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, w
         return _let_go(tablespace, seen, uuid, waited)
     if uuid is None:
         return Plan((SetFinalizer(False, Reason.DATA_DELETED, "there is nothing to drop: this resource never made a tablespace"),))
+    if heirs := [other.metadata.name for other in seen.others if other.made_uuid == uuid]:
+        return Plan((SetFinalizer(False, Reason.DATA_KEPT, f"the tablespace stays: it is that of the Tablespace {heirs[0]} by now"),))
     return _drop(tablespace, seen, uuid, waited)
 
 

@@ -8,20 +8,27 @@ from herdkeeper.domain.conditions import LOG_REPLAYABLE
 from herdkeeper.domain.observed.herddb import NodeView
 from herdkeeper.domain.reason import Reason
 from herdkeeper.domain.unknown import Unknown
+from herdkeeper.formats.herddb_log_pin import BEGIN
 from herdkeeper.status.summary import Health
 
 
 def log_replayable(name: str, uuid: str, nodes: Mapping[str, NodeView | Unknown]) -> Mapping[str, Health]:
     """The condition, by its type; nothing while no node tells of such an entry of the tablespace `name`."""
     views = ((node, view) for node, view in sorted(nodes.items()) if not isinstance(view, Unknown))
-    found = [(node, copy.unreplayable) for node, view in views for copy in view if copy.uuid == uuid and copy.unreplayable is not None]
+    copies = [(node, copy) for node, view in views for copy in view if copy.uuid == uuid]
+    found = [(node, copy.unreplayable) for node, copy in copies if copy.unreplayable is not None]
     if not found:
         return {}
     entry = min((entry for _, entry in found), key=lambda each: each.lsn)
+    stuck = ", ".join(node for node, _ in found)
     lsn, table = f"{entry.lsn[0]},{entry.lsn[1]}", f" of {entry.table}" if entry.table is not None else ""
-    message = (
-        f"{', '.join(node for node, _ in found)} can't apply the entry at LSN {lsn} of {name} ({entry.entry_type}{table}): "
-        f"{entry.message}. Nobody can lead it who has to replay that: make a Checkpoint of the moment before LSN {lsn} (spec.target), "
-        "and a new Tablespace of it (spec.bootstrap)"
+    past = [node for node, copy in copies if copy.role == "follower" and copy.unreplayable is None and (copy.lsn or BEGIN) >= entry.lsn]
+    restored = f"make a Checkpoint of the moment before LSN {lsn} (spec.target), and a new Tablespace of it (spec.bootstrap)"
+    way_out = (
+        f"{', '.join(past)} is past it, so that copy may be bad, and not the log. Where no tablespace has its only copy there, delete "
+        f"the volume claim and the pod of {stuck}, which gets a copy anew; if that one stops at the same entry, {restored}"
+        if past
+        else f"Nobody can lead it who has to replay that: {restored}"
     )
+    message = f"{stuck} can't apply the entry at LSN {lsn} of {name} ({entry.entry_type}{table}): {entry.message}. {way_out}"
     return {LOG_REPLAYABLE: Health("False", Reason.LOG_UNREPLAYABLE, message)}
