@@ -232,9 +232,9 @@ def test_what_is_read_again_for_a_transaction_that_is_open_counts_for_no_batch(l
     assert end == {"position": "3,13"}
 
 
-def test_a_batch_has_64_mib_where_nothing_is_said() -> None:
+def test_a_batch_has_32_mib_where_nothing_is_said() -> None:
     parsed = [parse_options({"metadataServiceUri": URI, "ledgers": "1", **given}) for given in ({}, {"maxBytesPerBatch": "1000"})]
-    assert [options.max_bytes_per_batch for options in parsed] == [64 * 1024 * 1024, 1000]
+    assert [options.max_bytes_per_batch for options in parsed] == [32 * 1024 * 1024, 1000]
 
 
 def test_a_stream_keeps_its_session_while_it_waits_and_makes_a_new_one_once_it_is_lost(log: PlayedLog) -> None:

@@ -32,8 +32,8 @@ PIN_MAX_AGE_HOURS = "pinMaxAgeHours"
 
 _PIN_HOURS, _MOST_PIN_HOURS = 72.0, 720.0
 """Longer than a weekend; and a month, since what nobody reads any more fills the bookies for so long."""
-_BYTES_PER_BATCH = 64 * 1024 * 1024
-"""What 100,000 entries of some 600 bytes have; Spark's driver has a batch two or three times, as Arrow's columns."""
+_BYTES_PER_BATCH = 32 * 1024 * 1024
+"""What 100,000 entries of some 300 bytes have. The process that plans has three batches at once, and Spark's driver one or two."""
 _PARTITIONS_PER_TASK = 3
 _PARTITIONS = 8
 """Where nobody says how many tasks run at once."""
