@@ -125,6 +125,8 @@ def _request(parsed: argparse.Namespace, cores: int) -> CheckpointRequest:
     rate = parsed.bytes_per_second_per_bookie
     if not rate > 0:
         raise CheckpointRefused(f"--bytes-per-second-per-bookie is {rate:g}: give more than 0, or leave it out for no limit")
+    if parsed.full_every_seconds <= 0:
+        raise CheckpointRefused(f"--full-every-seconds is {parsed.full_every_seconds}: give more than 0")
     destination = _usable("--destination", _path("--destination", parsed.destination), writes=True)
     archive = _usable("--archive", _path("--archive", parsed.archive, ARCHIVE_VARIABLES), writes=False) if parsed.archive else None
     try:

@@ -48,7 +48,7 @@ class Mode(StrEnum):
     FULL = "Full"
     """The whole log, or nothing."""
     INCREMENTAL = "Incremental"
-    """A base when there is one."""
+    """A base when there is one, else the whole log."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ class TransactionBeganEarlierError(RuntimeError):
 
 @dataclass(slots=True)
 class _Changes:
-    """Of an open transaction: rows of the batch that is gone over now, and those of the ones before, which nothing else of is kept."""
+    """Of an open transaction: numbers of rows in the batch that is gone over now, and the rows themselves of batches before it."""
 
     here: list[int] = field(default_factory=list)
     before: list[pa.RecordBatch] = field(default_factory=list)

@@ -96,8 +96,11 @@ class ReadChanges:
 
 
 def read_changes(part: LogRange, committed: CommittedChanges, most_bytes: float) -> ReadChanges:
-    """The changes that are committed in a part of a log, or in its beginning: the entry ends it with which those behind `part.after` have
-    `most_bytes` in memory, or one of the next ones. `committed` knows what was open before it. Raises as `changes_in`."""
+    """The changes that are committed in a part of a log, or in its beginning: reading ends with the batch of entries that fills
+    `most_bytes` of memory. Entries up to `part.after` don't count. `committed` knows what was open before the part.
+
+    Raises as `changes_in`.
+    """
     batches: list[pa.RecordBatch] = []
     size, end = 0, None
     with closing(read_partition(part.spec)) as read:
