@@ -516,6 +516,17 @@ def test_what_a_checkpoint_shall_be_made_from_is_handed_on(mode, expected):
     assert tuple(given[given.index("--mode") : given.index("--mode") + 2] if "--mode" in given else ()) == expected
 
 
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [({}, None), ({"full_every": "36h"}, "129600"), ({"full_every": "36h", "mode": "Incremental"}, None)],
+    ids=["as the job does it anyway", "other than the default", "never, since increments are asked for"],
+)
+def test_after_how_long_a_checkpoint_shall_read_the_whole_log_is_handed_on(spec, expected):
+    checkpoint = CHECKPOINT.model_copy(update={"spec": CHECKPOINT.spec.model_copy(update=spec)})
+    given = arguments(plan_checkpoint(checkpoint, SEEN, "spark:1"))
+    assert (given[given.index("--full-every-seconds") + 1] if "--full-every-seconds" in given else None) == expected
+
+
 def test_the_status_tells_what_a_checkpoint_was_made_from():
     said = CheckpointSummary("r", JobOutcome.SUCCEEDED, ledger_id=12, entry_id=340, entries_read=7, base_ledger_id=11, base_entry_id=2)
     fields = checkpoint_fields(CheckpointSummary.from_json(said.to_json()))

@@ -234,6 +234,7 @@ ARGUMENTS = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/h
         (["--run-id", "r", "--master", "yarn"], "--master is 'yarn'"),
         (["--run-id", "r", "--destination", "/no/such/folder"], "--destination is '/no/such/folder'"),
         (["--run-id", "r", "--bytes-per-second-per-bookie", "0"], "--bytes-per-second-per-bookie is 0: give more than 0"),
+        (["--run-id", "r", "--full-every-seconds", "0"], "--full-every-seconds is 0: give more than 0"),
         (["--run-id", "r", "--base-follower", "n1:1", "--base-witness", "n1:1"], "--base-witness is n1:1, the same as --base-follower"),
     ],
 )

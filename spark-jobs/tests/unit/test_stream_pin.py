@@ -277,7 +277,7 @@ def test_a_reader_renews_from_its_first_batch_until_the_query_ends(log: PlayedLo
 def test_a_zookeeper_that_is_silent_stops_no_query_and_one_that_refuses_does(log: PlayedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     log.write(3, OPENED, closed=True)
     znodes = Znodes()
-    monkeypatch.setattr("played_log.PlayedMetadata.client", property(lambda metadata: _Either(metadata, znodes)))
+    monkeypatch.setattr("played_log.PlayedSession.client", property(lambda opened: _Either(opened, znodes)))
     reader = stream(log)
     znodes.failure = ConnectionLoss()
     assert reader.read({})[1] == {}, "nothing is read that could be released meanwhile"
@@ -297,6 +297,7 @@ class _Either:
 
     def __init__(self, metadata: Any, pins: Znodes) -> None:
         self._metadata, self._pins = metadata, pins
+        self.connected = True
 
     def get(self, path: str) -> Any:
         return self._pins.get(path) if "/logPins/" in path else self._metadata.get(path)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, Tablespace
-from herdkeeper.api.checkpoint import Target
+from herdkeeper.api.checkpoint import FULL_EVERY, Target
 from herdkeeper.api.job import Destination, Executors, FileSystem, ObjectStore, SparkJob
 from herdkeeper.api.replication_audit import LedgerFilter, RepairMode
 from herdkeeper.api.resource import Compute
@@ -26,6 +26,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.audit_window import READ_UNTIL
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.schedule import text_of
+from herdkeeper.domain.timetable import duration_of
 from herdkeeper.domain.validation import MIB, bytes_of
 
 DESTINATION = "/checkpoints"
@@ -202,7 +203,7 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
         *("--herd-root", source.herd_root),
         *("--tablespace", source.tablespace),
         *("--to", _moment(spec.moment)),
-        *(("--mode", spec.mode) if spec.mode != "Auto" else ()),
+        *(("--mode", spec.mode) if spec.mode != "Auto" else _full_every(spec.full_every)),
         *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
         *("--destination", root_of(spec.destination)),
         *encryption_keys.encrypts(spec.destination),
@@ -221,6 +222,11 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
             node_token=None if begins_with is None else begins_with.secret,
         )
     )
+
+
+def _full_every(duration: str) -> tuple[str, ...]:
+    """Nothing for what the program does anyway, so that one of an earlier version still runs."""
+    return () if duration == FULL_EVERY else ("--full-every-seconds", str(int(duration_of(duration).total_seconds())))
 
 
 def _begins_with(source: FollowerSource | None) -> tuple[str, ...]:

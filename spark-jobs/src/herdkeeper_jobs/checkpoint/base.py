@@ -86,6 +86,10 @@ class Base(Protocol):
     def latest_timestamp_millis(self) -> int | None:
         """No entry up to its start has a later time; None where nothing is known of that."""
 
+    @property
+    def whole_log_at(self) -> int | None:
+        """As `Outline.whole_log_at`."""
+
     def release(self) -> None:
         """Frees what was made for it alone."""
 
@@ -115,6 +119,11 @@ class CheckpointBase:
     def latest_timestamp_millis(self) -> int | None:
         """As the manifest tells."""
         return self.manifest.latest_timestamp_millis
+
+    @property
+    def whole_log_at(self) -> int | None:
+        """As the manifest tells."""
+        return self.manifest.whole_log_at
 
     @property
     def record(self) -> ManifestBase:

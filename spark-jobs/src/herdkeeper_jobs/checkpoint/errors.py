@@ -54,5 +54,9 @@ class FollowerDiffers(InvariantViolated):
         self.comparison = comparison
 
 
+class LeaderDiffers(InvariantViolated):
+    """The leader has another number of rows than the fold of the log at the same LSN."""
+
+
 class LogTruncatedError(RuntimeError):
     """The part of the log that a reader needs next was dropped: what changed there can't be learned from the log any more."""

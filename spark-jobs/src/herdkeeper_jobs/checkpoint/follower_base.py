@@ -73,6 +73,10 @@ class FollowerBase:
     held_millis: int
 
     @property
+    def whole_log_at(self) -> None:
+        """The log was not read."""
+
+    @property
     def record(self) -> ManifestBase:
         """What the new checkpoint's manifest tells of it."""
         return ManifestBase(manifest="", lsn=Position.of(self.start.at), run_id="", follower=self.node)
