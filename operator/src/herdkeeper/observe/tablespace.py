@@ -44,7 +44,7 @@ from herdkeeper.formats.herddb_tablespace import DEFAULT_TABLESPACE, decode_tabl
 from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper.observe.ensembles import Ensemble, EnsembleError
 from herdkeeper.observe.herddb import read_credentials, read_nodes
-from herdkeeper.observe.kubernetes import Unreadable, parsed, parsed_wholly
+from herdkeeper.observe.kubernetes import WORKLOADS, Unreadable, parsed, parsed_wholly
 from herdkeeper.observe.member_session import Wake
 from herdkeeper.observe.nodes import nodes_of
 from herdkeeper.observe.object_store import observe_keys, observe_store_secrets
@@ -152,11 +152,14 @@ def _for_clients(tablespace: Tablespace, world: World) -> tuple[Objects, tuple[s
     wanted = (
         ("v1", "Service", named.leader_service, (HerdDBCluster.KIND, tablespace.spec.herd_db_ref.name)),
         ("v1", "Secret", named.connection_secret, (Tablespace.KIND, key.name)),
-        ("apps/v1", "Deployment", named.archive, (Tablespace.KIND, key.name)),
+        *((("apps/v1", "Deployment", named.archive, (Tablespace.KIND, key.name)),) if tablespace.spec.log.archive is not None else ()),
     )
+    left = world.kubernetes.owned(Tablespace.KIND, key, (WORKLOADS[1],))  # of an archive that is declared no more
     found = {(kind, name): world.kubernetes.document(version, kind, ObjectKey(key.namespace, name)) for version, kind, name, _ in wanted}
     live = {(kind, name): item for _, kind, name, owner in wanted if (item := found[kind, name]) is not None and is_made_for(item, *owner)}
-    return Objects(live), tuple(f"{kind} {name}" for (kind, name), item in found.items() if item is not None and (kind, name) not in live)
+    return Objects({**left.items, **live}), tuple(
+        f"{kind} {name}" for (kind, name), item in found.items() if item is not None and (kind, name) not in live
+    )
 
 
 @dataclass(frozen=True)
