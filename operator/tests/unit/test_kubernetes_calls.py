@@ -30,21 +30,21 @@ class Client:
     def get(self, name: str | None = None, _request_timeout: Any = None, **_: Any) -> Any:
         self.limits.append(_request_timeout)
         if name in self.events:
-            return SimpleNamespace(to_dict=lambda: self.events[name])
+            return self.events[name]
         if name is None:
-            return SimpleNamespace(to_dict=lambda: {"items": []})
+            return {"items": []}
         raise ApiException(status=404)
 
     def request(self, verb: str, path: str, body: Any = None, _request_timeout: Any = None, **_: Any) -> Any:
         self.limits.append(_request_timeout)
         if verb == "get":
-            return SimpleNamespace(to_dict=lambda: {"items": [], "metadata": {"resourceVersion": "1"}})
+            return {"items": [], "metadata": {"resourceVersion": "1"}}
         self.bodies.append(body)
         name = body.get("metadata", {}).get("name") or path.removeprefix("/")
         if verb == "post" and name in self.events:
             raise ApiException(status=409)
         self.events[name] = {**self.events.get(name, {}), **body}
-        return SimpleNamespace(to_dict=lambda: {"kind": "Status"})
+        return {"kind": "Status"}
 
 
 READS = {

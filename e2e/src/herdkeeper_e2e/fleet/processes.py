@@ -85,6 +85,7 @@ class Operator:
         environment = {
             "PATH": os.environ["PATH"],
             "PYTHONPATH": os.environ["PYTHONPATH"],
+            "MALLOC_ARENA_MAX": "2",  # as in its image
             "KUBECONFIG": str(self.plane.operator_kubeconfig),
             "PYTHONWARNINGS": "ignore:Unverified HTTPS request",
             "HERDKEEPER_POD_NAMESPACE": HOME,

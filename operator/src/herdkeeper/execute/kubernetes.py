@@ -16,7 +16,7 @@ from herdkeeper.domain import names
 from herdkeeper.domain.names import ObjectKey
 from herdkeeper.domain.observed.objects import Json, is_made_for
 from herdkeeper.metrics import WRITES
-from herdkeeper.observe.kubernetes import ANSWER_SECONDS
+from herdkeeper.observe.kubernetes import ANSWER_SECONDS, as_sent
 from herdkeeper.observe.object_cache import ObjectCache
 from herdkeeper.plan.action import AddToSecret, Annotate, AnswerRequest, Apply, Create, Delete, Resize
 
@@ -143,11 +143,11 @@ class KubernetesWriter:
         key = ObjectKey(resource.metadata.namespace, resource.metadata.name)
         try:
             found = self._client.resources.get(api_version=API_VERSION, kind=resource.KIND).get(
-                name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS
+                name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent
             )
         except ApiException as error:
             return bool(error.status == 404)
-        return bool(found.to_dict()["metadata"]["uid"] != resource.metadata.uid)
+        return bool(found["metadata"]["uid"] != resource.metadata.uid)
 
     def event(self, resource: Resource, reason: str, message: str, kind: str) -> None:
         """An event beside the resource; `kind` is Normal or Warning. What was told before is counted again, by its name.
@@ -192,7 +192,7 @@ class KubernetesWriter:
     def _count_again(self, events: Any, body: Json) -> None:
         """One that is there already. Who counts it at the same time may win: it is news, no account."""
         key = ObjectKey(body["metadata"]["namespace"], body["metadata"]["name"])
-        found = events.get(name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS).to_dict()
+        found = events.get(name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent)
         again = {"count": int(found.get("count") or 1) + 1, "lastTimestamp": body["lastTimestamp"]}
         path = events.path(name=key.name, namespace=key.namespace)
         self._client.request("patch", path, body=again, content_type=MERGE_PATCH, _request_timeout=ANSWER_SECONDS)
@@ -201,14 +201,14 @@ class KubernetesWriter:
         key = _key(manifest)
         try:
             found = self._client.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"]).get(
-                name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS
+                name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent
             )
         except ApiException as error:
             if error.status == 404:
                 return
             raise RefusedError(_said(error, f"get {manifest['kind']} {key}")) from error
         wanted = manifest["metadata"]["labels"]
-        if not is_made_for(found.to_dict(), wanted[names.OWNER_KIND_LABEL], wanted[names.OWNER_NAME_LABEL]):
+        if not is_made_for(found, wanted[names.OWNER_KIND_LABEL], wanted[names.OWNER_NAME_LABEL]):
             raise RefusedError(f"a {manifest['kind']} {key.name} exists that this resource did not make: delete it, or take another name")
 
     def _path(self, api_version: str, kind: str, key: ObjectKey) -> str:
@@ -216,7 +216,7 @@ class KubernetesWriter:
 
     def _request(self, verb: str, path: str, kind: str, **arguments: Any) -> None:
         try:
-            answer = self._client.request(verb, path, _request_timeout=ANSWER_SECONDS, **arguments).to_dict()
+            answer = self._client.request(verb, path, _request_timeout=ANSWER_SECONDS, serializer=as_sent, **arguments)
         except ApiException as error:
             raise RefusedError(_said(error, f"{verb} {kind} {path.rpartition('/')[2]}")) from error
         WRITES.labels(verb, kind).inc()

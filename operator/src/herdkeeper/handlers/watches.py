@@ -86,7 +86,8 @@ def watch(settings: Settings, told: Told) -> None:
     """Watch until SIGTERM or SIGINT. Raises what makes watching impossible."""
     kopf_settings = kopf.OperatorSettings()
     kopf_settings.posting.enabled = False
-    kopf_settings.watching.chunk_size = 250
+    kopf_settings.watching.chunk_size = 50  # of all kinds at once: what a process once took it keeps
+    kopf_settings.queueing.idle_timeout = 0.05  # a worker of kopf keeps the last event of its object for as long
     for kind in WATCHED_KINDS:
         if kind.selector:
             kopf_settings.watching.label_selectors[kind.group, kind.version, kind.plural] = kind.selector

@@ -53,6 +53,11 @@ class Unreadable(Generic[ResourceType]):
     rest: ResourceType
 
 
+def as_sent(_: object, document: Json) -> Json:
+    """An answer of the API server as it came: what the client of Kubernetes would make of it costs more than the request."""
+    return document
+
+
 class Source(Protocol):
     """Where objects are read. Every method raises ApiException when the API server answers with an error."""
 
@@ -75,14 +80,14 @@ class LiveSource:
     def get(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
         """See Source."""
         try:
-            found = self._client.resources.get(api_version=api_version, kind=kind).get(
-                name=key.name, namespace=key.namespace or None, _request_timeout=ANSWER_SECONDS
+            found: Json = self._client.resources.get(api_version=api_version, kind=kind).get(
+                name=key.name, namespace=key.namespace or None, _request_timeout=ANSWER_SECONDS, serializer=as_sent
             )
         except ApiException as error:
             if error.status == 404:
                 return None
             raise
-        return dict(found.to_dict())
+        return found
 
     def get_recent(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
         """See Source."""
@@ -92,7 +97,7 @@ class LiveSource:
         """See Source."""
         selector = ",".join(f"{name}={value}" for name, value in labels.items()) or None
         resource = self._client.resources.get(api_version=api_version, kind=kind)
-        found = resource.get(namespace=namespace, label_selector=selector, _request_timeout=ANSWER_SECONDS).to_dict()
+        found = resource.get(namespace=namespace, label_selector=selector, _request_timeout=ANSWER_SECONDS, serializer=as_sent)
         # a list's items carry neither
         return [{**document, "apiVersion": api_version, "kind": kind} for document in found.get("items") or []]
 
@@ -110,7 +115,8 @@ class LiveSource:
                 _continue=following,
                 header_params={"Accept": ONLY_METADATA},
                 _request_timeout=ANSWER_SECONDS,
-            ).to_dict()
+                serializer=as_sent,
+            )
             for item in answer.get("items") or []:
                 metadata = item["metadata"]
                 found[ObjectKey(metadata.get("namespace", ""), metadata["name"])] = int(metadata["resourceVersion"])

@@ -6,6 +6,7 @@ Each object is kept as JSON text. No reader can change what another one reads, a
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -64,7 +65,8 @@ class ObjectCache:
                 return False
             self._remove(place)
             metadata = {name: value for name, value in document["metadata"].items() if name != "managedFields"}
-            entry = _Entry(version, metadata.get("labels") or {}, json.dumps({**document, "metadata": metadata}, separators=(",", ":")))
+            labels = {sys.intern(name): sys.intern(value) for name, value in (metadata.get("labels") or {}).items()}
+            entry = _Entry(version, labels, json.dumps({**document, "metadata": metadata}, separators=(",", ":")))
             self._entries[place] = entry
             for index in _indexes(place, entry.labels):
                 self._index.setdefault(index, set()).add(place[1])
