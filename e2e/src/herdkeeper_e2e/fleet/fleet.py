@@ -24,7 +24,7 @@ from herdkeeper.domain.names import HerdDBNames, ObjectKey
 from herdkeeper.domain.observed.objects import is_ready
 from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
 from herdkeeper_e2e.control_plane import HOME, REPOSITORY, ControlPlane, apply_crds, apply_rules, make_namespace, rendered, running
-from herdkeeper_e2e.fleet.addresses import namespace_of
+from herdkeeper_e2e.fleet.addresses import namespaces_of_a_run
 from herdkeeper_e2e.fleet.api_client import MERGE_PATCH
 from herdkeeper_e2e.fleet.audit_log import POLICY, AuditLog
 from herdkeeper_e2e.fleet.figures import Change
@@ -81,6 +81,7 @@ class Fleet:
             making.stop()
 
     def _missing(self) -> Pending | None:
+        self.player.order("go", "on")
         lists = (self.request("get", f"/apis/{GROUP}/{VERSION}/{plural}")["items"] for plural in PLURALS.values())
         unready = [item for found in lists for item in found if not is_ready(item)]
         return Pending(f"{len(unready)} resources, of them {[_told(item) for item in unready[:2]]}") if unready else None
@@ -170,7 +171,7 @@ def made(count: int, folder: Path) -> Iterator[Fleet]:
             "player": player.process.pid,
         }
         operator = Operator(plane, folder / "operator.log")
-        fleet = Fleet(plane, list(map(namespace_of, range(count))), AuditLog(log), player, znodes, processes, operator)
+        fleet = Fleet(plane, namespaces_of_a_run(count), AuditLog(log), player, znodes, processes, operator)
         fleet.make()
         running_processes.callback(operator.stop)
         yield fleet

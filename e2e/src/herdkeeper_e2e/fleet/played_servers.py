@@ -59,20 +59,10 @@ class Stack:
     speaks: asyncio.Event = field(default_factory=asyncio.Event)
     following: list[asyncio.Task[None]] = field(default_factory=list)
 
-    @property
-    def zk(self) -> ZooKeeperNames:
-        """The names of its ensemble."""
-        return ZooKeeperNames(ObjectKey(self.namespace, "zk"))
-
-    @property
-    def bk(self) -> BookKeeperNames:
-        """The names of its bookies."""
-        return BookKeeperNames(ObjectKey(self.namespace, "bk"))
-
-    @property
-    def db(self) -> HerdDBNames:
-        """The names of its SQL nodes."""
-        return HerdDBNames(ObjectKey(self.namespace, "db"))
+    def __post_init__(self) -> None:
+        self.zk = ZooKeeperNames(ObjectKey(self.namespace, "zk"))
+        self.bk = BookKeeperNames(ObjectKey(self.namespace, "bk"))
+        self.db = HerdDBNames(ObjectKey(self.namespace, "db"))
 
     def role_of(self, name: str, node: str) -> str | None:
         """What a record makes of a node; None: nothing."""
@@ -272,21 +262,14 @@ class SqlNode(Played):
         return {
             "name": name,
             "uuid": record.uuid,
-            "leaderInMetadata": record.leader,
-            "replicas": sorted(record.replicas),
             "role": role if settled else "booting",
             "ready": settled,
             "applied": lsn,
-            "log": lsn,
             "checkpoint": LSN,
             "recoverable": True,
             "barred": False,
-            "retainedLog": None,
             "counts": {"exact": True, "position": LSN, "tables": {}} if settled else None,
-            "unreplayable": None,
-            "checks": {},
             "fullCheck": None,
-            "lastError": None,
         }
 
     async def _execute(self, statement: str) -> None:

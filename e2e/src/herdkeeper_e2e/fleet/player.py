@@ -1,7 +1,7 @@
 """The player's process: `python -m herdkeeper_e2e.fleet.player API_SERVER ZOOKEEPER`. It takes orders, one a line, and answers each.
 
 `kill NAMESPACE POD`, `revive NAMESPACE POD`: of a pod's process. `silence NAMESPACE…`, `speak NAMESPACE…`: of the ensemble's members, for
-the operator alone: SQL nodes and bookies go on.
+the operator alone: SQL nodes and bookies go on. Any other order asks for nothing but the answer.
 """
 
 from __future__ import annotations
