@@ -17,6 +17,7 @@ from played_bookie import PlayedBookie, ledger, packed, served
 from played_log import NAMES, PlayedLog, PlayedSource, sessions
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
+from spark_of_tests import STARTS, has_not_begun
 from test_wal_fold import COLUMNS, Log, Tables, create, entry, folded, in_one_ledger, insert, logs, table, timeline_of
 
 from herdkeeper.formats.herddb_index import IndexDefinition, encode_index
@@ -38,7 +39,6 @@ OPENED = [NOOP, insert("t", b"a", b"1"), entry(LogEntryType.BEGIN, 7), insert("t
 """With a transaction that is open at the end."""
 FOLLOWED = [NOOP, entry(LogEntryType.COMMIT, 7), insert("t", b"d", b"4"), NOOP]
 WIDER = Column("w", ColumnType.STRING, 2)
-STARTS = 5
 URI = "zk+hierarchical://z0:2181;z1:2181/bk/ledgers"
 
 
@@ -139,7 +139,7 @@ def test_a_log_is_read_as_committed_changes_in_the_order_of_their_commits(played
 def run_query(spark: SparkSession, log: PlayedLog, folder: Path) -> list[tuple[str, int]]:
     """What a query that ends with what is confirmed now has put into its sink since it was first started: (key, commit's entry).
 
-    On a machine with much else to do Spark gives up the start of its Python process after ten seconds; then the query is started again.
+    A query that Spark gave up before it had begun is started again.
     """
     frame = spark.readStream.format("played").options(**log.options, tablespace="demo", herdRoot="/db/herd", maxEntriesPerBatch="2").load()
     for attempt in range(STARTS):
@@ -149,7 +149,7 @@ def run_query(spark: SparkSession, log: PlayedLog, folder: Path) -> list[tuple[s
             query.awaitTermination(300)
             break
         except PySparkException as error:
-            if "Timed out while waiting for the Python worker" not in str(error) or attempt + 1 == STARTS:
+            if not has_not_begun(error) or attempt + 1 == STARTS:
                 raise
     rows = spark.read.schema(CHANGES).parquet(str(folder / "sink")).orderBy("commit_ledger_id", "commit_entry_id", "ledger_id", "entry_id")
     return [(bytes(row["row_key"]).decode(), row["commit_entry_id"]) for row in rows.collect()]
@@ -366,7 +366,7 @@ def run_example(spark: SparkSession, log: PlayedLog, progress: Path) -> None:
             follow(frame, str(progress)).trigger(availableNow=True).start().awaitTermination(300)
             return
         except PySparkException as error:
-            if "Timed out while waiting for the Python worker" not in str(error) or attempt + 1 == STARTS:
+            if not has_not_begun(error) or attempt + 1 == STARTS:
                 raise
 
 
