@@ -712,12 +712,13 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
     /** What applies an entry to a tablespace's tables. */
     @FunctionalInterface
-    private interface Applying<E extends Exception> {
+    interface Applying<E extends Exception> {
 
         void run() throws E;
     }
 
-    private <E extends Exception> void apply(LogSequenceNumber position, LogEntry entry, Applying<E> applying) throws E {
+    /** Applies an entry to the tables of a copy that boots, or of a follower. */
+    <E extends Exception> void apply(LogSequenceNumber position, LogEntry entry, Applying<E> applying) throws E {
         APPLYING.set(position);
         try {
             applying.run();
