@@ -9,6 +9,7 @@ import herddb.model.Table;
 import herddb.model.Transaction;
 import herddb.server.ServerConfiguration;
 import herddb.storage.DataStorageManagerException;
+import herddb.utils.Bytes;
 import io.herdkeeper.node.log.HerdInternals;
 import java.io.IOException;
 import java.nio.channels.FileChannel;
@@ -16,10 +17,13 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.Collection;
 import java.util.List;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.stream.Collectors;
 import org.apache.bookkeeper.stats.StatsLogger;
 
 /**
- * HerdDB's files, with two holes of its checkpoints closed (0.29, {@code FileDataStorageManager}).
+ * HerdDB's files, with three holes of its checkpoints closed (0.29, {@code FileDataStorageManager}).
  *
  * <ul>
  * <li>A page is on the disk before a checkpoint names it. HerdDB forces a page's file while a page of less than 64 KiB is still in a
@@ -27,6 +31,8 @@ import org.apache.bookkeeper.stats.StatsLogger;
  *     checkpoint whose pages were missing, and its copy could not be booted any more.
  * <li>A file that can't be read is not deleted for that. HerdDB looks through the files of older checkpoints after it has written those of
  *     a new one, and deletes what it can't read: also the new ones, where a single read failed.
+ * <li>A checkpoint at the position of the newest one leaves that one's definitions as they are. HerdDB writes them again in place: a
+ *     process that was killed there, in the boot of an idle tablespace, left a checkpoint with half of them.
  * </ul>
  */
 public final class CheckpointFiles extends FileDataStorageManager {
@@ -69,6 +75,9 @@ public final class CheckpointFiles extends FileDataStorageManager {
     @Override
     public Collection<PostCheckpointAction> writeTables(String tableSpace, LogSequenceNumber position, List<Table> tables,
             List<Index> indexes, boolean prepareActions) {
+        if (getLastcheckpointSequenceNumber(tableSpace).equals(position) && hasDefinitions(tableSpace, position, tables, indexes)) {
+            return List.of(); // what is older goes with the next checkpoint
+        }
         return ofWhatWasRead(super.writeTables(tableSpace, position, tables, indexes, prepareActions));
     }
 
@@ -76,6 +85,19 @@ public final class CheckpointFiles extends FileDataStorageManager {
     public Collection<PostCheckpointAction> writeTransactionsAtCheckpoint(
             String tableSpace, LogSequenceNumber position, Collection<Transaction> transactions) {
         return ofWhatWasRead(super.writeTransactionsAtCheckpoint(tableSpace, position, transactions));
+    }
+
+    private boolean hasDefinitions(String tableSpace, LogSequenceNumber position, List<Table> tables, List<Index> indexes) {
+        try {
+            return serialized(loadTables(position, tableSpace), Table::serialize).equals(serialized(tables, Table::serialize))
+                    && serialized(loadIndexes(position, tableSpace), Index::serialize).equals(serialized(indexes, Index::serialize));
+        } catch (DataStorageManagerException unreadable) {
+            return false;
+        }
+    }
+
+    private static <T> Set<Bytes> serialized(List<T> definitions, Function<T, byte[]> how) {
+        return definitions.stream().map(each -> Bytes.from_array(how.apply(each))).collect(Collectors.toSet());
     }
 
     private static Collection<PostCheckpointAction> ofWhatWasRead(Collection<PostCheckpointAction> actions) {

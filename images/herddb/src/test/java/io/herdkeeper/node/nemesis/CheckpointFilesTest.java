@@ -7,12 +7,15 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import herddb.core.PostCheckpointAction;
 import herddb.file.FileDataStorageManager;
 import herddb.log.LogSequenceNumber;
+import herddb.model.ColumnTypes;
 import herddb.model.Record;
+import herddb.model.Table;
 import herddb.server.ServerConfiguration;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.disk.CheckpointFiles;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
 import java.util.List;
 import org.apache.bookkeeper.stats.NullStatsLogger;
 import org.junit.jupiter.api.Test;
@@ -55,6 +58,22 @@ class CheckpointFilesTest {
         assertTrue(Files.exists(unreadable));
         files.writeTables("space", new LogSequenceNumber(1, 3), List.of(), List.of(), true).forEach(PostCheckpointAction::run);
         assertTrue(Files.notExists(folder.resolve("space.tablespace/tables.1.2.tablesmetadata")), "an older one that can be read goes");
+    }
+
+    @Test
+    void theDefinitionsOfTheNewestCheckpointAreNotWrittenAgainInPlace() throws Exception {
+        FileDataStorageManager files = ours(folder);
+        LogSequenceNumber position = new LogSequenceNumber(1, 2);
+        Table table = Table.builder().tablespace("space").name("t").uuid("t").column("k", ColumnTypes.INTEGER).primaryKey("k").build();
+        files.writeTables("space", position, List.of(table), List.of(), true);
+        files.writeCheckpointSequenceNumber("space", position);
+        Path definitions = folder.resolve("space.tablespace/tables.1.2.tablesmetadata");
+        FileTime before = FileTime.fromMillis(0);
+        Files.setLastModifiedTime(definitions, before);
+        files.writeTables("space", position, List.of(table), List.of(), true);
+        assertEquals(before, Files.getLastModifiedTime(definitions));
+        files.writeTables("space", position, List.of(), List.of(), true);
+        assertEquals(List.of(), files.loadTables(position, "space"), "others are written");
     }
 
     private static void write(FileDataStorageManager files) {
