@@ -202,7 +202,7 @@ final class BookKeeperRim {
             }
             @SuppressWarnings("unchecked")
             GenericCallback<Long> waiting = (GenericCallback<Long>) arguments[0];
-            life.begin(new Call(Kind.BOOKKEEPER, "take a ledger's id", true), visit -> {
+            life.begin(new Call(Kind.BOOKKEEPER, "take a ledger id", true), visit -> {
                 if (visit.fails()) {
                     waiting.operationComplete(BKException.Code.ZKException, null);
                     return;
