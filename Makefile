@@ -3,7 +3,7 @@ run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
 	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
 .DEFAULT_GOAL := help
-.PHONY: bench bench-fleet bench-leadership bench-servers help demo demo-clean test quick lint types imports generate verify-generated unit unit-reached model unit-java integration integration-operator integration-disturbed integration-servers integration-sql fuzz e2e e2e-scenario e2e-schedules e2e-sql e2e-sql-scenarios e2e-storage images cluster cluster-clean
+.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' Makefile)
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-22s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ closed-holes: ## the tests of docs/closed-holes.md against the code from before:
 
 unit-java: ## the node program's tests
 	@e2e/images/test-java.sh
+
+nemesis: ## two SQL nodes are stopped, killed or failed at each of their steps, and at each two (an hour or two; CASE="…" repeats one; MINUTES=20 TURN=3)
+	@TURN='$(TURN)' MINUTES='$(MINUTES)' e2e/images/nemesis.sh '$(CASE)'
 
 integration: integration-operator integration-servers ## both of the next
 

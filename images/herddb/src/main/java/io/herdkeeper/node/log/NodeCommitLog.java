@@ -156,13 +156,17 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      *
      * @throws LogNotAvailableException when this follower could not apply an entry: what it has of that one may be half of it; or when this
      *                                  leader's log has failed: HerdDB forgets a transaction whose COMMIT it could not write, which the log
-     *                                  may have all the same
+     *                                  may have all the same; or when this log is closed: so are the tables, and HerdDB would write a
+     *                                  checkpoint of them without their indexes, from which nothing boots
      */
     @Override
     public LogSequenceNumber getLastSequenceNumber() {
         LogSequenceNumber applying = applying();
         if (applying != null) {
             return applying; // a table that this entry's transaction has made is written to the disk within the entry
+        }
+        if (isClosed()) {
+            throw new LogNotAvailableException("tablespace " + tableSpaceName + " has stopped on this node: no checkpoint of it is written");
         }
         if (refused != null) {
             throw new LogNotAvailableException(
@@ -708,12 +712,13 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
     /** What applies an entry to a tablespace's tables. */
     @FunctionalInterface
-    private interface Applying<E extends Exception> {
+    interface Applying<E extends Exception> {
 
         void run() throws E;
     }
 
-    private <E extends Exception> void apply(LogSequenceNumber position, LogEntry entry, Applying<E> applying) throws E {
+    /** Applies an entry to the tables of a copy that boots, or of a follower. */
+    <E extends Exception> void apply(LogSequenceNumber position, LogEntry entry, Applying<E> applying) throws E {
         APPLYING.set(position);
         try {
             applying.run();

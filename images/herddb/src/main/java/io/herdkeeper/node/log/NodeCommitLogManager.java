@@ -97,7 +97,7 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
 
     @Override
     public BookkeeperCommitLog createCommitLog(String tableSpaceUuid, String tableSpaceName, String nodeId) {
-        BookkeeperCommitLog log = new NodeCommitLog(new LogIdentity(tableSpaceUuid, tableSpaceName, nodeId), metadata, this);
+        BookkeeperCommitLog log = open(new LogIdentity(tableSpaceUuid, tableSpaceName, nodeId), metadata);
         log.setEnsemble(getEnsemble());
         log.setWriteQuorumSize(getWriteQuorumSize());
         log.setAckQuorumSize(getAckQuorumSize());
@@ -106,5 +106,9 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
         log.setLedgersRetentionPeriod(getLedgersRetentionPeriod());
         HerdInternals.register(this, tableSpaceUuid, log);
         return log;
+    }
+
+    NodeCommitLog open(LogIdentity identity, ZookeeperMetadataStorageManager way) {
+        return new NodeCommitLog(identity, way, this);
     }
 }

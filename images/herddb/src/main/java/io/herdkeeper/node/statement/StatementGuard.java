@@ -4,6 +4,7 @@ import herddb.core.AbstractIndexManager;
 import herddb.core.AbstractTableManager;
 import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
+import herddb.file.FileDataStorageManager;
 import herddb.log.CommitLogManager;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.ExecutionPlan;
@@ -27,6 +28,7 @@ import herddb.network.Channel;
 import herddb.proto.Pdu;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.disk.CheckpointFiles;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
 import java.nio.file.Path;
@@ -53,7 +55,7 @@ public final class StatementGuard extends DBManager {
     /** The transactions for which a COMMIT or ROLLBACK runs, each as {@code tablespace/id}. */
     private final Set<String> ending = ConcurrentHashMap.newKeySet();
 
-    /** In place of the database that a server has made for itself, with the same parts; before it starts. */
+    /** In place of the database that a server has made for itself, with the same parts but {@link CheckpointFiles}; before it starts. */
     public static void install(Server server, MetadataStorageManager metadata, ServerConfiguration configuration, StatsLogger statistics) {
         HerdInternals.manager(server,
                 new StatementGuard(server, metadata, HerdInternals.logs(server.getManager()), configuration, statistics));
@@ -61,8 +63,13 @@ public final class StatementGuard extends DBManager {
 
     private StatementGuard(Server server, MetadataStorageManager metadata, CommitLogManager logs, ServerConfiguration configuration,
             StatsLogger statistics) {
-        super(server.getNodeId(), metadata, server.getManager().getDataStorageManager(), logs, temporaryFolder(configuration),
+        super(server.getNodeId(), metadata, files(server, configuration, statistics), logs, temporaryFolder(configuration),
                 server.getServerHostData(), configuration, statistics);
+    }
+
+    private static CheckpointFiles files(Server server, ServerConfiguration configuration, StatsLogger statistics) {
+        Path folder = HerdInternals.dataFolder((FileDataStorageManager) server.getManager().getDataStorageManager());
+        return new CheckpointFiles(folder, temporaryFolder(configuration), configuration, statistics);
     }
 
     private static Path temporaryFolder(ServerConfiguration configuration) {
