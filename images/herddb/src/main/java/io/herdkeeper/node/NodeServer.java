@@ -7,6 +7,7 @@ import herddb.network.ServerSideConnection;
 import herddb.network.netty.NettyChannel;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.check.FollowerChecks;
 import io.herdkeeper.node.leadership.LeadershipMetadata;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLogManager;
@@ -52,6 +53,7 @@ public final class NodeServer {
                 metadata -> new NodeCommitLogManager(metadata, configuration, statistics.getStatsLogger("")));
         NodeCommitLogManager logs = NodeCommitLogManager.of(server.getManager());
         logs.obey(PromotionBars.of(server.getManager()));
+        logs.compareBy(new FollowerChecks());
         ((LeadershipMetadata) server.getMetadataStorageManager()).tell(logs::recordRead);
         return server;
     }
