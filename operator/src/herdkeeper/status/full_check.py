@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from herdkeeper.api import Tablespace
-from herdkeeper.api.tablespace import FullCheckTimes
+from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes
 from herdkeeper.domain import names
 from herdkeeper.domain.full_check import declared_times, full_check_status, newest_check, remembered_times, timing_of
 from herdkeeper.domain.observed.schedule import text_of
@@ -27,13 +27,14 @@ def full_check_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[
     answer = tablespace.metadata.annotations.get(names.FULL_CHECK_ANSWER_ANNOTATION)
     before = tablespace.status.full_check if tablespace.status is not None else None
     check = newest_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
-    status = full_check_status(check) if check is not None else before
-    found = {} if status is None else status.model_dump(mode="json", by_alias=True, exclude_none=True)
-    kept = {name: value for name, value in found.items() if value != [] and name not in ("lastRequest", "note", "schedule")}
+    status = full_check_status(check) if check is not None else before or FullCheckStatus()
+    found = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    kept = {name: value for name, value in found.items() if name not in ("lastRequest", "note", "schedule")}
     told = {"lastRequest": answer} if answer is not None else {}
     note = {"note": NOTE} if any(replica["verdict"] == "Failed" for replica in kept.get("replicas", ())) else {}
     times = _times(tablespace, seen)
-    return {**told, **kept, **note, **({"schedule": times} if times is not None else {})} or None
+    fields = {**told, **kept, **note, **({"schedule": times} if times is not None else {})}
+    return fields if any(value != [] for value in fields.values()) else None
 
 
 def _times(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
