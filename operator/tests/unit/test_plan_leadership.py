@@ -362,7 +362,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     (
         "the first follower failed a check",
-        situation(a=DEAD, b=follower(failed_checks=("t",))),
+        situation(a=DEAD, b=follower(differs="had other rows than the leader")),
         Move(C, f"{A} can't lead any more (its pod is gone)", leader_lost=True),
     ),
     (

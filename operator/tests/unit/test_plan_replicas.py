@@ -105,9 +105,9 @@ def test_one_copy_at_a_time(situation, seen, expected):
         ),
         (
             "the new copy has other rows",
-            copies("n0", leaving=("n2",), n0=LEADER, n1=replace(FOLLOWER, failed_checks=("t",)), n2=FOLLOWER),
+            copies("n0", leaving=("n2",), n0=LEADER, n1=replace(FOLLOWER, differs="had other rows than the leader"), n2=FOLLOWER),
             Reason.WAITING_FOR_FOLLOWER,
-            "n1: its rows of t differ",
+            "n1: it had other rows than the leader",
         ),
         (
             "the new copy is silent",

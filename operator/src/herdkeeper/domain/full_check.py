@@ -1,6 +1,6 @@
-"""HerdDB's own consistency check of all tables of a tablespace: what its leader tells of it, and what each follower found.
+"""The check of all tables of a tablespace: when it is due, what its leader tells of it, and what each follower found.
 
-The leader writes a digest of each table to the log, and each follower compares its own when it gets there. So a verdict belongs to a check
+The leader writes digests of its rows to the log, and each follower compares its own when it gets there. So a verdict belongs to a check
 by its place in the log, behind where the check began and not behind where it ended: clocks and older verdicts say nothing. A follower that
 was booting skips the check, and one that can't be read says nothing: neither has passed.
 """
@@ -8,6 +8,7 @@ was booting skips the check, and one that can't be read says nothing: neither ha
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -22,6 +23,8 @@ from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 
 BEGIN = (-1, -1)
 """The LSN before the first entry of all."""
+NIGHT_HOURS = 6
+"""Between midnight and then lie the weekly times that nobody has declared."""
 
 ReplicaFound = Literal["Passed", "Failed", "NotAnswered"]
 NodeViews = Mapping[str, NodeView | Unknown]
@@ -32,9 +35,8 @@ class KnownCheck:
     """A check of which `node` told, when it led. `started_at` and `completed_at` are RFC 3339, the latter None while it runs, or where it
     will never be known. LSNs are (ledger id, entry id): its entries lie behind `after`, up to `until` (None before the first).
 
-    `tables` are seconds for which writes could have had to wait, by table; `not_checked` is why HerdDB can't check others, `error` why it
-    ended early. `replicas` are the followers that
-    there were when it was first seen, None for one that has just been seen.
+    `tables` are seconds for which writes could have had to wait, by table; `not_checked` is why others could not be read, `error` why it
+    ended early. `replicas` are the followers that there were when it was first seen, None for one that has just been seen.
     """
 
     node: str
@@ -45,6 +47,7 @@ class KnownCheck:
     tables: Mapping[str, float]
     not_checked: Mapping[str, str]
     writes_stopped_seconds: float
+    longest_stop_seconds: float
     error: str | None = None
     replicas: tuple[CheckedReplica, ...] | None = None
 
@@ -76,9 +79,31 @@ def remembered_check(tablespace: Tablespace) -> KnownCheck | None:
         {table.name: table.writes_stopped_seconds for table in status.tables},
         {table.name: table.why for table in status.not_checked},
         status.writes_stopped_seconds or 0.0,
+        status.longest_writes_stopped_seconds or 0.0,
         status.error,
         status.replicas,
     )
+
+
+def timing_of(tablespace: Tablespace) -> Timing | None:
+    """When checks are begun by themselves; None when they never are. Tablespaces that declare no times have theirs at different ones, so
+    that not all of a fleet are read at once."""
+    declared = tablespace.spec.full_check
+    if declared.schedule is None and tablespace.spec.replicas < 2:
+        return None
+    return Timing(
+        schedule=declared.schedule or _some_night(tablespace.metadata.uid),
+        time_zone=declared.time_zone,
+        suspend=declared.suspend,
+        starting_deadline_seconds=declared.starting_deadline_seconds,
+    )
+
+
+def _some_night(uid: str) -> str:
+    """Once a week, in cron's five fields."""
+    drawn = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8])
+    day, minute = divmod(drawn % (7 * NIGHT_HOURS * 60), NIGHT_HOURS * 60)
+    return f"{minute % 60} {minute // 60} * * {day}"
 
 
 def declared_times(timing: Timing) -> str:
@@ -88,7 +113,7 @@ def declared_times(timing: Timing) -> str:
 
 def remembered_times(tablespace: Tablespace) -> FullCheckTimes | None:
     """What the status tells of the times of the schedule that is declared; None when it tells nothing, or of another schedule."""
-    status, timing = tablespace.status, tablespace.spec.full_check
+    status, timing = tablespace.status, timing_of(tablespace)
     times = status.full_check.schedule if status is not None and status.full_check is not None else None
     return times if times is not None and timing is not None and times.declared == declared_times(timing) else None
 
@@ -149,6 +174,7 @@ def _told(node: str, check: FullCheck) -> KnownCheck:
         {table: millis / 1000 for table, millis in check.tables},
         dict(check.not_checked),
         check.writes_stopped_millis / 1000,
+        check.longest_stop_millis / 1000,
         check.error,
     )
 
@@ -177,7 +203,7 @@ def _answered(check: KnownCheck, known: CheckedReplica, copy: NodeTablespace | U
 
 
 def _is_about(verdict: TableVerdict, check: KnownCheck) -> bool:
-    return verdict.lsn is not None and check.after < verdict.lsn and (check.until is None or verdict.lsn <= check.until)
+    return check.after < verdict.lsn and (check.until is None or verdict.lsn <= check.until)
 
 
 def full_check_status(check: KnownCheck) -> FullCheckStatus:
@@ -187,6 +213,7 @@ def full_check_status(check: KnownCheck) -> FullCheckStatus:
         started_at=check.started_at,
         completed_at=check.completed_at,
         writes_stopped_seconds=check.writes_stopped_seconds,
+        longest_writes_stopped_seconds=check.longest_stop_seconds,
         tables=tuple(CheckedTable(name=name, writes_stopped_seconds=seconds) for name, seconds in sorted(check.tables.items())),
         not_checked=tuple(UncheckedTable(name=name, why=why) for name, why in sorted(check.not_checked.items())),
         replicas=check.replicas or (),

@@ -107,7 +107,7 @@ class Reason(StrEnum):
     NOT_VERIFIED = "NotVerified"
     NOT_DRILLED = "NotDrilled"
     REPLICA_DIFFERS = "ReplicaDiffers"
-    ROW_COUNTS_DIFFER = "RowCountsDiffer"
+    DIFFERS_FROM_LEADER = "DiffersFromLeader"
     NODE_SILENT = "NodeSilent"
     LEADER_DIFFERS = "LeaderDiffers"
     FULL_CHECK_FAILED = "FullCheckFailed"

@@ -1,7 +1,7 @@
-"""What is known of each replica's rows: equal to the log at an LSN, or different, as a verified Checkpoint found out.
+"""What is known of each replica's rows: equal to the log at an LSN, or different, as a verified Checkpoint found out; or different from the
+leader's, as a full check or their numbers tell.
 
-Checkpoints come and go, so a Tablespace's status remembers the verdicts, and a node that its copy was
-found different. HerdDB's own check is none: it can fail equal replicas.
+Checkpoints come and go, so a Tablespace's status remembers the verdicts, and a node that its copy was found different.
 A copy that differs is moved aside and made anew; an annotation of the Tablespace says up to which LSN verdicts were about the old copy.
 """
 
@@ -15,7 +15,7 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.tablespace import ReplicaStatus
 from herdkeeper.domain import names
-from herdkeeper.domain.observed.herddb import NodeTablespace, NodeView
+from herdkeeper.domain.observed.herddb import NodeView
 from herdkeeper.domain.unknown import Unknown
 
 NO_NODES: Mapping[str, NodeView | Unknown] = {}
@@ -28,11 +28,11 @@ _REBUILT = re.compile(f"{_LSN}(?:{_UNTIL}{_LSN})?({_PROVEN})?")
 class Verdict:
     """Of the replica on `node`, at `lsn` (ledger id, entry id). `different_tables` are those that differ, as far as they could be told;
     `equal` that none does. `at` is RFC 3339, `checkpoint` the name of the resource that found it out; None when only the node remembers.
-    `counted`: the leader's numbers of rows told it. `made_anew`: the copy was made anew since one differed before, and was never equal
-    since.
+    `against_leader`: the leader's rows, or their numbers, told it, and not the log. `made_anew`: the copy was made anew since one differed
+    before, and was never equal since.
 
-    Only a Checkpoint compares with the log. From counts, and from what a node remembers, it can't be told whether this copy or the leader
-    is wrong: such a verdict bars the copy from promotion, and removes nothing.
+    Only a Checkpoint compares with the log. From the leader's rows, and from what a node remembers, it can't be told whether this copy or
+    the leader is wrong: such a verdict bars the copy from promotion, and removes nothing.
     """
 
     node: str
@@ -42,7 +42,7 @@ class Verdict:
     at: str | None = None
     checkpoint: str | None = None
     made_anew: bool = False
-    counted: bool = False
+    against_leader: bool = False
 
     @property
     def compared_with_log(self) -> bool:
@@ -53,8 +53,8 @@ class Verdict:
     def sentence(self) -> str:
         """What was found out, without the node."""
         found_by = f"Checkpoint {self.checkpoint}" if self.checkpoint else None if self.equal else "as its node keeps on its disk"
-        if self.counted:
-            return f"had other numbers of rows than the leader at LSN {self.lsn[0]},{self.lsn[1]} in {', '.join(self.different_tables)}"
+        if self.against_leader:
+            return f"had other rows than the leader at LSN {self.lsn[0]},{self.lsn[1]} in {', '.join(self.different_tables)}"
         where = f"at LSN {self.lsn[0]},{self.lsn[1]}" + (f" ({found_by})" if found_by else "")
         if self.equal:
             return f"was equal to the log {where}"
@@ -114,9 +114,24 @@ def verdicts_in_force(
     status = tablespace.status if tablespace is not None else None
     remembered = status.replicas if status is not None and status.uuid in (None, uuid) else ()
     found = (*map(_remembered, remembered), *(_found_by(checkpoint, uuid) for checkpoint in checkpoints))
-    wrong = {node for node, verdict in _newest(_in_force(tablespace, found)).items() if not verdict.equal}
-    told = _newest(_in_force(tablespace, (*found, *_miscounted(nodes, uuid, wrong))))
-    return {**_newest(_in_force(tablespace, _barred(nodes, uuid))), **told}
+    known = _weighed(_in_force(tablespace, found))
+    wrong = {node for node, verdict in known.items() if not verdict.equal}
+    barred = _newest(_in_force(tablespace, _barred(nodes, uuid)))
+    failing = _failing(nodes, uuid, {*wrong, *barred})
+    return {**barred, **_weighed(_in_force(tablespace, (*found, *_miscounted(nodes, uuid, wrong), *failing)))}
+
+
+def _weighed(found: Iterable[Verdict]) -> Mapping[str, Verdict]:
+    """By node: what the log says, unless the leader's rows have told something else since. They never outweigh that a copy differs from the
+    log: it is made anew for that."""
+    verdicts = tuple(found)
+    by_log = _newest(verdict for verdict in verdicts if not verdict.against_leader)
+    by_leader = _newest(verdict for verdict in verdicts if verdict.against_leader)
+    return {**by_log, **{node: verdict for node, verdict in by_leader.items() if _outweighs(verdict, by_log.get(node))}}
+
+
+def _outweighs(by_leader: Verdict, by_log: Verdict | None) -> bool:
+    return by_log is None or (by_log.equal and by_log.lsn < by_leader.lsn)
 
 
 def _in_force(tablespace: Tablespace | None, found: Iterable[Verdict | None]) -> Iterable[Verdict]:
@@ -137,7 +152,18 @@ def _miscounted(nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Colle
             tables = sorted({*counts.tables, *leading[0].tables})
             different = tuple(table for table in tables if counts.tables.get(table, 0) != leading[0].tables.get(table, 0))
             if different:
-                yield Verdict(node, counts.lsn, equal=False, different_tables=different, counted=True)
+                yield Verdict(node, counts.lsn, equal=False, different_tables=different, against_leader=True)
+
+
+def _failing(nodes: Mapping[str, NodeView | Unknown], uuid: str, wrong: Collection[str]) -> Iterable[Verdict]:
+    """The copies that had other rows than the leader when its check came by. From one of a leader that is known to be `wrong` nothing
+    follows."""
+    views = ((node, view) for node, view in nodes.items() if not isinstance(view, Unknown))
+    for node, copy in ((node, copy) for node, view in views for copy in view if copy.uuid == uuid):
+        failed = [check for check in copy.checks if not check.passed and check.leader not in wrong]
+        if failed:
+            tables = tuple(sorted(check.table for check in failed))
+            yield Verdict(node, max(check.lsn for check in failed), equal=False, different_tables=tables, against_leader=True)
 
 
 def _barred(nodes: Mapping[str, NodeView | Unknown], uuid: str) -> Iterable[Verdict]:
@@ -157,22 +183,14 @@ def _about_present_copy(tablespace: Tablespace | None, verdict: Verdict) -> Verd
 
 
 def judged(nodes: Mapping[str, NodeView | Unknown], uuid: str, verdicts: Mapping[str, Verdict]) -> dict[str, NodeView | Unknown]:
-    """What nodes say of their tablespaces, and of the one with this uuid what Checkpoints found out. HerdDB's own check can fail equal
-    copies: what it found is refuted by a Checkpoint that found the copy equal there, or later."""
+    """What nodes say of their tablespaces, and of the one with this uuid how their rows differ."""
     return {node: view if isinstance(view, Unknown) else _judged(view, uuid, verdicts.get(node)) for node, view in nodes.items()}
 
 
 def _judged(view: NodeView, uuid: str, verdict: Verdict | None) -> NodeView:
-    if verdict is None:
+    if verdict is None or verdict.equal:
         return view
-    if verdict.equal:
-        return tuple(replace(copy, failed_checks=_not_refuted(copy, verdict)) if copy.uuid == uuid else copy for copy in view)
     return tuple(replace(copy, differs=verdict.sentence) if copy.uuid == uuid else copy for copy in view)
-
-
-def _not_refuted(copy: NodeTablespace, equal: Verdict) -> tuple[str, ...]:
-    refuted = {check.table for check in copy.checks if check.lsn is not None and check.lsn <= equal.lsn}
-    return tuple(table for table in copy.failed_checks if table not in refuted)
 
 
 def replicas_of(tablespace: Tablespace) -> tuple[ReplicaStatus, ...]:
@@ -201,7 +219,7 @@ def _remembered(replica: ReplicaStatus) -> Verdict | None:
         tables,
         replica.verified_at,
         replica.verified_by,
-        counted=not equal and replica.verified_by is None and bool(tables),
+        against_leader=not equal and replica.verified_by is None and bool(tables),
     )
 
 

@@ -37,6 +37,7 @@ from herdkeeper.domain import names, owned_config
 from herdkeeper.domain.audit_window import SHORTEST_WINDOW, described
 from herdkeeper.domain.daily_window import DailyWindow, UnknownTimeZoneError
 from herdkeeper.domain.ensemble import SAFE_SIZE
+from herdkeeper.domain.full_check import timing_of
 from herdkeeper.domain.owned_config import OwnedKeys
 from herdkeeper.domain.sql_nodes import told_nodes
 from herdkeeper.domain.timetable import Timetable, TimetableError
@@ -131,7 +132,7 @@ def tablespace_refusals(tablespace: Tablespace, herddb: HerdDBCluster | None, ot
         *_replicas_beyond_nodes(tablespace, herddb),
         *_preferred_leader_refusals(tablespace, herddb),
         *_failover_refusals(tablespace.spec.failover),
-        *(_timetable_refusals(tablespace.spec.full_check, "spec.fullCheck") if tablespace.spec.full_check else ()),
+        *(_timetable_refusals(timing, "spec.fullCheck") if (timing := timing_of(tablespace)) is not None else ()),
         *(_job_refusals(tablespace.spec.bootstrap.job, "spec.bootstrap.job") if tablespace.spec.bootstrap else ()),
     )
 

@@ -106,7 +106,7 @@ def close_ledger(namespace: str, action: CloseLedger, world: World, orders: Node
 
 def start_full_check(namespace: str, action: StartFullCheck, world: World, orders: NodeOrders) -> None:
     """See StartFullCheck. Raises RefusedError with what the node said: it does not lead."""
-    path = f"/tablespaces/{action.tablespace}/check"
+    path = f"/tablespaces/{action.tablespace}/check?maxStopMillis={action.longest_stop_millis}"
     _followed(order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=FULL_CHECK_SECONDS), "FullCheck")
 
 

@@ -1,8 +1,8 @@
 """An order-free digest of a table: row count and the sum, modulo 2^128, of XXH3-128 over each row's stored key and value.
 
 A row is hashed, with seed 0, as u32be length of the key, key, u32be length of the value, value. The same rows give the same digest in
-whatever order and in however many parts they come. HerdDB's own check does not (knowledge: ties of composite keys), so the node program
-computes this one on a follower and Spark computes it from its fold; equal count and sum prove equal tables.
+whatever order and in however many parts they come. HerdDB's own check does not (ties of composite keys), so the node program
+computes this one, on leader and followers, and Spark computes it from its fold; equal count and sum prove equal tables.
 """
 
 from __future__ import annotations

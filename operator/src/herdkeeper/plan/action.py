@@ -354,11 +354,13 @@ class CloseLedger:
 
 @dataclass(frozen=True)
 class StartFullCheck:
-    """Have the SQL node that leads a tablespace begin HerdDB's check of all tables, unless one runs. Writes stop while it scans."""
+    """Have the SQL node that leads a tablespace begin to check all tables, unless it does. Writes stand still for `longest_stop_millis` at
+    most in one piece."""
 
     herddb: str
     node: str
     tablespace: str
+    longest_stop_millis: int
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""HerdDB's full check of a tablespace, on request and by schedule: it stops writes while it scans, so it is begun only where it can tell
+"""The full check of a tablespace, on request and by schedule: writes stand still while it reads, so it is begun only where it can tell
 something.
 
 A check that a node tells of and the status does not is the one of the time that is due, or the answer to who asks: the process ended before
@@ -20,6 +20,7 @@ from herdkeeper.domain.full_check import (
     remembered_check,
     remembered_times,
     runs,
+    timing_of,
     told_check,
     untold_check,
     waits_for_follower,
@@ -64,7 +65,7 @@ def decide_check(tablespace: Tablespace, seen: TablespaceObserved) -> CheckDecis
 
 
 def _decide(tablespace: Tablespace, seen: TablespaceObserved, refused: str | TablespaceRecord) -> CheckDecision:
-    timing = tablespace.spec.full_check
+    timing = timing_of(tablespace)
     due = pending_time(timing, _done_until(tablespace, seen.now), seen.now) if timing is not None else None
     if timing is None or due is None:
         return NotDue()
@@ -94,7 +95,8 @@ def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: 
     if isinstance(allowed, str):
         refusal = (_answer(tablespace, f"refused: {allowed}"),) if asked else ()
         return Plan(refusal, look_again_seconds=HELD_SECONDS if due and soon is None else soon)
-    order = StartFullCheck(tablespace.spec.herd_db_ref.name, allowed.leader, allowed.name)
+    longest = tablespace.spec.full_check.max_writes_stopped_milliseconds
+    order = StartFullCheck(tablespace.spec.herd_db_ref.name, allowed.leader, allowed.name, longest)
     # what is due is an answer, too
     answer = _answer(tablespace, f"done: {allowed.leader} checks all tables; status.fullCheck tells what it finds")
     return Plan((order, answer) if asked else (order,), look_again_seconds=1.0)

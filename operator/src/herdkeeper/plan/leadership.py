@@ -156,8 +156,6 @@ def cannot_lead(node: Node, record: TablespaceRecord) -> str | None:
 
 def why_not_passed(copy: NodeTablespace) -> str | None:
     """Why a copy's rows are not to be relied on; None when it passed all that was checked."""
-    if copy.failed_checks:
-        return f"its rows of {', '.join(copy.failed_checks)} differ from the leader's"
     return copy.why_wrong or (copy.differs.why if isinstance(copy.differs, Unknown) else None)
 
 

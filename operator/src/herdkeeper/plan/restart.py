@@ -85,7 +85,7 @@ def _unsettled(seen: HerdDBObserved, pods: Sequence[str]) -> str | None:
 
 def _why_not_as_good(seen: HerdDBObserved, record: TablespaceRecord, node: str) -> str | None:
     """Why the copy on a node can't take over soon, or could not be told from one that may not; None when it leads, or follows closely with
-    rows that passed. HerdDB forgets a check that failed when its process ends: so that node is not restarted either."""
+    rows that passed. A node forgets what it found in a check when its process ends, and its Tablespace may not tell of that yet."""
     copy = _copy(seen, record, node)
     if isinstance(copy, Unknown):
         return copy.why

@@ -16,6 +16,7 @@ from herdkeeper.api.tablespace import MadeMark
 from herdkeeper.build.tablespace import build_connection_secret
 from herdkeeper.domain import names
 from herdkeeper.domain.conditions import is_ready_resource, why_not_ready
+from herdkeeper.domain.full_check import timing_of
 from herdkeeper.domain.names import ObjectKey, TablespaceNames
 from herdkeeper.domain.observed.herddb import NodeTablespace
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
@@ -52,9 +53,9 @@ def plan_tablespace(tablespace: Tablespace, seen: TablespaceObserved, spark_imag
     plan = _plan(tablespace, seen, spark_image)
     changes = next((action.why for action in plan.actions if isinstance(action, ChangeTablespaceRecord)), None)
     check = full_check_steps(tablespace, seen, changes)
-    actions, timing = (*plan.actions, *check.actions), tablespace.spec.full_check
+    actions, timing = (*plan.actions, *check.actions), timing_of(tablespace)
     again = soonest(plan.look_again_seconds, check.look_again_seconds)
-    to_next = seconds_to_next(timing, seen.now) if timing is not None else None
+    to_next = seconds_to_next(timing, seen.now) if timing is not None and not timing.suspend else None
     to_next = soonest(to_next, seconds_to_turn(seen.standings, seen.now), seconds_to_stand(seen))
     return replace(plan, actions=actions, look_again_seconds=look_again(again, to_next, acts=bool(actions)))
 

@@ -240,8 +240,9 @@ def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR
             return request.answered, f"Answering {request.value} of {name}: {answer}"
         case CloseLedger(_, node, name, ledger_id, reason):
             return reason, f"Having {node} close ledger {ledger_id} of tablespace {name} and open the next"
-        case StartFullCheck(_, node, name):
-            return Reason.FULL_CHECK_STARTED, f"Having {node} check all tables of tablespace {name}: writes stop while it scans"
+        case StartFullCheck(_, node, name, millis):
+            stops = f"writes stand still for {millis} ms at most at a time"
+            return Reason.FULL_CHECK_STARTED, f"Having {node} check all tables of tablespace {name}: {stops}"
         case ForgetNode(_, _, node):
             return Reason.LEFT, f"Removing {node} from HerdDB's nodes: no tablespace names it any more"
         case DropTablespace(_, _, name):

@@ -1,4 +1,4 @@
-"""What HerdDB's full check found, and what became of its schedule, as a Tablespace's status tells it; and what a person has to know of a
+"""What the full check found, and what became of its schedule, as a Tablespace's status tells it; and what a person has to know of a
 replica that failed, or of a time that was missed."""
 
 from __future__ import annotations
@@ -6,9 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from herdkeeper.api import Tablespace
-from herdkeeper.api.tablespace import FullCheckTimes
+from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes
 from herdkeeper.domain import names
-from herdkeeper.domain.full_check import declared_times, full_check_status, newest_check, remembered_times
+from herdkeeper.domain.full_check import declared_times, full_check_status, newest_check, remembered_times, timing_of
 from herdkeeper.domain.observed.schedule import text_of
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
@@ -16,30 +16,31 @@ from herdkeeper.plan.due import Missed, timetable_of
 from herdkeeper.plan.full_check import Begun, Held, decide_check
 
 NOTE = (
-    "HerdDB's digest can fail equal copies of tables with a composite key, so no copy is made anew for it: "
-    "a Checkpoint with verify: Follower decides"
+    "a follower that failed can't lead, and is not removed, since the leader may be the wrong one: "
+    "a Checkpoint with verify: Follower tells whether it has the rows of the log"
 )
 
 
 def full_check_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
-    """status.fullCheck; None when no check was ever asked for or told of, and none is scheduled. What was known stays known while nothing
-    can be read."""
+    """status.fullCheck; None when no check was ever asked for or told of, and none is due by itself. What was known stays known while
+    nothing can be read."""
     answer = tablespace.metadata.annotations.get(names.FULL_CHECK_ANSWER_ANNOTATION)
     before = tablespace.status.full_check if tablespace.status is not None else None
     check = newest_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
-    status = full_check_status(check) if check is not None else before
-    found = {} if status is None else status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    status = full_check_status(check) if check is not None else before or FullCheckStatus()
+    found = status.model_dump(mode="json", by_alias=True, exclude_none=True)
     kept = {name: value for name, value in found.items() if name not in ("lastRequest", "note", "schedule")}
     told = {"lastRequest": answer} if answer is not None else {}
     note = {"note": NOTE} if any(replica["verdict"] == "Failed" for replica in kept.get("replicas", ())) else {}
     times = _times(tablespace, seen)
-    return {**told, **kept, **note, **({"schedule": times} if times is not None else {})} or None
+    fields = {**told, **kept, **note, **({"schedule": times} if times is not None else {})}
+    return fields if any(value != [] for value in fields.values()) else None
 
 
 def _times(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
     """What became of the times of the schedule. A time is told as one at which a check was begun in the same write that tells of the check
     for the first time, so that whoever ends in between leaves neither or both."""
-    timing = tablespace.spec.full_check
+    timing = timing_of(tablespace)
     if timing is None:
         return None
     before = remembered_times(tablespace) or FullCheckTimes(declared=declared_times(timing), since=text_of(seen.now))
@@ -81,7 +82,9 @@ def _failure(replica: dict[str, Any]) -> tuple[str, tuple[str, ...]] | None:
 
 def _sentence(replica: dict[str, Any], check: dict[str, Any]) -> str:
     node, tables = replica["node"], ", ".join(replica.get("differentTables", ()))
+    passed = [other["node"] for other in check["replicas"] if other["verdict"] == "Passed"]
+    others = f"{', '.join(passed)} passed" if passed else "no other follower has passed"
     return (
-        f"{node} failed HerdDB's full check of {check['startedAt']} in {tables}, and can't lead. {NOTE}. "
-        f"Make one: a copy that it finds equal can lead again, one that it finds different is made anew"
+        f"{node} had other rows than the leader {check['leader']} in {tables} at the full check of {check['startedAt']}; {others}. "
+        f"Note that {NOTE}. Make one: a copy that differs from the log is made anew; where it does not, the leader's rows are in doubt"
     )

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from herdkeeper.api import Tablespace
 from herdkeeper.domain import names
+from herdkeeper.domain.full_check import KnownCheck
 from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.replica_verdict import Verdict, different
+from herdkeeper.domain.replica_verdict import Verdict, different, rebuilt
 from herdkeeper.formats.herddb_tablespace import TablespaceRecord
 from herdkeeper.status.summary import Health
 
 
-def replicas_verified(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Health:
-    """True when each follower was equal when it was compared last. A leader can't be compared: its rows are what the log says next. But it
-    may have got the leadership after it was found different."""
-    return _differing(record, verdicts) or _equal(record, verdicts)
+def replicas_verified(
+    tablespace: Tablespace, record: TablespaceRecord, verdicts: Mapping[str, Verdict], check: KnownCheck | None
+) -> Health:
+    """True when each follower was equal when it was compared last. A leader can't be compared with the log: its rows are what that says
+    next. But it may have got the leadership after it was found different, or differ from a follower that is equal. `check` is the last full
+    check, None when there was none."""
+    return _differing(record, verdicts) or _leader_in_doubt(tablespace, record, verdicts, check) or _equal(record, verdicts)
 
 
 def _differing(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Health | None:
@@ -43,7 +48,27 @@ def _undecided(found: Sequence[Verdict]) -> Health:
         "it can't lead, and nothing is removed, since the leader may be the wrong one: create a Checkpoint with verify: Follower. A copy "
         "that differs from the log is made anew then; where it is equal, compare the leader's rows before the leader is restarted"
     )
-    return Health("False", Reason.ROW_COUNTS_DIFFER, f"{shown}; {help_}")
+    return Health("False", Reason.DIFFERS_FROM_LEADER, f"{shown}; {help_}")
+
+
+def _leader_in_doubt(
+    tablespace: Tablespace, record: TablespaceRecord, verdicts: Mapping[str, Verdict], check: KnownCheck | None
+) -> Health | None:
+    """The leader had other rows than a follower of which a Checkpoint says that it has those of the log."""
+    if check is None or check.node != record.leader:
+        return None
+    for replica in check.replicas or ():
+        verdict, anew = verdicts.get(replica.node), rebuilt(tablespace, replica.node)
+        about_present_copy = anew is None or anew.until < check.after
+        if replica.verdict == "Failed" and verdict is not None and verdict.equal and about_present_copy:
+            tables = ", ".join(replica.different_tables or ())
+            found = f"{check.node} leads, and had other rows than {replica.node} in {tables} at its full check of {check.started_at}"
+            help_ = (
+                "compare the leader's rows of these tables by SQL with that Checkpoint's before another node leads, or the leader is "
+                "restarted. It is told until another full check"
+            )
+            return Health("False", Reason.DIFFERS_FROM_LEADER, f"{found}, though {replica.node} {verdict.sentence}: {help_}")
+    return None
 
 
 def _equal(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> Health:

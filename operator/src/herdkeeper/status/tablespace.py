@@ -8,6 +8,7 @@ from typing import Any
 from herdkeeper.api import Tablespace
 from herdkeeper.domain import names
 from herdkeeper.domain.conditions import REPLICAS_VERIFIED
+from herdkeeper.domain.full_check import newest_check
 from herdkeeper.domain.names import ObjectKey, TablespaceNames
 from herdkeeper.domain.observed.tablespace import TablespaceObserved
 from herdkeeper.domain.observed.tablespace_record import VersionedRecord
@@ -61,7 +62,8 @@ def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Su
         **stream_fields(tablespace, seen),
     }
     health = _health(tablespace, record, copies, len(settled))
-    verified = replicas_verified(record, _about_present_nodes(verdicts, record, seen))
+    check = newest_check(tablespace, seen.nodes, record)
+    verified = replicas_verified(tablespace, record, _about_present_nodes(verdicts, record, seen), check)
     released = log_released(own_copy(seen, record.leader, record.name))
     in_time = log_used_in_time(seen.standings)
     conditions = {REPLICAS_VERIFIED: verified, **released, **in_time, **log_archived(tablespace, seen)}

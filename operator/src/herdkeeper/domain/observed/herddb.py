@@ -30,20 +30,22 @@ class RetainedLog:
 
 @dataclass(frozen=True)
 class TableVerdict:
-    """What a follower found when HerdDB's check of a table came by in its log, at `lsn` (None: an older node program does not tell)."""
+    """What a follower found when the check of a table, by the node `leader`, came by in its log: whether it has the same rows. `lsn` is
+    that of the part which differed, or of the last one."""
 
     table: str
     passed: bool
-    lsn: tuple[int, int] | None
+    lsn: tuple[int, int]
+    leader: str
 
 
 @dataclass(frozen=True)
 class FullCheck:
-    """HerdDB's check of all tables, as the node that led tells of it. Times are milliseconds since 1970, `ended_millis` None while it runs.
+    """The check of all tables, as the node that led tells of it. Times are milliseconds since 1970, `ended_millis` None while it runs.
 
     Its entries lie in the log behind `after`, up to `until` (None before the first). `tables` are those that are done, each with the
-    milliseconds for which writes could have had to wait; `writes_stopped_millis` is the whole. `not_checked` are the tables that HerdDB
-    can't check, with its reason; `error` is why it ended early.
+    milliseconds for which writes could have had to wait; `writes_stopped_millis` is the whole, `longest_stop_millis` the longest piece.
+    `not_checked` are the tables that could not be read, with the reason; `error` is why it ended early.
     """
 
     started_millis: int
@@ -53,6 +55,7 @@ class FullCheck:
     tables: tuple[tuple[str, int], ...]
     not_checked: tuple[tuple[str, str], ...]
     writes_stopped_millis: int
+    longest_stop_millis: int
     error: str | None
 
 
@@ -79,9 +82,8 @@ class NodeTablespace:
     """What a SQL node says of one tablespace. `role`: leader, follower, booting, failed or stopped. LSNs are (ledger id, entry id).
 
     `lsn` is the last applied entry; `checkpoint` is up to where the tables are on the node's own disk, `recoverable` whether the log still
-    has what follows (None: it was not told). `failed_checks` are the tables of which HerdDB's consistency check found other rows than the
-    leader's, unless a Checkpoint has refuted that since; `checks` are all its verdicts; `differs` is how
-    they differ from the log, as a Checkpoint found out (None: as far as is known they don't; Unknown: what was found out can't be read).
+    has what follows (None: it was not told). `checks` are what it found of each table when a leader's check came by; `differs` is how its
+    rows differ from the log or the leader (None: as far as is known they don't; Unknown: what was found out can't be read).
     `retained_log` is what a leader has not released though it is past the retention. `full_check` is the last check of all tables that the
     node ran since its process started, None when there was none, Unknown from a node program that runs none.
     `barred` tells whether the node keeps on its disk that it must not make itself the leader (None: its program does not tell).
@@ -97,7 +99,6 @@ class NodeTablespace:
     last_error: str | None
     checkpoint: tuple[int, int] | None = None
     recoverable: bool | None = None
-    failed_checks: tuple[str, ...] = ()
     differs: str | Unknown | None = None
     retained_log: RetainedLog | None = None
     checks: tuple[TableVerdict, ...] = ()

@@ -7,6 +7,7 @@ import herddb.network.ServerSideConnection;
 import herddb.network.netty.NettyChannel;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.check.FollowerChecks;
 import io.herdkeeper.node.leadership.LeadershipMetadata;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLogManager;
@@ -58,6 +59,7 @@ public final class NodeServer {
         HerdInternals.verify();
         Server server = create(configuration, statistics, tls, metadata, any -> logs);
         logs.obey(PromotionBars.of(server.getManager()));
+        logs.compareBy(new FollowerChecks());
         metadata.tell(logs::recordRead);
         return server;
     }

@@ -18,6 +18,7 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
     private final LogFailures failures = new LogFailures(Clock.systemUTC());
     private final StuckReplays stuckReplays = new StuckReplays();
     private volatile PromotionBars bars;
+    private volatile FollowerCheck followerCheck;
 
     /** The one that a node of this program was made with. */
     public static NodeCommitLogManager of(DBManager node) {
@@ -67,6 +68,16 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
     /** Tells which copies are barred; a server makes this manager before it knows its data folder. */
     public void obey(PromotionBars given) {
         bars = given;
+    }
+
+    /** Has followers compare their rows where the log says so; null leaves that to HerdDB's own code, as before the first call. */
+    public void compareBy(FollowerCheck check) {
+        followerCheck = check;
+    }
+
+    /** What was given to {@link #compareBy} last. */
+    public FollowerCheck followerCheck() {
+        return followerCheck;
     }
 
     /** Tells the log of a tablespace that runs here whom its record names as the leader; a record that was read from ZooKeeper. */

@@ -23,6 +23,8 @@ import herddb.model.commands.CreateTableStatement;
 import herddb.model.commands.DropIndexStatement;
 import herddb.model.commands.DropTableStatement;
 import herddb.model.commands.RollbackTransactionStatement;
+import herddb.model.commands.TableConsistencyCheckStatement;
+import herddb.model.commands.TableSpaceConsistencyCheckStatement;
 import herddb.model.commands.TruncateTableStatement;
 import herddb.network.Channel;
 import herddb.proto.Pdu;
@@ -80,6 +82,11 @@ public final class StatementGuard extends DBManager {
     @Override
     public CompletableFuture<StatementExecutionResult> executeStatementAsync(
             Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
+        if (statement instanceof TableConsistencyCheckStatement || statement instanceof TableSpaceConsistencyCheckStatement) {
+            return CompletableFuture.failedFuture(new StatementExecutionException("HerdDB's consistency check of "
+                    + statement.getTableSpace() + " is refused: its digest can differ between equal copies. Ask for a full check of the"
+                    + " tablespace: kubectl annotate tablespace NAME herdkeeper.io/full-check=now"));
+        }
         TableSpaceManager tablespace = statement.getTableSpace() == null ? null : getTableSpaceManager(statement.getTableSpace());
         boolean guarded = tablespace != null && tablespace.isLeader() && context.getTableSpaceLock() == 0 && needsTheTablespace(statement);
         if (!guarded) {
