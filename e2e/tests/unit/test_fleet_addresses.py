@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper.domain.names import BookKeeperNames, HerdDBNames, ObjectKey, ZooKeeperNames
+from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ObjectKey, ZooKeeperNames
 from herdkeeper_e2e.fleet.addresses import address_of, address_of_host, namespace_of, namespaces_of_a_run
 
 

@@ -7,7 +7,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdkeeper.formats.zookeeper_membership import CONFIG_PATH
+from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH
 from herdkeeper_e2e.fleet.zookeeper_frames import ConfigRewriter
 
 CONFIG = b"server.1=a:2888:3888:participant;2181\nversion=100000000"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from herdkeeper.formats.zookeeper_membership import CONFIG_PATH, Membership, decode_membership
-from herdkeeper.observe.ensembles import ChangedMeanwhileError, EnsembleError, MembershipChange, Znode
-from herdkeeper.observe.member_session import Wake
+from herdkeeper.clients.zookeeper import ChangedMeanwhileError, EnsembleError, MembershipChange, Znode
+from herdkeeper.clients.zookeeper_member import Wake
+from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
 
 
 def _parent(path: str) -> str:

@@ -18,12 +18,12 @@ from typing import Any
 
 from stage import CLAIM, Stage
 
-from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.zookeeper_membership import CONFIG_PATH
-from herdkeeper.observe.ensembles import Ensemble, Ensembles, MembershipChange
-from herdkeeper.observe.http import HttpJsonReader
-from herdkeeper.observe.member_session import Wake
+from herdkeeper.clients.http import HttpJsonReader
+from herdkeeper.clients.zookeeper import Ensemble, Ensembles, MembershipChange
+from herdkeeper.clients.zookeeper_member import Wake
+from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH
+from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
+from herdkeeper.shared.unknown import Unknown
 from herdkeeper_e2e.control_plane import REPOSITORY, free_ports
 
 IMAGE = REPOSITORY / "images/zookeeper"

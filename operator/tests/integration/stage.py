@@ -20,18 +20,18 @@ from played_ensemble import PlayedEnsemble, PlayedEnsembles
 from played_nodes import PlayedNodes
 
 from herdkeeper.api.resource import API_VERSION
-from herdkeeper.domain import names
-from herdkeeper.domain.names import BOOKIE_LABEL, BookKeeperNames
-from herdkeeper.execute.action import Hands
-from herdkeeper.execute.kubernetes import KubernetesWriter
-from herdkeeper.handlers.watched_kinds import WATCHED_KINDS
-from herdkeeper.metrics import WRITES
-from herdkeeper.observe.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS, KubernetesReader, LiveSource
-from herdkeeper.observe.object_cache import ObjectCache
-from herdkeeper.observe.signs_of_life import SignsOfLife
-from herdkeeper.observe.world import World
-from herdkeeper.reconcile import Key, Result, reconcile, steps_by_kind
+from herdkeeper.clients.counters import WRITES
+from herdkeeper.clients.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS, KubernetesReader, LiveSource
+from herdkeeper.clients.kubernetes_writer import KubernetesWriter
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.clients.signs_of_life import SignsOfLife
+from herdkeeper.clients.world import World
+from herdkeeper.engine.execute import Hands
+from herdkeeper.engine.reconcile import Key, Result, reconcile, steps_by_kind
+from herdkeeper.process.watched_kinds import WATCHED_KINDS
 from herdkeeper.settings import Settings
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BOOKIE_LABEL, BookKeeperNames
 
 Json = dict[str, Any]
 

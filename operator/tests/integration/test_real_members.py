@@ -22,8 +22,8 @@ from kubernetes.dynamic import DynamicClient
 from real_members import MOST, OperatorDied, RealMembers
 from stage import CLAIM, Stage
 
-from herdkeeper.formats.zookeeper_membership import CONFIG_PATH, decode_membership
-from herdkeeper.observe.ensembles import Ensemble, EnsembleError, Ensembles
+from herdkeeper.clients.zookeeper import Ensemble, EnsembleError, Ensembles
+from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, decode_membership
 
 KIND, SERVERS = "ZooKeeperCluster", "zk-zookeeper"
 PATIENCE_SECONDS = 300

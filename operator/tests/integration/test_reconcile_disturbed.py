@@ -33,7 +33,7 @@ from test_reconcile_killed import (
 )
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from herdkeeper.execute.kubernetes import RefusedError
+from herdkeeper.clients.kubernetes_writer import RefusedError
 from herdkeeper_e2e.control_plane import ControlPlane
 
 Call = Callable[[], Any]

@@ -11,10 +11,10 @@ from stage import Stage, nothing_written
 
 from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.resource import Resource
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.schedule import text_of
-from herdkeeper.observe.kubernetes import KubernetesReader, LiveSource
-from herdkeeper.reconcile import Outcome
+from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
+from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.jobs.schedule.state import text_of
+from herdkeeper.shared import names
 
 CHECKPOINTS, AUDITS = "ScheduledCheckpoint", "ScheduledReplicationAudit"
 CHECKPOINT = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}}}

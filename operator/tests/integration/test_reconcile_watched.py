@@ -14,8 +14,8 @@ from stage import Stage, written
 from test_reconcile_disturbed import STORIES, Disturbance, DisturbedApi, DisturbedRun
 from test_reconcile_killed import Run
 
-from herdkeeper.observe.object_cache import ObjectCache
-from herdkeeper.reconcile import UNWATCHED_SECONDS
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.engine.reconcile import UNWATCHED_SECONDS
 
 
 @pytest.fixture(scope="module")

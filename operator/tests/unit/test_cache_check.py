@@ -7,18 +7,18 @@ from types import SimpleNamespace
 import pytest
 from kubernetes.client import ApiException
 
-from herdkeeper.domain import names
-from herdkeeper.domain.names import ObjectKey
-from herdkeeper.handlers import cache_check as module
-from herdkeeper.handlers.cache_check import DEAD_AFTER_CHECKS, CacheCheck
-from herdkeeper.handlers.queue import KeyQueue
-from herdkeeper.handlers.references import References
-from herdkeeper.handlers.watched_kinds import WATCHED_KINDS
-from herdkeeper.handlers.watches import Told
-from herdkeeper.observe.departed import Departed
-from herdkeeper.observe.object_cache import ObjectCache
-from herdkeeper.reconcile import Key
+from herdkeeper.clients.departed import Departed
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.engine.queue import KeyQueue
+from herdkeeper.engine.reconcile import Key
+from herdkeeper.process import cache_check as module
+from herdkeeper.process.cache_check import DEAD_AFTER_CHECKS, CacheCheck
+from herdkeeper.process.references import References
+from herdkeeper.process.watched_kinds import WATCHED_KINDS
+from herdkeeper.process.watches import Told
 from herdkeeper.settings import Settings
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
 
 SHARED, ELSEWHERE = ObjectKey("a", "zk-zookeeper"), ObjectKey("b", "zk-zookeeper")
 OWNER = Key("ZooKeeperCluster", "a", "zk")

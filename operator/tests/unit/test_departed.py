@@ -8,18 +8,18 @@ from types import SimpleNamespace
 import pytest
 from situations import objects, quickstart
 
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, MetadataAbsent, MetadataStore
-from herdkeeper.domain.observed.dependents import NOBODY, Dependents
-from herdkeeper.execute.action import Hands
-from herdkeeper.handlers.queue import KeyQueue
-from herdkeeper.handlers.references import References
-from herdkeeper.handlers.watched_kinds import WATCHED_KINDS
-from herdkeeper.handlers.watches import Told
-from herdkeeper.observe.departed import Departed
-from herdkeeper.observe.object_cache import ObjectCache
-from herdkeeper.reconcile import Key, reconcile, steps_by_kind
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, MetadataAbsent, MetadataStore
+from herdkeeper.clients.departed import Departed
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.engine.execute import Hands
+from herdkeeper.engine.queue import KeyQueue
+from herdkeeper.engine.reconcile import Key, reconcile, steps_by_kind
+from herdkeeper.process.references import References
+from herdkeeper.process.watched_kinds import WATCHED_KINDS
+from herdkeeper.process.watches import Told
 from herdkeeper.settings import Settings
+from herdkeeper.shared import names
+from herdkeeper.shared.dependents import NOBODY, Dependents
 
 
 def document(kind: str, policy: str, *finalizers: str, **annotations: str):

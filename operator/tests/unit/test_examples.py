@@ -20,8 +20,8 @@ from herdkeeper.api import (
     ZooKeeperCluster,
 )
 from herdkeeper.api.resource import GROUP, Resource
-from herdkeeper.domain import validation
-from herdkeeper.domain.validation import Refusal
+from herdkeeper.engine import validation
+from herdkeeper.engine.validation import Refusal
 from herdkeeper.schema.defaulting import stored
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"

@@ -13,20 +13,20 @@ from test_replica_verdicts import CHECKPOINT
 from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.resource import Condition
 from herdkeeper.api.tablespace import FullCheckTiming, TablespaceStatus
-from herdkeeper.domain import names
-from herdkeeper.domain.conditions import REPLICAS_VERIFIED
-from herdkeeper.domain.observed.herddb import FullCheck, NodeTablespace, TableVerdict
-from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe.herddb import read_node
-from herdkeeper.observe.world import World
-from herdkeeper.plan.action import AnswerRequest, BarPromotion, ChangeTablespaceRecord, Request, SetCopyAside, StartFullCheck
-from herdkeeper.plan.full_check import full_check_steps
-from herdkeeper.plan.tablespace import plan_tablespace
-from herdkeeper.status.full_check import NOTE, full_check_fields, newly_failed
-from herdkeeper.status.tablespace import summarize_tablespace
+from herdkeeper.clients.world import World
+from herdkeeper.herddb.observe.cluster import read_node
+from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, TableVerdict
+from herdkeeper.herddb.tablespace.plan import plan_tablespace
+from herdkeeper.herddb.tablespace.plan_full_check import full_check_steps
+from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
+from herdkeeper.herddb.tablespace.status import summarize_tablespace
+from herdkeeper.herddb.tablespace.status_full_check import NOTE, full_check_fields, newly_failed
+from herdkeeper.herddb.tablespace.verdicts import judged, verdicts_in_force
+from herdkeeper.planning.actions import AnswerRequest, BarPromotion, ChangeTablespaceRecord, Request, SetCopyAside, StartFullCheck
+from herdkeeper.shared import names
+from herdkeeper.shared.conditions import REPLICAS_VERIFIED
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 LEADER, FOLLOWER = "db-herddb-0", "db-herddb-1"
 STARTED, ENDED = "2026-11-22T02:00:00.000Z", "2026-11-22T02:00:01.500Z"

@@ -25,15 +25,15 @@ from test_full_check import (
 from test_plan_tablespace import RECORD
 
 from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes, FullCheckTiming
-from herdkeeper.domain import validation
-from herdkeeper.domain.full_check import timing_of
-from herdkeeper.domain.observed.schedule import text_of
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import AnswerRequest, ChangeTablespaceRecord, StartFullCheck
-from herdkeeper.plan.due import Missed, NotDue, Start
-from herdkeeper.plan.full_check import NO_FOLLOWER, Begun, Held, decide_check, full_check_steps
-from herdkeeper.status.full_check import full_check_fields, newly_missed
+from herdkeeper.engine import validation
+from herdkeeper.herddb.tablespace.full_check import timing_of
+from herdkeeper.herddb.tablespace.plan_full_check import NO_FOLLOWER, Begun, Held, decide_check, full_check_steps
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.status_full_check import full_check_fields, newly_missed
+from herdkeeper.jobs.schedule.state import text_of
+from herdkeeper.planning.actions import AnswerRequest, ChangeTablespaceRecord, StartFullCheck
+from herdkeeper.planning.due import Missed, NotDue, Start
+from herdkeeper.shared.unknown import Unknown
 
 NIGHTLY = FullCheckTiming(schedule="0 2 * * *")
 EACH_MINUTE = FullCheckTiming(schedule="* * * * *")

@@ -9,10 +9,10 @@ from situations import quickstart, with_status
 from test_plan_bookkeeper import HEALTHY, JOBS_IMAGE
 from test_plan_drain_pause import SCAN, SMALLER, seen, told
 
-from herdkeeper.domain.ledger_placement import PlacementRule
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe.ledgers import Asked, KeptScans
-from herdkeeper.plan.bookkeeper import plan_bookkeeper
+from herdkeeper.bookkeeper.observe.ledgers import Asked, KeptScans
+from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
+from herdkeeper.bookkeeper.state.placement import PlacementRule
+from herdkeeper.shared.unknown import Unknown
 
 RULE = PlacementRule({}, 2, 1)
 DATABASE = quickstart("HerdDBCluster")

@@ -11,11 +11,11 @@ import pytest
 from kubernetes.client import ApiException
 from situations import quickstart
 
-from herdkeeper.domain.names import ObjectKey
-from herdkeeper.domain.reason import Reason
-from herdkeeper.execute.kubernetes import KubernetesWriter
-from herdkeeper.observe.kubernetes import ANSWER_SECONDS, LiveSource
-from herdkeeper.plan.action import deletions
+from herdkeeper.clients.kubernetes import ANSWER_SECONDS, LiveSource
+from herdkeeper.clients.kubernetes_writer import KubernetesWriter
+from herdkeeper.planning.actions import deletions
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.reason import Reason
 
 
 class Client:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper.domain import names
-from herdkeeper.domain.names import ObjectKey
-from herdkeeper.observe.object_cache import DELETED_IS_KNOWN_SECONDS, Difference, ObjectCache
+from herdkeeper.clients.object_cache import DELETED_IS_KNOWN_SECONDS, Difference, ObjectCache
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
 
 KEY = ObjectKey("ns", "one")
 

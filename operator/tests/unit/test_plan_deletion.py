@@ -12,19 +12,19 @@ from test_plan_herddb import SEEN as DATABASE
 from test_plan_tablespace import RECORD, SETTLED
 
 from herdkeeper.api.resource import Condition
-from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
-from herdkeeper.build.herddb import build_herddb
-from herdkeeper.build.zookeeper import Ensemble, build_zookeeper, first_membership
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
-from herdkeeper.domain.observed.dependents import NOBODY, Dependents
-from herdkeeper.domain.observed.herddb import HerdDBObserved
-from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
-from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan import deletion
-from herdkeeper.plan.action import Delete, DeleteLogs, DeleteZnodes, DropTablespace, SetFinalizer
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_bookie
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
+from herdkeeper.engine import deletion
+from herdkeeper.herddb.build import build_herddb
+from herdkeeper.herddb.state.cluster import HerdDBObserved
+from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
+from herdkeeper.planning.actions import Delete, DeleteLogs, DeleteZnodes, DropTablespace, SetFinalizer
+from herdkeeper.shared import names
+from herdkeeper.shared.dependents import NOBODY, Dependents
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership
+from herdkeeper.zookeeper.state import ZooKeeperObserved
 
 ZOOKEEPER, BOOKKEEPER, HERDDB, TABLESPACE = (
     quickstart(kind) for kind in ("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace")

@@ -16,19 +16,19 @@ from herdkeeper.api.checkpoint import CheckpointSpec, ComparisonStatus, Lsn, Tar
 from herdkeeper.api.job import Destination, Encryption, Executors
 from herdkeeper.api.resource import Reference, SecretReference
 from herdkeeper.api.tablespace import Bootstrap, ReplicaStatus, TablespaceLog
-from herdkeeper.build.spark_job import build_removal
-from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
-from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
-from herdkeeper.domain.observed.checkpoint_removal import work_of
-from herdkeeper.domain.observed.encryption_keys import why_keys_unusable
-from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.object_store import StoreSecrets, store_secrets, why_store_unusable
-from herdkeeper.domain.reason import Reason
-from herdkeeper.plan.action import Apply
-from herdkeeper.plan.job import plan_audit, plan_checkpoint
+from herdkeeper.jobs.plan import plan_audit, plan_checkpoint
+from herdkeeper.jobs.removal.state import work_of
+from herdkeeper.jobs.state import JobObserved
+from herdkeeper.jobs.status import audit_fields, checkpoint_fields, summarize_checkpoint
+from herdkeeper.planning.actions import Apply
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
+from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
 from herdkeeper.schema.defaulting import stored
-from herdkeeper.status.job import audit_fields, checkpoint_fields, summarize_checkpoint
+from herdkeeper.shared.reason import Reason
+from herdkeeper.spark.build_job import build_removal
+from herdkeeper.spark.encryption_keys import why_keys_unusable
+from herdkeeper.spark.object_store import StoreSecrets, store_secrets, why_store_unusable
 
 CHECKPOINT, AUDIT = (
     next(stored(document, "demo") for document in yaml.safe_load_all((EXAMPLES / file).read_text()) if document["kind"] == kind)

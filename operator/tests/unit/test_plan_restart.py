@@ -9,12 +9,12 @@ from situations import live, objects, pods
 from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
 from test_plan_leaders import CALM, FOLLOWING, LEADER, RECORD
 
-from herdkeeper.build.herddb import build_herddb
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import ChangeTablespaceRecord, Delete, WakeNodes
-from herdkeeper.plan.herddb import plan_herddb
+from herdkeeper.herddb.build import build_herddb
+from herdkeeper.herddb.plan.cluster import plan_herddb
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.planning.actions import ChangeTablespaceRecord, Delete, WakeNodes
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 OLD, NEW = "db-herddb-old", "db-herddb-new"
 BUILT = build_herddb(CLUSTER, LOG, "db-herddb-credentials")

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from situations import claim, live, objects, pods, quickstart, with_spec, with_status
 
-from herdkeeper.build.zookeeper import Ensemble, build_zookeeper, build_zookeeper_secret, first_membership, server_of
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.zookeeper_membership import Membership, Role
-from herdkeeper.plan.action import Annotate, Apply, ChangeMembership, Create, Delete
-from herdkeeper.plan.zookeeper import plan_zookeeper, pods_of
+from herdkeeper.codecs.zookeeper.membership import Membership, Role
+from herdkeeper.planning.actions import Annotate, Apply, ChangeMembership, Create, Delete
+from herdkeeper.shared import names
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, build_zookeeper_secret, first_membership, server_of
+from herdkeeper.zookeeper.plan import plan_zookeeper, pods_of
+from herdkeeper.zookeeper.state import ZooKeeperObserved
 
 CLUSTER = quickstart("ZooKeeperCluster")
 VERSION = 0x100000007

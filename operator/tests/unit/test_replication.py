@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdkeeper.domain.audit_finding import Severity
-from herdkeeper.domain.replication import EntryRange, Striping, merge_into_ranges, segment_ranges, severity_of, striping
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, merge_into_ranges, segment_ranges, severity_of, striping
+from herdkeeper.protocol.audit_finding import Severity
 
 STRIPINGS = st.integers(1, 7).flatmap(lambda size: st.builds(Striping, st.just(size), st.integers(1, size)))
 RANGES = st.tuples(st.integers(0, 200), st.integers(0, 60)).map(lambda pair: EntryRange(pair[0], pair[0] + pair[1]))

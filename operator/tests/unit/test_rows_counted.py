@@ -11,19 +11,19 @@ from test_known_to_differ import CLUSTER, document
 from test_replica_verdicts import FIRST, LEADER, RECORD, SEEN, checkpoint, copy
 
 from herdkeeper.api import Tablespace
-from herdkeeper.domain.conditions import LOG_REPLAYABLE, REPLICAS_VERIFIED
-from herdkeeper.domain.observed.herddb import Counts, NodeTablespace, Unreplayable
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.replica_verdict import verdicts_in_force
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe.herddb import read_node
-from herdkeeper.observe.replica_verdicts import declared_tablespaces, judged_nodes
-from herdkeeper.observe.world import World
-from herdkeeper.plan.action import BarPromotion, ChangeTablespaceRecord
-from herdkeeper.plan.leadership import Node, Refused, Situation, decide
-from herdkeeper.plan.tablespace import plan_tablespace
-from herdkeeper.status.tablespace import summarize_tablespace
+from herdkeeper.clients.world import World
+from herdkeeper.herddb.leadership.decision import Node, Refused, Situation, decide
+from herdkeeper.herddb.observe.cluster import read_node
+from herdkeeper.herddb.state.cluster import Counts, NodeTablespace, Unreplayable
+from herdkeeper.herddb.tablespace.observe_verdicts import declared_tablespaces, judged_nodes
+from herdkeeper.herddb.tablespace.plan import plan_tablespace
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.status import summarize_tablespace
+from herdkeeper.herddb.tablespace.verdicts import verdicts_in_force
+from herdkeeper.planning.actions import BarPromotion, ChangeTablespaceRecord
+from herdkeeper.shared.conditions import LOG_REPLAYABLE, REPLICAS_VERIFIED
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 TABLESPACE = with_status(quickstart("Tablespace"), uuid="a-uuid")
 AT = (4, 20)

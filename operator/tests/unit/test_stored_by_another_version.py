@@ -12,15 +12,15 @@ from situations import EXAMPLES
 
 from herdkeeper.api import KINDS, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.api.resource import Resource
-from herdkeeper.domain import validation
-from herdkeeper.domain.conditions import FIELDS_READ, READY
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe.kubernetes import Unreadable, parsed, parsed_wholly
-from herdkeeper.plan.action import Plan
+from herdkeeper.clients.kubernetes import Unreadable, parsed, parsed_wholly
+from herdkeeper.engine import validation
+from herdkeeper.planning.actions import Plan
+from herdkeeper.planning.status import refused_status, status_document
+from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.schema.defaulting import stored
-from herdkeeper.status.document import refused_status, status_document
-from herdkeeper.status.summary import Health, Summary
+from herdkeeper.shared.conditions import FIELDS_READ, READY
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 KIND_OF = {kind.KIND: kind for kind in KINDS}
 STATUS = {"uuid": "a-uuid", "replicas": [{"node": "db-herddb-1", "role": "follower", "verdict": "Different"}], "leader": "db-herddb-0"}

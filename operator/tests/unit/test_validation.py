@@ -8,11 +8,12 @@ import pytest
 from pydantic import ValidationError
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
-from herdkeeper.build.bookkeeper import Founded, build_autorecovery, build_bookies_shared
-from herdkeeper.domain import owned_config, validation
-from herdkeeper.domain.known_config import BOOKKEEPER, unknown_keys
-from herdkeeper.domain.validation import Refusal, bytes_of
+from herdkeeper.bookkeeper.build.bookies import Founded, build_autorecovery, build_bookies_shared
+from herdkeeper.bookkeeper.state.known_config import BOOKKEEPER, unknown_keys
+from herdkeeper.engine import validation
+from herdkeeper.engine.validation import Refusal, bytes_of
 from herdkeeper.schema.defaulting import stored
+from herdkeeper.shared import owned_config
 
 
 def zookeeper(name: str = "zk", **spec: Any) -> ZooKeeperCluster:

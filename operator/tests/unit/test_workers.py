@@ -8,14 +8,14 @@ from functools import partial
 
 import pytest
 
-from herdkeeper.execute.action import Hands
-from herdkeeper.handlers import workers as module
-from herdkeeper.handlers.queue import KeyQueue
-from herdkeeper.handlers.references import References
-from herdkeeper.handlers.workers import Workers
-from herdkeeper.observe.object_cache import ObjectCache
-from herdkeeper.observe.world import World
-from herdkeeper.reconcile import Key, Outcome, Result, leaders_of, touched_by
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.clients.world import World
+from herdkeeper.engine.execute import Hands
+from herdkeeper.engine.queue import KeyQueue
+from herdkeeper.engine.reconcile import Key, Outcome, Result, leaders_of, touched_by
+from herdkeeper.process import workers as module
+from herdkeeper.process.references import References
+from herdkeeper.process.workers import Workers
 from herdkeeper.settings import Settings
 
 TOUCHES = partial(touched_by, References().stacks_of)
@@ -60,7 +60,7 @@ def test_a_worker_that_is_still_at_work_is_told_of_so_that_its_lease_is_not_give
 
 
 def test_a_failure_ends_no_worker_and_comes_again(queue, monkeypatch):
-    monkeypatch.setattr("herdkeeper.handlers.queue.FIRST_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("herdkeeper.engine.queue.FIRST_RETRY_SECONDS", 0.01)
     tries, done = [], threading.Event()
 
     def reconcile(key, *_):

@@ -17,11 +17,11 @@ from typing import Any
 from kazoo.exceptions import NoNodeError
 from played_bookie import CRC32C, PlayedBookie, ledger
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import Entry
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
-from herdkeeper.formats.herddb_log_entry import LogEntry, encode_log_entry
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import Entry
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.herddb.log_entry import LogEntry, encode_log_entry
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.datasource import BookKeeperDataSource
 from herdkeeper_jobs.datasource.options import SourceOptions

@@ -18,8 +18,8 @@ from played_log import PlayedLog
 from test_archive_expiry import ORDER_PATH, archiver, firsts, order, place_of
 from test_log_archive import IDENTITY, Archive, Entries, Killed
 
-from herdkeeper.domain.names import ARCHIVE_VARIABLES
-from herdkeeper.formats.herddb_log_archive import ArchiveProgress, decode_archive_progress, encode_expiry_order
+from herdkeeper.protocol.log_archive import ArchiveProgress, decode_archive_progress, encode_expiry_order
+from herdkeeper.shared.names import ARCHIVE_VARIABLES
 from herdkeeper_jobs.archive import segment as archived_segment
 from herdkeeper_jobs.archive.alone import identity_of_archive
 from herdkeeper_jobs.archive.expiry import due, sweep, take_away

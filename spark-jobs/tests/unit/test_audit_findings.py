@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from played_bookie import ledger
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.replication import EntryRange, severity_of, striping
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.striping import EntryRange, severity_of, striping
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper_jobs.audit.bookie_health import BookieTally, copies_by_state
 from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies, findings_of_ledger
 from herdkeeper_jobs.audit.holding import CopyState, Holding

@@ -20,9 +20,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from spark_of_tests import STARTS, has_not_begun
 from test_wal_fold import COLUMNS, Log, Tables, create, entry, folded, in_one_ledger, insert, logs, table, timeline_of
 
-from herdkeeper.formats.herddb_index import IndexDefinition, encode_index
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType, encode_log_entry
-from herdkeeper.formats.herddb_table import Column, ColumnType, decode_table, encode_table
+from herdkeeper.codecs.herddb.index import IndexDefinition, encode_index
+from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, encode_log_entry
+from herdkeeper.codecs.herddb.table import Column, ColumnType, decode_table, encode_table
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError
 from herdkeeper_jobs.checkpoint.errors import LogTruncatedError
 from herdkeeper_jobs.datasource.changes import CommittedChanges, TransactionBeganEarlierError

@@ -12,8 +12,8 @@ from played_bookie import PlayedBookie, served
 from played_log import TABLESPACE, PlayedLog
 from test_checkpoint_manifest import IDENTITY, manifest
 
-from herdkeeper.formats.herddb_log_archive import ExpiryOrder
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
+from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
+from herdkeeper.protocol.log_archive import ExpiryOrder
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.expiry import due, take_away
 from herdkeeper_jobs.archive.parts import ReadBudget, WholeLog

@@ -24,13 +24,13 @@ from pyspark.sql import SparkSession
 from secret_keys import MountedSecret
 
 from herdkeeper.api.checkpoint import FULL_EVERY
-from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
-from herdkeeper.domain.names import ARCHIVE_VARIABLES
-from herdkeeper.domain.timetable import duration_of
-from herdkeeper.formats.herddb_log_archive import ExpiryOrder
-from herdkeeper.formats.herddb_log_entry import LogEntryType
-from herdkeeper.formats.herddb_table import encode_table
-from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.log_entry import LogEntryType
+from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.table import encode_table
+from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
+from herdkeeper.protocol.log_archive import ExpiryOrder
+from herdkeeper.shared.names import ARCHIVE_VARIABLES
+from herdkeeper.shared.timetable import duration_of
 from herdkeeper_jobs import spark_session
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.expiry import due, take_away

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import pytest
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 
-from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
-from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace
+from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError

@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from played_bookie import CRC32C, PlayedBookie, ledger, length_up_to, nowhere, packed, served
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import Entry, entry_digest
-from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata
-from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import Entry, entry_digest
+from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper_jobs.bookkeeper import connection
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit

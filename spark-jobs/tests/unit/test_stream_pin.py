@@ -20,9 +20,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from test_wal_fold import entry, insert
 
-from herdkeeper.formats.herddb_log_entry import LogEntryType
-from herdkeeper.formats.herddb_log_pin import LONGEST_AGE_SECONDS, StreamPin, decode_stream_pin, encode_stream_pin, stream_of, stream_pin
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.herddb.log_entry import LogEntryType
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.protocol.log_pin import LONGEST_AGE_SECONDS, StreamPin, decode_stream_pin, encode_stream_pin, stream_of, stream_pin
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.datasource.options import OptionError, PinOptions, parse_options

@@ -20,9 +20,9 @@ from kazoo.client import KazooClient
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
 from herdkeeper.api.resource import GROUP, VERSION
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
-from herdkeeper.domain.observed.objects import is_ready
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
+from herdkeeper.codecs.herddb.tablespace import decode_tablespace, tablespace_path
+from herdkeeper.shared.names import HerdDBNames, ObjectKey
+from herdkeeper.shared.objects import is_ready
 from herdkeeper_e2e.control_plane import HOME, REPOSITORY, ControlPlane, apply_crds, apply_rules, make_namespace, rendered, running
 from herdkeeper_e2e.fleet.addresses import namespaces_of_a_run
 from herdkeeper_e2e.fleet.api_client import MERGE_PATCH

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from herdkeeper.formats.java_data import JavaDataReader
+from herdkeeper.codecs.java_data import JavaDataReader
 from herdkeeper.sql import frames
 from herdkeeper.sql.frames import MessageType
 

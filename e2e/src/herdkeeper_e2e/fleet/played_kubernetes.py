@@ -17,9 +17,9 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.objects import Json, is_ready
-from herdkeeper.formats.herddb_users import revision_of
+from herdkeeper.codecs.herddb.users import revision_of
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json, is_ready
 from herdkeeper_e2e.fleet.addresses import address_of
 from herdkeeper_e2e.fleet.api_client import ApiClient
 from herdkeeper_e2e.fleet.played_servers import KINDS, Played, SqlNode, Stack

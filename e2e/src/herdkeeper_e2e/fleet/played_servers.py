@@ -16,12 +16,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from herdkeeper.api.bookkeeper_cluster import AutoRecovery
-from herdkeeper.domain import names
-from herdkeeper.domain.names import BookKeeperNames, HerdDBNames, ObjectKey, ZooKeeperNames
-from herdkeeper.formats.bookkeeper_cookie import Cookie, cookie_path, encode_cookie
-from herdkeeper.formats.bookkeeper_replication import recovery_delay_path
-from herdkeeper.formats.herddb_node import NodeRecord, encode_node, node_path
-from herdkeeper.formats.herddb_tablespace import (
+from herdkeeper.codecs.bookkeeper.cookie import Cookie, cookie_path, encode_cookie
+from herdkeeper.codecs.bookkeeper.underreplication import recovery_delay_path
+from herdkeeper.codecs.herddb.node import NodeRecord, encode_node, node_path
+from herdkeeper.codecs.herddb.tablespace import (
     DEFAULT_TABLESPACE,
     TablespaceRecord,
     decode_tablespace,
@@ -29,7 +27,9 @@ from herdkeeper.formats.herddb_tablespace import (
     heartbeat_path,
     tablespace_path,
 )
-from herdkeeper.formats.zookeeper_membership import Membership, Role, Server
+from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ObjectKey, ZooKeeperNames
 from herdkeeper_e2e.fleet.addresses import address_of
 from herdkeeper_e2e.fleet.listening import Listening, chunk, http, sql
 from herdkeeper_e2e.fleet.znodes import Znodes

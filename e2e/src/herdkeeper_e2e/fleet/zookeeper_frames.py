@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from herdkeeper.formats.zookeeper_membership import CONFIG_PATH
+from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH
 
 _LENGTH = struct.Struct(">i")
 _REQUEST = struct.Struct(">iii")

@@ -13,8 +13,8 @@ from typing import Any, assert_never
 
 from kazoo.exceptions import KazooException
 
-from herdkeeper.formats.herddb_table import TableDefinition
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.codecs.herddb.table import TableDefinition
 from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Connection, Transaction
 from herdkeeper.sql.errors import ConnectionLost, NotLeader, OutcomeUnknown, ServerError, SqlError
 from herdkeeper.sql.frames import Value

@@ -31,7 +31,7 @@ from herdkeeper.api.resource import (
     unchanged_optional,
 )
 from herdkeeper.api.schedule import FIVE_FIELDS, Begin, CronExpression, Duration, TimeZone, five_fields
-from herdkeeper.domain import names
+from herdkeeper.shared import names
 
 _MARK = re.compile(r"(\S+) by (\S*?)( filled)?")
 

@@ -11,9 +11,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.replication import EntryRange, Striping, severity_of, striping
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, severity_of, striping
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper_jobs.audit.bookie_health import BookieTally
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 

@@ -19,11 +19,11 @@ from functools import partial
 
 import pyarrow as pa
 
-from herdkeeper.domain.replication import EntryRange, Striping, segment_ranges, striping
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, Entry, EntryDigest, entry_digest
-from herdkeeper.formats.bookkeeper_metadata import NO_ENTRY, DigestType, LedgerMetadata
-from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError, Entry, EntryDigest, entry_digest
+from herdkeeper.codecs.bookkeeper.metadata import NO_ENTRY, DigestType, LedgerMetadata
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, segment_ranges, striping
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer, EntryRun
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
 from herdkeeper_jobs.bookkeeper.replicas import Asking, NobodyAnsweredError, Replicas, in_thread

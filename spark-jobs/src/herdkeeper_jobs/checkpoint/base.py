@@ -18,9 +18,9 @@ from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from herdkeeper.formats.herddb_record import RowEncoder
-from herdkeeper.formats.herddb_table import TableDefinition, decode_table
-from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.record import RowEncoder
+from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.table import TableDefinition, decode_table
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Identity, Manifest, ManifestBase, ManifestFile, read_manifest

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import structlog
 
-from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
-from herdkeeper.domain.names import ARCHIVE_VARIABLES
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
+from herdkeeper.shared.names import ARCHIVE_VARIABLES
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated

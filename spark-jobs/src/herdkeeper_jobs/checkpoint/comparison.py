@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from herdkeeper.domain.job_summary import FollowerComparison
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.protocol.job_summary import FollowerComparison
 from herdkeeper_jobs.checkpoint.errors import FollowerDiffers, LeaderDiffers
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts
 

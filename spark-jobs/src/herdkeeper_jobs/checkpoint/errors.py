@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from herdkeeper.domain.job_summary import FollowerComparison
+from herdkeeper.protocol.job_summary import FollowerComparison
 
 
 class CheckpointRefused(ValueError):  # noqa: N818 - a refusal is an answer, not a fault of the program

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from herdkeeper.domain.verification import ALONE, REREAD
+from herdkeeper.protocol.verification import ALONE, REREAD
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.encryption.keys import Key, SealedBy, keyring

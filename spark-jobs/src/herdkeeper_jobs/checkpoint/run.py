@@ -17,9 +17,9 @@ import structlog
 from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
-from herdkeeper.domain.job_summary import CheckpointSummary, FollowerComparison, JobOutcome, TableSummary
-from herdkeeper.formats.herddb_table import TableDefinition, encode_table
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.codecs.herddb.table import TableDefinition, encode_table
+from herdkeeper.protocol.job_summary import CheckpointSummary, FollowerComparison, JobOutcome, TableSummary
 from herdkeeper_jobs.archive.parts import UNLIMITED, ReadBudget, WholeLog, read_archived
 from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog

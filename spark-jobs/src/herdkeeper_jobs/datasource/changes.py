@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from herdkeeper.formats.herddb_index import decode_index
-from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
-from herdkeeper.formats.herddb_table import decode_table
+from herdkeeper.codecs.herddb.index import decode_index
+from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntryType
+from herdkeeper.codecs.herddb.table import decode_table
 from herdkeeper_jobs.datasource.schema import CHANGES_ARROW
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.uncommitted import PendingDefinitions, Uncommitted

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from herdkeeper.domain.replication import EntryRange
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.striping import EntryRange
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, ledger_pieces, read_partition
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
 from herdkeeper_jobs.checkpoint.log_source import LogSource

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from herdkeeper.formats.herddb_log_pin import stream_pin
+from herdkeeper.protocol.log_pin import stream_pin
 from herdkeeper_jobs.bookkeeper.reader import DEFAULT_SETTINGS, ReadSettings
 from herdkeeper_jobs.wal.lsn import Lsn
 

@@ -26,7 +26,7 @@ import structlog
 from pyspark.sql.datasource import SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-from herdkeeper.formats.herddb_log_pin import BEGIN
+from herdkeeper.protocol.log_pin import BEGIN
 from herdkeeper_jobs.bookkeeper.kept_catalog import KeptCatalog
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, MetadataUnavailableError
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError

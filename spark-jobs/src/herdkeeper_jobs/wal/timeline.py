@@ -32,9 +32,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, assert_never
 
-from herdkeeper.formats.herddb_index import IndexDefinition, decode_index
-from herdkeeper.formats.herddb_log_entry import LogEntryType
-from herdkeeper.formats.herddb_table import TableDefinition, decode_table
+from herdkeeper.codecs.herddb.index import IndexDefinition, decode_index
+from herdkeeper.codecs.herddb.log_entry import LogEntryType
+from herdkeeper.codecs.herddb.table import TableDefinition, decode_table
 from herdkeeper_jobs.wal.log_state import LogState, StartingPoint, StateIndex, StateTable, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.spans import Control, ControlEntry, LogInconsistentError, Spans
