@@ -26,10 +26,10 @@ from stage import ZOOKEEPER_ADDRESS, Stage
 from herdkeeper.api import ReplicationAudit
 from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
 from herdkeeper.engine.reconcile import AGAIN_AFTER_ACTIONS_SECONDS
-from herdkeeper.jobs.schedule.state import text_of
 from herdkeeper.process.lease import NAME as LEASE
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.time import text_of
 from herdkeeper_e2e.control_plane import HOME, REPOSITORY, ControlPlane, apply_rules, free_ports, make_namespace, rendered
 
 KIND = "ZooKeeperCluster"

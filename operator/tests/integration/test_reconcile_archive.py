@@ -13,7 +13,6 @@ from sql_database import INSTANCE, TABLESPACE, named, serving_database
 from stage import Stage, nothing_written
 
 from herdkeeper.codecs.herddb.ledgers import ledgers_path
-from herdkeeper.jobs.schedule.state import text_of
 from herdkeeper.protocol.log_archive import (
     ArchivedRange,
     ArchiveProgress,
@@ -25,6 +24,7 @@ from herdkeeper.protocol.log_archive import (
 from herdkeeper.protocol.log_pin import ARCHIVE, BEGIN, StreamPin, decode_log_pin, encode_stream_pin, log_pin_path, stream_pin
 from herdkeeper.shared import names
 from herdkeeper.shared.names import FINALIZER
+from herdkeeper.shared.time import text_of
 
 LOG = {"archive": {"destination": {"persistentVolumeClaim": {"claimName": "archives"}}}}
 CONDITION = "LogArchived"

@@ -18,9 +18,9 @@ from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
 from herdkeeper.codecs.herddb.ledgers import ledgers_path
 from herdkeeper.codecs.herddb.replica import replicas_path
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace, tablespace_path
-from herdkeeper.engine import deletion
 from herdkeeper.engine.execute_metadata import LAYOUT
 from herdkeeper.engine.reconcile import Key, Outcome, is_departed
+from herdkeeper.planning import deletion
 from herdkeeper.planning.actions import Delete
 from herdkeeper.protocol.log_pin import BEGIN, CHECKPOINT, decode_log_pin, log_pin_path, log_pins_path
 from herdkeeper.shared import names

@@ -21,11 +21,11 @@ from test_reconcile_restore import create, end_job, example, with_stack
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
 from herdkeeper.engine.reconcile import Outcome
-from herdkeeper.jobs.schedule.state import text_of
 from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, JobOutcome, RestoreSummary
 from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress, archive_progress_path, encode_archive_progress
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ObjectKey
+from herdkeeper.shared.time import text_of
 
 CHECKPOINT = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}}}
 HOUR = datetime.timedelta(hours=1)

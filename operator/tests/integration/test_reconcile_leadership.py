@@ -376,7 +376,7 @@ def test_who_changes_the_record_first_wins_and_the_request_stays(stage: Stage) -
     hands = stage.hands()
     read = stage.ensemble.read_changed
 
-    def read_then_changed(path: str):  # type: ignore[no-untyped-def] - HerdDB writes between the operator's read and its write
+    def read_then_changed(path: str, _wake: object = None):  # type: ignore[no-untyped-def] - HerdDB writes between the operator's read and its write
         found = read(path)
         if path == record_path(stage):
             stage.ensemble.put(path, encode_tablespace(RECORD))

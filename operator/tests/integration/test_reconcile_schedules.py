@@ -13,8 +13,8 @@ from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.resource import Resource
 from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
 from herdkeeper.engine.reconcile import Outcome
-from herdkeeper.jobs.schedule.state import text_of
 from herdkeeper.shared import names
+from herdkeeper.shared.time import text_of
 
 CHECKPOINTS, AUDITS = "ScheduledCheckpoint", "ScheduledReplicationAudit"
 CHECKPOINT = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}}}

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from control_plane import ControlPlane
 from kubernetes.dynamic import DynamicClient
 from played_members import PlayedMembers
 from stage import Stage, written
@@ -16,6 +15,7 @@ from test_reconcile_killed import Run
 
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.engine.reconcile import UNWATCHED_SECONDS
+from herdkeeper_e2e.control_plane import ControlPlane
 
 
 @pytest.fixture(scope="module")

@@ -11,11 +11,11 @@ from situations import EXAMPLES, bookkeeper_serving, objects, with_metadata, wit
 
 from herdkeeper.api.job import ClaimDestination, VolumeDestination
 from herdkeeper.api.replication_audit import LedgerFilter, LedgerRange, Window
-from herdkeeper.engine.validation import audit_refusals
 from herdkeeper.jobs.plan import plan_audit
 from herdkeeper.jobs.schedule.state import run_of
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.jobs.status import summarize_audit
+from herdkeeper.jobs.validate import audit_refusals
 from herdkeeper.planning.actions import Apply, Delete
 from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome

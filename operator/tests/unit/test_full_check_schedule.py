@@ -25,14 +25,14 @@ from test_full_check import (
 from test_plan_tablespace import RECORD
 
 from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes, FullCheckTiming
-from herdkeeper.engine import validation
 from herdkeeper.herddb.tablespace.full_check import timing_of
 from herdkeeper.herddb.tablespace.plan_full_check import NO_FOLLOWER, Begun, Held, decide_check, full_check_steps
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.status_full_check import full_check_fields, newly_missed
-from herdkeeper.jobs.schedule.state import text_of
+from herdkeeper.herddb.tablespace.validate import tablespace_refusals
 from herdkeeper.planning.actions import AnswerRequest, ChangeTablespaceRecord, StartFullCheck
 from herdkeeper.planning.due import Missed, NotDue, Start
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 
 NIGHTLY = FullCheckTiming(schedule="0 2 * * *")
@@ -329,7 +329,7 @@ def test_for_how_long_writes_may_stand_still_is_part_of_the_order():
     ],
 )
 def test_a_schedule_that_says_nothing_is_refused_with_the_field(timing, path, problem):
-    (refusal,) = validation.tablespace_refusals(with_spec(TABLESPACE, full_check=timing), None)
+    (refusal,) = tablespace_refusals(with_spec(TABLESPACE, full_check=timing), None)
     assert refusal.path == path
     assert problem in refusal.problem
 

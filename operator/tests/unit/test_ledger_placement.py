@@ -11,9 +11,9 @@ from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, JOBS_IMAGE, PODS,
 from herdkeeper.api.bookkeeper_cluster import PlacementCheck
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan
-from herdkeeper.bookkeeper.state.placement import PlacementBreaches, PlacementRule, breaks_placement
 from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches, PlacementRule, breaks_placement
 from herdkeeper.shared.names import ZONE_LABEL
 from herdkeeper.shared.node import Node
 from herdkeeper.shared.unknown import Unknown

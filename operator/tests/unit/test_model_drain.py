@@ -1,4 +1,4 @@
-"""A bookie that leaves takes no data along: in all that bookkeeper/drain/procedure.py, its Jobs, writers, crashes and stale readings can do together.
+"""A bookie that leaves takes no data along: in all that its drain, its Jobs, writers, crashes and stale readings can do together.
 
 Within small bounds: bookie 0 leaves, three others stay, and each ledger has two copies. `make model` goes further.
 

@@ -18,10 +18,10 @@ from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import ArchiveRetention, ArchiveStatus, LogArchive, RecoveryWindow, TablespaceLog
 from herdkeeper.codecs.java_data import MalformedDataError
-from herdkeeper.engine.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.log.archive_expiry import KeptFrom, KeptWhole, decide_expiry, expiry_steps, needed_by_archive
 from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder
 from herdkeeper.herddb.log.status_archive import archive_fields, log_archived
+from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.planning.actions import SetArchiveExpiry
 from herdkeeper.planning.status import described
 from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress, ExpiryOrder, decode_expiry_order, encode_expiry_order

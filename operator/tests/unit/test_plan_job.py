@@ -17,7 +17,6 @@ from herdkeeper.api.job import Destination, Encryption, Executors
 from herdkeeper.api.resource import Reference, SecretReference
 from herdkeeper.api.tablespace import Bootstrap, ReplicaStatus, TablespaceLog
 from herdkeeper.jobs.plan import plan_audit, plan_checkpoint
-from herdkeeper.jobs.removal.state import work_of
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.jobs.status import audit_fields, checkpoint_fields, summarize_checkpoint
 from herdkeeper.planning.actions import Apply
@@ -29,6 +28,7 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_job import build_removal
 from herdkeeper.spark.encryption_keys import why_keys_unusable
 from herdkeeper.spark.object_store import StoreSecrets, store_secrets, why_store_unusable
+from herdkeeper.spark.work import work_of
 
 CHECKPOINT, AUDIT = (
     next(stored(document, "demo") for document in yaml.safe_load_all((EXAMPLES / file).read_text()) if document["kind"] == kind)

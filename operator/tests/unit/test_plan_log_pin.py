@@ -13,16 +13,18 @@ from herdkeeper.api.checkpoint import CheckpointStatus, Lsn
 from herdkeeper.api.tablespace import TablespaceLog
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.codecs.java_data import MalformedDataError
-from herdkeeper.engine.deletion import PATIENCE_SECONDS, finalizer_step, plan_tablespace_deletion
+from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.herddb.log.identity import LogIdentity, instance_of
 from herdkeeper.herddb.log.plan_pins import log_pin_steps
 from herdkeeper.herddb.log.seen_pins import LogPin
 from herdkeeper.herddb.log.status_released import log_released
 from herdkeeper.herddb.state.cluster import NodeTablespace, RetainedLog
+from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import DropTablespace, Plan, SetFinalizer, SetLogPin
+from herdkeeper.planning.deletion import PATIENCE_SECONDS
 from herdkeeper.planning.status import described
 from herdkeeper.protocol.log_pin import BEGIN, decode_log_pin, encode_log_pin
 from herdkeeper.shared.dependents import NOBODY

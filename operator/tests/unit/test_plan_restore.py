@@ -19,13 +19,13 @@ from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
-from herdkeeper.jobs.removal.state import CheckpointWork
 from herdkeeper.planning.actions import Apply, CreateTablespace, Plan
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable
+from herdkeeper.spark.work import CheckpointWork
 
 NODES = ("db-herddb-0", "db-herddb-1")
 MANIFEST = "i-1/ts-1/manifests/00000000000000000003-00000000000000000009.json"

@@ -21,12 +21,13 @@ from herdkeeper.jobs.drill.draw import drawn_moment, drawn_name
 from herdkeeper.jobs.drill.plan import DrawnCheckpoint, DrawnMoment, NothingToDraw, draw, due_drill, plan_drill, plan_scheduled_checkpoint
 from herdkeeper.jobs.drill.state import DrillObserved
 from herdkeeper.jobs.schedule.build import build_run
-from herdkeeper.jobs.schedule.state import ScheduleObserved, run_of, text_of
+from herdkeeper.jobs.schedule.state import ScheduleObserved, run_of
 from herdkeeper.planning.actions import Create, Delete
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable
 

@@ -9,7 +9,6 @@ from situations import claim, live, objects, pods, quickstart, ready, with_metad
 from test_plan_herddb import LOG, SETTLED
 
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
-from herdkeeper.engine.validation import tablespace_refusals
 from herdkeeper.herddb.build import build_herddb
 from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.plan.scale_down import scale_down
@@ -17,6 +16,7 @@ from herdkeeper.herddb.state.cluster import NodeTablespace
 from herdkeeper.herddb.status.cluster import summarize_herddb
 from herdkeeper.herddb.tablespace.build import build_leader_service
 from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.validate import tablespace_refusals
 from herdkeeper.planning.actions import Apply, ChangeTablespaceRecord, Delete, ForgetNode
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason

@@ -16,13 +16,14 @@ from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.api.tablespace import LogArchive, TablespaceLog
 from herdkeeper.herddb.log.identity import instance_of
 from herdkeeper.jobs.schedule.plan import decide, plan_schedule
-from herdkeeper.jobs.schedule.state import Run, ScheduleObserved, run_of, text_of
+from herdkeeper.jobs.schedule.state import Run, ScheduleObserved, run_of
 from herdkeeper.jobs.schedule.status import summarize_scheduled_audit, summarize_scheduled_checkpoint
 from herdkeeper.planning.actions import AnswerRequest, Create, Delete, Request
 from herdkeeper.planning.due import Missed, NotDue, Start, timetable_of
 from herdkeeper.schema.defaulting import stored
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.timetable import overdue_at
 from herdkeeper.shared.unknown import Unknown
 

@@ -10,8 +10,8 @@ from situations import claim, live, objects, pods, quickstart, ready, with_metad
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata, MetadataStore
 from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
 from herdkeeper.codecs.zookeeper.membership import Membership, Role
-from herdkeeper.engine.validation import Refusal
 from herdkeeper.planning.actions import Create, Plan, Wait
+from herdkeeper.planning.refusal import Refusal
 from herdkeeper.planning.status import MOST_SENTENCES, Failed, planned, refused_status, status_document
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names

@@ -10,9 +10,8 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import Any
 
-Json = dict[str, Any]
+from herdkeeper.shared.objects import Json
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from herdkeeper.bookkeeper.observe.ledgers import KeptScans
 from herdkeeper.clients.departed import Departed
 from herdkeeper.clients.http import JsonReader
+from herdkeeper.clients.kept_answers import KeptAnswers
 from herdkeeper.clients.kubernetes import KubernetesReader
 from herdkeeper.clients.signs_of_life import SignsOfLife
 from herdkeeper.clients.zookeeper import EnsembleDirectory
@@ -22,6 +22,6 @@ class World:
     ensembles: EnsembleDirectory
     http: JsonReader
     signs_of_life: SignsOfLife = field(default_factory=SignsOfLife)
-    scans: KeptScans = field(default_factory=KeptScans)
+    scans: KeptAnswers = field(default_factory=KeptAnswers)
     departed: Departed = field(default_factory=Departed)
     wake: Wake | None = None

@@ -28,31 +28,36 @@ from herdkeeper.api import (
     ZooKeeperCluster,
 )
 from herdkeeper.api.resource import Resource
+from herdkeeper.bookkeeper.deletion import plan_bookkeeper_deletion
 from herdkeeper.bookkeeper.observe.bookies import observe_bookkeeper, see_ledgers
 from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved
 from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.bookkeeper.validate import bookkeeper_refusals
 from herdkeeper.clients.counters import LIVE_LOOKS
 from herdkeeper.clients.counters import READY as READY_GAUGE
 from herdkeeper.clients.departed import Departure
 from herdkeeper.clients.kubernetes import KubernetesReader, Unreadable, parsed
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.clients.world import World
-from herdkeeper.engine import deletion, validation
 from herdkeeper.engine.execute import Hands, LiveReadsNeededError, execute
+from herdkeeper.engine.finalizer import finalizer_step
 from herdkeeper.engine.gauges.audits import LAST_AUDITS
 from herdkeeper.engine.gauges.drills import forget_drill, show_drill
 from herdkeeper.engine.gauges.logs import forget_log, show_log
-from herdkeeper.engine.validation import Refusal
+from herdkeeper.herddb.deletion import plan_herddb_deletion
 from herdkeeper.herddb.log.in_time import log_standings
 from herdkeeper.herddb.observe.cluster import observe_herddb
 from herdkeeper.herddb.plan.cluster import plan_herddb, plan_refused_herddb
 from herdkeeper.herddb.status.cluster import summarize_herddb
+from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.tablespace.observe import observe_tablespace
 from herdkeeper.herddb.tablespace.plan import plan_tablespace
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.herddb.tablespace.status import summarize_tablespace
 from herdkeeper.herddb.tablespace.status_full_check import newly_failed, newly_missed
+from herdkeeper.herddb.tablespace.validate import tablespace_refusals
+from herdkeeper.herddb.validate import herddb_refusals
 from herdkeeper.jobs.drill.plan import plan_scheduled_checkpoint
 from herdkeeper.jobs.drill.status import drill_ended, drill_sentence
 from herdkeeper.jobs.observe import observe_audit, observe_checkpoint
@@ -62,7 +67,10 @@ from herdkeeper.jobs.schedule.observe import observe_schedule
 from herdkeeper.jobs.schedule.plan import plan_schedule
 from herdkeeper.jobs.schedule.status import summarize_scheduled_audit, summarize_scheduled_checkpoint
 from herdkeeper.jobs.status import summarize_audit, summarize_checkpoint
+from herdkeeper.jobs.validate import audit_refusals, checkpoint_refusals, schedule_refusals
 from herdkeeper.planning.actions import Plan, SetFinalizer, Wait
+from herdkeeper.planning.deletion import plan_unreadable_deletion, waited_seconds, waiting_for_users
+from herdkeeper.planning.refusal import Refusal, unreadable_refusals
 from herdkeeper.planning.status import Failed, planned, refused_status, status_document, stored_status
 from herdkeeper.planning.summary import Summary
 from herdkeeper.settings import Settings
@@ -72,10 +80,12 @@ from herdkeeper.shared.dependents import NOBODY, Dependents
 from herdkeeper.shared.left_alone import left_alone_by
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
+from herdkeeper.zookeeper.deletion import plan_zookeeper_deletion
 from herdkeeper.zookeeper.observe import observe_zookeeper
 from herdkeeper.zookeeper.plan import plan_zookeeper
 from herdkeeper.zookeeper.state import ZooKeeperObserved
 from herdkeeper.zookeeper.status import summarize_zookeeper
+from herdkeeper.zookeeper.validate import zookeeper_refusals
 
 logger = structlog.get_logger()
 
@@ -165,56 +175,56 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
     return {
         ZooKeeperCluster.KIND: Steps(
             observe_zookeeper,
-            lambda cluster, seen: validation.zookeeper_refusals(cluster, seen.voters),
+            lambda cluster, seen: zookeeper_refusals(cluster, seen.voters),
             plan_zookeeper,
             summarize_zookeeper,
-            deletion.plan_zookeeper_deletion,
+            plan_zookeeper_deletion,
         ),
         BookKeeperCluster.KIND: Steps(
             observe_bookkeeper,
-            lambda cluster, _: validation.bookkeeper_refusals(cluster),
+            lambda cluster, _: bookkeeper_refusals(cluster),
             partial(_with_image, plan_bookkeeper, settings.spark_image),
             summarize_bookkeeper,
-            deletion.plan_bookkeeper_deletion,
+            plan_bookkeeper_deletion,
             see_ledgers,
         ),
         HerdDBCluster.KIND: Steps(
             observe_herddb,
-            lambda cluster, seen: validation.herddb_refusals(cluster, seen.bookkeeper),
+            lambda cluster, seen: herddb_refusals(cluster, seen.bookkeeper),
             plan_herddb,
             summarize_herddb,
-            deletion.plan_herddb_deletion,
+            plan_herddb_deletion,
             plan_refused=plan_refused_herddb,
         ),
         Tablespace.KIND: Steps(
             _see_tablespace,
-            lambda tablespace, seen: validation.tablespace_refusals(tablespace, seen.herddb, seen.others),
+            lambda tablespace, seen: tablespace_refusals(tablespace, seen.herddb, seen.others),
             partial(_with_image, plan_tablespace, settings.spark_image),
             summarize_tablespace,
-            deletion.plan_tablespace_deletion,
+            plan_tablespace_deletion,
         ),
         Checkpoint.KIND: Steps(
             observe_checkpoint,
-            lambda checkpoint, seen: validation.checkpoint_refusals(checkpoint, seen.tablespace),
+            lambda checkpoint, seen: checkpoint_refusals(checkpoint, seen.tablespace),
             partial(_with_image, plan_checkpoint, settings.spark_image),
             summarize_checkpoint,
             lambda checkpoint, seen, waited: plan_removal(checkpoint, seen, settings.spark_image, waited),
         ),
         ScheduledCheckpoint.KIND: Steps(
             observe_schedule,
-            lambda schedule, _: validation.schedule_refusals(schedule),
+            lambda schedule, _: schedule_refusals(schedule),
             partial(_with_image, plan_scheduled_checkpoint, settings.spark_image),
             summarize_scheduled_checkpoint,
         ),
         ReplicationAudit.KIND: Steps(
             observe_audit,
-            lambda audit, _: validation.audit_refusals(audit),
+            lambda audit, _: audit_refusals(audit),
             partial(_with_image, plan_audit, settings.spark_image),
             summarize_audit,
         ),
         ScheduledReplicationAudit.KIND: Steps(
             observe_schedule,
-            lambda schedule, _: validation.schedule_refusals(schedule),
+            lambda schedule, _: schedule_refusals(schedule),
             plan_schedule,
             summarize_scheduled_audit,
         ),
@@ -256,7 +266,7 @@ def _reconcile(key: Key, steps: Steps, hands: Hands) -> Result:
         case Unreadable() if key.only_leaders:
             return Result(Outcome.REFUSED)
         case Unreadable(_, error, rest):
-            return _reconcile_unreadable(rest, validation.unreadable_refusals(error), hands)
+            return _reconcile_unreadable(rest, unreadable_refusals(error), hands)
         case Resource():
             return _reconcile_resource(found, steps, hands)
 
@@ -312,7 +322,7 @@ def _reconcile_departed(key: Key, departure: Departure, steps: Steps, hands: Han
         return _gone(key)
     resource = resource.model_copy(update={"metadata": resource.metadata.model_copy(update={"deletion_timestamp": _now()})})
     seen = steps.observe(resource, hands.world)
-    plan = deletion.waiting_for_users(_users(seen)) or steps.plan_deletion(resource, seen, departure.seconds)
+    plan = waiting_for_users(_users(seen)) or steps.plan_deletion(resource, seen, departure.seconds)
     last = [action for action in plan.actions if isinstance(action, SetFinalizer)]
     failed = execute(resource, replace(plan, actions=tuple(action for action in plan.actions if action not in last)), hands)
     if failed is not None or not last:
@@ -339,7 +349,7 @@ def _reconcile_unreadable(stub: Resource, refusals: tuple[Refusal, ...], hands: 
         return _refuse(stub, refusals, hands)
     if names.FINALIZER not in metadata.finalizers:
         return _gone(_key(stub))
-    plan = deletion.plan_unreadable_deletion(refusals[0].sentence, _age_seconds(metadata.deletion_timestamp))
+    plan = plan_unreadable_deletion(refusals[0].sentence, _age_seconds(metadata.deletion_timestamp))
     if not plan.actions:
         return replace(_refuse(stub, refusals, hands), look_again_seconds=plan.look_again_seconds)
     return Result(Outcome.FAILED) if execute(stub, plan, hands) else _gone(_key(stub))
@@ -350,12 +360,12 @@ def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
         message = f"the annotation {names.PAUSED_ANNOTATION} stops every change; remove it to go on"
         return Plan(wait=Wait(Reason.PAUSED, message))
     users = _users(seen)
-    if finalizer := deletion.finalizer_step(resource, users):
+    if finalizer := finalizer_step(resource, users):
         return Plan((finalizer,), look_again_seconds=0.1)
     if resource.metadata.deletion_timestamp is not None and steps.plan_deletion is not None:
-        if waiting := deletion.waiting_for_users(users):
+        if waiting := waiting_for_users(users):
             return waiting
-        return steps.plan_deletion(resource, seen, deletion.waited_seconds(resource, datetime.datetime.now(datetime.UTC)))
+        return steps.plan_deletion(resource, seen, waited_seconds(resource, datetime.datetime.now(datetime.UTC)))
     plan: Plan = steps.plan(resource, seen)
     return plan
 

@@ -9,12 +9,12 @@ from herdkeeper.api import HerdDBCluster
 from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.bookkeeper.build.racks import MOUNT, placement_lines, racks_volume
 from herdkeeper.codecs.herddb.users import SqlUser, encode_users
-from herdkeeper.engine.validation import bytes_of
 from herdkeeper.herddb.state.log_store import LogStore
 from herdkeeper.herddb.state.nodes import names_of
 from herdkeeper.planning import pods as pod
-from herdkeeper.planning.pods import Json
 from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.quantity import bytes_of
 
 COMPONENT = names.HERDDB_COMPONENT
 TLS_MOUNT = "/tls"

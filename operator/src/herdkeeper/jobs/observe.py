@@ -8,13 +8,14 @@ from dataclasses import replace
 from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
 from herdkeeper.clients.kubernetes import JOBS
 from herdkeeper.clients.world import World
-from herdkeeper.jobs.removal.observe import observe_removal, observe_work
+from herdkeeper.jobs.removal.observe import observe_removal
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Objects
 from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreUnusable
 from herdkeeper.spark.observe_object_store import observe_destination, observe_store
+from herdkeeper.spark.observe_work import observe_work
 
 _FIELD = "spec.destination."
 

@@ -11,7 +11,6 @@ from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.tablespace.verdicts import replicas_of
 from herdkeeper.jobs.audit.window import described, goes_on_at, present, window_of
-from herdkeeper.jobs.schedule.state import text_of
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.planning.actions import Plan, deletions
 from herdkeeper.planning.intent import settle
@@ -20,6 +19,7 @@ from herdkeeper.shared.conditions import READY, condition, is_ready_resource, wh
 from herdkeeper.shared.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
 from herdkeeper.spark.build_job import (
     ArchiveSource,
     AuditSource,

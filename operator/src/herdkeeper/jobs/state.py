@@ -6,9 +6,10 @@ import datetime
 from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
-from herdkeeper.jobs.removal.state import CheckpointWork, RemovalObserved
+from herdkeeper.jobs.removal.state import RemovalObserved
 from herdkeeper.shared.objects import Objects
 from herdkeeper.spark.object_store import StoreUnusable
+from herdkeeper.spark.work import CheckpointWork
 
 
 @dataclass(frozen=True)

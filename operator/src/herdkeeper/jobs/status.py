@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import datetime
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal, assert_never
+from dataclasses import replace
+from typing import Any, assert_never
 
 from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.replication_audit import RepairMode
 from herdkeeper.jobs.audit.end import unknown_result, words_may_come
 from herdkeeper.jobs.audit.window import goes_on_at
-from herdkeeper.jobs.schedule.state import text_of
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.protocol.audit_depth import AuditDepth
@@ -20,18 +19,9 @@ from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, Fol
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition
 from herdkeeper.shared.names import HerdDBNames, ObjectKey
-from herdkeeper.shared.objects import Json, Objects, died_silently, driver_said, job_ended, pod_trouble, pods_of_job
 from herdkeeper.shared.reason import Reason
-
-
-@dataclass(frozen=True)
-class Run:
-    """A Job as it is now. `said` is the newest termination message of its driver."""
-
-    phase: Literal["Pending", "Running", "Succeeded", "Failed"]
-    message: str
-    said: str | None
-    fields: dict[str, Any]
+from herdkeeper.shared.time import text_of
+from herdkeeper.spark.run import Run, observe_run
 
 
 def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
@@ -191,40 +181,6 @@ def _repair_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, int]:
             return {"replicasRepaired": summary.copies_repaired, "findingsNotRepaired": summary.not_repaired}
         case _:
             assert_never(repair)
-
-
-def observe_run(objects: Objects, job_name: str) -> Run:
-    """The state of a Job among the objects of its owner."""
-    job = objects.get("Job", job_name)
-    if job is None:
-        return Run("Pending", "the job has not started yet", None, {"phase": "Pending"})
-    pods, said = pods_of_job(objects, job_name), driver_said(objects, job_name)
-    fields: dict[str, Any] = {"job": job_name, "startedAt": job.get("status", {}).get("startTime")}
-    match job_ended(job):
-        case "Complete":
-            completed = job["status"].get("completionTime")
-            return Run("Succeeded", "the job ended", said, {**fields, "phase": "Succeeded", "completedAt": completed})
-        case "Failed":
-            return Run(
-                "Failed",
-                _failure(job, said, died_silently(objects, job_name)),
-                said,
-                {**fields, "phase": "Failed", "completedAt": _failed_at(job)},
-            )
-    if any(pod.get("status", {}).get("phase") in ("Running", "Succeeded") for pod in pods):
-        return Run("Running", "the job runs", said, {**fields, "phase": "Running"})
-    trouble = pod_trouble(pods[-1]) if pods else "no pod yet"
-    return Run("Pending", f"the job's pod waits: {trouble}", said, {**fields, "phase": "Pending"})
-
-
-def _failure(job: Json, said: str | None, silently: str | None) -> str:
-    entry = next(entry for entry in job["status"]["conditions"] if entry["type"] == "Failed")
-    last = f"; the driver said: {said[:300]}" if said else f"; its last pod died without last words ({silently})" if silently else ""
-    return f"{entry.get('reason', 'Failed')}: {entry.get('message', '')}{last}"
-
-
-def _failed_at(job: Json) -> str | None:
-    return next((entry.get("lastTransitionTime") for entry in job["status"]["conditions"] if entry["type"] == "Failed"), None)
 
 
 def _summary(run: Run, fields: dict[str, Any]) -> Summary:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
 
 from herdkeeper.codecs.bookkeeper.cookie import Cookie
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
 from herdkeeper.codecs.zookeeper.membership import Server
 from herdkeeper.protocol.log_archive import ExpiryOrder
 from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
-
-Json = dict[str, Any]
 
 
 @dataclass(frozen=True)

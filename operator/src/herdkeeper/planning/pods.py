@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any, assert_never
+from typing import assert_never
 
 from herdkeeper.api.pods import Pods, PodTraits
 from herdkeeper.api.resource import API_VERSION, Compute, Resource, VolumeClaim
 from herdkeeper.shared import names
-
-Json = dict[str, Any]
+from herdkeeper.shared.objects import Json
 
 USER_ID = 10001
 """User and group of every image; volumes belong to the group."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never
 
 from herdkeeper.api.resource import Condition, Resource
-from herdkeeper.engine.validation import Refusal
 from herdkeeper.planning.actions import (
     Action,
     AddToSecret,
@@ -41,6 +40,7 @@ from herdkeeper.planning.actions import (
     StartFullCheck,
     WakeNodes,
 )
+from herdkeeper.planning.refusal import Refusal
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.protocol.log_archive import ExpiryOrder
 from herdkeeper.protocol.log_pin import ARCHIVE, BEGIN, SECOND_DISK

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from herdkeeper.api.job import Destination, Encryption
-from herdkeeper.planning.pods import Json
+from herdkeeper.shared.objects import Json
 
 _FOLDER = "/encryption"
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from herdkeeper.api.job import Destination, FileSystem
-from herdkeeper.planning.pods import Json
 from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json
 
 _FOLDER = "/file-systems"
 

@@ -20,17 +20,19 @@ from herdkeeper.api.job import Destination, Executors, FileSystem, ObjectStore, 
 from herdkeeper.api.replication_audit import LedgerFilter, RepairMode
 from herdkeeper.api.resource import Compute
 from herdkeeper.api.tablespace import Bootstrap
-from herdkeeper.engine.validation import MIB, bytes_of
-from herdkeeper.jobs.audit.window import READ_UNTIL
-from herdkeeper.jobs.schedule.state import text_of
 from herdkeeper.planning import pods as pod
-from herdkeeper.planning.pods import Json
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.quantity import MIB, bytes_of
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.timetable import duration_of
 from herdkeeper.spark import build_encryption_keys as encryption_keys
 from herdkeeper.spark import build_file_system as file_system
 from herdkeeper.spark import build_throwaway_server as throwaway_server
+
+READ_UNTIL = "--read-until"
+"""The program's argument: when the window closes in which it was started."""
 
 DESTINATION = "/checkpoints"
 """Where the destination's claim is mounted."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from herdkeeper.api.restore_drill import DrillServer, DrillStorage
 from herdkeeper.planning import pods as pod
-from herdkeeper.planning.pods import Json
 from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json
 
 SERVER = "herddb"
 """Name of its container."""

@@ -10,9 +10,9 @@ from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, file_name
 from herdkeeper.codecs.zookeeper.super_digest import super_digest
 from herdkeeper.planning import pods as pod
-from herdkeeper.planning.pods import Json
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
+from herdkeeper.shared.objects import Json
 
 COMPONENT = names.ZOOKEEPER_COMPONENT
 

@@ -1,4 +1,4 @@
-"""Keeps a tablespace's log for a stream that is down or slow: the znode `logPins/<tablespace uuid>/stream-<name>` (formats/herddb_log_pin).
+"""Keeps a tablespace's log for a stream that is down or slow: the znode `logPins/<tablespace uuid>/stream-<name>` (protocol/log_pin.py).
 
 The SQL node that leads releases no ledger from the pin's on, past the retention too, until the pin is older than it says of itself. A pin
 that is not moved any more, since nobody starts the stream again, would else fill the bookies for ever.

@@ -10,11 +10,11 @@ from herdkeeper.api.bookkeeper_cluster import GarbageCollection, JournalSync
 from herdkeeper.bookkeeper.build.racks import MOUNT, build_racks, placement_lines, racks_volume
 from herdkeeper.bookkeeper.state.claims import ledgers_claims
 from herdkeeper.bookkeeper.state.racks import Rack, placement_of
-from herdkeeper.engine.validation import MIB, bytes_of
 from herdkeeper.planning import pods as pod
-from herdkeeper.planning.pods import Json
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.quantity import MIB, bytes_of
 
 COMPONENT = names.BOOKIE_COMPONENT
 

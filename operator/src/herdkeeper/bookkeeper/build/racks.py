@@ -12,8 +12,8 @@ from typing import assert_never
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.state.racks import Placement, PlacementPolicy, Rack, format_racks
 from herdkeeper.planning import pods as pod
-from herdkeeper.planning.pods import Json
 from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json
 
 FOLDER = "/racks"
 MOUNT: Json = {"name": "racks", "mountPath": FOLDER, "readOnly": True}

@@ -11,11 +11,11 @@ from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity
 from herdkeeper.bookkeeper.build.racks import MOUNT, racks_volume
 from herdkeeper.codecs.bookkeeper.share import Share, record_of
-from herdkeeper.engine.validation import bytes_of
 from herdkeeper.planning import pods as pod
-from herdkeeper.planning.pods import Json
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.quantity import bytes_of
 
 RECORD_KEY, OPEN_KEY, BYTES_KEY = "record", "open", "bytes"
 """In a round's ConfigMap: what the bookie held, which open ledgers may be moved, and estimated bytes of it all."""

@@ -39,13 +39,13 @@ from herdkeeper.bookkeeper.state.identity import bookie_ids
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, scaled_to_zero
 from herdkeeper.bookkeeper.state.racks import racks_of, rule_of
 from herdkeeper.codecs.bookkeeper.share import Share
-from herdkeeper.herddb.state.nodes import told_nodes
 from herdkeeper.planning.actions import Action, Annotate, Apply, CloseLedger, Create, SetBookieMode, Wait, deletions
 from herdkeeper.planning.intent import with_intent
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 from herdkeeper.shared.objects import Json, Objects, annotation, job_ended
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.told_nodes import told_nodes
 from herdkeeper.shared.unknown import Unknown
 
 CLAIM = "PersistentVolumeClaim"

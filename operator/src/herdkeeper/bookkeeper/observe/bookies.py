@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterator
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
-from herdkeeper.bookkeeper.observe.ledgers import Asked, scan_ledgers
+from herdkeeper.bookkeeper.observe.ledgers import Asked, keep_scan, recent_scan, scan_ledgers
 from herdkeeper.bookkeeper.state.bookies import (
     BookKeeperObserved,
     LedgerScan,
@@ -41,12 +41,12 @@ from herdkeeper.codecs.bookkeeper.underreplication import (
     marks_path,
     recovery_delay_path,
 )
-from herdkeeper.engine.validation import bytes_of
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_settled_resource
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey, ZooKeeperNames
 from herdkeeper.shared.node import Nodes
 from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import requested_bytes
@@ -120,11 +120,11 @@ def _scan(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World, *,
     ids |= {bookie_id for lost in numbers.lost for bookie_id in lost.ids}
     rule = rule_of(cluster, racks_of(cluster, objects, seen.nodes), metadata.cookies)
     asked, place = Asked(tuple(sorted(ids)), databases_on(key, world), rule), f"{store.address}{named.ledgers_root}"
-    recent = None if needed else world.scans.recent(place, asked)
+    recent = None if needed else recent_scan(world.scans, place, asked)
     if recent is not None or not (numbers.leaving or needed):
         return recent
     try:
-        return world.scans.keep(place, asked, scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, asked))
+        return keep_scan(world.scans, place, asked, scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, asked))
     except EnsembleError as error:
         return Unknown(str(error))
 

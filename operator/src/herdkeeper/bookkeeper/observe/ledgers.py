@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.bookkeeper.state.bookies import LedgerScan, Naming
-from herdkeeper.bookkeeper.state.placement import PlacementBreaches, PlacementRule, breaks_placement
+from herdkeeper.clients.kept_answers import KeptAnswers
 from herdkeeper.clients.zookeeper import Ensemble, EnsembleError
 from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, decode_ledger_metadata
+from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches, PlacementRule, breaks_placement
 from herdkeeper.codecs.bookkeeper.share import Share, share_of
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.shared.unknown import Unknown
@@ -35,30 +35,22 @@ class Asked:
         return frozenset(self.bookies), frozenset(database.spec.ledgers.ensemble_size for database in self.databases), self.rule
 
 
-class KeptScans:
-    """The last scan of each place, for who only waits: nothing is done by a scan that was kept. Any thread may use it."""
+def keep_scan(scans: KeptAnswers, place: str, asked: Asked, scan: LedgerScan | Unknown) -> LedgerScan | Unknown:
+    """The scan itself, which is kept. What could not be read leaves nothing that is known."""
+    if isinstance(scan, LedgerScan):
+        scans.keep(place, asked, scan)
+    else:
+        scans.forget(place)
+    return scan
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
-        self._now = now
-        self._kept: dict[str, tuple[float, Asked, LedgerScan]] = {}
-        self._lock = threading.Lock()
 
-    def keep(self, place: str, asked: Asked, scan: LedgerScan | Unknown) -> LedgerScan | Unknown:
-        """The scan itself. What could not be read leaves nothing that is known."""
-        with self._lock:
-            self._kept.pop(place, None)
-            if isinstance(scan, LedgerScan):
-                self._kept[place] = (self._now(), asked, scan)
-        return scan
-
-    def recent(self, place: str, asked: Asked) -> LedgerScan | None:
-        """The last one, with its age and with the databases as they are now; None when it is too old, or was asked for something else."""
-        with self._lock:
-            at, before, scan = self._kept.get(place, (0.0, None, None))
-        if scan is None or before is None or before.of_ledgers != asked.of_ledgers:
-            return None
-        age = self._now() - at
-        return replace(scan, databases=asked.databases, age_seconds=age) if age < scan.good_for_seconds else None
+def recent_scan(scans: KeptAnswers, place: str, asked: Asked) -> LedgerScan | None:
+    """The last scan, with its age and the databases as they are now; None when it is too old, or was asked for something else."""
+    kept = scans.of(place)
+    if kept is None or kept.question.of_ledgers != asked.of_ledgers or kept.age_seconds >= kept.answer.good_for_seconds:
+        return None
+    scan: LedgerScan = replace(kept.answer, databases=asked.databases, age_seconds=kept.age_seconds)
+    return scan
 
 
 def scan_ledgers(ensemble: Ensemble, root: str, asked: Asked) -> LedgerScan | Unknown:

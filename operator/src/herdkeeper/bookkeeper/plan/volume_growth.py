@@ -9,10 +9,10 @@ from __future__ import annotations
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved
 from herdkeeper.bookkeeper.state.claims import ledgers_claims
-from herdkeeper.engine.validation import bytes_of
 from herdkeeper.planning.actions import Resize, Wait
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 from herdkeeper.shared.objects import Json
+from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import capacity_bytes, requested_bytes

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from herdkeeper.api import HerdDBCluster
-from herdkeeper.bookkeeper.state.placement import PlacementBreaches
+from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches
 from herdkeeper.codecs.bookkeeper.share import Share
 from herdkeeper.shared.dependents import NOBODY, Dependents
 from herdkeeper.shared.node import Nodes

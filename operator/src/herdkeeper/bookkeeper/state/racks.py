@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from herdkeeper.api import BookKeeperCluster
-from herdkeeper.bookkeeper.state.placement import PlacementRule
+from herdkeeper.codecs.bookkeeper.placement import PlacementRule
 from herdkeeper.shared import names
 from herdkeeper.shared.names import BookKeeperNames
 from herdkeeper.shared.node import Node, Nodes

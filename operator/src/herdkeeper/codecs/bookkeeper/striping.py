@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
-from herdkeeper.protocol.audit_finding import Severity
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -115,17 +114,3 @@ def merge_into_ranges(entry_ids: Iterable[int]) -> tuple[EntryRange, ...]:
         else:
             merged.append(EntryRange(entry_id, entry_id))
     return tuple(merged)
-
-
-def severity_of(good_copies: int, unknown_copies: int, metadata: LedgerMetadata) -> Severity | None:
-    """How urgent it is that an entry has this many good copies; None when nothing is wrong.
-
-    Copies that could not be looked at count neither as good nor as lost: when they could turn the verdict, it is Unknown.
-    """
-    if good_copies >= metadata.write_quorum:
-        return None
-    if good_copies + unknown_copies < metadata.ack_quorum:
-        return Severity.CRITICAL
-    if good_copies < metadata.ack_quorum or good_copies + unknown_copies >= metadata.write_quorum:
-        return Severity.UNKNOWN
-    return Severity.UNDER_REPLICATED if metadata.closed else Severity.PENDING

@@ -19,11 +19,11 @@ from herdkeeper.herddb.log.checkpoint_base import Base, bases
 from herdkeeper.herddb.log.identity import LogIdentity, log_of
 from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder, archive_begins
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
-from herdkeeper.jobs.schedule.state import moment_of
 from herdkeeper.planning.actions import SetArchiveExpiry
 from herdkeeper.protocol.log_archive import ArchivedRange, ExpiryOrder, expiry_order_path
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.timetable import duration_of
 from herdkeeper.shared.unknown import Unknown
 

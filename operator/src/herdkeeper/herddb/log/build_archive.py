@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdkeeper.api import Tablespace
-from herdkeeper.engine.validation import bytes_of
 from herdkeeper.planning import pods as pod
-from herdkeeper.planning.pods import Json
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, TablespaceNames
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.spark import build_encryption_keys as encryption_keys
 from herdkeeper.spark import build_file_system as file_system
 from herdkeeper.spark.build_job import store_access

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from herdkeeper.api import Checkpoint
 from herdkeeper.api.checkpoint import CheckpointStatus
 from herdkeeper.herddb.log.identity import LogIdentity, log_of_manifest
-from herdkeeper.jobs.drill.state import is_made_for_a_drill
-from herdkeeper.jobs.schedule.state import moment_of
 from herdkeeper.protocol.verification import is_proof
+from herdkeeper.shared import names
+from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -74,3 +74,8 @@ def _restart(status: CheckpointStatus) -> tuple[int, int] | None:
     """None for one of an earlier version that does not tell where its open transactions began."""
     lsn = status.restart_lsn or (status.lsn if status.open_transactions == 0 else None)
     return None if lsn is None else (lsn.ledger_id, lsn.entry_id)
+
+
+def is_made_for_a_drill(checkpoint: Checkpoint) -> bool:
+    """Whether it is deleted as soon as a drill has ended, so that nothing else may rest on it."""
+    return checkpoint.metadata.labels.get(names.COMPONENT_LABEL) == names.DRILL_COMPONENT

@@ -8,9 +8,9 @@ from herdkeeper.herddb.log.build_archive import ArchivedLog, build_archiver
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import Delete, Plan
 from herdkeeper.planning.intent import settle
-from herdkeeper.planning.pods import Json
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey, TablespaceNames
+from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_encryption_keys import encrypts
 from herdkeeper.spark.object_store import StoreUnusable

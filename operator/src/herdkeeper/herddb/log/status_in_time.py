@@ -8,10 +8,10 @@ from typing import assert_never
 from herdkeeper.herddb.log.checkpoint_base import Base
 from herdkeeper.herddb.log.seen_pins import SeenStream
 from herdkeeper.herddb.log.standing import Need, Needer, Phase, Standing
-from herdkeeper.jobs.schedule.state import text_of
 from herdkeeper.planning.summary import Health
 from herdkeeper.shared.conditions import LOG_USED_IN_TIME
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 
 _REASONS = {

@@ -8,7 +8,7 @@ from typing import Any
 from herdkeeper.api import Tablespace
 from herdkeeper.herddb.log.seen_pins import SeenStream
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
-from herdkeeper.jobs.schedule.state import text_of
+from herdkeeper.shared.time import text_of
 from herdkeeper.shared.unknown import Unknown
 
 MOST_STREAMS = 50

@@ -23,12 +23,6 @@ def staying_nodes(cluster: HerdDBCluster) -> tuple[str, ...]:
     return tuple(map(names_of(cluster).pod, range(cluster.spec.replicas)))
 
 
-def told_nodes(cluster: HerdDBCluster) -> tuple[str, ...]:
-    """The same as `present_nodes`, as the resource itself tells it: for who does not see the cluster's objects."""
-    there = (cluster.status.nodes or 0) if cluster.status is not None else 0
-    return tuple(map(names_of(cluster).pod, range(max(cluster.spec.replicas, there))))
-
-
 def present_nodes(cluster: HerdDBCluster, objects: Objects) -> tuple[str, ...]:
     """The nodes that are declared, and those above that the StatefulSet still has or that still have a pod, by number."""
     named = names_of(cluster)

@@ -7,9 +7,9 @@ import base64
 from herdkeeper.api import HerdDBCluster, Tablespace
 from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.planning import pods as pod
-from herdkeeper.planning.pods import Json
 from herdkeeper.shared import names
 from herdkeeper.shared.names import HerdDBNames, ObjectKey, TablespaceNames
+from herdkeeper.shared.objects import Json
 
 COMPONENT = names.HERDDB_COMPONENT
 

@@ -13,13 +13,13 @@ from herdkeeper.clients.world import World
 from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
-from herdkeeper.jobs.removal.observe import observe_work
 from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE, ROWS_KEY
 from herdkeeper.shared import names
 from herdkeeper.shared.names import HERDDB_SQL_PORT, HerdDBNames, ObjectKey
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.observe_object_store import observe_destination
+from herdkeeper.spark.observe_work import observe_work
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import SqlError

@@ -27,11 +27,11 @@ from herdkeeper.herddb.tablespace.full_check import (
 )
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
-from herdkeeper.jobs.schedule.state import moment_of
 from herdkeeper.planning.actions import AnswerRequest, Plan, Request, StartFullCheck, soonest
 from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, pending_time
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import PROGRESSING, condition, is_ready_resource, is_settled_resource, why_not_ready
+from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 
 RUNNING_SECONDS = 2.0

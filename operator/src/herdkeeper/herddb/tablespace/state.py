@@ -16,10 +16,10 @@ from herdkeeper.herddb.state.cluster import NodeView, UserCredentials
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.tablespace.place import Place
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
-from herdkeeper.jobs.removal.state import CheckpointWork
 from herdkeeper.shared.objects import Objects
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.object_store import StoreUnusable
+from herdkeeper.spark.work import CheckpointWork
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 

@@ -11,9 +11,9 @@ from herdkeeper.herddb.tablespace.full_check import declared_times, full_check_s
 from herdkeeper.herddb.tablespace.plan_full_check import Begun, Held, decide_check
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
-from herdkeeper.jobs.schedule.state import text_of
 from herdkeeper.planning.due import Missed, timetable_of
 from herdkeeper.shared import names
+from herdkeeper.shared.time import text_of
 
 NOTE = (
     "a follower that failed can't lead, and is not removed, since the leader may be the wrong one: "

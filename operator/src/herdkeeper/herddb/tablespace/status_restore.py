@@ -8,7 +8,6 @@ from herdkeeper.api import Tablespace
 from herdkeeper.herddb.tablespace.plan_restore import RestoreFiles, files_of
 from herdkeeper.herddb.tablespace.record import RecordAbsent
 from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
-from herdkeeper.jobs.status import Run, observe_run
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary, SummaryError
 from herdkeeper.shared import names
@@ -16,6 +15,7 @@ from herdkeeper.shared.left_alone import left_alone_by
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.spark.build_job import root_of
+from herdkeeper.spark.run import Run, observe_run
 
 
 def restore_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:

@@ -7,14 +7,13 @@ import datetime
 from herdkeeper.api import ReplicationAudit
 from herdkeeper.api.replication_audit import Window
 from herdkeeper.jobs.audit.end import ended_well, job_of, words_may_come
-from herdkeeper.jobs.schedule.state import moment_of
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome, SummaryError
 from herdkeeper.shared.daily_window import DailyWindow
 from herdkeeper.shared.objects import Json, driver_said
+from herdkeeper.shared.time import moment_of
+from herdkeeper.spark.build_job import READ_UNTIL
 
-READ_UNTIL = "--read-until"
-"""The program's argument: when the window closes in which it was started."""
 SHORTEST_WINDOW = datetime.timedelta(minutes=30)
 """A Job starts and finds out how far it got before it reads; in less it would do only that, day by day."""
 

@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterable
 
 from herdkeeper.api import ScheduledCheckpoint
-from herdkeeper.jobs.schedule.state import text_of
+from herdkeeper.shared.time import text_of
 
 
 def seed_of(schedule: ScheduledCheckpoint, due: datetime.datetime) -> str:

@@ -15,13 +15,14 @@ from herdkeeper.api.restore_drill import DrillStatus
 from herdkeeper.jobs.drill.draw import drawn_moment, drawn_name, seed_of
 from herdkeeper.jobs.schedule.build import build_drill_checkpoint
 from herdkeeper.jobs.schedule.plan import plan_schedule
-from herdkeeper.jobs.schedule.state import Run, ScheduleObserved, moment_of
+from herdkeeper.jobs.schedule.state import Run, ScheduleObserved
 from herdkeeper.planning.actions import Action, Create, Delete, Plan, soonest
 from herdkeeper.planning.due import newest_time, seconds_to_next
 from herdkeeper.shared import names
 from herdkeeper.shared.left_alone import left_alone_by
 from herdkeeper.shared.objects import job_ended
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.spark.build_job import DrillSource, build_drill
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint, HerdDBCluster
-from herdkeeper.shared import names
+from herdkeeper.herddb.log.checkpoint_base import is_made_for_a_drill
 from herdkeeper.shared.objects import Objects
 from herdkeeper.spark.object_store import StoreUnusable
 
@@ -33,8 +33,3 @@ class DrillObserved:
 
 NOTHING_DRILLED = DrillObserved(Objects({}), ())
 """Of a schedule that never had drills."""
-
-
-def is_made_for_a_drill(checkpoint: Checkpoint) -> bool:
-    """Whether it is deleted as soon as a drill has ended, so that nothing else may rest on it."""
-    return checkpoint.metadata.labels.get(names.COMPONENT_LABEL) == names.DRILL_COMPONENT

@@ -19,8 +19,7 @@ from herdkeeper.jobs.drill.plan import (
     is_restorable,
     running_drill,
 )
-from herdkeeper.jobs.schedule.state import ScheduleObserved, moment_of, text_of
-from herdkeeper.jobs.status import Run, observe_run
+from herdkeeper.jobs.schedule.state import ScheduleObserved
 from herdkeeper.planning.due import timetable_of
 from herdkeeper.planning.summary import Health
 from herdkeeper.protocol.job_summary import RestoreSummary, SummaryError
@@ -28,9 +27,11 @@ from herdkeeper.shared import names
 from herdkeeper.shared.conditions import RESTORE_DRILLED, condition
 from herdkeeper.shared.objects import pods_of_job
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import moment_of, text_of
 from herdkeeper.shared.timetable import overdue_at
 from herdkeeper.spark.build_throwaway_server import SERVER
 from herdkeeper.spark.object_store import StoreUnusable
+from herdkeeper.spark.run import Run, observe_run
 
 Fields = dict[str, Any]
 _NEXT_WAITS = "; the next one waits: "

@@ -5,11 +5,9 @@ from __future__ import annotations
 from herdkeeper.api import Checkpoint, ScheduledCheckpoint, Tablespace
 from herdkeeper.clients.kubernetes import parsed_wholly
 from herdkeeper.clients.world import World
-from herdkeeper.jobs.removal.state import CheckpointWork, RemovalObserved, work_of
+from herdkeeper.jobs.removal.state import RemovalObserved
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
-
-_WORK = (("batch/v1", "Job"), ("v1", "Pod"))
 
 
 def observe_removal(checkpoint: Checkpoint, world: World) -> RemovalObserved:
@@ -25,8 +23,3 @@ def observe_removal(checkpoint: Checkpoint, world: World) -> RemovalObserved:
         parsed_wholly(Tablespace, world.kubernetes.documents(Tablespace, namespace)),
         parsed_wholly(ScheduledCheckpoint, world.kubernetes.documents(ScheduledCheckpoint, namespace)),
     )
-
-
-def observe_work(namespace: str, world: World) -> tuple[CheckpointWork, ...]:
-    """The Jobs and pods of all Checkpoints of a namespace."""
-    return tuple(work for item in world.kubernetes.made_for(Checkpoint.KIND, namespace, _WORK) for work in work_of(item))

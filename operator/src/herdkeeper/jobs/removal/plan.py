@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from herdkeeper.api import Checkpoint, ScheduledCheckpoint, Tablespace
-from herdkeeper.engine.deletion import PATIENCE_SECONDS
 from herdkeeper.herddb.tablespace.plan_restore import comes_too_late
 from herdkeeper.jobs.drill.draw import drilled_checkpoint
 from herdkeeper.jobs.removal.state import RemovalObserved
 from herdkeeper.jobs.state import JobObserved
 from herdkeeper.planning.actions import Delete, Plan, SetFinalizer
+from herdkeeper.planning.deletion import PATIENCE_SECONDS
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import datetime
-from typing import Any
 
 from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, ScheduledReplicationAudit
 from herdkeeper.api.checkpoint import Target
 from herdkeeper.api.resource import API_VERSION
-from herdkeeper.jobs.schedule.state import text_of
 from herdkeeper.planning import pods as pod
 from herdkeeper.shared import names
-
-Json = dict[str, Any]
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.time import text_of
 
 
 def build_run(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, moment: datetime.datetime, *, requested: bool) -> Json:

@@ -9,10 +9,11 @@ from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Schedul
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.kubernetes import parsed_wholly
 from herdkeeper.clients.world import World
+from herdkeeper.herddb.log.checkpoint_base import is_made_for_a_drill
 from herdkeeper.herddb.log.identity import instance_of
 from herdkeeper.herddb.tablespace.observe import checkpoints_of
 from herdkeeper.jobs.drill.draw import drilled_checkpoint
-from herdkeeper.jobs.drill.state import DrillObserved, is_made_for_a_drill
+from herdkeeper.jobs.drill.state import DrillObserved
 from herdkeeper.jobs.schedule.build import kind_of_runs
 from herdkeeper.jobs.schedule.state import ScheduleObserved, run_of
 from herdkeeper.shared.names import ObjectKey

@@ -14,11 +14,12 @@ from herdkeeper.herddb.log.archive_expiry import needed_by_archive
 from herdkeeper.jobs.drill.draw import drilled_checkpoint
 from herdkeeper.jobs.schedule.build import build_run, kind_of_runs
 from herdkeeper.jobs.schedule.retention import expired_runs
-from herdkeeper.jobs.schedule.state import Run, ScheduleObserved, moment_of
+from herdkeeper.jobs.schedule.state import Run, ScheduleObserved
 from herdkeeper.planning.actions import Action, AnswerRequest, Create, Delete, Plan, Request, Wait, soonest
 from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, look_again, pending_time, seconds_to_next
 from herdkeeper.shared import names
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 
 UNREADABLE_AGAIN_SECONDS = 30.0

@@ -12,6 +12,7 @@ from herdkeeper.jobs.drill.state import NOTHING_DRILLED, DrillObserved
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import moment_of
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -90,20 +91,6 @@ def run_of(made: Checkpoint | ReplicationAudit) -> Run:
 def _lsn_of(checkpoint: Checkpoint) -> tuple[int, int] | None:
     lsn = checkpoint.status.lsn if checkpoint.status is not None else None
     return None if lsn is None else (lsn.ledger_id, lsn.entry_id)
-
-
-def moment_of(text: str | None) -> datetime.datetime | None:
-    """A time as Kubernetes writes it (RFC 3339); None when it is none."""
-    try:
-        found = datetime.datetime.fromisoformat(text or "")
-    except ValueError:
-        return None
-    return found if found.tzinfo is not None else None
-
-
-def text_of(moment: datetime.datetime) -> str:
-    """A time as Kubernetes writes it, in UTC and whole seconds."""
-    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _ending(made: Checkpoint | ReplicationAudit) -> tuple[Phase, datetime.datetime | None]:

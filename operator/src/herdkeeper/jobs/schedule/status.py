@@ -8,12 +8,13 @@ from typing import Any
 from herdkeeper.api import ScheduledCheckpoint, ScheduledReplicationAudit
 from herdkeeper.jobs.drill.status import drill_fields, drill_health
 from herdkeeper.jobs.schedule.plan import created_at, decide
-from herdkeeper.jobs.schedule.state import Run, ScheduleObserved, moment_of, text_of
+from herdkeeper.jobs.schedule.state import Run, ScheduleObserved
 from herdkeeper.planning.due import Missed, timetable_of
 from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import CURRENT, RESTORE_DRILLED
 from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import moment_of, text_of
 from herdkeeper.shared.timetable import overdue_at
 from herdkeeper.shared.unknown import Unknown
 
