@@ -1,4 +1,4 @@
-"""What a resource's conditions say. Who writes them is status/conditions.py."""
+"""What a resource's conditions say. Who writes them is planning/status.py."""
 
 from __future__ import annotations
 
