@@ -38,6 +38,7 @@ RANDOM = (
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "uuid"),
     (r"(bk-bookie-\d+)-[0-9a-f]{10}\b", r"\1-token"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "time"),
+    (r"\d+ \d \* \* \d \(UTC\)", "some night"),
 )
 
 
