@@ -300,6 +300,16 @@ ALL = (settled(membership()), claims("true", "true", "true"))
             [1],
         ),
         (
+            "the new one serves and is not Ready: it is waited for",
+            saw(*ALL, members(0, 2, revision=OLD), members(1, ready=False)),
+            None,
+        ),
+        (
+            "one that serves and is not Ready is outdated",
+            saw(*ALL, members(0, revision=OLD), members(1, ready=False), members(2, ready=False, revision=OLD)),
+            [2],
+        ),
+        (
             "one that serves is not Ready, and bookies are being restarted",
             saw(*ALL, members(0, 2), members(1, ready=False, revision=OLD), disturbance="bk is not Ready"),
             None,

@@ -69,8 +69,9 @@ def restart(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -
     """The pod to delete of a StatefulSet with the strategy OnDelete, so that it is made anew from its present template.
 
     `pods` are in the order in which those that serve may be restarted. One that does not serve goes first and waits for nothing but the
-    last one: nothing is lost with it, and a broken template could not be mended otherwise. As with `roll`, a pod with a claim that
-    somebody deleted is left alone.
+    last one: nothing is lost with it, and a broken template could not be mended otherwise. One that is not Ready holds up whatever is
+    Ready, though it serves; it holds up nothing that is not Ready either, or a probe that fails everywhere could never be mended. As with
+    `roll`, a pod with a claim that somebody deleted is left alone.
     """
     if all(objects.get("Pod", pod) is None for pod in pods):
         return ()
@@ -84,9 +85,11 @@ def restart(manifest: Json, objects: Objects, pods: Sequence[str], gate: Gate) -
     if (wait := kept_alive(manifest, objects, outdated)) is not None:
         return wait
     idle = [pod for pod in outdated if not (objects.pod_ready(pod) or pod in gate.serving or pod in gate.unreachable)]
-    next_one = (idle or outdated)[0]
+    next_one = (idle or sorted(outdated, key=objects.pod_ready))[0]
     unreachable = next((gate.unreachable[pod] for pod in outdated if pod in gate.unreachable), None)
-    if (closed_by := gate.moving if idle else gate.closed_by or unreachable) is not None:
+    unready = (pod for pod in pods if objects.pod_ready(next_one) and not objects.pod_ready(pod))
+    unwell = next((f"{pod} serves and is not Ready" for pod in unready), None)
+    if (closed_by := gate.moving if idle else gate.closed_by or unreachable or unwell) is not None:
         return Wait(Reason.WAITING_FOR_OTHERS, f"{next_one} is restarted once nothing else of the stack is disturbed: {closed_by}")
     return deletions((objects.get("Pod", next_one),), Reason.ROLLING)
 
