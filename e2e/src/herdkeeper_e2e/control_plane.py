@@ -19,7 +19,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ import yaml
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.dynamic import DynamicClient
+
+from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 CHART = REPOSITORY / "charts" / "herdkeeper"
@@ -170,13 +172,33 @@ def rendered(*settings: str) -> list[dict[str, Any]]:
 
 
 def apply_rules(plane: ControlPlane, objects: list[dict[str, Any]]) -> None:
-    """The roles and bindings among these objects."""
+    """Apply the roles and bindings among these objects, and wait until the API server lets the operator do what they allow."""
     dynamic = plane.dynamic_client()
-    for document in objects:
-        if document["kind"] in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"):
-            resource = dynamic.resources.get(api_version=document["apiVersion"], kind=document["kind"])
-            namespace = document["metadata"].get("namespace")
-            resource.server_side_apply(body=document, name=document["metadata"]["name"], namespace=namespace, field_manager="helm")
+    rules = [document for document in objects if document["kind"] in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding")]
+    for document in rules:
+        resource = dynamic.resources.get(api_version=document["apiVersion"], kind=document["kind"])
+        namespace = document["metadata"].get("namespace")
+        resource.server_side_apply(body=document, name=document["metadata"]["name"], namespace=namespace, field_manager="helm")
+    roles = {_role(each["kind"], each["metadata"]): each["rules"][0] for each in rules if "rules" in each}
+    for binding in (each for each in rules if "roleRef" in each):
+        namespace = binding["metadata"].get("namespace")
+        first = roles[_role(binding["roleRef"]["kind"], {**binding["roleRef"], "namespace": namespace})]
+        wait_for(binding["metadata"]["name"], partial(_allowed, plane, first, namespace), Limit(60, 0.05))
+
+
+def _role(kind: str, metadata: dict[str, Any]) -> tuple[str, str, str | None]:
+    """What names a role, in the chart and in the bindings beside it."""
+    return kind, metadata["name"], metadata.get("namespace") if kind == "Role" else None
+
+
+def _allowed(plane: ControlPlane, rule: dict[str, Any], namespace: str | None) -> bool | Pending:
+    """Whether the operator may do the first thing that a rule allows. The API server's authorizer learns of a rule from a watch."""
+    plural, _, subresource = rule["resources"][0].partition("/")
+    attributes = {"verb": rule["verbs"][0], "group": rule["apiGroups"][0], "resource": plural, "subresource": subresource}
+    with plane.api_client(token="operator-token") as api:
+        body = {"spec": {"resourceAttributes": {**attributes, "namespace": namespace}}}
+        review = client.AuthorizationV1Api(api).create_self_subject_access_review(body)
+    return bool(review.status.allowed) or Pending(f"not allowed yet: {attributes}")
 
 
 def make_namespace(plane: ControlPlane, name: str, labels: dict[str, str] | None = None) -> str:
