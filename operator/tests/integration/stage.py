@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest.mock import patch
 
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import NotFoundError
@@ -19,6 +20,7 @@ from played_bookies import PlayedBookies
 from played_ensemble import PlayedEnsemble, PlayedEnsembles
 from played_nodes import PlayedNodes
 
+from herdkeeper.api import HerdDBCluster
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS, KubernetesReader, LiveSource
@@ -26,8 +28,12 @@ from herdkeeper.clients.kubernetes_writer import KubernetesWriter
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.clients.signs_of_life import SignsOfLife
 from herdkeeper.clients.world import World
+from herdkeeper.engine import leadership
 from herdkeeper.engine.execute import Hands
-from herdkeeper.engine.reconcile import Key, Result, reconcile, steps_by_kind
+from herdkeeper.engine.leadership import reconcile_leadership
+from herdkeeper.engine.reconcile import Key, Outcome, Result, reconcile, steps_by_kind
+from herdkeeper.herddb.observe.cluster import observe_leadership
+from herdkeeper.planning.actions import soonest
 from herdkeeper.process.watched_kinds import WATCHED_KINDS
 from herdkeeper.settings import Settings
 from herdkeeper.shared import names
@@ -79,11 +85,28 @@ class Stage:
         return Hands(KubernetesWriter(client or operator, self.cache), world, self.bookies, lambda: self.leads, self.nodes)
 
     def reconcile(self, kind: str, name: str, hands: Hands | None = None) -> Result:
-        return reconcile(Key(kind, self.namespace, name), STEPS[kind], hands or self.hands(), self.cache)
+        """By the controllers of a kind. A HerdDBCluster's leadership is looked at before, and again once its wishes are published."""
+        key, with_hands = Key(kind, self.namespace, name), hands or self.hands()
+        if kind != HerdDBCluster.KIND:
+            return reconcile(key, STEPS[kind], with_hands, self.cache)
+        first = self.lead(name, with_hands)
+        result = reconcile(key, STEPS[kind], with_hands, self.cache)
+        led = [first, self.lead(name, with_hands)]
+        again = soonest(led[-1].look_again_seconds, result.look_again_seconds)
+        return Result(Outcome.FAILED if Outcome.FAILED in [each.outcome for each in led] else result.outcome, again)
+
+    def lead(self, name: str, hands: Hands | None = None) -> Result:
+        """The leadership controller looks at a HerdDBCluster."""
+        return reconcile_leadership(Key(HerdDBCluster.KIND, self.namespace, name), hands or self.hands(), self.cache)
 
     def reconcile_at(self, now: datetime.datetime | float, kind: str, name: str, hands: Hands | None = None) -> Result:
         """A reconcile at another time than the present: of a schedule, or of a HerdDBCluster (seconds since 1970)."""
         steps = replace(STEPS[kind], observe=lambda resource, world: replace(STEPS[kind].observe(resource, world), now=now))
+        if kind == HerdDBCluster.KIND:
+            with patch.object(
+                leadership, "observe_leadership", lambda cluster, world: replace(observe_leadership(cluster, world), now=now)
+            ):
+                self.lead(name, hands)
         return reconcile(Key(kind, self.namespace, name), steps, hands or self.hands(), self.cache)
 
     def watched(self) -> ObjectCache:

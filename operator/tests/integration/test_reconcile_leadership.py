@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import pytest
 from kubernetes.dynamic import DynamicClient
 from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, serving_database
-from stage import MERGE_PATCH, STEPS, ZOOKEEPER_ADDRESS, Stage, nothing_written
+from stage import MERGE_PATCH, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.clients.signs_of_life import SignsOfLife
 from herdkeeper.clients.zookeeper import EnsembleError
@@ -17,7 +17,7 @@ from herdkeeper.codecs.herddb.node import node_path
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, heartbeat_path, tablespace_path
 from herdkeeper.codecs.herddb.users import decode_users
 from herdkeeper.engine.execute_metadata import forget_node
-from herdkeeper.engine.reconcile import Key, Outcome, Result, reconcile
+from herdkeeper.engine.reconcile import Outcome, Result
 from herdkeeper.planning.actions import ForgetNode
 from herdkeeper.protocol.self_report import SelfReport
 from herdkeeper.shared import names
@@ -184,17 +184,12 @@ def test_a_leader_is_replaced_though_its_database_is_refused_unless_somebody_wan
 
 
 def test_lost_leaders_are_replaced_without_the_rest_of_their_database(stage: Stage) -> None:
-    key = Key(HERDDB, stage.namespace, "db", only_leaders=True)
     with nothing_written(stage):
-        assert reconcile(key, STEPS[HERDDB], stage.hands()) == Result(Outcome.OK)
-    ask(stage, NODES[1])
+        assert stage.lead("db") == Result(Outcome.OK)
     stage.delete("Service", "db-herddb")
     before = stage.found(HERDDB, "db")["status"]
-    assert reconcile(key, STEPS[HERDDB], stage.hands()) == Result(Outcome.OK)
-    assert leader(stage) == NODES[0]
-
     stage.nodes.herddb_is_gone(named(stage), 0)
-    assert reconcile(key, STEPS[HERDDB], stage.hands()) == Result(Outcome.OK, 1.0)
+    assert stage.lead("db") == Result(Outcome.OK, 1.0)
     assert (leader(stage), followed(stage), woken(stage)) == (NODES[1], NODES[1], [NODES[1]])
     assert (stage.live("Service", "db-herddb"), stage.found(HERDDB, "db")["status"]) == (None, before)
 
@@ -203,7 +198,7 @@ def test_lost_leaders_are_replaced_without_the_rest_of_their_database(stage: Sta
 def test_leaders_of_a_database_that_is_left_alone_stay_however_they_are_looked_at(stage: Stage, mark: str) -> None:
     stage.patch(HERDDB, "db", {"metadata": {"annotations": {mark: "true"}}})
     stage.nodes.herddb_is_gone(named(stage), 0)
-    assert reconcile(Key(HERDDB, stage.namespace, "db", only_leaders=True), STEPS[HERDDB], stage.hands()) == Result(Outcome.OK)
+    assert stage.lead("db") == Result(Outcome.OK)
     assert leader(stage) == NODES[0]
 
 

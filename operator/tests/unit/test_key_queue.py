@@ -7,7 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from herdkeeper.engine.queue import DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
-from herdkeeper.engine.reconcile import Key, leaders_of, touched_by
+from herdkeeper.engine.reconcile import Key, touched_by
+from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
 
 TOUCHES = partial(touched_by, References().stacks_of)
@@ -171,77 +172,39 @@ def test_who_was_taken_before_a_watch_told_of_a_stack_has_it_to_itself_until_it_
 
 
 BOOKIES, DATABASE = Key("BookKeeperCluster", "demo", "bk"), Key("HerdDBCluster", "demo", "db")
-LEADERS = leaders_of(DATABASE)
 
 
 def busy_stack() -> KeyQueue[Key]:
     """A queue in which the bookies are worked on, and their database waits."""
-    queue: KeyQueue[Key] = KeyQueue(Clock(), touches=TOUCHES, meanwhile=leaders_of)
+    queue: KeyQueue[Key] = KeyQueue(Clock(), touches=TOUCHES)
     queue.add(BOOKIES, 0)
     assert queue.take() == BOOKIES
     queue.add(DATABASE, 0)
     return queue
 
 
-def test_a_database_that_waits_for_its_stack_has_its_leaders_looked_at_meanwhile_once_each_time_it_is_asked_for():
+def test_who_waits_for_its_stack_is_not_overtaken_by_the_rest_of_it():
     queue = busy_stack()
-    assert queue.take() == LEADERS
-    queue.add(DATABASE, 0)
+    queue.add(Key("ZooKeeperCluster", "demo", "zk"), 0)
     assert queue._next()[0] is None
-    queue.done(LEADERS)
-    assert queue.take() == LEADERS
-    queue.done(LEADERS)
-    assert queue._next()[0] is None
-    queue.done(BOOKIES)
-    assert queue.take() == DATABASE
-
-
-def test_leaders_are_not_looked_at_beside_the_whole_of_their_database():
-    queue = busy_stack()
-    queue.done(BOOKIES)
-    assert queue.take() == DATABASE
-    queue.add(LEADERS, 0)
-    queue.add(DATABASE, 0)
-    assert queue._next()[0] is None
-    queue.done(DATABASE)
-    assert queue.take() == LEADERS
-    assert queue._next()[0] is None
-    queue.done(LEADERS)
-    assert queue.take() == DATABASE
-
-
-def test_a_database_whose_leaders_are_looked_at_is_not_overtaken_by_the_rest_of_its_stack():
-    queue = busy_stack()
-    assert queue.take() == LEADERS
     queue.done(BOOKIES)
     queue.add(BOOKIES, 0)
-    assert queue._next()[0] is None, "the bookies wait behind the database, which waits for its own leaders only"
-    queue.add(DATABASE, 0)
-    queue.done(LEADERS)
     assert queue.take() == DATABASE
-    queue.done(DATABASE)
-    assert queue.take() == BOOKIES
-
-
-def test_leaders_that_have_a_time_of_their_own_do_not_wait_behind_their_database():
-    queue = busy_stack()
-    assert queue.take() == LEADERS
-    queue.done(LEADERS)
-    queue.add(LEADERS, 0)
-    assert queue.take() == LEADERS
 
 
 def test_who_waits_in_one_namespace_holds_up_nobody_in_another():
     queue = busy_stack()
-    assert queue.take() == LEADERS
-    queue.done(BOOKIES)
     elsewhere = replace(BOOKIES, namespace="elsewhere")
     queue.add(elsewhere, 0)
     assert queue.take() == elsewhere
 
 
-def test_nothing_of_other_kinds_is_done_while_their_stack_is_busy():
-    queue = busy_stack()
-    assert queue.take() == LEADERS
-    queue.add(Key("ZooKeeperCluster", "demo", "zk"), 0)
-    assert queue._next()[0] is None
+def test_a_database_is_in_the_queue_of_leadership_too_where_its_stack_holds_it_up_no_more():
+    queues = Queues(busy_stack(), KeyQueue(Clock()))
+    queues.add(DATABASE, 0)
+    queues.add(Key("Tablespace", "demo", "flights"), 0)
+    assert queues.leadership.take() == DATABASE
+    assert len(queues.leadership) == 0
+    assert queues.resources.take() == Key("Tablespace", "demo", "flights")
+    queues.close()
+    assert queues.leadership.take() is queues.resources.take() is None

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pytest
+from both_controllers import plan_both
 from test_plan_herddb import CLUSTER, PODS
 from test_plan_leaders import CALM, LOST, RECORD
 
 from herdkeeper.clients.zookeeper import Znode
 from herdkeeper.herddb.observe.zookeeper_clock import read_times
-from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.state.zookeeper_times import ZooKeeperTimes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.planning.actions import ChangeTablespaceRecord
@@ -55,7 +55,7 @@ def test_the_heartbeats_are_told_by_tablespace_and_node():
 
 
 def moved(seen) -> bool:
-    return any(isinstance(action, ChangeTablespaceRecord) for action in plan_herddb(CLUSTER, seen).actions)
+    return any(isinstance(action, ChangeTablespaceRecord) for action in plan_both(CLUSTER, seen).actions)
 
 
 HOUR = 3600.0

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from both_controllers import plan_both
 from test_plan_herddb import CLUSTER, LOG, PODS
 from test_plan_leaders import CALM, LEADER, LOST, RECORD, asking
 
 from herdkeeper.herddb.leadership.decision import Move
 from herdkeeper.herddb.leadership.moves import move_actions
-from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.planning.actions import ChangeTablespaceRecord, CheckpointFollower, WakeNodes
 
@@ -43,14 +43,14 @@ def told(actions):
 
 def test_all_lost_leaders_are_replaced_before_a_node_is_woken():
     seen = holding(LOST, {"a": 0, "b": 0, "c": 0})
-    assert list(told(plan_herddb(CLUSTER, seen).actions)) == ["a to 1", "b to 1", "c to 1", "wake [1]"]
+    assert list(told(plan_both(CLUSTER, seen).actions)) == ["a to 1", "b to 1", "c to 1", "wake [1]"]
 
 
 def test_a_lost_leader_comes_before_the_checkpoint_for_another_that_is_asked_for():
     seen = holding(CALM, {"flights": 0, "weather": 0}, STALE)
     failed = tuple(replace(copy, role="failed") if copy.name == "weather" else copy for copy in seen.nodes[PODS[0]])
     seen = replace(seen, nodes={**seen.nodes, PODS[0]: failed}, tablespaces=asking(PODS[1]).tablespaces)
-    done = list(told(plan_herddb(CLUSTER, seen).actions))
+    done = list(told(plan_both(CLUSTER, seen).actions))
     assert done == ["weather to 1", "wake [1]", "checkpoint of flights", "flights to 1", "wake [1]", "Apply", "AnswerRequest"]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from both_controllers import plan_both
 from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
 from test_plan_herddb import LOG, SETTLED
 
@@ -130,19 +131,19 @@ def test_tablespaces_are_not_told_to_move_while_the_cluster_shall_be_left_alone(
 
 
 def test_a_leadership_leaves_once_a_copy_that_stays_could_lead():
-    assert changed(plan_herddb(TWO, running(3, found=record(N2, N2, N0)))) == [(N0, (N2, N0))]
+    assert changed(plan_both(TWO, running(3, found=record(N2, N2, N0)))) == [(N0, (N2, N0))]
 
 
 def test_no_leadership_goes_from_one_leaving_node_to_another():
     found = record(N3, N2, N3, N0)
     settled = running(4, found=found)
-    assert changed(plan_herddb(TWO, settled)) == [(N0, (N2, N3, N0))]
+    assert changed(plan_both(TWO, settled)) == [(N0, (N2, N3, N0))]
     booting = replace(settled, nodes={**settled.nodes, N0: (replace(FOLLOWER, role="booting", ready=False),)})
-    assert changed(plan_herddb(TWO, booting)) == []
+    assert changed(plan_both(TWO, booting)) == []
 
 
 def test_a_leadership_stays_while_only_its_own_node_has_a_copy():
-    plan = plan_herddb(TWO, running(3, found=record(N2, N2)))
+    plan = plan_both(TWO, running(3, found=record(N2, N2)))
     assert plan.actions == ()
     assert plan.wait is not None
     assert plan.wait.reason is Reason.WAITING_FOR_TABLESPACE
@@ -151,20 +152,20 @@ def test_a_leadership_stays_while_only_its_own_node_has_a_copy():
 def test_a_failed_leader_is_replaced_though_nodes_leave():
     seen = running(3, found=record(N2, N2, N0))
     gone = replace(seen, objects=objects({key: item for key, item in seen.objects.items.items() if key != ("Pod", N2)}))
-    assert changed(plan_herddb(TWO, gone)) == [(N0, (N2, N0))]
+    assert changed(plan_both(TWO, gone)) == [(N0, (N2, N0))]
 
 
 def test_herddb_s_own_tablespace_is_moved_by_the_cluster():
     on_two = record(N0, N0, N1, N2, name="herd")
-    assert changed(plan_herddb(TWO, running(3, found=on_two))) == [(N0, (N0, N1))]
-    assert changed(plan_herddb(TWO, running(3, found=record(N2, N0, N1, N2, name="herd")))) == [(N0, (N0, N1, N2))]
-    assert changed(plan_herddb(TWO, running(3, found=record(N2, N2, name="herd")))) == [(N2, (N2, N0))]
+    assert changed(plan_both(TWO, running(3, found=on_two))) == [(N0, (N0, N1))]
+    assert changed(plan_both(TWO, running(3, found=record(N2, N0, N1, N2, name="herd")))) == [(N0, (N0, N1, N2))]
+    assert changed(plan_both(TWO, running(3, found=record(N2, N2, name="herd")))) == [(N2, (N2, N0))]
 
 
 def test_herddb_s_own_tablespace_keeps_its_copies_until_a_node_that_stays_serves():
     seen = running(4, found=record(N2, N2, N3, name="herd"))
     booting = replace(seen, objects=objects(seen.objects.items, pods(NODES[:2], conditions=[])))
-    assert changed(plan_herddb(TWO, booting)) == []
+    assert changed(plan_both(TWO, booting)) == []
 
 
 def test_a_leaving_node_that_can_not_run_gives_its_copy_up_though_a_roll_waits_for_it():

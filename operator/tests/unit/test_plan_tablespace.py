@@ -17,6 +17,7 @@ from herdkeeper.herddb.state.cluster import NodeTablespace, UserCredentials
 from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service
 from herdkeeper.herddb.tablespace.place import Place
+from herdkeeper.herddb.tablespace.plan import BARRED_SECONDS
 from herdkeeper.herddb.tablespace.plan import plan_tablespace as plan_with_image
 from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
@@ -276,13 +277,7 @@ def test_while_a_copy_that_differs_has_to_stay_on_the_list_its_node_is_kept_from
     unled = replace(seen, nodes={**seen.nodes, NODES[0]: (copy("booting", settled=False),)})
     plan = plan_tablespace(known(DIFFERENT), unled)
     assert [type(action) for action in plan.actions] == [BarPromotion]
-    assert (plan.wait and plan.wait.reason, plan.look_again_seconds) == (Reason.REPLICA_DIFFERS, 1)
-
-
-def test_a_node_that_refuses_to_be_barred_does_not_have_its_tablespace_looked_at_ever_later():
-    plan = plan_tablespace(known(DIFFERENT), told(barred=False))
-    assert (plan.look_again_seconds, plan.look_anyway_seconds) == (1, 5)
-    assert plan_tablespace(known(DIFFERENT), told(barred=True)).look_anyway_seconds is None
+    assert (plan.wait and plan.wait.reason, plan.look_again_seconds) == (Reason.REPLICA_DIFFERS, BARRED_SECONDS)
 
 
 def test_a_copy_that_is_equal_again_may_lead_by_itself_again():

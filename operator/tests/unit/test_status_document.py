@@ -130,22 +130,9 @@ def test_conditions_speak_of_the_generation_that_was_looked_at():
 
 def test_a_refusal_names_everything_that_is_wrong_and_keeps_what_was_known():
     refusals = (Refusal("spec.replicas", "4", "even", "set 3 or 5"), Refusal("spec.x", "y", "wrong", "remove it"))
-    document = refused_status(ready(CLUSTER, address="zk:2181"), refusals, Plan(), None, NOW)
+    document = refused_status(ready(CLUSTER, address="zk:2181"), refusals, NOW)
     assert document["message"] == "spec.replicas is 4: even; set 3 or 5. spec.x is y: wrong; remove it"
     assert document["address"] == "zk:2181"
-    assert {entry["reason"] for entry in document["conditions"]} == {"InvalidSpec"}
-
-
-@pytest.mark.parametrize(
-    ("situation", "plan", "failed", "more"),
-    [
-        ("it waits", Plan.waiting(Reason.NO_LEADER, "flights: nobody can lead"), None, ". flights: nobody can lead"),
-        ("it failed", Plan((CREATE,)), Failed("Moving: no answer"), ". Moving: no answer; it is tried again"),
-    ],
-)
-def test_what_goes_on_while_a_resource_is_refused_is_told_after_the_refusal(situation, plan, failed, more):
-    document = refused_status(CLUSTER, (Refusal("spec.x", "y", "wrong", "remove it"),), plan, failed, NOW)
-    assert document["message"] == f"spec.x is y: wrong; remove it{more}", situation
     assert {entry["reason"] for entry in document["conditions"]} == {"InvalidSpec"}
 
 

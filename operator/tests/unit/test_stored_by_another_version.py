@@ -82,7 +82,7 @@ def test_what_the_status_has_of_another_version_is_kept_and_hides_nothing_else()
 def test_the_status_of_a_resource_whose_spec_cant_be_read_stays_as_it_is():
     found = parsed(Tablespace, tablespace(spec={"herdDBRef": {"name": "db"}, "replicas": "two"}, status=STATUS))
     assert isinstance(found, Unreadable)
-    document = refused_status(found.rest, unreadable_refusals(found.error), Plan(), None, NOW)
+    document = refused_status(found.rest, unreadable_refusals(found.error), NOW)
     assert {name: document[name] for name in STATUS} == STATUS
     assert "spec.replicas" in document["message"]
 

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import threading
 import time
-from functools import partial
 
 import pytest
 
-from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.clients.world import World
 from herdkeeper.engine.execute import Hands
 from herdkeeper.engine.queue import KeyQueue
-from herdkeeper.engine.reconcile import Key, Outcome, Result, leaders_of, touched_by
+from herdkeeper.engine.reconcile import Key, Outcome, Result
 from herdkeeper.process import workers as module
-from herdkeeper.process.references import References
 from herdkeeper.process.workers import Workers
 from herdkeeper.settings import Settings
 
-TOUCHES = partial(touched_by, References().stacks_of)
 HANDS = Hands(None, World(None, None, None), None, lambda: True, None)
 KEY, OTHER = Key("ZooKeeperCluster", "demo", "zk"), Key("ZooKeeperCluster", "demo", "other")
 
@@ -29,8 +25,7 @@ def queue() -> KeyQueue[Key]:
 
 
 def working(queue, monkeypatch, reconcile) -> Workers:
-    monkeypatch.setattr(module, "reconcile", reconcile)
-    workers = Workers(Settings(), HANDS, queue, ObjectCache())
+    workers = Workers(Settings(), HANDS, queue, reconcile, queue.add)
     workers.start()
     return workers
 
@@ -78,51 +73,18 @@ def test_a_failure_ends_no_worker_and_comes_again(queue, monkeypatch):
     assert tries == [KEY] * 3
 
 
-DATABASE = Key("HerdDBCluster", "demo", "db")
+def test_what_zookeeper_s_watches_tell_of_a_resource_has_it_looked_at(queue):
+    woken, watches = [], []
 
+    def reconcile(_, hands):
+        watches.append(hands.world.wake)
+        return Result(Outcome.OK)
 
-def test_a_lost_leader_does_not_wait_for_what_else_is_looked_at_in_its_stack(monkeypatch):
-    queue: KeyQueue[Key] = KeyQueue(touches=TOUCHES, meanwhile=leaders_of)
-    scanning, scanned, looked = threading.Event(), threading.Event(), threading.Event()
-    done = []
-
-    def reconcile(key, *_):
-        if key.kind == "BookKeeperCluster":
-            scanning.set()
-            assert scanned.wait(20)
-        done.append(key)
-        if key.kind == "HerdDBCluster":
-            looked.set()
-        return Result(Outcome.OK, 30.0)
-
-    workers = working(queue, monkeypatch, reconcile)
-    queue.add(Key("BookKeeperCluster", "demo", "bk"), 0)
-    assert scanning.wait(20)
-    queue.add(DATABASE, 0)
-    assert looked.wait(20)
-    assert done == [leaders_of(DATABASE)]
-    looked.clear()
-    scanned.set()
-    assert looked.wait(20)
-    assert workers.stop()
-    assert done[1:] == [Key("BookKeeperCluster", "demo", "bk"), DATABASE]
-
-
-@pytest.mark.parametrize(
-    ("situation", "waits", "result", "again"),
-    [
-        ("its stack is still busy, and a leader is waited for", True, Result(Outcome.OK, 3.0), True),
-        ("its stack is still busy, and all leaders lead", True, Result(Outcome.OK), False),
-        ("its whole database has been looked at since", False, Result(Outcome.OK, 3.0), False),
-    ],
-)
-def test_leaders_are_looked_at_again_by_themselves_only_while_their_database_waits(monkeypatch, situation, waits, result, again):
-    queue: KeyQueue[Key] = KeyQueue(touches=TOUCHES, meanwhile=leaders_of)
-    monkeypatch.setattr(module, "reconcile", lambda *_: result)
-    if waits:
-        queue.add(DATABASE, 0)
-    Workers(Settings(), HANDS, queue, ObjectCache())._reconcile(leaders_of(DATABASE), None)
-    assert (leaders_of(DATABASE) in queue) is again, situation
+    Workers(Settings(), HANDS, queue, reconcile, woken.append)._reconcile(KEY)
+    Workers(Settings(), HANDS, queue, reconcile, woken.append)._reconcile(KEY)
+    watches[0](None)
+    assert woken == [KEY]
+    assert watches[0] == watches[1], "one watcher for each resource, however often it was looked at"
 
 
 def delays(monkeypatch, result, seconds=0.0):
@@ -135,10 +97,9 @@ def delays(monkeypatch, result, seconds=0.0):
         clock[0] += seconds
         return result
 
-    monkeypatch.setattr(module, "reconcile", reconcile)
-    workers, found = Workers(Settings(), HANDS, queue, ObjectCache()), []
+    workers, found = Workers(Settings(), HANDS, queue, reconcile, queue.add), []
     for _ in range(3):
-        workers._reconcile(KEY, None)
+        workers._reconcile(KEY)
         found.append(round(queue._due.pop(KEY) - clock[0], 6))
     return found
 

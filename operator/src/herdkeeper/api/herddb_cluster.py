@@ -109,10 +109,18 @@ class HerdDBClusterSpec(Model):
     )
 
 
+class RelievedNode(Model):
+    """A SQL node whose leaderships move away."""
+
+    node: str = Field(description="The SQL node.")
+    reason: str = Field(description="Why, as the end of a sentence.")
+
+
 class HerdDBClusterStatus(Status):
     """What the SQL nodes are."""
 
     nodes: int | None = Field(None, description="SQL nodes that there are, those that leave included.")
+    relieved_nodes: tuple[RelievedNode, ...] = Field((), description="SQL nodes that lead nothing for now: their leaderships move away.")
     leaving_nodes: tuple[str, ...] = Field((), description="SQL nodes that leave: tablespaces move their copies to others.")
     ready_nodes: int | None = Field(None, description="SQL nodes whose tablespaces are settled.")
     herd_root: str | None = Field(None, description="The cluster's own root in ZooKeeper.")

@@ -1,7 +1,4 @@
-"""Does the actions of a plan, in order, and tells of each by an event and a log line. Stops at the first that fails.
-
-Only moves of leaderships go on: each is another tablespace's, and none has to wait because somebody else was quicker with another one.
-"""
+"""Does the actions of a plan, in order, and tells of each by an event and a log line. Stops at the first that fails."""
 
 from __future__ import annotations
 
@@ -65,7 +62,6 @@ from herdkeeper.planning.actions import (
 from herdkeeper.planning.status import Failed, described
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
-from herdkeeper.shared.reason import Reason
 from herdkeeper.sql.errors import SqlError
 
 logger = structlog.get_logger()
@@ -95,45 +91,32 @@ class Hands:
 
 
 def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
-    """Do all actions; what failed first, or None."""
+    """Do the actions in order, up to the first that fails; what failed, or None."""
     if plan.actions:
         hands.require_live_reads()
-    failed: Failed | None = None
-    only_moves = False
     for action in plan.actions:
-        if only_moves and not _is_of_a_move(action):
-            continue
-        reason, message = described(action)
-        if not hands.may_act():
-            return Failed("this process lost the Lease")
-        try:
-            _do(resource, action, hands)
-        except (RefusedError, EnsembleError, SqlError, MalformedDataError, OSError) as error:
-            logger.warning("action failed", action=message, error=str(error))
-            hands.writer.event(resource, "ActionFailed", f"{message}: {error}", "Warning")
-            failed = failed or Failed(f"{message}: {error}")
-            if isinstance(action, BarPromotion):
-                continue  # it makes nothing possible: what follows is as right without it
-            if not _is_of_a_move(action):
-                return failed
-            only_moves = True
-            continue
-        logger.info("done", action=message, reason=reason.value)
-        if not isinstance(action, WakeNodes) and not _is_taken_back(resource, action):
-            hands.writer.event(resource, reason.value, message, "Warning" if reason.needs_person else "Normal")
-    return failed
+        failed = perform(resource, action, hands)
+        # A bar makes nothing possible: what follows is as right without it.
+        if failed is not None and not isinstance(action, BarPromotion):
+            return failed
+    return None
 
 
-def _is_of_a_move(action: Action) -> bool:
-    """Whether an action is part of the move of a leadership. What follows such moves, a Service or an answer, is not: it says that all of
-    them were done."""
-    match action:
-        case ChangeTablespaceRecord(reason=reason):
-            return reason is Reason.LEADER_MOVED
-        case CheckpointFollower() | WakeNodes():
-            return True
-        case _:
-            return False
+def perform(resource: Resource, action: Action, hands: Hands) -> Failed | None:
+    """Do one action and tell of it; why it failed, or None."""
+    reason, message = described(action)
+    if not hands.may_act():
+        return Failed("this process lost the Lease")
+    try:
+        _do(resource, action, hands)
+    except (RefusedError, EnsembleError, SqlError, MalformedDataError, OSError) as error:
+        logger.warning("action failed", action=message, error=str(error))
+        hands.writer.event(resource, "ActionFailed", f"{message}: {error}", "Warning")
+        return Failed(f"{message}: {error}")
+    logger.info("done", action=message, reason=reason.value)
+    if not isinstance(action, WakeNodes) and not _is_taken_back(resource, action):
+        hands.writer.event(resource, reason.value, message, "Warning" if reason.needs_person else "Normal")
+    return None
 
 
 def _is_taken_back(resource: Resource, action: Action) -> bool:

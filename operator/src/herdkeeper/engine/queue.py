@@ -23,20 +23,15 @@ class KeyQueue(Generic[KeyType]):
     """A queue of keys. A key that is added again before its time keeps the earlier time; one that is being worked on waits until that
     ended, and so does one that touches what it `touches`: of keys with something in common only one is worked on at a time. What a key
     touches may change; what counts of one that is worked on is what it did when it was taken, and what it does now.
-
-    `meanwhile` is the part of a key that needs not wait for that: a key of its own, which touches less; None where there is none. It is
-    given once each time that the key is asked for while it waits for others. Whoever came later than a key that waits does not take from it
-    what only the whole key touches: else a key whose part is often worked on would be overtaken again and again.
+    Whoever came later than a key that waits for others does not take from it what it touches.
     """
 
     now: Callable[[], float] = time.monotonic
     touches: Callable[[KeyType], frozenset[Hashable]] = lambda key: frozenset({key})
-    meanwhile: Callable[[KeyType], KeyType | None] = lambda _: None
     _due: dict[KeyType, float] = field(default_factory=dict)
     _heap: list[tuple[float, int, KeyType]] = field(default_factory=list)
     _working: dict[KeyType, frozenset[Hashable]] = field(default_factory=dict)
     _failures: dict[KeyType, int] = field(default_factory=dict)
-    _parted: set[KeyType] = field(default_factory=set)
     _closed: bool = False
 
     def __post_init__(self) -> None:
@@ -52,16 +47,10 @@ class KeyQueue(Generic[KeyType]):
         with self._condition:
             return key in self._due
 
-    def is_late(self, key: KeyType) -> bool:
-        """Whether a key's time has come, and it waits for others, or for a worker."""
-        with self._condition:
-            return key in self._due and self._due[key] <= self.now()
-
     def add(self, key: KeyType, delay_seconds: float = DEBOUNCE_SECONDS) -> None:
         """Have a key reconciled after the delay, or earlier when that was asked for before."""
         with self._condition:
             moment = self.now() + delay_seconds
-            self._parted.discard(key)
             if key in self._due and self._due[key] <= moment:
                 self._condition.notify()
                 return
@@ -121,9 +110,7 @@ class KeyQueue(Generic[KeyType]):
                 heapq.heappop(self._heap)
                 if not self._free(key) or not kept.isdisjoint(self.touches(key)):
                     busy.append((moment, order, key))
-                    kept |= self._keeps(key)
-                    if (found := self._part(key)) is not None:
-                        break
+                    kept |= self.touches(key)
                     continue
                 del self._due[key]
                 found = key
@@ -135,17 +122,3 @@ class KeyQueue(Generic[KeyType]):
     def _free(self, key: KeyType) -> bool:
         wanted = self.touches(key)
         return all(wanted.isdisjoint(taken | self.touches(other)) for other, taken in self._working.items())
-
-    def _keeps(self, key: KeyType) -> frozenset[Hashable]:
-        """What nobody who came later takes before a key that waits; what its part touches is left to the part."""
-        part = self.meanwhile(key)
-        return self.touches(key) if part is None else self.touches(key) - self.touches(part)
-
-    def _part(self, key: KeyType) -> KeyType | None:
-        """What of a key that waits for others can be worked on now."""
-        part = self.meanwhile(key)
-        if part is None or key in self._parted or not self._free(part):
-            return None
-        self._parted.add(key)
-        self._due.pop(part, None)
-        return part

@@ -48,7 +48,7 @@ from herdkeeper.engine.gauges.logs import forget_log, show_log
 from herdkeeper.herddb.deletion import plan_herddb_deletion
 from herdkeeper.herddb.log.in_time import log_standings
 from herdkeeper.herddb.observe.cluster import observe_herddb
-from herdkeeper.herddb.plan.cluster import plan_herddb, plan_refused_herddb
+from herdkeeper.herddb.plan.cluster import plan_herddb
 from herdkeeper.herddb.status.cluster import summarize_herddb
 from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
 from herdkeeper.herddb.tablespace.observe import observe_tablespace
@@ -100,25 +100,16 @@ SHOWN_AGAIN_SECONDS = 15.0
 """How often a plan that is shown instead of executed is made anew."""
 
 
-NOTHING = Plan()
-
-
 @dataclass(frozen=True)
 class Key:
-    """A resource: its kind, namespace and name. `only_leaders`: of a HerdDBCluster nothing but its lost leaders is looked at."""
+    """A resource: its kind, namespace and name."""
 
     kind: str
     namespace: str
     name: str
-    only_leaders: bool = False
 
     def __str__(self) -> str:
-        return f"{self.kind}/{self.namespace}/{self.name}{'/leaders' if self.only_leaders else ''}"
-
-    @property
-    def whole(self) -> Key:
-        """The key of all that there is to do for the resource."""
-        return replace(self, only_leaders=False)
+        return f"{self.kind}/{self.namespace}/{self.name}"
 
 
 def touched_by(stacks_of: Callable[[Key], frozenset[Hashable]], key: Key) -> frozenset[Hashable]:
@@ -127,14 +118,8 @@ def touched_by(stacks_of: Callable[[Key], frozenset[Hashable]], key: Key) -> fro
     `stacks_of` names the stack of a cluster."""
     if key.kind == Checkpoint.KIND:
         return frozenset({(key.kind, key.namespace)})
-    disturbs = key.kind in (ZooKeeperCluster.KIND, BookKeeperCluster.KIND, HerdDBCluster.KIND) and not key.only_leaders
-    return frozenset({key.whole, *(("stack", stack) for stack in stacks_of(key))} if disturbs else {key.whole})
-
-
-def leaders_of(key: Key) -> Key | None:
-    """What of a key needs not wait until nothing else of its stack is looked at: a scan of all ledgers, or members of ZooKeeper that don't
-    answer, take seconds in which a lost leader would stay lost. A move disturbs nothing, and is a compare-and-set."""
-    return replace(key, only_leaders=True) if key.kind == HerdDBCluster.KIND and not key.only_leaders else None
+    disturbs = key.kind in (ZooKeeperCluster.KIND, BookKeeperCluster.KIND, HerdDBCluster.KIND)
+    return frozenset({key, *(("stack", stack) for stack in stacks_of(key))} if disturbs else {key})
 
 
 class Outcome(Enum):
@@ -159,7 +144,7 @@ class Result:
 class Steps:
     """How one kind is reconciled. Each function takes the resource and what was seen of it; `plan_deletion` also the seconds that it has
     waited for a silent backend, and is None for kinds without data of their own. `see_ledgers` adds to what
-    was seen what a plan needs rarely. `plan_refused` is what goes on although the resource is refused; None when nothing does."""
+    was seen what a plan needs rarely."""
 
     observe: Callable[[Any, World], Any]
     refusals: Callable[[Any, Any], tuple[Refusal, ...]]
@@ -167,7 +152,6 @@ class Steps:
     summarize: Callable[[Any, Any], Summary]
     plan_deletion: Callable[[Any, Any, float], Plan] | None = None
     see_ledgers: Callable[[Any, Any, World], Any] | None = None
-    plan_refused: Callable[[Any, Any], Plan] | None = None
 
 
 def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
@@ -194,7 +178,6 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
             plan_herddb,
             summarize_herddb,
             plan_herddb_deletion,
-            plan_refused=plan_refused_herddb,
         ),
         Tablespace.KIND: Steps(
             _see_tablespace,
@@ -261,10 +244,6 @@ def _reconcile(key: Key, steps: Steps, hands: Hands) -> Result:
             return _reconcile_departed(key, departure, steps, hands)
         case None:
             return _gone(key)
-        case Resource() if key.only_leaders:
-            return _reconcile_leaders(found, steps, hands)
-        case Unreadable() if key.only_leaders:
-            return Result(Outcome.REFUSED)
         case Unreadable(_, error, rest):
             return _reconcile_unreadable(rest, unreadable_refusals(error), hands)
         case Resource():
@@ -277,13 +256,14 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
         return _gone(_key(resource))  # Kubernetes takes the rest; what has no owner stays
     seen = steps.observe(resource, hands.world)
     if not deleting and (refusals := steps.refusals(resource, seen)):
-        return _refuse(resource, refusals, hands, _plan_refused(resource, seen, steps))
+        return _refuse(resource, refusals, hands)
     plan = _plan(resource, seen, steps)
     if plan.needs_ledgers and steps.see_ledgers is not None:
         hands.require_live_reads()
         seen = steps.see_ledgers(resource, seen, hands.world)
         plan = _plan(resource, seen, steps)
     summary = steps.summarize(resource, seen)
+    summary = replace(summary, fields={**summary.fields, **plan.notes})
     if isinstance(resource, ReplicationAudit) and seen.bookkeeper is not None:
         LAST_AUDITS.show(resource, summary.fields)
     if isinstance(resource, ScheduledCheckpoint):
@@ -297,7 +277,7 @@ def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Resul
     if deleting and failed is None and any(isinstance(action, SetFinalizer) for action in plan.actions):
         return _gone(_key(resource))
     _write_status(resource, status_document(resource, summary, plan, failed, _now()), hands)
-    return _result(plan, Outcome.OK, failed)
+    return _result(plan, failed)
 
 
 def is_departed(key: Key, document: dict[str, Any]) -> bool:
@@ -326,20 +306,11 @@ def _reconcile_departed(key: Key, departure: Departure, steps: Steps, hands: Han
     last = [action for action in plan.actions if isinstance(action, SetFinalizer)]
     failed = execute(resource, replace(plan, actions=tuple(action for action in plan.actions if action not in last)), hands)
     if failed is not None or not last:
-        return _result(plan, Outcome.OK, failed)
+        return _result(plan, failed)
     for action in last:
         hands.writer.event(resource, action.reason.value, action.message, "Warning" if action.reason.needs_person else "Normal")
     hands.world.departed.forget(key)
     return _gone(key)
-
-
-def _reconcile_leaders(resource: Resource, steps: Steps, hands: Hands) -> Result:
-    """What goes on even for a refused one: lost leaders are replaced. All else, the status too, is left to the resource's whole key."""
-    if resource.metadata.deletion_timestamp is not None:
-        return Result(Outcome.OK)
-    plan = _plan_refused(resource, steps.observe(resource, hands.world), steps)
-    failed = execute(resource, plan, hands)
-    return Result(Outcome.OK if failed is None else Outcome.FAILED, plan.look_anyway_seconds)
 
 
 def _reconcile_unreadable(stub: Resource, refusals: tuple[Refusal, ...], hands: Hands) -> Result:
@@ -374,13 +345,6 @@ def _users(seen: Any) -> Dependents:
     return seen.dependents if isinstance(seen, ZooKeeperObserved | BookKeeperObserved) else NOBODY
 
 
-def _plan_refused(resource: Resource, seen: Any, steps: Steps) -> Plan:
-    """A refusal stops what was asked for, not what keeps the running servers serving; who wants that stopped too says so."""
-    if steps.plan_refused is None or left_alone_by(resource.metadata) is not None:
-        return Plan()
-    return steps.plan_refused(resource, seen)
-
-
 def _shown(plan: Plan) -> Plan:
     """A plan of which nothing is executed; what it depends on may change without an event."""
     message = f"the annotation {names.PLAN_ANNOTATION} stops every change; status.plan says what would be done; remove it to go on"
@@ -404,11 +368,10 @@ def _key(resource: Resource) -> Key:
     return Key(resource.KIND, resource.metadata.namespace, resource.metadata.name)
 
 
-def _refuse(resource: Resource, refusals: tuple[Refusal, ...], hands: Hands, plan: Plan = NOTHING) -> Result:
-    """Nothing is changed while a resource says what it must not say, except by a plan of what does not follow from it."""
-    failed = execute(resource, plan, hands)
-    _write_status(resource, refused_status(resource, refusals, plan, failed, _now()), hands)
-    return _result(plan, Outcome.REFUSED, failed)
+def _refuse(resource: Resource, refusals: tuple[Refusal, ...], hands: Hands) -> Result:
+    """Nothing is changed while a resource says what it must not say."""
+    _write_status(resource, refused_status(resource, refusals, _now()), hands)
+    return Result(Outcome.REFUSED)
 
 
 def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> None:
@@ -478,8 +441,8 @@ def _comparable(status: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in status.items() if value not in ([], (), None)}
 
 
-def _result(plan: Plan, outcome: Outcome, failed: Failed | None) -> Result:
-    return Result(Outcome.FAILED, plan.look_anyway_seconds) if failed is not None else Result(outcome, _look_again(plan))
+def _result(plan: Plan, failed: Failed | None) -> Result:
+    return Result(Outcome.FAILED) if failed is not None else Result(Outcome.OK, _look_again(plan))
 
 
 def _look_again(plan: Plan) -> float | None:

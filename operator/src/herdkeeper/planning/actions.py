@@ -1,10 +1,11 @@
-"""What the operator can do, each action with what it needs and nothing else. execute/ does them, one by one."""
+"""What the operator can do, each action with what it needs and nothing else. engine/execute.py does them, one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Any
 
 from herdkeeper.codecs.bookkeeper.cookie import Cookie
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
@@ -434,12 +435,10 @@ def soonest(*seconds: float | None) -> float | None:
 @dataclass(frozen=True)
 class Plan:
     """Actions in order, then perhaps a reason to wait. `look_again_seconds`: when to look again though no event tells of a change.
-    `look_anyway_seconds` is the same for what has nothing to do with the actions: it is kept though one of them fails, and comes back later
-    each time.
-
     `later` and `blockers` are words for a plan that is shown instead of executed: what follows where a procedure has several steps, and
     what it would wait for.
     `needs_ledgers`: a step can't be decided without the metadata of all ledgers; plan again with it.
+    `notes` are fields of the status that the plan decides. `shown` is what another controller does at the same time.
     """
 
     actions: tuple[Action, ...] = ()
@@ -448,7 +447,8 @@ class Plan:
     later: tuple[str, ...] = ()
     blockers: tuple[str, ...] = ()
     needs_ledgers: bool = False
-    look_anyway_seconds: float | None = None
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    shown: tuple[Action, ...] = ()
 
     @staticmethod
     def waiting(reason: Reason, message: str, look_again_seconds: float = 5.0) -> Plan:

@@ -75,7 +75,7 @@ def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Fa
 
 def planned(plan: Plan) -> dict[str, Any]:
     """A plan that is shown instead of executed: the field `plan` of a status."""
-    steps = (*(described(action)[1] for action in plan.actions), *plan.later)
+    steps = (*(described(action)[1] for action in (*plan.shown, *plan.actions)), *plan.later)
     blockers = tuple(dict.fromkeys((*((plan.wait.sentence,) if plan.wait else ()), *plan.blockers)))
     return {"steps": _shortened(steps), "blockers": _shortened(blockers)}
 
@@ -102,12 +102,9 @@ def _shortened(sentences: tuple[str, ...]) -> list[str]:
     return [sentence[:1000] for sentence in sentences[:MOST_SENTENCES]] + more
 
 
-def refused_status(resource: Resource, refusals: tuple[Refusal, ...], plan: Plan, failed: Failed | None, now: str) -> dict[str, Any]:
-    """The status of a resource whose spec must not be acted upon. What was known of it before stays. `plan` is what goes on all the same:
-    what that waits for, or could not do, is told after the refusals."""
-    waiting = (plan.wait.message,) if plan.wait is not None else ()
-    trouble = (f"{failed.message}; it is tried again",) if failed is not None else ()
-    message = ". ".join((*(refusal.sentence for refusal in refusals), *waiting, *trouble))
+def refused_status(resource: Resource, refusals: tuple[Refusal, ...], now: str) -> dict[str, Any]:
+    """The status of a resource whose spec must not be acted upon. What was known of it before stays."""
+    message = ". ".join(refusal.sentence for refusal in refusals)
     refused = Health("False", Reason.INVALID_SPEC, message)
     states = {READY: refused, PROGRESSING: refused, **_fields_read(resource)}
     conditions = [_condition(resource, kind, state, now) for kind, state in states.items()]

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import tempfile
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -25,13 +26,15 @@ from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.clients.world import World
 from herdkeeper.clients.zookeeper import Ensembles
 from herdkeeper.engine.execute import Hands
+from herdkeeper.engine.leadership import reconcile_leadership
 from herdkeeper.engine.queue import KeyQueue
-from herdkeeper.engine.reconcile import Key, leaders_of, touched_by
+from herdkeeper.engine.reconcile import reconcile, steps_by_kind, touched_by
 from herdkeeper.herddb.execute.node_orders import HttpNodeOrders
 from herdkeeper.process.cache_check import CacheCheck
 from herdkeeper.process.health import HealthServer
 from herdkeeper.process.lease import Lease
 from herdkeeper.process.node_streams import NodeStreams
+from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References
 from herdkeeper.process.watches import Told, watch
 from herdkeeper.process.workers import THREADS, Workers
@@ -53,27 +56,45 @@ def run(settings: Settings) -> None:
     cache, live = ObjectCache(), LiveSource(dynamic)
     world = World(KubernetesReader(live), ensembles, HttpJsonReader())
     references = References()
-    queue: KeyQueue[Key] = KeyQueue(touches=partial(touched_by, references.stacks_of), meanwhile=leaders_of)
+    queues = Queues(KeyQueue(touches=partial(touched_by, references.stacks_of)), KeyQueue())
     hands = Hands(KubernetesWriter(dynamic, cache), world, HttpBookieAdmin(), lease.held, HttpNodeOrders())
-    workers = Workers(settings, hands, queue, cache)
-    streams = NodeStreams(lambda key: queue.add(key, 0.0), world.signs_of_life)
-    told = Told(queue, cache, streams, references, world.departed)
+    steps = steps_by_kind(settings)
+    controllers = (
+        Workers(settings, hands, queues.resources, lambda key, mine: reconcile(key, steps[key.kind], mine, cache), queues.add),
+        Workers(
+            settings,
+            hands,
+            queues.leadership,
+            lambda key, mine: reconcile_leadership(key, mine, cache),
+            queues.add,
+            controller="leadership",
+        ),
+    )
+    streams = NodeStreams(lambda key: queues.add(key, 0.0), world.signs_of_life)
+    told = Told(queues, cache, streams, references, world.departed)
     check = CacheCheck(settings, live, cache, told.event)
-    health = HealthServer(settings.http_port, lambda: workers.trouble() or check.trouble())
+    health = HealthServer(settings.http_port, lambda: next(filter(None, (each.trouble() for each in (*controllers, check))), None))
     health.start()
     if lease.acquire():
         LEADING.set(1)
-        check.start(then=workers.start)
+        check.start(then=partial(_start, controllers))
         watch(settings, told)
         check.stop()
         streams.stop()
-        if workers.stop():
+        queues.close()
+        ended = [each.stop() for each in controllers]
+        if all(ended):
             lease.release()
         else:
             logger.warning("an action still runs; the Lease ends by itself, after this process")
     ensembles.stop()
     health.stop()
     logger.info("stopped")
+
+
+def _start(controllers: Iterable[Workers]) -> None:
+    for each in controllers:
+        each.start()
 
 
 def kubernetes_client() -> DynamicClient:
@@ -83,7 +104,7 @@ def kubernetes_client() -> DynamicClient:
     except config.ConfigException:
         config.load_kube_config()
     configuration = client.Configuration.get_default_copy()
-    configuration.connection_pool_maxsize = THREADS * 4
+    configuration.connection_pool_maxsize = THREADS * 8
     configuration.retries = Retry(3, read=0)  # urllib3 would wait for each answer four times, and a timeout mean a quarter of itself
     folder = tempfile.mkdtemp(prefix="herdkeeper-")
     return DynamicClient(client.ApiClient(configuration), cache_file=os.path.join(folder, "discovery.json"))

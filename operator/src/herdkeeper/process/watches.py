@@ -15,9 +15,10 @@ import kopf
 from herdkeeper.api import HerdDBCluster
 from herdkeeper.clients.departed import Departed
 from herdkeeper.clients.object_cache import ObjectCache
-from herdkeeper.engine.queue import DEBOUNCE_SECONDS, KeyQueue
+from herdkeeper.engine.queue import DEBOUNCE_SECONDS
 from herdkeeper.engine.reconcile import Key, is_departed
 from herdkeeper.process.node_streams import NodeStreams
+from herdkeeper.process.queues import Queues
 from herdkeeper.process.references import References, owner_of
 from herdkeeper.process.watched_kinds import WATCHED_KINDS, WatchedKind
 from herdkeeper.settings import Settings
@@ -28,7 +29,7 @@ from herdkeeper.shared.objects import Json, why_gone, why_leaving
 class Told:
     """What becomes of what the watches tell: it is kept in the cache, and those whom it concerns are looked at."""
 
-    queue: KeyQueue[Key]
+    queues: Queues
     cache: ObjectCache
     streams: NodeStreams
     references: References
@@ -46,7 +47,7 @@ class Told:
             self._resource(body, gone=gone)
         if owner is not None:  # a run of a schedule has one, too
             urgent = kind.kind == "Pod" and self._pod(owner, body, over=gone)
-            self.queue.add(owner, 0.0 if urgent else DEBOUNCE_SECONDS)
+            self.queues.add(owner, 0.0 if urgent else DEBOUNCE_SECONDS)
 
     def _resource(self, body: Json, *, gone: bool) -> None:
         key = Key(body["kind"], body["metadata"]["namespace"], body["metadata"]["name"])
@@ -55,7 +56,7 @@ class Told:
         elif is_departed(key, body):
             self.departed.add(key, body)
         for touched in self.references.touched_by(key):
-            self.queue.add(touched)
+            self.queues.add(touched)
         if gone:
             self.references.gone(key)
 

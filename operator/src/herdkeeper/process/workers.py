@@ -1,19 +1,19 @@
-"""Threads that take keys from the queue and reconcile them."""
+"""Threads that take keys from a queue and reconcile them."""
 
 from __future__ import annotations
 
 import random
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import structlog
 
 from herdkeeper.clients.counters import QUEUED, RECONCILE_SECONDS, RECONCILES
-from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.engine.execute import Hands
 from herdkeeper.engine.queue import KeyQueue
-from herdkeeper.engine.reconcile import Key, Outcome, Result, Steps, reconcile, steps_by_kind
+from herdkeeper.engine.reconcile import Key, Outcome, Result
 from herdkeeper.settings import Settings
 
 THREADS = 4
@@ -29,11 +29,11 @@ logger = structlog.get_logger()
 class _Wake:
     """Has a resource looked at. Those of one resource are equal, so that ZooKeeper's client keeps one of them for each znode."""
 
-    queue: KeyQueue[Key]
+    wake: Callable[[Key], None]
     key: Key
 
     def __call__(self, _: object) -> None:
-        self.queue.add(self.key)
+        self.wake(self.key)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Wake) and self.key == other.key
@@ -42,22 +42,28 @@ class _Wake:
         return hash(self.key)
 
 
+Reconcile = Callable[[Key, Hands], Result]
+
+
 @dataclass
 class Workers:
-    """`THREADS` workers on one queue."""
+    """`threads` workers on one queue. `wake` is called with a resource of which ZooKeeper's watches tell a change. `controller` names the
+    work in threads and metrics; the resource's kind does where it is empty."""
 
     settings: Settings
     hands: Hands
     queue: KeyQueue[Key]
-    cache: ObjectCache
+    reconcile: Reconcile
+    wake: Callable[[Key], None]
+    controller: str = ""
+    threads: int = THREADS
     _begun: dict[str, float] = field(default_factory=dict)
     _threads: list[threading.Thread] = field(default_factory=list)
 
     def start(self) -> None:
         """Begin to work."""
-        steps = steps_by_kind(self.settings)
-        for number in range(THREADS):
-            thread = threading.Thread(target=self._work, args=(steps,), name=f"worker-{number}", daemon=True)
+        for number in range(self.threads):
+            thread = threading.Thread(target=self._work, name=f"{self.controller or 'worker'}-{number}", daemon=True)
             thread.start()
             self._threads.append(thread)  # a probe that came between would take it for one that ended
 
@@ -77,26 +83,26 @@ class Workers:
         longest = max((time.monotonic() - begun for begun in list(self._begun.values())), default=0.0)
         return f"a reconcile takes {longest:.0f} s" if longest > LONGEST_RECONCILE_SECONDS else None
 
-    def _work(self, steps: dict[str, Steps]) -> None:
+    def _work(self) -> None:
         name = threading.current_thread().name
         while (key := self.queue.take()) is not None:
             QUEUED.set(len(self.queue))
             self._begun[name] = time.monotonic()
             with structlog.contextvars.bound_contextvars(key=str(key)):
-                self._reconcile(key, steps[key.kind])
-            RECONCILE_SECONDS.labels(key.kind).observe(time.monotonic() - self._begun.pop(name))
+                self._reconcile(key)
+            RECONCILE_SECONDS.labels(self.controller or key.kind).observe(time.monotonic() - self._begun.pop(name))
 
-    def _reconcile(self, key: Key, steps: Steps) -> None:
+    def _reconcile(self, key: Key) -> None:
         begun = time.monotonic()
         try:
-            world = replace(self.hands.world, wake=_Wake(self.queue, key.whole))
-            result = reconcile(key, steps, replace(self.hands, world=world), self.cache)
+            world = replace(self.hands.world, wake=_Wake(self.wake, key))
+            result = self.reconcile(key, replace(self.hands, world=world))
         except Exception as error:  # the worker must outlive whatever one resource brings up
             delay = self.queue.failed(key)
-            RECONCILES.labels(key.kind, Outcome.FAILED.value).inc()
+            RECONCILES.labels(self.controller or key.kind, Outcome.FAILED.value).inc()
             logger.exception("reconcile failed", error=str(error)[:500], again_in_seconds=delay)
             return
-        RECONCILES.labels(key.kind, result.outcome.value).inc()
+        RECONCILES.labels(self.controller or key.kind, result.outcome.value).inc()
         if result.outcome is Outcome.FAILED:
             delay = self.queue.failed(key)
             if result.look_again_seconds is not None:
@@ -105,8 +111,6 @@ class Workers:
             logger.info("action to be tried again", again_in_seconds=delay)
             return
         self.queue.done(key)
-        if key.only_leaders and (result.look_again_seconds is None or not self.queue.is_late(key.whole)):
-            return  # the whole key comes by itself, and does this with the rest
         if result.outcome is not Outcome.GONE:
             self.queue.add(key, self._delay(result, begun))
 

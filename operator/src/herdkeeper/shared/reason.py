@@ -66,6 +66,7 @@ class Reason(StrEnum):
     DATA_DELETED = "DataDeleted"
     DATA_KEPT = "DataKept"
     DRAINING = "Draining"
+    RELIEVING = "Relieving"
     DRAIN_TAKEN_BACK = "DrainTakenBack"
     RETIRING = "Retiring"
     DRAINED = "Drained"

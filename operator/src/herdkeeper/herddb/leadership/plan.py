@@ -1,6 +1,7 @@
-"""The leaders of all tablespaces of a HerdDBCluster: what herddb/leadership/decision.py decides for each, as actions.
+"""The leaders of all tablespaces of a HerdDBCluster: what decision.py decides for each, as actions.
 
-Only the cluster's own key moves leaders; a Tablespace asks, by its annotation or its preference.
+Only the leadership controller moves leaders. A Tablespace asks, by its annotation or its preference; the cluster's status names the nodes
+that shall lead nothing.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from herdkeeper.api import HerdDBCluster, Tablespace
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.api.tablespace import Failover
 from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
@@ -30,10 +31,11 @@ from herdkeeper.herddb.leadership.next_look import SOON_SECONDS, next_look
 from herdkeeper.herddb.leadership.services import declaring, leader_services
 from herdkeeper.herddb.leadership.take_over import HELD_SECONDS, NOTHING_KNOWN, TAKE_OVER_SECONDS, NotTaken, TakeOvers, take_overs
 from herdkeeper.herddb.state.cluster import HerdDBObserved
-from herdkeeper.herddb.state.log_store import LogStore
+from herdkeeper.herddb.state.log_store import LogStore, log_store
 from herdkeeper.herddb.state.nodes import names_of, present_nodes
 from herdkeeper.herddb.tablespace.record import VersionedRecord
-from herdkeeper.planning.actions import Action, Annotate, AnswerRequest, Plan, Request, Wait, soonest
+from herdkeeper.herddb.validate import herddb_refusals
+from herdkeeper.planning.actions import Action, Annotate, AnswerRequest, Request, Wait, soonest
 from herdkeeper.shared import names
 from herdkeeper.shared.left_alone import left_alone_by
 from herdkeeper.shared.objects import stopping, why_gone, why_leaving
@@ -68,11 +70,54 @@ class Case:
     decision: Decision
 
 
-def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, terms: Terms) -> Plan:
+@dataclass(frozen=True)
+class LeadershipPlan:
+    """`moves` are of several tablespaces: one that fails stops no other one. `after` follows once all of them are done. `wait` is why a
+    leader that should be left is not."""
+
+    moves: tuple[Action, ...] = ()
+    after: tuple[Action, ...] = ()
+    wait: Wait | None = None
+    look_again_seconds: float | None = None
+    later: tuple[str, ...] = ()
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """All of them, in order."""
+        return (*self.moves, *self.after)
+
+
+def plan_leadership(cluster: HerdDBCluster, seen: HerdDBObserved) -> LeadershipPlan:
+    """What is due for the leaders of a cluster's tablespaces.
+
+    A refusal stops what was asked for, not what keeps running servers serving: then only leaders that are lost are replaced.
+    """
+    log = log_store(seen.bookkeeper)
+    if log is None:
+        return LeadershipPlan()
+    no_writing = why_no_ledger_can_open(cluster, seen.bookkeeper)
+    if any(herddb_refusals(cluster, seen.bookkeeper)):
+        return plan_leaders(cluster, seen, log, Terms(no_writing, only_lost=True))
+    relieved = cluster.status.relieved_nodes if cluster.status is not None else ()
+    return plan_leaders(cluster, seen, log, Terms(no_writing, {each.node: each.reason for each in relieved}))
+
+
+def why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> str | Unknown | None:
+    """A SQL node without enough bookies would only fail and start again. Unknown while nothing tells how many there are."""
+    ready = bookkeeper.status.ready_bookies if bookkeeper is not None and bookkeeper.status is not None else None
+    if ready is None:
+        return Unknown(f"how many bookies of the BookKeeperCluster {cluster.spec.book_keeper_ref.name} are writable is not known")
+    wanted = cluster.spec.ledgers.ensemble_size
+    if ready >= wanted:
+        return None
+    return f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has {ready} writable bookies of the {wanted} that a ledger needs"
+
+
+def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, terms: Terms) -> LeadershipPlan:
     """The moves that are due, the Services that follow them, the answers to requests, and why a leader that should be left is not."""
     if isinstance(seen.records, Unknown):
         # No event tells that ZooKeeper answers again, and the leader may be on the machine that took a member of it along.
-        return Plan(look_again_seconds=SOON_SECONDS, look_anyway_seconds=SOON_SECONDS)
+        return LeadershipPlan(look_again_seconds=SOON_SECONDS)
     records = [found for _, found in sorted(seen.records.items(), key=lambda pair: turn_of(pair[0]))]
     terms = replace(terms, known=take_overs(cluster.metadata.annotations, records, seen.nodes, _time(seen)))
     cases, later = _in_turn(cluster, seen, [_case(cluster, seen, found, terms) for found in records])
@@ -82,14 +127,14 @@ def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, te
     blocked = [f"{case.found.record.name}: {case.decision.why}" for case in cases if isinstance(case.decision, Blocked)]
     # A Service that has yet to be made is no part of a move, and must not hold one up, e.g. by a quota.
     services = (apply for apply in leader_services(seen, led) if not apply.new)
-    actions = (*move_actions(cluster, log, due), *services, *answers, *_marks(cluster, cases, terms))
+    moves, after = move_actions(cluster, log, due), (*services, *answers, *_marks(cluster, cases, terms))
     again = soonest(*(next_look(case.situation, case.decision) for case in cases), TURN_SECONDS if later else None)
-    return Plan(
-        actions,
+    return LeadershipPlan(
+        moves,
+        after,
         Wait(Reason.NO_LEADER, ". ".join(blocked)) if blocked else None,
-        look_again_seconds=soonest(again, SOON_SECONDS if actions else None),
-        look_anyway_seconds=again,
-        later=later,
+        soonest(again, SOON_SECONDS if moves or after else None),
+        later,
     )
 
 

@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
@@ -53,7 +54,28 @@ says that ZooKeeper has not answered it for so long: it can't tell of its tables
 
 
 def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
-    """Its objects, credentials, root in ZooKeeper, and what each Ready node says of its tablespaces."""
+    """All that is known of a cluster: who leads what, its credentials, and its root in ZooKeeper."""
+    seen = observe_leadership(cluster, world)
+    log, root = log_store(seen.bookkeeper), names_of(cluster).herd_root
+    return replace(
+        seen,
+        root_parent=_exists(world, log, root.rpartition("/")[0]),
+        root=_exists(world, log, root),
+        credentials=read_credentials(cluster, world),
+        registered=_registered(world, log, root),
+        fresh_password=secrets.token_urlsafe(24),
+        fresh_token=secrets.token_urlsafe(32),
+        dependents=observe_dependents(cluster, Tablespace, world),
+        disturbance=_disturbance(seen.bookkeeper, world),
+        machines=nodes_of_doubted(seen.objects, present_nodes(cluster, seen.objects), world),
+        tls=read_tls(cluster, world),
+        users=read_users(cluster, world),
+        ownerless_pins=_ownerless_pins(world, log, root, _undeclared(seen.records, declared_tablespaces(cluster, world))),
+    )
+
+
+def observe_leadership(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
+    """What tells who leads each tablespace, and who could: objects, HerdDB's records, heartbeats, and what each node says."""
     key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
     named = HerdDBNames(key)
     objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
@@ -71,27 +93,15 @@ def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
     return HerdDBObserved(
         objects=objects,
         bookkeeper=bookkeeper,
-        root_parent=_exists(world, log, named.herd_root.rpartition("/")[0]),
-        root=_exists(world, log, named.herd_root),
-        credentials=read_credentials(cluster, world),
         nodes=nodes,
         records=records,
-        registered=_registered(world, log, named.herd_root),
         tablespaces=tablespaces,
         taken_services=_taken_services(tablespaces, objects, world),
         now=time.time(),
-        fresh_password=secrets.token_urlsafe(24),
-        fresh_token=secrets.token_urlsafe(32),
-        dependents=observe_dependents(cluster, Tablespace, world),
-        disturbance=_disturbance(bookkeeper, world),
         silent_seconds=silent_seconds,
         reports=reports,
         heartbeats=heartbeats,
         zookeeper=times,
-        machines=nodes_of_doubted(objects, present_nodes(cluster, objects), world),
-        tls=read_tls(cluster, world),
-        users=read_users(cluster, world),
-        ownerless_pins=_ownerless_pins(world, log, named.herd_root, _undeclared(records, declared)),
     )
 
 

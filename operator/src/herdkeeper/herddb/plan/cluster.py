@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import assert_never
 
-from herdkeeper.api import BookKeeperCluster, HerdDBCluster
+from herdkeeper.api import HerdDBCluster
 from herdkeeper.herddb.build import build_herddb, build_herddb_secret, token_data, users_data
 from herdkeeper.herddb.leadership.next_look import SOON_SECONDS
-from herdkeeper.herddb.leadership.plan import Terms, plan_leaders
+from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership, why_no_ledger_can_open
 from herdkeeper.herddb.leadership.services import leader_services
 from herdkeeper.herddb.plan.restart import Relieve, leading, next_restart
 from herdkeeper.herddb.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
@@ -19,7 +19,7 @@ from herdkeeper.herddb.state.nodes import mounted_secret, names_of
 from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.state.users import users_of
 from herdkeeper.herddb.tablespace.default import plan_default_tablespace
-from herdkeeper.planning.actions import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, SetLogPin, Wait, soonest
+from herdkeeper.planning.actions import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, SetLogPin, Wait
 from herdkeeper.planning.intent import settle
 from herdkeeper.planning.rolling import Gate, moving, roll
 from herdkeeper.shared.conditions import is_ready_resource
@@ -37,31 +37,14 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
     log = log_store(seen.bookkeeper)
     if log is None:
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has no bookies yet")
-    shrink = scale_down(cluster, seen)
-    leaders = plan_leaders(cluster, seen, log, Terms(why_no_ledger_can_open(cluster, seen.bookkeeper), shrink.leave))
-    # Nothing else comes between a leader that is lost and the next one.
+    shrink, leaders = scale_down(cluster, seen), plan_leadership(cluster, seen)
     if leaders.actions:
-        return shrink.told(leaders)
-    return shrink.told(_at_the_latest(leaders, _plan_objects(cluster, seen, log, leaders, shrink)))
-
-
-def _at_the_latest(leaders: Plan, plan: Plan) -> Plan:
-    """A leader that can't be replaced yet is looked at again soon, whatever else is waited for meanwhile, or fails."""
-    return replace(
-        plan,
-        look_again_seconds=soonest(leaders.look_again_seconds, plan.look_again_seconds),
-        look_anyway_seconds=soonest(leaders.look_anyway_seconds, plan.look_anyway_seconds),
-    )
-
-
-def plan_refused_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
-    """What goes on while what the resource says is refused: a leader that is lost is replaced and its Service follows, of nodes that run as
-    they were told before. Nothing of this follows from what is refused, nor from which nodes shall lead nothing: one of these may take
-    over, which costs another move later and no time without a leader."""
-    log = log_store(seen.bookkeeper)
-    if log is None:
-        return Plan()
-    return plan_leaders(cluster, seen, log, Terms(why_no_ledger_can_open(cluster, seen.bookkeeper), only_lost=True))
+        # The leadership controller does them. Nothing else comes between a leader that is lost and the next one.
+        plan = Plan((), leaders.wait, SOON_SECONDS, later=leaders.later)
+    else:
+        plan = _plan_objects(cluster, seen, log, leaders, shrink)
+    relieved = [{"node": node, "reason": why} for node, why in sorted({**plan.notes, **shrink.leave}.items())]
+    return replace(shrink.told(plan), shown=leaders.actions, notes={"relievedNodes": relieved} if relieved else {})
 
 
 def _unmet(seen: HerdDBObserved) -> Plan | None:
@@ -73,7 +56,7 @@ def _unmet(seen: HerdDBObserved) -> Plan | None:
     return None
 
 
-def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan, shrink: ScaleDown) -> Plan:
+def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
     if isinstance(seen.credentials, CredentialsMissing):
         return Plan.waiting(seen.credentials.reason, seen.credentials.why)
     if (unmet := _unmet(seen)) is not None:
@@ -104,7 +87,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
     return replace(plan, actions=(*plan.actions, *hints))
 
 
-def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan, shrink: ScaleDown) -> Plan:
+def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
     """What the nodes themselves need once their objects are as intended."""
     named = names_of(cluster)
     pods = [named.pod(number) for number in range(shrink.nodes)]
@@ -115,8 +98,8 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
         case Delete():
             return Plan((restart,), look_again_seconds=2)
         case Relieve(node):
-            leave = {**shrink.leave, node: "it is restarted with its new template"}
-            return plan_leaders(cluster, seen, log, Terms(why_no_ledger_can_open(cluster, seen.bookkeeper), leave))
+            wait = leaders.wait or Wait(Reason.RELIEVING, f"{node} is restarted with its new template once it leads nothing")
+            return Plan((), wait, 1.0, notes={node: "it is restarted with its new template"})
         case Wait():
             # what it waits for may be a node that leaves, which goes only once HerdDB's own tablespace has left it
             return Plan(plan_default_tablespace(cluster, seen, log, shrink.leaving), restart, 3)
@@ -138,17 +121,6 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
 
 def _soon(seen: HerdDBObserved, pods: list[str]) -> float | None:
     return None if all(map(seen.objects.pod_ready, pods)) else 5.0
-
-
-def why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> str | Unknown | None:
-    """A SQL node without enough bookies would only fail and start again. Unknown while nothing tells how many there are."""
-    ready = bookkeeper.status.ready_bookies if bookkeeper is not None and bookkeeper.status is not None else None
-    if ready is None:
-        return Unknown(f"how many bookies of the BookKeeperCluster {cluster.spec.book_keeper_ref.name} are writable is not known")
-    wanted = cluster.spec.ledgers.ensemble_size
-    if ready >= wanted:
-        return None
-    return f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has {ready} writable bookies of the {wanted} that a ledger needs"
 
 
 def _why_not_disturb(seen: HerdDBObserved) -> str | None:

@@ -135,6 +135,9 @@ class CredentialsMissing:
     why: str
 
 
+NOT_LOOKED_AT = Unknown("it was not looked at")
+
+
 @dataclass(frozen=True)
 class HerdDBObserved:
     """`credentials` is what the named Secret holds, None when none is named or the generated one does not exist yet.
@@ -155,12 +158,12 @@ class HerdDBObserved:
 
     objects: Objects
     bookkeeper: BookKeeperCluster | None
-    root_parent: bool | Unknown
-    root: bool | Unknown
-    credentials: UserCredentials | CredentialsMissing | None
     nodes: Mapping[str, NodeView | Unknown]
-    fresh_password: str = field(repr=False)
-    fresh_token: str = field(repr=False)
+    root_parent: bool | Unknown = NOT_LOOKED_AT
+    root: bool | Unknown = NOT_LOOKED_AT
+    credentials: UserCredentials | CredentialsMissing | None = None
+    fresh_password: str = field(default="", repr=False)
+    fresh_token: str = field(default="", repr=False)
     records: Mapping[str, VersionedRecord] | Unknown = field(default_factory=dict)
     registered: tuple[str, ...] | Unknown = ()
     tablespaces: tuple[Tablespace, ...] = ()

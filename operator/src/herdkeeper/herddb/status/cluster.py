@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from herdkeeper.api import HerdDBCluster
-from herdkeeper.herddb.plan.cluster import why_no_ledger_can_open
+from herdkeeper.herddb.leadership.plan import why_no_ledger_can_open
 from herdkeeper.herddb.plan.scale_down import scale_down
 from herdkeeper.herddb.state.cluster import HerdDBObserved
 from herdkeeper.herddb.state.log_store import log_store

@@ -42,8 +42,8 @@ from herdkeeper.shared.unknown import Unknown
 
 EXPECTED_REPLICAS = 1
 """Pinned: HerdDB then neither raises E, Wq and Aq behind the declared sizes nor adds nodes by itself."""
-REFUSED_SECONDS = 5.0
-"""How soon, at the earliest, the copies are looked at again though a node did not take an order about its own promotion."""
+BARRED_SECONDS = 2.0
+"""How soon it is looked whether a node has taken an order about its own promotion."""
 UNMADE_SECONDS = 5.0
 """How often it is looked whether the HerdDBCluster's key has made the Service, of which no event tells this one."""
 
@@ -113,9 +113,7 @@ def _adjust(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRe
     plan = _change_record(tablespace, seen, found, verdicts)
     if not bars:
         return plan
-    # A node that refuses must not have the copy that is made anew looked at ever later.
-    anyway = None if plan.look_again_seconds is None else max(REFUSED_SECONDS, plan.look_again_seconds)
-    return replace(plan, actions=(*bars, *plan.actions), look_again_seconds=soonest(plan.look_again_seconds, 1), look_anyway_seconds=anyway)
+    return replace(plan, actions=(*bars, *plan.actions), look_again_seconds=soonest(plan.look_again_seconds, BARRED_SECONDS))
 
 
 def _change_record(tablespace: Tablespace, seen: TablespaceObserved, found: VersionedRecord, verdicts: Mapping[str, Verdict]) -> Plan:

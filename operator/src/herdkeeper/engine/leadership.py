@@ -1,0 +1,41 @@
+"""The leadership controller: who leads each tablespace of a HerdDBCluster.
+
+It has a queue and workers of its own, and waits for nothing else of its stack. It acts on what the watches told: a move is a
+compare-and-set in ZooKeeper, and the new leader fences and replays the log before it writes, so a move for a stale reason loses no row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.clients.kubernetes import KubernetesReader
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.engine.execute import Hands, perform
+from herdkeeper.engine.reconcile import Key, Outcome, Result
+from herdkeeper.herddb.leadership.plan import LeadershipPlan, plan_leadership
+from herdkeeper.herddb.observe.cluster import observe_leadership
+from herdkeeper.planning.status import Failed
+from herdkeeper.shared.left_alone import left_alone_by
+from herdkeeper.shared.names import ObjectKey
+
+
+def reconcile_leadership(key: Key, hands: Hands, cache: ObjectCache | None = None) -> Result:
+    """Moves the leaderships that are due. Raises ApiException when the API server does not answer what the cache has not."""
+    if cache is not None:
+        hands = replace(hands, world=replace(hands.world, kubernetes=KubernetesReader(hands.world.kubernetes.watched(cache))))
+    cluster = hands.world.kubernetes.readable(HerdDBCluster, ObjectKey(key.namespace, key.name))
+    if cluster is None:
+        return Result(Outcome.GONE)
+    if cluster.metadata.deletion_timestamp is not None or left_alone_by(cluster.metadata) is not None:
+        return Result(Outcome.OK)
+    plan = plan_leadership(cluster, observe_leadership(cluster, hands.world))
+    return Result(Outcome.OK if execute_leadership(cluster, plan, hands) is None else Outcome.FAILED, plan.look_again_seconds)
+
+
+def execute_leadership(cluster: HerdDBCluster, plan: LeadershipPlan, hands: Hands) -> Failed | None:
+    """All moves, whichever of them fails; what follows them only when all are done. The first failure, or None."""
+    failed = [each for action in plan.moves if (each := perform(cluster, action, hands)) is not None]
+    if failed:
+        return failed[0]
+    return next((each for action in plan.after if (each := perform(cluster, action, hands)) is not None), None)
