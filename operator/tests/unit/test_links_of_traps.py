@@ -1,4 +1,4 @@
-"""The table of traps in docs/architecture.md has no dead link: each test that it names is there.
+"""The table of traps in docs/traps.md has no dead link: each test that it names is there.
 
 That a test fails when somebody walks into its trap can't be told from its name, and is not told here.
 """
@@ -12,8 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[3]
 JAVA = ROOT / "images/herddb/src/test/java/io/herdkeeper/node"
-TABLE = (ROOT / "docs/architecture.md").read_text().partition("## Traps, and the test of each")[2].partition("\n## ")[0]
-ROWS = [line for line in TABLE.splitlines() if re.match(r"\| \d+\. ", line)]
+ROWS = [line for line in (ROOT / "docs/traps.md").read_text().splitlines() if re.match(r"\| \d+\. ", line)]
 ROOMS = {"unit": "spark-jobs/tests/unit", "integration": "spark-jobs/tests/integration", "operator/tests/unit": "operator/tests/unit"}
 _OF_A_FILE = re.compile(r"`(unit|integration|operator/tests/unit|java)/([\w.]+)`: ((?:`\w+`(?:, )?)+)")
 

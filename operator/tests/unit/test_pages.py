@@ -15,7 +15,7 @@ from herdkeeper.engine.gauges import drills as drill_metrics
 from herdkeeper.engine.gauges import logs as log_metrics
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")])
+PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
 OWN_FILE = re.compile(r"(?<![\w./-])(?:operator|crds|charts|images|spark-jobs|e2e|docs|examples)/[\w./*-]*[\w*]")
 MAKE = re.compile(r"^\s*make ([a-z0-9-]+)")
 COUNTED_IN = (audit_metrics, drill_metrics, log_metrics, metrics)

@@ -1,7 +1,7 @@
 """Every name that the operator gives: objects, labels, annotations, ports, hosts, roots in ZooKeeper, bookie ids.
 
 Names are made here and nowhere else, so that whoever builds an object, looks for it or connects to it agrees. A name is never changed
-once released: claims, cookies and ledgers outlive the pods that made them. See "Objects, names and labels" in docs/architecture.md.
+once released: claims, cookies and ledgers outlive the pods that made them. docs/objects.md lists them.
 
 Hosts end with `.svc`, not with the cluster's domain: each pod's resolver appends that one, whatever it is.
 """

@@ -1,6 +1,6 @@
 """The next steps of a ZooKeeper ensemble: password, claims, objects, pods of an old template, membership, marks on the claims.
 
-An empty member may vote only while the whole ensemble is new ("ZooKeeper members" in docs/architecture.md): claims are made with
+An empty member may vote only while the whole ensemble is new (docs/decisions/0101): claims are made with
 founded="false", and marked "true" once their member has voted. A claim that is made later, for a lost one or for a new member, is unfounded
 among founded ones, so its member joins without a vote. Pods follow the committed membership, never the spec: a member is in the membership
 before its pod is there, and out of it before its pod goes.
