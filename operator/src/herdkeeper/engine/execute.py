@@ -91,15 +91,19 @@ class Hands:
 
 
 def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
-    """Do the actions in order, up to the first that fails; what failed, or None."""
+    """Do the actions in order, up to the first that fails; what failed first, or None.
+
+    A bar that a node refuses stops nothing: it makes nothing possible, and what follows is as right without it.
+    """
     if plan.actions:
         hands.require_live_reads()
+    refused: Failed | None = None
     for action in plan.actions:
         failed = perform(resource, action, hands)
-        # A bar makes nothing possible: what follows is as right without it.
+        refused = refused or failed
         if failed is not None and not isinstance(action, BarPromotion):
-            return failed
-    return None
+            break
+    return refused
 
 
 def perform(resource: Resource, action: Action, hands: Hands) -> Failed | None:

@@ -68,7 +68,7 @@ from herdkeeper.jobs.schedule.plan import plan_schedule
 from herdkeeper.jobs.schedule.status import summarize_scheduled_audit, summarize_scheduled_checkpoint
 from herdkeeper.jobs.status import summarize_audit, summarize_checkpoint
 from herdkeeper.jobs.validate import audit_refusals, checkpoint_refusals, schedule_refusals
-from herdkeeper.planning.actions import Plan, SetFinalizer, Wait
+from herdkeeper.planning.actions import BarPromotion, Plan, SetFinalizer, Wait
 from herdkeeper.planning.deletion import plan_unreadable_deletion, waited_seconds, waiting_for_users
 from herdkeeper.planning.refusal import Refusal, unreadable_refusals
 from herdkeeper.planning.status import Failed, planned, refused_status, status_document, stored_status
@@ -442,7 +442,11 @@ def _comparable(status: dict[str, Any]) -> dict[str, Any]:
 
 
 def _result(plan: Plan, failed: Failed | None) -> Result:
-    return Result(Outcome.FAILED) if failed is not None else Result(Outcome.OK, _look_again(plan))
+    if failed is None:
+        return Result(Outcome.OK, _look_again(plan))
+    # A node may refuse its bar for long; the copy that is made anew meanwhile is looked at all the same.
+    barring = any(isinstance(action, BarPromotion) for action in plan.actions)
+    return Result(Outcome.FAILED, plan.look_again_seconds if barring else None)
 
 
 def _look_again(plan: Plan) -> float | None:
