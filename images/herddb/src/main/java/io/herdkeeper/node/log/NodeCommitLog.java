@@ -387,12 +387,21 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         return error != null;
     }
 
-    /** Closes the ledger that is written, and opens the next one; under the lock, and with all answers that come. */
+    /** Closes the ledger that is written, and opens the next one; under the lock, and with all answers. */
     private void roll() {
+        awaitAllAnswers();
         if (endsBehindALoss()) {
             throw new LogNotAvailableException("an entry of tablespace " + tableSpaceName + " was not written: its log ends");
         }
         super.rollNewLedger();
+    }
+
+    /** HerdDB waits in the same way, and misses an entry that fails meanwhile: it would go on in a new ledger. */
+    private void awaitAllAnswers() {
+        CommitFileWriter full = getWriter();
+        while (full != null && HerdInternals.pendingAdds(full) > 0 && HerdInternals.writeError(full) == null && !isClosed()) {
+            LockSupport.parkNanos(POLL_NANOS);
+        }
     }
 
     private static CommitLogResult refused(String why) {
@@ -459,9 +468,6 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     public void rollNewLedger() {
         rolls.writeLock().lock();
         try {
-            // HerdDB would sleep for a second when a single answer is outstanding.
-            CommitFileWriter full = getWriter();
-            awaitAnswers(() -> full != null && HerdInternals.pendingAdds(full) > 0);
             roll();
         } finally {
             rolls.writeLock().unlock();
