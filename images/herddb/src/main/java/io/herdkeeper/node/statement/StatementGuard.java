@@ -25,6 +25,7 @@ import herddb.model.commands.RollbackTransactionStatement;
 import herddb.model.commands.TruncateTableStatement;
 import herddb.network.Channel;
 import herddb.proto.Pdu;
+import herddb.proto.PduCodec;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.log.HerdInternals;
@@ -152,10 +153,13 @@ public final class StatementGuard extends DBManager {
     /** Only a follower asks for a dump without the log. It reads that itself, and can't apply it without the transactions that are open. */
     @Override
     public void dumpTableSpace(String tablespace, String dumpId, Pdu message, Channel channel, int fetchSize, boolean includeLog) {
-        if (includeLog) {
-            super.dumpTableSpace(tablespace, dumpId, message, channel, fetchSize, true);
-        } else {
-            NodeCommitLog.sendToFollower(() -> super.dumpTableSpace(tablespace, dumpId, message, channel, fetchSize, true));
+        boolean begun = NodeCommitLog.sendTables(!includeLog,
+                () -> super.dumpTableSpace(tablespace, dumpId, message, channel, fetchSize, true));
+        if (!begun) {
+            // HerdDB says nothing, and who asked for it would wait for an hour.
+            long id = channel.generateRequestId();
+            channel.sendOneWayMessage(PduCodec.TablespaceDumpData.write(id, tablespace, dumpId, "error", null, 0, 0, 0, null, null),
+                    error -> { });
         }
     }
 

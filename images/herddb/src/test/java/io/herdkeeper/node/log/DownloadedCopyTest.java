@@ -123,6 +123,27 @@ class DownloadedCopyTest {
     }
 
     @Test
+    void isNotMadeWhileTheBookiesHaveNotAnsweredAndLetsTheLeaderGoOn() throws Exception {
+        dropTheLog(() -> { });
+        long open = Node.begin(leader.server(), app);
+        sql(open, "INSERT INTO " + app + ".t(k,n) VALUES(100,100)");
+        sql(0, "INSERT INTO " + app + ".t(k,n) VALUES(200,200)");
+        BookKeeperForTests.running().suspendBookie();
+        try {
+            sql(open, "DELETE FROM " + app + ".t WHERE k=100");
+            addReplica();
+            Await.until("its leader has refused it", LIMIT,
+                    () -> copy.tablespace(app).path("lastError").asText().contains("invalid dump command"));
+        } finally {
+            BookKeeperForTests.running().resumeBookie();
+        }
+        sql(0, "INSERT INTO " + app + ".t(k,n) VALUES(201,201)");
+        awaitFollower();
+        sql(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + open);
+        assertSameRows("t");
+    }
+
+    @Test
     void hasTheLeadersRowsThoughManyTransactionsRunMeanwhile() throws Exception {
         dropTheLog(() -> { });
         AtomicBoolean enough = new AtomicBoolean();
@@ -173,8 +194,16 @@ class DownloadedCopyTest {
 
     /** The other node, which has nothing of it, is put on the list. */
     private static void download() throws Exception {
+        addReplica();
+        awaitFollower();
+    }
+
+    private static void addReplica() throws Exception {
         TableSpace before = metadata().describeTableSpace(app);
         assertTrue(metadata().updateTableSpace(TableSpace.builder().cloning(before).replicas(Set.of("n0", "n1")).build(), before));
+    }
+
+    private static void awaitFollower() throws Exception {
         Await.until("it follows", LIMIT, () -> copy.tablespace(app).path("role").asText().equals("follower")
                 && copy.tablespace(app).path("ready").asBoolean());
     }
@@ -207,7 +236,8 @@ class DownloadedCopyTest {
     private static ServerConfiguration configuration(String id, String root) throws Exception {
         return Node.configuration(id, root, BookKeeperForTests.running().newFolder())
                 .set(ServerConfiguration.PROPERTY_BOOKKEEPER_LEDGERS_RETENTION_PERIOD, 500)
-                .set(ServerConfiguration.PROPERTY_CHECKPOINT_PERIOD, 0);
+                .set(ServerConfiguration.PROPERTY_CHECKPOINT_PERIOD, 0)
+                .set("bookkeeper.addEntryTimeoutSec", 300);
     }
 
     private static void sql(long transaction, String statement, Object... values) {
