@@ -21,7 +21,9 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.StampedLock;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -144,6 +146,50 @@ class DownloadedCopyTest {
     }
 
     @Test
+    void isGivenUpWhenAnotherNodeIsNamedAsTheLeader() throws Exception {
+        whileItWaitsForItsLeader(() -> {
+            assign("n9", "n0", "n1", "n9");
+            Await.until("it gives up", LIMIT, () -> copy.tablespace(app).path("lastError").isTextual());
+            assign("n0", "n0", "n1");
+        });
+        Await.until("the leader leads again", LIMIT, () -> leader.tablespace(app).path("role").asText().equals("leader"));
+        awaitFollower();
+        assertSameRows("t");
+    }
+
+    @Test
+    void isMadeAgainWhenTheConnectionToItsLeaderHasEnded() throws Exception {
+        whileItWaitsForItsLeader(() -> {
+            HerdInternals.connections(leader.server()).values().forEach(client -> HerdInternals.channel(client).close());
+            Await.until("it gives up", LIMIT, () -> copy.tablespace(app).path("lastError").asText().contains("connection has ended"));
+        });
+        awaitFollower();
+        assertSameRows("t");
+    }
+
+    /** What happens while the copy has asked its leader for a download, and the leader has sent nothing yet. */
+    private static void whileItWaitsForItsLeader(Meanwhile meanwhile) throws Exception {
+        dropTheLog(() -> { });
+        StampedLock statements = HerdInternals.statementLock(leader.manager(app));
+        long held = statements.readLock();
+        try {
+            addReplica();
+            Await.until("its leader has been asked", LIMIT, () -> Thread.getAllStackTraces().values().stream().flatMap(Stream::of)
+                    .anyMatch(frame -> frame.getMethodName().equals("dumpTableSpace")
+                            && frame.getClassName().equals(TableSpaceManager.class.getName())));
+            meanwhile.run();
+        } finally {
+            statements.unlockRead(held);
+        }
+    }
+
+    @FunctionalInterface
+    private interface Meanwhile {
+
+        void run() throws Exception;
+    }
+
+    @Test
     void hasTheLeadersRowsThoughManyTransactionsRunMeanwhile() throws Exception {
         dropTheLog(() -> { });
         AtomicBoolean enough = new AtomicBoolean();
@@ -199,8 +245,13 @@ class DownloadedCopyTest {
     }
 
     private static void addReplica() throws Exception {
+        assign("n0", "n0", "n1");
+    }
+
+    private static void assign(String leader, String... replicas) throws Exception {
         TableSpace before = metadata().describeTableSpace(app);
-        assertTrue(metadata().updateTableSpace(TableSpace.builder().cloning(before).replicas(Set.of("n0", "n1")).build(), before));
+        assertTrue(metadata().updateTableSpace(
+                TableSpace.builder().cloning(before).leader(leader).replicas(Set.of(replicas)).build(), before));
     }
 
     private static void awaitFollower() throws Exception {
