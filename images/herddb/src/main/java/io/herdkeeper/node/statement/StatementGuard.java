@@ -135,14 +135,18 @@ public final class StatementGuard extends DBManager {
 
     /**
      * Of a statement within a transaction that fails since this node stops leading, nothing is left: the next leader rolls the transaction
-     * back. So the client is told to ask that one, and not which of HerdDB's parts was closed already.
+     * back. So the client is told to ask that one, and not which of HerdDB's parts was closed already. A COMMIT may be in the log, and an
+     * ALTER TABLE commits first.
      */
     @Override
     public CompletableFuture<StatementExecutionResult> executePlanAsync(
             ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
         CompletableFuture<StatementExecutionResult> result = super.executePlanAsync(plan, context, transaction);
-        String name = plan.mainStatement == null ? null : plan.mainStatement.getTableSpace();
-        TableSpaceManager tablespace = transaction.transactionId > 0 && name != null ? getTableSpaceManager(name) : null;
+        Statement statement = plan.mainStatement;
+        boolean within = transaction.transactionId > 0 && statement != null && endedBy(statement) == null
+                && !(statement instanceof AlterTableStatement);
+        String name = within ? statement.getTableSpace() : null;
+        TableSpaceManager tablespace = name == null ? null : getTableSpaceManager(name);
         return tablespace == null ? result : result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
                 tablespace.isClosed() || tablespace.isFailed()
                         ? new NotLeaderException("node " + getNodeId() + " does not lead tablespace " + tablespace.getTableSpaceName()

@@ -1,6 +1,7 @@
 package io.herdkeeper.node.statement;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -306,6 +307,10 @@ class RefusedStatementsTest {
         // Its parts are closed, and the activator has not taken it off the node's list yet.
         tablespace.close();
         assertThrows(NotLeaderException.class, () -> execute(open, "UPDATE " + app + "." + table + " SET n=101 WHERE n=2"));
+        // Of a COMMIT nobody knows here what became of it.
+        StatementExecutionException unknown = assertThrows(
+                StatementExecutionException.class, () -> execute(open, "EXECUTE COMMITTRANSACTION '" + app + "'," + open));
+        assertFalse(unknown.getMessage().contains("is rolled back"), unknown.getMessage());
     }
 
     private static String rename(String table, String name) {
