@@ -223,6 +223,20 @@ public final class StatementGuard extends DBManager {
             refuseIndex(tablespace, index.getIndexDefinition().table, transaction);
         } else if (statement instanceof AlterTableStatement alter && alter.getNewTableName() != null) {
             refuseRename(tablespace, alter, transaction);
+        } else if (statement instanceof CreateTableStatement create) {
+            refuseName(tablespace, create.getTableDefinition().name);
+        }
+    }
+
+    /**
+     * HerdDB applies a COMMIT by the names of tables: what the transaction did to a table that was dropped meanwhile would be done to this
+     * one, which lacks the rows.
+     */
+    private static void refuseName(TableSpaceManager tablespace, String table) {
+        if (tablespace.getTableManager(table) == null && isInATransaction(tablespace, table, TransactionContext.NOTRANSACTION_ID)) {
+            throw new StatementExecutionException("there can't be a table " + tablespace.getTableSpaceName() + "." + table
+                    + " yet, and nothing was changed: a transaction is open on an earlier table " + table
+                    + ", which was dropped; commit it or roll it back first");
         }
     }
 
@@ -278,6 +292,7 @@ public final class StatementGuard extends DBManager {
         if (isInATransaction(tablespace, alter.getTable(), transaction.transactionId)) {
             throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
         }
+        refuseName(tablespace, alter.getNewTableName());
     }
 
     private static boolean isInATransaction(TableSpaceManager tablespace, String table, long ownTransaction) {

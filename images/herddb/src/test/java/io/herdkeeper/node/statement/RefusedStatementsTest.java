@@ -279,6 +279,29 @@ class RefusedStatementsTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {
+        "UPDATE %s SET n=99 WHERE k=3", "DELETE FROM %s WHERE k=3", "INSERT INTO %s(k,n) VALUES(100,100)",
+        "SELECT * FROM %s WHERE k=3 FOR UPDATE"})
+    void aTableIsNotMadeAnewWhileATransactionIsOpenOnTheOneBefore(String statement) throws Exception {
+        String table = tableOfTen();
+        String other = tableOfTen();
+        long open = Node.begin(leader.server(), app);
+        execute(open, statement.formatted(app + "." + table));
+        execute(0, "DROP TABLE " + app + "." + table);
+        String again = "CREATE TABLE " + app + "." + table + " (k int primary key, n int)";
+        for (long maker : new long[]{0, open}) {
+            StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(maker, again));
+            assertTrue(refusal.getMessage().contains("a transaction is open on an earlier table " + table), refusal.getMessage());
+        }
+        assertThrows(StatementExecutionException.class, () -> execute(0, rename(other, table)));
+        end(open);
+        execute(0, again);
+        execute(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(1,1)");
+        assertEquals(List.of("1=1"), rows(leader, table));
+        assertSameRows(table);
+    }
+
+    @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void anInsertOfSeveralRowsKeepsThoseBeforeTheRefusedOneOnEveryNode(boolean inTransaction) throws Exception {
         String table = tableOfTen();
