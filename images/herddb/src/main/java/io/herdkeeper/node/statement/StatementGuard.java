@@ -53,6 +53,7 @@ public final class StatementGuard extends DBManager {
 
     /** The transactions for which a COMMIT or ROLLBACK runs, each as {@code tablespace/id}. */
     private final Set<String> ending = ConcurrentHashMap.newKeySet();
+    private final Turns turns = new Turns();
 
     /** In place of the database that a server has made for itself, with the same parts; before it starts. */
     public static void install(Server server, MetadataStorageManager metadata, ServerConfiguration configuration, StatsLogger statistics) {
@@ -133,21 +134,31 @@ public final class StatementGuard extends DBManager {
         }
     }
 
+    /** A statement of a transaction waits for those of the same transaction that came before. */
+    @Override
+    public CompletableFuture<StatementExecutionResult> executePlanAsync(
+            ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
+        Statement statement = plan.mainStatement;
+        if (transaction.transactionId <= 0 || statement == null || statement.getTableSpace() == null) {
+            return super.executePlanAsync(plan, context, transaction);
+        }
+        return turns.take(statement.getTableSpace() + "/" + transaction.transactionId, () -> within(plan, context, transaction));
+    }
+
     /**
      * Of a statement within a transaction that fails since this node stops leading, nothing is left: the next leader rolls the transaction
      * back. So the client is told to ask that one, and not which of HerdDB's parts was closed already. A COMMIT may be in the log, and an
      * ALTER TABLE commits first.
      */
-    @Override
-    public CompletableFuture<StatementExecutionResult> executePlanAsync(
+    private CompletableFuture<StatementExecutionResult> within(
             ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
         CompletableFuture<StatementExecutionResult> result = super.executePlanAsync(plan, context, transaction);
         Statement statement = plan.mainStatement;
-        boolean within = transaction.transactionId > 0 && statement != null && endedBy(statement) == null
-                && !(statement instanceof AlterTableStatement);
-        String name = within ? statement.getTableSpace() : null;
-        TableSpaceManager tablespace = name == null ? null : getTableSpaceManager(name);
-        return tablespace == null ? result : result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
+        TableSpaceManager tablespace = getTableSpaceManager(statement.getTableSpace());
+        if (tablespace == null || endedBy(statement) != null || statement instanceof AlterTableStatement) {
+            return result;
+        }
+        return result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
                 tablespace.isClosed() || tablespace.isFailed()
                         ? new NotLeaderException("node " + getNodeId() + " does not lead tablespace " + tablespace.getTableSpaceName()
                                 + " any more; transaction " + transaction.transactionId + " is rolled back")

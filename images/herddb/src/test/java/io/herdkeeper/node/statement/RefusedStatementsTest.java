@@ -11,6 +11,7 @@ import herddb.log.LogSequenceNumber;
 import herddb.model.NotLeaderException;
 import herddb.model.StatementExecutionException;
 import herddb.model.TransactionContext;
+import herddb.server.ServerConfiguration;
 import herddb.sql.TranslatedQuery;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
@@ -24,6 +25,7 @@ import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -36,6 +38,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 class RefusedStatementsTest {
 
     private static final Duration LIMIT = Duration.ofSeconds(30);
+    /** HerdDB's own half an hour is for no test. */
+    private static final Duration LOCK_LIMIT = Duration.ofSeconds(10);
 
     private static RunningNode leader;
     private static RunningNode follower;
@@ -46,7 +50,8 @@ class RefusedStatementsTest {
     static void startLeaderAndFollower() throws Exception {
         Path token = Files.writeString(BookKeeperForTests.running().newFolder().resolve("token"), "token");
         String root = BookKeeperForTests.running().newRoot();
-        leader = RunningNode.start("n0", root, token);
+        leader = RunningNode.start(Node.configuration("n0", root, BookKeeperForTests.running().newFolder())
+                .set(ServerConfiguration.PROPERTY_WRITELOCK_TIMEOUT, (int) LOCK_LIMIT.toSeconds()), token);
         leader.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
         follower = RunningNode.start("n1", root, token);
     }
@@ -298,6 +303,28 @@ class RefusedStatementsTest {
         execute(0, again);
         execute(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(1,1)");
         assertEquals(List.of("1=1"), rows(leader, table));
+        assertSameRows(table);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "UPDATE %s SET n=%d WHERE k=3", "UPSERT INTO %s(k,n) VALUES(3,%d)", "DELETE FROM %s WHERE k=100 AND n<>%d",
+        "UPDATE %s SET n=%d", "SELECT * FROM %s WHERE k=3 FOR UPDATE"})
+    void statementsOfOneTransactionThatComeAtOnceRunOneAfterTheOther(String statement) throws Exception {
+        String table = tableOfTen();
+        for (int i = 0; i < 30; i++) {
+            long transaction = Node.begin(leader.server(), app);
+            execute(transaction, "INSERT INTO " + app + "." + table + "(k,n) VALUES(100,-1)");
+            int first = i * 10;
+            CompletableFuture.allOf(IntStream.range(first, first + 4).mapToObj(value -> CompletableFuture.runAsync(
+                            () -> execute(transaction, statement.formatted(app + "." + table, value))))
+                    .toArray(CompletableFuture[]::new)).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+            end(transaction);
+            if (i % 10 == 0) {
+                assertSameRows(table);
+            }
+            execute(0, "DELETE FROM " + app + "." + table + " WHERE k>=100");
+        }
         assertSameRows(table);
     }
 
