@@ -3,7 +3,7 @@ run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
 	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
 .DEFAULT_GOAL := help
-.PHONY: bench bench-leadership bench-servers help demo demo-clean test quick lint types imports generate verify-generated unit unit-reached model unit-java integration integration-operator integration-disturbed integration-servers integration-sql fuzz e2e e2e-scenario e2e-schedules e2e-sql e2e-sql-scenarios e2e-storage images cluster cluster-clean
+.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' Makefile)
 
 help: ## what there is
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1|/p' Makefile | awk -F'|' '{printf "  %-22s %s\n", $$1, $$2}'
@@ -51,6 +51,9 @@ closed-holes: ## the tests of docs/closed-holes.md against the code from before:
 unit-java: ## the node program's tests
 	@e2e/images/test-java.sh
 
+nemesis: ## two SQL nodes are stopped, killed or failed at each of their steps, and at each two (an hour or two; CASE="…" repeats one; MINUTES=20 TURN=3)
+	@TURN='$(TURN)' MINUTES='$(MINUTES)' e2e/images/nemesis.sh '$(CASE)'
+
 integration: integration-operator integration-servers ## both of the next
 
 integration-operator: ## the operator against a real kube-apiserver and etcd
@@ -89,6 +92,12 @@ e2e-sql-scenarios: ## SQL nodes come and go, are encrypted, hang without an oper
 
 bench-leadership: ## how long no write is acknowledged while the leader changes, over 20 rounds, on the test cluster
 	@$(run) python -m herdkeeper_e2e.bench_leadership
+
+bench-fleet: ## the operator's process against fleets of played stacks, on a real API server and ZooKeeper (STACKS="10 100 250" ONLY="1 2"; docs/measurements.md)
+	@$(run) python -m herdkeeper_e2e.fleet $(if $(STACKS),--stacks $(STACKS)) $(if $(ONLY),--only $(ONLY))
+
+bench-full-check: ## for how long a full check stops writes, per million rows, on plain processes (ROWS=100000)
+	@$(run) python -m herdkeeper_e2e.bench_full_check $(if $(ROWS),--rows $(ROWS))
 
 images: ## builds the five images where their inputs changed
 	@e2e/bootstrap/engine.sh && e2e/images/build.sh

@@ -13,8 +13,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from herdkeeper.formats.herddb_record import RowDecoder
-from herdkeeper.formats.herddb_table import decode_table
+from herdkeeper.codecs.herddb.record import RowDecoder
+from herdkeeper.codecs.herddb.table import decode_table
 from herdkeeper_jobs.datasource import register
 
 ROWS = ("INSERT", "UPDATE", "DELETE")

@@ -30,11 +30,11 @@ OF_ITS_OWN = {
 
 def restored(kubectl: Kubectl) -> Object | Pending:
     """The tablespace once it is Ready. Until its content is verified, clients get no Secret to connect with."""
+    could_connect = kubectl.get("secret", f"{NAME}-connection") is not None  # read first: the phase may change after it
     item = kubectl.get("tablespace", NAME)
     assert item is not None
     phase = item.get("status", {}).get("restore", {}).get("phase")
-    if phase != "Succeeded":
-        assert kubectl.get("secret", f"{NAME}-connection") is None, f"clients could connect while the phase is {phase}"
+    assert phase == "Succeeded" or not could_connect, f"clients could connect while the phase is {phase}"
     ready = condition(item, "Ready")
     assert ready is None or ready["reason"] not in ("RestoreFailed", "InvalidSpec"), ready
     reason = not_ready_reason(item)

@@ -10,7 +10,7 @@
 #   LEDGER_VOLUMES      where several ledger volumes are mounted, separated by spaces (bookie)
 # The operator keeps two lists beside it: known-bookies (ids that served) and cookies (ids whose cookie is in ZooKeeper), and instance-id.
 # Exit code 78: the volumes are not those of this bookie, which no restart cures. 79: a volume that should hold data is empty. The operator
-# looks for both (herdkeeper.domain.bookie_refusal).
+# looks for both (herdkeeper.bookkeeper.state.refusal).
 set -eu
 
 home="${BOOKKEEPER_HOME:-/opt/bookkeeper}"
@@ -166,7 +166,7 @@ whole_needs() {
 }
 
 # BookKeeper refuses a bookie without a cookie in ZooKeeper. What is on the disks is left as the container's last words, from which the
-# operator restores it (herdkeeper.plan.missing_cookie). The mounted list may be older than the cookie: who has one starts all the same.
+# operator restores it (herdkeeper.bookkeeper.plan.missing_cookie). The mounted list may be older than the cookie: who has one starts all the same.
 report_cookie() {
     cookie="$(common_cookie)"
     if [ -z "$cookie" ] || [ ! -e "$config/cookies" ] || grep -qxF "$BOOKIE_ID" "$config/cookies"; then return 0; fi

@@ -22,8 +22,8 @@ from kazoo.client import KazooClient
 from spent import MEBIBYTE, Meter, Spent, report, run_contender
 from synthetic_ledgers import SyntheticLedger, write_entries, write_metadata
 
-from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper_e2e.server_processes import LEDGERS_ROOT, servers
 from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.job import audit

@@ -14,10 +14,10 @@ from kazoo.client import KazooClient
 from spent import MEBIBYTE, Meter, Spent, report, run_contender
 from synthetic_ledgers import SyntheticLedger, write_metadata
 
-from herdkeeper.execute.metadata import IDENTITY, LAYOUT
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_layout import LedgerLayout, inner_levels, ledger_id_of
-from herdkeeper.formats.bookkeeper_metadata import decode_ledger_metadata
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, inner_levels, ledger_id_of
+from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
+from herdkeeper.engine.execute_metadata import IDENTITY, LAYOUT
 from herdkeeper_e2e.server_processes import LEDGERS_ROOT, servers
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks, sampled
 from herdkeeper_jobs.audit.portion import LEDGERS_AT_ONCE

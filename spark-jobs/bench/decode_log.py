@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType, encode_log_entry
+from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, encode_log_entry
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches, decode_one_by_one
 
 ENTRIES, BATCH, ROUNDS = 200_000, 10_000, 5

@@ -30,10 +30,10 @@ from class_archive import use_class_archive
 from pyspark.sql import SparkSession
 from spent import MEBIBYTE, Meter, report, run_contender
 
-from herdkeeper.formats.herddb_log_entry import LogEntryType
-from herdkeeper.formats.herddb_record import encode_row
-from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.log_entry import LogEntryType
+from herdkeeper.codecs.herddb.record import encode_row
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, encode_table
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable, write_tables
 from herdkeeper_jobs.checkpoint.stored_rows import digest_of_columns
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder

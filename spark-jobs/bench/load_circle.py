@@ -17,8 +17,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
 from herdkeeper.sql.connection import Address
 from herdkeeper_e2e.server_processes import CREDENTIALS, servers
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema

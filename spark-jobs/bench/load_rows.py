@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from spent import Meter, cpu_seconds_of, report, run_contender
 
-from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
-from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
+from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Address, Connection
 from herdkeeper_e2e.server_processes import CREDENTIALS, Servers, jars_of, servers
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema

@@ -53,6 +53,19 @@ def run_contender(script: str, *arguments: str) -> tuple[Spent, dict[str, object
     return Spent(found.pop("wall_seconds"), found.pop("cpu_seconds"), found.pop("peak_bytes")), found
 
 
+def largest_child(program: str) -> int:
+    """Bytes that the largest descendant which runs this program had resident at most; 0 while there is none."""
+    children = (process for process in _tree(os.getpid()) if process != os.getpid() and _program(process).startswith(program))
+    return max((_peak_bytes(process) for process in children), default=0)
+
+
+def _program(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/comm").read_text()
+    except OSError:
+        return ""
+
+
 def _tree(root: int) -> Iterator[int]:
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):

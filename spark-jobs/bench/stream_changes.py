@@ -11,11 +11,13 @@ from __future__ import annotations
 import argparse
 import random
 import tempfile
+import time
 from collections.abc import Callable
 
+import pyarrow.compute as pc
 from class_archive import use_class_archive
 from pyspark.sql import DataFrame
-from spent import MEBIBYTE, Meter, Spent, report, run_contender
+from spent import MEBIBYTE, Meter, Spent, largest_child, report, run_contender
 
 from herdkeeper.sql.connection import Address, Connection
 from herdkeeper_e2e.server_processes import CREDENTIALS, HERD_ROOT, LEDGERS_ROOT, servers
@@ -30,6 +32,8 @@ TABLESPACE, BOOKIES, CORES, TURNS = "herd", 3, 2, 3
 ROWS_IN_TRANSACTION, ALONE_OF = 1000, 10
 """One change of so many is in autocommit, and one of as many an update."""
 LEDGER_BYTES = 8 * MEBIBYTE
+BYTES_IN_TRANSACTION = 4 * MEBIBYTE
+SAMPLED_SECONDS = 0.2
 
 
 def options(zookeeper: str) -> dict[str, str]:
@@ -53,23 +57,27 @@ def read_as_stream(zookeeper: str, changes: int) -> None:
     with tempfile.TemporaryDirectory() as progress:
         stream = spark.readStream.format("bookkeeper").options(**options(zookeeper), pin="bench").load()
         query = stream.writeStream.foreachBatch(count).option("checkpointLocation", progress).trigger(availableNow=True).start()
+        planner = 0
+        while query.isActive:
+            planner = max(planner, largest_child("python"))
+            time.sleep(SAMPLED_SECONDS)
         query.awaitTermination()
-    _report(meter.read(), sum(counted.values()), changes, start)
+    _report(meter.read(), sum(counted.values()), changes, start, planner)
     spark.stop()
 
 
 def read_in_one_process(zookeeper: str, changes: int) -> None:
-    """The peer: the same decoder, no rows made of what it gives."""
+    """The peer: the same reader and decoder, without Spark."""
     meter = Meter()
     parsed = parse_options(options(zookeeper))
     with open_catalog(zookeeper, LEDGERS_ROOT) as catalog:
         log = open_log(catalog, HERD_ROOT, TABLESPACE)
         part = log_range(log, Range(), parsed, None)
-        found = sum(1 for change in changes_in(part) if change.entry.table == "t")
-    _report(meter.read(), found, changes, None)
+        found = sum(pc.sum(pc.equal(batch.column("table_name"), "t")).as_py() for batch in changes_in(part))
+    _report(meter.read(), found, changes, None, 0)
 
 
-def _report(spent: Spent, found: int, changes: int, start: Spent | None) -> None:
+def _report(spent: Spent, found: int, changes: int, start: Spent | None, planner: int) -> None:
     """The table's own definition is a change, too."""
     if found != changes + 1:
         raise SystemExit(f"there are {changes + 1} changes of the table, and {found} were read")
@@ -77,23 +85,26 @@ def _report(spent: Spent, found: int, changes: int, start: Spent | None) -> None
         spent,
         start_cpu=0.0 if start is None else start.cpu_seconds,
         start_wall=0.0 if start is None else start.wall_seconds,
+        planner=planner,
     )
 
 
 CONTENDERS: dict[str, Callable[[str, int], None]] = {"one process": read_in_one_process, "readStream": read_as_stream}
 
 
-def write(address: Address, changes: int) -> None:
-    """The changes, and a table for them."""
+def write(address: Address, changes: int, row_bytes: int | None) -> None:
+    """The changes, and a table for them. Rows have so many bytes; None: some hundred."""
     chance = random.Random(7)  # noqa: S311 - the same rows each time
     with Connection.connect(address, CREDENTIALS, TABLESPACE, timeout_seconds=120) as connection:
         connection.execute("CREATE TABLE t (id long primary key, carrier string, delay int, note string)")
         insert, update = "INSERT INTO t (id, carrier, delay, note) VALUES (?, ?, ?, ?)", "UPDATE t SET delay = ? WHERE id = ?"
+        most = ROWS_IN_TRANSACTION if row_bytes is None else max(1, min(ROWS_IN_TRANSACTION, BYTES_IN_TRANSACTION // row_bytes))
         written = 0
         while written < changes:
-            count = min(ROWS_IN_TRANSACTION, changes - written)
+            count = min(most, changes - written)
             updated = alone = count // ALONE_OF
-            rows = [(written + number, "AA", chance.randrange(600), "x" * chance.randrange(20, 120)) for number in range(count - updated)]
+            notes = ["x" * (row_bytes or chance.randrange(20, 120)) for _ in range(count - updated)]
+            rows = [(written + number, "AA", chance.randrange(600), note) for number, note in enumerate(notes)]
             with connection.transaction() as transaction:
                 transaction.execute_batch(insert, rows[alone:])
             for row in rows[:alone]:
@@ -112,6 +123,7 @@ def main() -> None:
     parser.add_argument("--contender", choices=tuple(CONTENDERS))
     parser.add_argument("--zookeeper")
     parser.add_argument("--changes", type=int)
+    parser.add_argument("--row-bytes", type=int, help="of each row (default: some hundred)")
     arguments = parser.parse_args()
     if arguments.contender:
         CONTENDERS[arguments.contender](arguments.zookeeper, arguments.changes)
@@ -122,7 +134,7 @@ def main() -> None:
         zookeeper = running.start_zookeeper()
         running.start_bookies(BOOKIES)
         settings = {"server.bookkeeper.ledgers.max.size": LEDGER_BYTES, "server.bookkeeper.max.idle.time": 1000}
-        write(running.start_sql_node(settings), changes)
+        write(running.start_sql_node(settings), changes, arguments.row_bytes)
         with open_catalog(zookeeper, LEDGERS_ROOT) as catalog:
             ledgers = len(open_log(catalog, HERD_ROOT, TABLESPACE).readable_from(None))
         where = ("--zookeeper", zookeeper, "--changes", str(changes))
@@ -137,8 +149,9 @@ def _print(name: str, changes: int, turns: list[tuple[Spent, dict[str, object]]]
     rates = " ".join(f"{changes / (spent.wall_seconds - float(str(more['start_wall']))):8,.0f}" for spent, more in turns)
     cheapest = min(spent.cpu_seconds - start for (spent, _), start in zip(turns, starts, strict=True)) * 1e6 / changes
     peak = max(spent.peak_bytes for spent, _ in turns) / MEBIBYTE
+    planner = max(int(str(more["planner"])) for _, more in turns) / MEBIBYTE
     print(f"{name:14}{rates} changes/s; CPU s a million, at least: {cheapest:6.1f}; {peak:,.0f} MiB at most", end="")
-    print(f"; before that {min(starts):.1f} CPU s for Spark's start" if max(starts) > 0 else "")
+    print(f", {planner:,.0f} of it in the planner; before that {min(starts):.1f} CPU s for Spark's start" if planner else "")
 
 
 if __name__ == "__main__":

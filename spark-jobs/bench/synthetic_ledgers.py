@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from kazoo.client import KazooClient
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import Entry, EntryDigest, entry_digest, master_key
-from herdkeeper.formats.bookkeeper_layout import LedgerLayout, ledger_path
-from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerState
-from herdkeeper.formats.bookkeeper_protocol import recovery_add_request
-from herdkeeper.formats.java_data import JavaDataWriter
-from herdkeeper.formats.protobuf_wire import write_field
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import Entry, EntryDigest, entry_digest, master_key
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
+from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerState
+from herdkeeper.codecs.bookkeeper.protocol import recovery_add_request
+from herdkeeper.codecs.java_data import JavaDataWriter
+from herdkeeper.codecs.protobuf_wire import write_field
 
 PASSWORD = b"bench"
 _IN_FLIGHT = 500

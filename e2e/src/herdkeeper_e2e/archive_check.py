@@ -12,8 +12,8 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 
-from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
+from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path
+from herdkeeper.codecs.herddb.tablespace import decode_tablespace, tablespace_path
 from herdkeeper_e2e.metadata_program import print_answer
 from herdkeeper_e2e.session import Session
 from herdkeeper_e2e.tools_pod import CHECKPOINTS

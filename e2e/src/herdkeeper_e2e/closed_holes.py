@@ -1,7 +1,8 @@
 """Runs the tests of docs/closed-holes.md against the code from before the holes were closed: each must fail there.
 
-The code before is checked out beside this one; only its tests are replaced by today's. A test that uses a name which that code lacks is
-told apart from one that fails by what it asserts. One that passes there proves nothing, and fails the run.
+The code before is checked out beside this one, with the tests as they were when modules still had its names; a test that was written
+later is taken as it is today. A test that uses a name which that code lacks is told apart from one that fails by what it asserts. One that
+passes there proves nothing, and fails the run.
 
 Usage: python -m herdkeeper_e2e.closed_holes [WORDS]   (rows that contain the words; all without)
 """
@@ -24,6 +25,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs/closed-holes.md"
 BEFORE = "866bbc2"
+NAMED_ALIKE = "ffdc90a"
+"""The last commit whose tests know modules by the names of the code before."""
 TESTS = ("conftest.py", "operator/tests", "spark-jobs/tests", "e2e/tests", "images/herddb/src/test")
 _ROW = re.compile(r"^\| (?P<hole>[^|]+) \| `(?P<test>[^`|]+)`[^|]*\|", re.MULTILINE)
 _LACKS_A_NAME = re.compile(
@@ -67,7 +70,7 @@ def outcome(code: int, output: str) -> Outcome:
 
 @contextmanager
 def code_before() -> Iterator[Path]:
-    """A checkout of the code before with today's tests."""
+    """A checkout of the code before with later tests."""
     folder = Path(tempfile.mkdtemp(prefix="herdkeeper-before-"))
     git = ["git", "-C", str(ROOT), "worktree"]
     subprocess.run([*git, "add", "--quiet", "--detach", "--force", str(folder), BEFORE], check=True)
@@ -79,6 +82,7 @@ def code_before() -> Iterator[Path]:
             else:
                 shutil.rmtree(target)
                 shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "target"))
+        subprocess.run(["git", "checkout", "--quiet", NAMED_ALIKE, "--", *TESTS], cwd=folder, check=True)
         yield folder
     finally:
         subprocess.run([*git, "remove", "--force", str(folder)], check=True)

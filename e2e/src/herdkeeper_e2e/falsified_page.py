@@ -13,7 +13,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from herdkeeper.formats.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
+from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
 
 NO_HASH = 0
 

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
-from herdkeeper.formats.herddb_record import RowDecoder
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntryType
+from herdkeeper.codecs.herddb.record import RowDecoder
+from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper_jobs.archive.parts import WholeLog, live_partitions
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import read_partition

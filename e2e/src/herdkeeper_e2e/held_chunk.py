@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
+from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import SqlError
 from herdkeeper.sql.leader import Patience

@@ -11,7 +11,7 @@ import os
 import sys
 import urllib.request
 
-from herdkeeper.domain.names import HERDDB_HTTP_PORT
+from herdkeeper.shared.names import HERDDB_HTTP_PORT
 from herdkeeper_e2e.session import TABLESPACE
 
 

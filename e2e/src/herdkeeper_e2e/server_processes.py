@@ -20,8 +20,8 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from herdkeeper.execute.metadata import format_ledgers_root
-from herdkeeper.observe.ensembles import EnsembleError, Ensembles
+from herdkeeper.clients.zookeeper import EnsembleError, Ensembles
+from herdkeeper.engine.execute_metadata import format_ledgers_root
 from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Address, Connection, Credentials
 from herdkeeper.sql.errors import SqlError
 

@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 from typing import Any
 
-from herdkeeper.domain.names import HERDDB_HTTP_PORT
+from herdkeeper.shared.names import HERDDB_HTTP_PORT
 from herdkeeper_e2e.session import TABLESPACE
 
 TIMEOUT_SECONDS = 60.0

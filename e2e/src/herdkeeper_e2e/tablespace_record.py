@@ -14,8 +14,8 @@ import time
 
 from kazoo.exceptions import KazooException
 
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.herddb.tablespace import decode_tablespace, tablespace_path
+from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper_e2e.session import SettingError, open_session
 
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from kazoo.exceptions import KazooException
 
-from herdkeeper.formats.herddb_node import decode_node, node_path
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.herddb.node import decode_node, node_path
+from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import AuthenticationFailed, SqlError

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 from conftest import Stack, goes_in_the_end, say
 
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.tablespaces import VERIFIED, wait_until_ready

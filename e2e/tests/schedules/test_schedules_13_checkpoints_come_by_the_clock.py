@@ -10,7 +10,7 @@ import pytest
 from conftest import Stack, say
 from own_tablespace import API, SMALL, OwnTablespace, destination_of
 
-from herdkeeper.domain.names import DUE_AT_ANNOTATION, REQUESTED_AT_ANNOTATION
+from herdkeeper.shared.names import DUE_AT_ANNOTATION, REQUESTED_AT_ANNOTATION
 from herdkeeper_e2e.history import wrong_between
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object

@@ -12,8 +12,8 @@ import pytest
 from conftest import TABLES, Stack, goes_in_the_end, say
 from own_tablespace import API, DRIVER
 
-from herdkeeper.domain.job_summary import RestoreSummary
-from herdkeeper.domain.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
+from herdkeeper.protocol.job_summary import RestoreSummary
+from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.jobs import wait_until_succeeded
 from herdkeeper_e2e.kubectl import Object

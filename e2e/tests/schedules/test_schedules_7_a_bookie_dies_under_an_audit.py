@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 import yaml
 from conftest import Stack, say
 
-from herdkeeper.domain.names import BOOKIE_ADMIN_PORT, BOOKIE_PORT
+from herdkeeper.shared.names import BOOKIE_ADMIN_PORT, BOOKIE_PORT
 from herdkeeper_e2e.bookie_metrics import bytes_read
 from herdkeeper_e2e.cluster import REPOSITORY
 from herdkeeper_e2e.connections import TABLES, is_connected

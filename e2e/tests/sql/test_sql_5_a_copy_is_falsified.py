@@ -11,7 +11,7 @@ from conftest import Stack, goes_in_the_end, say
 from leadership_steps import operator_away, record_of, same_leadership
 from sql_steps import CHANGE, ROWS, answer_to, each_copy_has_every_row, settled_on
 
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
+from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper_e2e.conditions import condition
 from herdkeeper_e2e.kubectl import KubectlError, Object
 from herdkeeper_e2e.sql_stack import TABLESPACE

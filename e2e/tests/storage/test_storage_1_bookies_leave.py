@@ -47,7 +47,7 @@ def is_gone(kind: str, name: str) -> Callable[[Stack], bool]:
 
 
 def steps_of_a_drain(number: int) -> list[Step]:
-    """In the order of `plan/drain.py`. Ledgers that nobody writes are closed in between, which leaves no object."""
+    """In the order of `bookkeeper/drain/procedure.py`. Ledgers that nobody writes are closed in between, which leaves no object."""
     named = f"bk-bookie-{number}"
 
     def marked(stack: Stack) -> bool:

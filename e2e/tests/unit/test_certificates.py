@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
-from herdkeeper.observe.tls import judged
+from herdkeeper.herddb.observe.tls import judged
+from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
 from herdkeeper_e2e.certificates import Authority, Issued
 from herdkeeper_e2e.tls_probe import shown_certificate
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from herdkeeper.formats.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
+from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
 from herdkeeper_e2e.falsified_page import NO_HASH, falsified, falsify
 
 HASH = 0x1234

@@ -50,7 +50,7 @@ def test_this_project_s_tests_reach_what_they_import():
     graph = import_graph(REPOSITORY)
     assert "e2e/src/herdkeeper_e2e/reached_tests.py" in graph["e2e/tests/unit/test_reached_tests.py"]
     assert "spark-jobs/tests/unit/conftest.py" in graph["spark-jobs/tests/unit/test_wal_fold.py"]
-    assert "operator/src/herdkeeper/domain/names.py" in {file for files in graph.values() for file in files}
+    assert "operator/src/herdkeeper/shared/names.py" in {file for files in graph.values() for file in files}
     assert all(any(file.startswith(folder) for file in graph) for folder in UNIT_TESTS)
 
 

@@ -19,7 +19,7 @@ class Settings:
 
     watch_namespaces: tuple[str, ...] = ()
     spark_image: str = "herdkeeper/spark:0.1.0"
-    resync_seconds: float = 60.0
+    resync_seconds: float = 600.0
     log_level: str = "info"
     namespace: str = "herdkeeper-system"
     identity: str = "herdkeeper"

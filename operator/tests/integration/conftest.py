@@ -3,17 +3,16 @@ test."""
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import yaml
-from control_plane import HOME, REPOSITORY, ControlPlane, binaries, helm, make_namespace, running
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
 from real_members import zookeeper_jars
+
+from herdkeeper_e2e.control_plane import HOME, REPOSITORY, ControlPlane, apply_crds, binaries, helm, make_namespace, running
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -66,28 +65,3 @@ def clean_access(control_plane: ControlPlane) -> Iterator[ControlPlane]:
         rbac.delete_cluster_role_binding("herdkeeper-system-herdkeeper")
         for binding in rbac.list_role_binding_for_all_namespaces(label_selector="app.kubernetes.io/name=herdkeeper-operator").items:
             rbac.delete_namespaced_role_binding(binding.metadata.name, binding.metadata.namespace)
-
-
-def apply_crds(plane: ControlPlane, folder: Path) -> None:
-    """Create each CRD of a folder and wait until the API server serves it. RuntimeError, with the conditions, when one is not accepted."""
-    with plane.api_client() as api:
-        extensions = client.ApiextensionsV1Api(api)
-        names = []
-        for path in sorted(folder.glob("*.yaml")):
-            document = yaml.safe_load(path.read_text())
-            extensions.create_custom_resource_definition(document)
-            names.append(document["metadata"]["name"])
-        for name in names:
-            _wait_until_served(extensions, name)
-
-
-def _wait_until_served(extensions: client.ApiextensionsV1Api, name: str) -> None:
-    deadline = time.monotonic() + 30
-    while True:
-        conditions = extensions.read_custom_resource_definition(name).status.conditions or []
-        if any(condition.type == "Established" and condition.status == "True" for condition in conditions):
-            return
-        if time.monotonic() > deadline:
-            said = "; ".join(f"{condition.type}={condition.status} {condition.message}" for condition in conditions)
-            raise RuntimeError(f"{name} was not established within 30 s: {said}")
-        time.sleep(0.05)  # between polls of the condition

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from played_ensemble import PlayedEnsemble
 
-from herdkeeper.execute.kubernetes import RefusedError
+from herdkeeper.clients.kubernetes_writer import RefusedError
 
 
 @dataclass

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from herdkeeper.formats.zookeeper_membership import CONFIG_PATH, Membership, decode_membership
-from herdkeeper.observe.ensembles import ChangedMeanwhileError, EnsembleError, MembershipChange, Znode
+from herdkeeper.clients.zookeeper import ChangedMeanwhileError, EnsembleError, MembershipChange, Znode
+from herdkeeper.clients.zookeeper_member import Wake
+from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
 
 
 def _parent(path: str) -> str:
@@ -26,15 +27,15 @@ class PlayedEnsemble:
     changed_by_path: dict[str, float] = field(default_factory=dict)
     written: Callable[[str], None] = lambda _: None
 
-    def read(self, path: str) -> tuple[bytes, int] | None:
+    def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
         self._answer()
         return self.znodes.get(path)
 
-    def read_changed(self, path: str) -> Znode | None:
+    def read_changed(self, path: str, wake: Wake | None = None) -> Znode | None:
         found = self.read(path)
         return None if found is None else Znode(*found, *self._change(path))
 
-    def children(self, path: str) -> tuple[str, ...] | None:
+    def children(self, path: str, wake: Wake | None = None) -> tuple[str, ...] | None:
         self._answer()
         if path not in self.znodes:
             return None

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from played_ensemble import PlayedEnsemble
 
-from herdkeeper.execute.metadata import LAYOUT
-from herdkeeper.formats.bookkeeper_layout import decode_layout, ledger_path
+from herdkeeper.codecs.bookkeeper.layout import decode_layout, ledger_path
+from herdkeeper.engine.execute_metadata import LAYOUT
 
 
 @dataclass

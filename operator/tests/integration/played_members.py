@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from stage import Stage
 
-from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
-from herdkeeper.formats.zookeeper_membership import CONFIG_PATH, Membership, decode_membership
+from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, Membership, decode_membership
+from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
 
 FOUNDING_VERSION = 0x100000000
 """What ZooKeeper gives the membership of a founding, when its first leader begins."""

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from herdkeeper.domain import names
-from herdkeeper.domain.names import HerdDBNames, ZooKeeperNames
-from herdkeeper.domain.unknown import NotListening, Unknown
+from herdkeeper.shared import names
+from herdkeeper.shared.names import HerdDBNames, ZooKeeperNames
+from herdkeeper.shared.unknown import NotListening, Unknown
 
 
 @dataclass

@@ -16,14 +16,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from control_plane import REPOSITORY, free_ports
 from stage import CLAIM, Stage
 
-from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.zookeeper_membership import CONFIG_PATH
-from herdkeeper.observe.ensembles import Ensemble, Ensembles, MembershipChange
-from herdkeeper.observe.http import HttpJsonReader
+from herdkeeper.clients.http import HttpJsonReader
+from herdkeeper.clients.zookeeper import Ensemble, Ensembles, MembershipChange
+from herdkeeper.clients.zookeeper_member import Wake
+from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH
+from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper_e2e.control_plane import REPOSITORY, free_ports
 
 IMAGE = REPOSITORY / "images/zookeeper"
 MOST = 5
@@ -218,8 +219,8 @@ class _Translated:
     members: RealMembers
     ensemble: Ensemble
 
-    def read(self, path: str) -> tuple[bytes, int] | None:
-        found = self.ensemble.read(path)
+    def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
+        found = self.ensemble.read(path, wake)
         if found is None or path != CONFIG_PATH:
             return found
         return self.members.from_process(found[0].decode()).encode(), found[1]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from played_ledgers import PlayedLedgers
 from stage import CLAIM, ZOOKEEPER_ADDRESS, Json, Stage
 
-from herdkeeper.domain.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 
 KIND = "BookKeeperCluster"
 

@@ -7,8 +7,8 @@ import base64
 from kubernetes.dynamic import DynamicClient
 from stage import ZOOKEEPER_ADDRESS, Stage
 
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace, tablespace_path
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace, tablespace_path
+from herdkeeper.shared.names import HerdDBNames, ObjectKey
 
 HERDDB, TABLESPACE = "HerdDBCluster", "Tablespace"
 INSTANCE = "an-instance"

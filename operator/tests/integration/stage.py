@@ -20,16 +20,18 @@ from played_ensemble import PlayedEnsemble, PlayedEnsembles
 from played_nodes import PlayedNodes
 
 from herdkeeper.api.resource import API_VERSION
-from herdkeeper.domain import names
-from herdkeeper.domain.names import BOOKIE_LABEL, BookKeeperNames
-from herdkeeper.execute.action import Hands
-from herdkeeper.execute.kubernetes import KubernetesWriter
-from herdkeeper.metrics import WRITES
-from herdkeeper.observe.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS, KubernetesReader
-from herdkeeper.observe.signs_of_life import SignsOfLife
-from herdkeeper.observe.world import World
-from herdkeeper.reconcile import Key, Result, reconcile, steps_by_kind
+from herdkeeper.clients.counters import WRITES
+from herdkeeper.clients.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS, KubernetesReader, LiveSource
+from herdkeeper.clients.kubernetes_writer import KubernetesWriter
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.clients.signs_of_life import SignsOfLife
+from herdkeeper.clients.world import World
+from herdkeeper.engine.execute import Hands
+from herdkeeper.engine.reconcile import Key, Result, reconcile, steps_by_kind
+from herdkeeper.process.watched_kinds import WATCHED_KINDS
 from herdkeeper.settings import Settings
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BOOKIE_LABEL, BookKeeperNames
 
 Json = dict[str, Any]
 
@@ -60,6 +62,8 @@ class Stage:
     leads: bool = True
     operator: DynamicClient | None = None
     signs_of_life: SignsOfLife = field(default_factory=SignsOfLife)
+    cache: ObjectCache | None = None
+    """What looks rest on; None: they read everything."""
 
     def __post_init__(self) -> None:
         self.bookies = PlayedBookies(self.ensemble)
@@ -71,16 +75,26 @@ class Stage:
     def hands(self, client: Any = None) -> Hands:
         """Hands that write with `client`, by default with the operator's."""
         operator = self.operator or self.dynamic
-        world = World(KubernetesReader(operator), self.ensembles, self.nodes, self.signs_of_life)
-        return Hands(KubernetesWriter(client or operator), world, self.bookies, lambda: self.leads, self.nodes)
+        world = World(KubernetesReader(LiveSource(operator)), self.ensembles, self.nodes, self.signs_of_life)
+        return Hands(KubernetesWriter(client or operator, self.cache), world, self.bookies, lambda: self.leads, self.nodes)
 
     def reconcile(self, kind: str, name: str, hands: Hands | None = None) -> Result:
-        return reconcile(Key(kind, self.namespace, name), STEPS[kind], hands or self.hands())
+        return reconcile(Key(kind, self.namespace, name), STEPS[kind], hands or self.hands(), self.cache)
 
     def reconcile_at(self, now: datetime.datetime | float, kind: str, name: str, hands: Hands | None = None) -> Result:
         """A reconcile at another time than the present: of a schedule, or of a HerdDBCluster (seconds since 1970)."""
         steps = replace(STEPS[kind], observe=lambda resource, world: replace(STEPS[kind].observe(resource, world), now=now))
-        return reconcile(Key(kind, self.namespace, name), steps, hands or self.hands())
+        return reconcile(Key(kind, self.namespace, name), steps, hands or self.hands(), self.cache)
+
+    def watched(self) -> ObjectCache:
+        """A cache of all that is in the namespace now, as watches would have told it."""
+        cache = ObjectCache()
+        for kind in WATCHED_KINDS:
+            labels = dict([kind.selector.split("=")]) if kind.selector else {}
+            for document in LiveSource(self.dynamic).select(kind.api_version, kind.kind, self.namespace, labels):
+                cache.put(document)
+            cache.set_complete(kind.kind, True)
+        return cache
 
     def settle(self, kind: str, name: str) -> None:
         """Reconcile until nothing is written any more."""

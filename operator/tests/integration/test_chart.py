@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import yaml
-from control_plane import HOME, REPOSITORY, ControlPlane, helm, make_namespace
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.dynamic import DynamicClient
@@ -16,29 +15,11 @@ from kubernetes.dynamic.exceptions import DynamicApiError
 
 from herdkeeper.api import KINDS
 from herdkeeper.schema.access import ACCESS, Scope
-
-CHART = REPOSITORY / "charts" / "herdkeeper"
-
-
-def rendered(*settings: str) -> list[dict[str, Any]]:
-    """The objects of a release named herdkeeper. A setting that values.schema.json refuses raises CalledProcessError."""
-    arguments = [argument for setting in settings for argument in ("--set", setting)]
-    command = [str(helm()), "template", "herdkeeper", str(CHART), "--namespace", HOME, "--kube-version", "v1.34.0", *arguments]
-    answer = subprocess.run(command, check=True, capture_output=True, text=True)
-    return [document for document in yaml.safe_load_all(answer.stdout) if document]
+from herdkeeper_e2e.control_plane import CHART, HOME, REPOSITORY, ControlPlane, apply_rules, helm, make_namespace, rendered
 
 
 def of_kind(objects: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [document for document in objects if document["kind"] == kind]
-
-
-def apply_rules(plane: ControlPlane, objects: list[dict[str, Any]]) -> None:
-    dynamic = plane.dynamic_client()
-    for document in objects:
-        if document["kind"] in ("Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"):
-            resource = dynamic.resources.get(api_version=document["apiVersion"], kind=document["kind"])
-            namespace = document["metadata"].get("namespace")
-            resource.server_side_apply(body=document, name=document["metadata"]["name"], namespace=namespace, field_manager="helm")
 
 
 def may(plane: ControlPlane, namespace: str | None, verb: str, group: str, resource: str) -> bool:

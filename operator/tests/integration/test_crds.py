@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from control_plane import ControlPlane
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
 
 from herdkeeper.api import KINDS
 from herdkeeper.api.resource import API_VERSION, Resource
+from herdkeeper_e2e.control_plane import ControlPlane
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.KIND)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 import yaml
-from control_plane import REPOSITORY
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError
+
+from herdkeeper_e2e.control_plane import REPOSITORY
 
 EXAMPLES = REPOSITORY / "examples"
 APPLIED = sorted(EXAMPLES.glob("*.yaml"))

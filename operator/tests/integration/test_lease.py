@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from control_plane import ControlPlane
 from kubernetes.client import ApiException
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import NotFoundError
 
-from herdkeeper.handlers import lease as lease_module
-from herdkeeper.handlers.lease import Lease
+from herdkeeper.process import lease as lease_module
+from herdkeeper.process.lease import Lease
+from herdkeeper_e2e.control_plane import ControlPlane
 
 PATIENCE_SECONDS = 20.0
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,8 @@ from kubernetes.dynamic import DynamicClient
 from real_members import MOST, OperatorDied, RealMembers
 from stage import CLAIM, Stage
 
-from herdkeeper.formats.zookeeper_membership import CONFIG_PATH, decode_membership
-from herdkeeper.observe.ensembles import Ensemble, EnsembleError, Ensembles
+from herdkeeper.clients.zookeeper import Ensemble, EnsembleError, Ensembles
+from herdkeeper.codecs.zookeeper.membership import CONFIG_PATH, decode_membership
 
 KIND, SERVERS = "ZooKeeperCluster", "zk-zookeeper"
 PATIENCE_SECONDS = 300
@@ -222,6 +223,25 @@ def test_two_of_three_empty_members_elect_nobody_and_the_lost_quorum_is_told(mem
     assert "Only 1 of 3 volumes hold data" in message
 
 
+@dataclass
+class Woken:
+    """Counts how often it was woken."""
+
+    times: int = 0
+
+    def __call__(self, _: object) -> None:
+        self.times += 1
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def once(self) -> bool:
+        return self.times == 1
+
+    def again(self) -> bool:
+        return self.times > 1
+
+
 @contextmanager
 def standing_still(members: RealMembers, number: int) -> Iterator[None]:
     """A member whose machine is gone, as others see it: its connections stay, and nothing comes any more."""
@@ -240,10 +260,18 @@ def test_the_operator_reads_on_within_seconds_whichever_member_stands_still(memb
             until(members, "all members serve", lambda: all(members.serves(each) for each in range(3)))
             before = ensembles.at(address).read(CONFIG_PATH)
             tells_of_many_what_it_tells_of_each(ensembles.at(address))
+            woken = Woken()
+            ensembles.at(address).children("/told", woken)
+            ensembles.at(address).ensure(f"/told/change-{number}")
+            until(members, "a change wakes who watches", woken.once)
+            ensembles.at(address).children("/told", woken)
             with standing_still(members, number):
                 began = time.monotonic()
                 assert read_again(ensembles, address) == before
                 assert time.monotonic() - began < STILL_SECONDS, f"member {number}"
+            if woken.times == 1:  # the session was with another member, and goes on
+                ensembles.at(address).delete(f"/told/change-{number}")
+            until(members, "the next change, or the end of its session, wakes it again", woken.again)
     finally:
         ensembles.stop()
 

@@ -12,11 +12,8 @@ from kubernetes.dynamic import DynamicClient
 from sql_database import INSTANCE, TABLESPACE, named, serving_database
 from stage import Stage, nothing_written
 
-from herdkeeper.domain import names
-from herdkeeper.domain.names import FINALIZER
-from herdkeeper.domain.observed.schedule import text_of
-from herdkeeper.formats.herddb_ledgers import ledgers_path
-from herdkeeper.formats.herddb_log_archive import (
+from herdkeeper.codecs.herddb.ledgers import ledgers_path
+from herdkeeper.protocol.log_archive import (
     ArchivedRange,
     ArchiveProgress,
     archive_progress_path,
@@ -24,15 +21,10 @@ from herdkeeper.formats.herddb_log_archive import (
     encode_archive_progress,
     expiry_order_path,
 )
-from herdkeeper.formats.herddb_log_pin import (
-    ARCHIVE,
-    BEGIN,
-    StreamPin,
-    decode_log_pin,
-    encode_stream_pin,
-    log_pin_path,
-    stream_pin,
-)
+from herdkeeper.protocol.log_pin import ARCHIVE, BEGIN, StreamPin, decode_log_pin, encode_stream_pin, log_pin_path, stream_pin
+from herdkeeper.shared import names
+from herdkeeper.shared.names import FINALIZER
+from herdkeeper.shared.time import text_of
 
 LOG = {"archive": {"destination": {"persistentVolumeClaim": {"claimName": "archives"}}}}
 CONDITION = "LogArchived"

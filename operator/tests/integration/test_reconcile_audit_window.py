@@ -9,8 +9,8 @@ from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError
 from stage import ZOOKEEPER_ADDRESS, Json, Stage, nothing_written
 
-from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
-from herdkeeper.domain.observed.schedule import text_of
+from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
+from herdkeeper.shared.time import text_of
 
 KIND, JOB = "ReplicationAudit", "by-night-audit"
 HOUR = datetime.timedelta(hours=1)

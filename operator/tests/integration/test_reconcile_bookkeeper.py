@@ -12,10 +12,10 @@ from played_members import PlayedMembers
 from stage import CLAIM, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
 from herdkeeper.api.resource import API_VERSION
-from herdkeeper.domain.bookie_refusal import COOKIE
-from herdkeeper.domain.names import BookKeeperNames, ObjectKey, ZooKeeperNames
-from herdkeeper.formats.bookkeeper_cookie import Cookie, decode_cookie, encode_cookie
-from herdkeeper.reconcile import Outcome
+from herdkeeper.bookkeeper.state.refusal import COOKIE
+from herdkeeper.codecs.bookkeeper.cookie import Cookie, decode_cookie, encode_cookie
+from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey, ZooKeeperNames
 
 KIND = "BookKeeperCluster"
 BOOKIES = 3

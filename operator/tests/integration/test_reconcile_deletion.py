@@ -10,22 +10,22 @@ from kubernetes.dynamic import DynamicClient
 from played_ensemble import PlayedEnsembles
 from stage import CLAIM, ZOOKEEPER_ADDRESS, Stage
 
-from herdkeeper.domain import names
-from herdkeeper.domain.names import BookKeeperNames, HerdDBNames, ObjectKey, ZooKeeperNames
-from herdkeeper.domain.reason import Reason
-from herdkeeper.execute.kubernetes import RefusedError
-from herdkeeper.execute.metadata import LAYOUT
-from herdkeeper.formats.bookkeeper_layout import LedgerLayout, ledger_path
-from herdkeeper.formats.herddb_ledgers import ledgers_path
-from herdkeeper.formats.herddb_log_pin import BEGIN, CHECKPOINT, decode_log_pin, log_pin_path, log_pins_path
-from herdkeeper.formats.herddb_replica import replicas_path
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace, tablespace_path
-from herdkeeper.metrics import READY
-from herdkeeper.observe import kubernetes as reading
-from herdkeeper.observe.kubernetes import parsed
-from herdkeeper.plan import deletion
-from herdkeeper.plan.action import Delete
-from herdkeeper.reconcile import Key, Outcome, is_departed
+from herdkeeper.clients import kubernetes as reading
+from herdkeeper.clients.counters import READY
+from herdkeeper.clients.kubernetes import parsed
+from herdkeeper.clients.kubernetes_writer import RefusedError
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
+from herdkeeper.codecs.herddb.ledgers import ledgers_path
+from herdkeeper.codecs.herddb.replica import replicas_path
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace, tablespace_path
+from herdkeeper.engine.execute_metadata import LAYOUT
+from herdkeeper.engine.reconcile import Key, Outcome, is_departed
+from herdkeeper.planning import deletion
+from herdkeeper.planning.actions import Delete
+from herdkeeper.protocol.log_pin import BEGIN, CHECKPOINT, decode_log_pin, log_pin_path, log_pins_path
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ObjectKey, ZooKeeperNames
+from herdkeeper.shared.reason import Reason
 
 ZOOKEEPER, BOOKKEEPER, HERDDB, TABLESPACE = "ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace"
 MADE_UP = "0b9cbd6c-3a44-4a8e-8d4a-1a7b7c1f0f5e"

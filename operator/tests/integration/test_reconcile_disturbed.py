@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from control_plane import ControlPlane
 from kubernetes.client import ApiClient, ApiException
 from kubernetes.dynamic import DynamicClient
 from stage import Json, written
@@ -34,7 +33,8 @@ from test_reconcile_killed import (
 )
 from urllib3.exceptions import HTTPError, ReadTimeoutError
 
-from herdkeeper.execute.kubernetes import RefusedError
+from herdkeeper.clients.kubernetes_writer import RefusedError
+from herdkeeper_e2e.control_plane import ControlPlane
 
 Call = Callable[[], Any]
 EVERY_CALL = os.environ.get("EVERY_CALL") == "1"

@@ -10,9 +10,9 @@ from kubernetes.dynamic import DynamicClient
 from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, serving_database
 from stage import Stage, nothing_written
 
-from herdkeeper.domain.names import HERDDB_HTTP_PORT
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, encode_tablespace
-from herdkeeper.reconcile import Outcome
+from herdkeeper.codecs.herddb.tablespace import decode_tablespace, encode_tablespace
+from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.shared.names import HERDDB_HTTP_PORT
 
 CHECKPOINT = "Checkpoint"
 MARK = f"set-aside.herdkeeper.io/{NODES[1]}"

@@ -7,7 +7,7 @@ from kubernetes.dynamic import DynamicClient
 from serving_bookies import KIND, Bookies
 from stage import CLAIM, Stage, nothing_written
 
-from herdkeeper.domain.bookie_share import Place, read_record
+from herdkeeper.codecs.bookkeeper.share import Place, read_record
 
 DRAINING = "herdkeeper.io/draining"
 

@@ -1,4 +1,4 @@
-"""HerdDB's full check on request and by schedule, on the real API server, with nodes that are played."""
+"""The full check on request and by schedule, on the real API server, with nodes that are played."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubernetes.dynamic.exceptions import DynamicApiError
 from sql_database import NODES, TABLESPACE, named, record_path, serving_database
 from stage import Stage, nothing_written
 
-from herdkeeper.reconcile import Outcome
+from herdkeeper.engine.reconcile import Outcome
 
 ASKED = {"herdkeeper.io/full-check": "now"}
 ANSWER = "herdkeeper.io/full-check-answer"
@@ -24,7 +24,9 @@ NIGHTLY = {"schedule": "0 3 * * *", "timeZone": "Europe/Vienna", "startingDeadli
 
 @pytest.fixture
 def stage(dynamic: DynamicClient, namespace: str) -> Stage:
+    """Its fullCheck is what each test declares, and off before."""
     made = serving_database(dynamic, namespace)
+    made.patch(TABLESPACE, "flights", {"spec": {"fullCheck": {"suspend": True}}})
     made.settle(TABLESPACE, "flights")
     assert made.condition(TABLESPACE, "flights") == ("True", "Ready")
     return made
@@ -44,7 +46,11 @@ def checked(stage: Stage) -> dict[str, Any]:
 
 def orders(stage: Stage) -> list[str]:
     """Who was told to check."""
-    return [url.removeprefix("http://").partition(".")[0] for url in stage.nodes.orders if url.endswith("/tablespaces/flights/check")]
+    return [
+        url.removeprefix("http://").partition(".")[0]
+        for url in stage.nodes.orders
+        if url.endswith("/tablespaces/flights/check?maxStopMillis=200")
+    ]
 
 
 def leader_checks(stage: Stage, *, ended: bool) -> None:
@@ -57,6 +63,7 @@ def leader_checks(stage: Stage, *, ended: bool) -> None:
         "tables": {"airports": 900, "flights": 500} if ended else {"airports": 900},
         "notChecked": {},
         "writesStoppedMillis": 1450,
+        "longestStopMillis": 180,
         "error": None,
     }
     stage.nodes.herddb_tells(named(stage), 0, fullCheck=check)
@@ -65,8 +72,8 @@ def leader_checks(stage: Stage, *, ended: bool) -> None:
 def follower_finds(stage: Stage, *, flights: bool) -> None:
     """The follower has come to the check in its log."""
     verdicts = {
-        "airports": {"pass": True, "digest": "1", "atMillis": STARTED, "position": {"ledgerId": 7, "entryId": 10}},
-        "flights": {"pass": flights, "digest": "2", "atMillis": STARTED, "position": {"ledgerId": 7, "entryId": 11}},
+        "airports": {"pass": True, "leader": NODES[0], "atMillis": STARTED, "position": {"ledgerId": 7, "entryId": 10}},
+        "flights": {"pass": flights, "leader": NODES[0], "atMillis": STARTED, "position": {"ledgerId": 7, "entryId": 11}},
     }
     stage.nodes.herddb_tells(named(stage), 1, checks=verdicts, applied={"ledgerId": 7, "entryId": 11})
 
@@ -86,7 +93,7 @@ def test_it_is_begun_once_answered_and_its_stall_and_verdicts_are_shown(stage: S
     follower_finds(stage, flights=True)
     stage.settle(TABLESPACE, "flights")
     assert checked(stage)["completedAt"] == "2026-11-22T02:00:01.500Z"
-    assert checked(stage)["writesStoppedSeconds"] == 1.45
+    assert (checked(stage)["writesStoppedSeconds"], checked(stage)["longestWritesStoppedSeconds"]) == (1.45, 0.18)
     assert [table["name"] for table in checked(stage)["tables"]] == ["airports", "flights"]
     assert checked(stage)["replicas"] == [{"node": NODES[1], "verdict": "Passed"}]
     assert orders(stage) == [NODES[0]]
@@ -104,9 +111,11 @@ def test_a_replica_that_failed_is_told_once_and_stays_where_it_is(stage: Stage) 
     stage.settle(TABLESPACE, "flights")
     assert checked(stage)["replicas"] == [{"node": NODES[1], "verdict": "Failed", "differentTables": ["flights"]}]
     assert "verify: Follower" in checked(stage)["note"]
-    (told,) = [event for event in stage.events("flights") if event["type"] == "Warning"]
-    assert told["reason"] == "FullCheckFailed"
-    assert told["message"].startswith(f"{NODES[1]} failed HerdDB's full check of 2026-11-22T02:00:00.000Z in flights")
+    (told,) = [event for event in stage.events("flights") if event["reason"] == "FullCheckFailed"]
+    assert told["type"] == "Warning"
+    where = "in flights at the full check of 2026-11-22T02:00:00.000Z"
+    assert told["message"].startswith(f"{NODES[1]} had other rows than the leader {NODES[0]} {where}")
+    assert stage.condition(TABLESPACE, "flights", "ReplicasVerified") == ("False", "DiffersFromLeader")
     assert stage.ensemble.read(record_path(stage)) == before
     assert [url for url in stage.nodes.orders if "/set-aside" in url] == []
 
@@ -115,6 +124,7 @@ def test_a_replica_that_failed_is_told_once_and_stays_where_it_is(stage: Stage) 
     with nothing_written(stage):
         stage.reconcile(TABLESPACE, "flights")
     assert checked(stage)["replicas"] == [{"node": NODES[1], "verdict": "Failed", "differentTables": ["flights"]}]
+    assert stage.condition(TABLESPACE, "flights", "ReplicasVerified") == ("False", "DiffersFromLeader")
 
 
 def test_a_follower_that_can_not_be_read_has_not_passed(stage: Stage) -> None:
@@ -133,7 +143,8 @@ def test_it_is_refused_with_the_reason_and_nobody_is_ordered(stage: Stage) -> No
     assert annotations(stage)[ANSWER].startswith(f"refused: {NODES[1]} can't be asked (")
     assert set(annotations(stage)) & set(ASKED) == set()
     stage.reconcile(TABLESPACE, "flights")
-    assert checked(stage) == {"lastRequest": annotations(stage)[ANSWER]}
+    assert {name for name, value in checked(stage).items() if value} == {"lastRequest", "schedule"}
+    assert checked(stage)["lastRequest"] == annotations(stage)[ANSWER]
     assert orders(stage) == []
 
 
@@ -163,7 +174,7 @@ def at(stage: Stage, now: datetime.datetime) -> None:
 
 def schedule(stage: Stage, **fields: Any) -> None:
     """A nightly check is declared, and seen half a day before the one that the leader plays."""
-    stage.patch(TABLESPACE, "flights", {"spec": {"fullCheck": {**NIGHTLY, **fields}}})
+    stage.patch(TABLESPACE, "flights", {"spec": {"fullCheck": {**NIGHTLY, "suspend": False, **fields}}})
     at(stage, TWO - DAY / 2)
 
 
@@ -173,7 +184,6 @@ def times(stage: Stage) -> dict[str, Any]:
 
 def test_by_schedule_it_is_begun_in_time_once_and_the_time_is_remembered(stage: Stage) -> None:
     schedule(stage)
-    assert stage.found(TABLESPACE, "flights")["spec"]["fullCheck"]["suspend"] is False
     assert stage.reconcile_at(TWO - 90 * SECOND, TABLESPACE, "flights").look_again_seconds == 90
     assert orders(stage) == [], "no time of the past is made up for"
     assert times(stage) == {
@@ -227,6 +237,19 @@ def test_a_time_that_comes_while_a_check_runs_is_left_out_and_told_and_one_that_
     for seconds in (10, 11):  # Ready first, then the order
         at(stage, TWO + 2 * DAY + seconds * SECOND)
     assert (orders(stage), "waitsFor" in times(stage)) == ([NODES[0]], False)
+
+
+def test_a_tablespace_that_says_nothing_is_checked_once_a_week(stage: Stage) -> None:
+    stage.patch(TABLESPACE, "flights", {"spec": {"fullCheck": None}})
+    stage.reconcile(TABLESPACE, "flights")
+    declared = stage.found(TABLESPACE, "flights")["spec"]["fullCheck"]
+    assert declared == {"maxWritesStoppedMilliseconds": 200, "suspend": False, "timeZone": "UTC"}
+    seen_first, first = (datetime.datetime.fromisoformat(times(stage)[moment]) for moment in ("since", "nextScheduleTime"))
+    assert seen_first < first <= seen_first + 7 * DAY
+    at(stage, first - SECOND)
+    assert orders(stage) == []
+    at(stage, first)
+    assert orders(stage) == [NODES[0]]
 
 
 def test_a_paused_resource_and_a_suspended_schedule_begin_none_and_a_request_is_still_done(stage: Stage) -> None:

@@ -19,13 +19,13 @@ from sql_database import INSTANCE, with_serving_database
 from stage import ZOOKEEPER_ADDRESS, Json, Stage
 from test_reconcile_restore import create, end_job, example, with_stack
 
-from herdkeeper.domain import names
-from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, JobOutcome, RestoreSummary
-from herdkeeper.domain.names import BookKeeperNames, HerdDBNames, ObjectKey
-from herdkeeper.domain.observed.schedule import text_of
-from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress, archive_progress_path, encode_archive_progress
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
-from herdkeeper.reconcile import Outcome
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path
+from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, JobOutcome, RestoreSummary
+from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress, archive_progress_path, encode_archive_progress
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ObjectKey
+from herdkeeper.shared.time import text_of
 
 CHECKPOINT = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}}}
 HOUR = datetime.timedelta(hours=1)
@@ -38,6 +38,7 @@ RANDOM = (
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "uuid"),
     (r"(bk-bookie-\d+)-[0-9a-f]{10}\b", r"\1-token"),
     (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "time"),
+    (r"\d+ \d \* \* \d \(UTC\)", "some night"),
 )
 
 

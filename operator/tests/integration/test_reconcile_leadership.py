@@ -11,17 +11,17 @@ from kubernetes.dynamic import DynamicClient
 from sql_database import HERDDB, NODES, RECORD, TABLESPACE, named, record_path, serving_database
 from stage import MERGE_PATCH, STEPS, ZOOKEEPER_ADDRESS, Stage, nothing_written
 
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.objects import stopping
-from herdkeeper.domain.observed.self_report import SelfReport
-from herdkeeper.execute.metadata import forget_node
-from herdkeeper.formats.herddb_node import node_path
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, heartbeat_path, tablespace_path
-from herdkeeper.formats.herddb_users import decode_users
-from herdkeeper.observe.ensembles import EnsembleError
-from herdkeeper.observe.signs_of_life import SignsOfLife
-from herdkeeper.plan.action import ForgetNode
-from herdkeeper.reconcile import Key, Outcome, Result, reconcile
+from herdkeeper.clients.signs_of_life import SignsOfLife
+from herdkeeper.clients.zookeeper import EnsembleError
+from herdkeeper.codecs.herddb.node import node_path
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, heartbeat_path, tablespace_path
+from herdkeeper.codecs.herddb.users import decode_users
+from herdkeeper.engine.execute_metadata import forget_node
+from herdkeeper.engine.reconcile import Key, Outcome, Result, reconcile
+from herdkeeper.planning.actions import ForgetNode
+from herdkeeper.protocol.self_report import SelfReport
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import stopping
 
 
 def followed(stage: Stage) -> str:
@@ -376,7 +376,7 @@ def test_who_changes_the_record_first_wins_and_the_request_stays(stage: Stage) -
     hands = stage.hands()
     read = stage.ensemble.read_changed
 
-    def read_then_changed(path: str):  # type: ignore[no-untyped-def] - HerdDB writes between the operator's read and its write
+    def read_then_changed(path: str, _wake: object = None):  # type: ignore[no-untyped-def] - HerdDB writes between the operator's read and its write
         found = read(path)
         if path == record_path(stage):
             stage.ensemble.put(path, encode_tablespace(RECORD))

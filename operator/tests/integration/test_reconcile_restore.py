@@ -6,14 +6,14 @@ import base64
 
 import pytest
 import yaml
-from control_plane import REPOSITORY
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError
 from stage import ZOOKEEPER_ADDRESS, Json, Stage, nothing_written
 
-from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, JobOutcome, RestoreSummary
-from herdkeeper.domain.names import HerdDBNames, ObjectKey
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace, tablespace_path
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace, tablespace_path
+from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, JobOutcome, RestoreSummary
+from herdkeeper.shared.names import HerdDBNames, ObjectKey
+from herdkeeper_e2e.control_plane import REPOSITORY
 
 NODES = ("db-herddb-0", "db-herddb-1")
 NAME, JOB, SECRET = "from_files", "from-files-restore", "from-files-connection"

@@ -10,9 +10,9 @@ from kubernetes.dynamic import DynamicClient
 from stage import ZOOKEEPER_ADDRESS, Json, Stage, nothing_written
 from test_reconcile_checkpoint_removal import CLAIM
 
-from herdkeeper.domain import names
-from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
-from herdkeeper.domain.observed.schedule import text_of
+from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
+from herdkeeper.shared import names
+from herdkeeper.shared.time import text_of
 
 KIND, NAME = "ScheduledCheckpoint", "nightly"
 NIGHT = datetime.datetime(2100, 1, 1, 3, tzinfo=datetime.UTC)

@@ -11,10 +11,10 @@ from stage import Stage, nothing_written
 
 from herdkeeper.api import Checkpoint, ReplicationAudit
 from herdkeeper.api.resource import Resource
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.schedule import text_of
-from herdkeeper.observe.kubernetes import KubernetesReader
-from herdkeeper.reconcile import Outcome
+from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
+from herdkeeper.engine.reconcile import Outcome
+from herdkeeper.shared import names
+from herdkeeper.shared.time import text_of
 
 CHECKPOINTS, AUDITS = "ScheduledCheckpoint", "ScheduledReplicationAudit"
 CHECKPOINT = {"tablespaceRef": {"name": "flights"}, "destination": {"persistentVolumeClaim": {"claimName": "checkpoints"}}}
@@ -28,7 +28,7 @@ def stage(dynamic: DynamicClient, namespace: str) -> Stage:
 
 
 def runs(stage: Stage, kind: type[Resource]) -> list[str]:
-    return [str(document["metadata"]["name"]) for document in KubernetesReader(stage.dynamic).documents(kind, stage.namespace)]
+    return [str(document["metadata"]["name"]) for document in KubernetesReader(LiveSource(stage.dynamic)).documents(kind, stage.namespace)]
 
 
 def end(stage: Stage, kind: str, name: str, when: datetime.datetime, **fields: Any) -> None:

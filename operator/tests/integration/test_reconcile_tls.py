@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 
 import pytest
-from control_plane import REPOSITORY, ControlPlane
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
 from kubernetes.dynamic.exceptions import DynamicApiError
 from sql_database import HERDDB, TABLESPACE, serving_database
 from stage import Json, Stage
+
+from herdkeeper_e2e.control_plane import REPOSITORY, ControlPlane
 
 CERTIFICATES = REPOSITORY / "images/herddb/src/test/resources/tls"
 NAMESPACE = "demo"

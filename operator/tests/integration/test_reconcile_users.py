@@ -10,8 +10,8 @@ from kubernetes.dynamic.exceptions import DynamicApiError
 from sql_database import HERDDB, NODES, serving_database
 from stage import Json, Stage, nothing_written
 
-from herdkeeper.domain.observed.self_report import SelfReport, UsersTold
-from herdkeeper.formats.herddb_users import decode_users, revision_of
+from herdkeeper.codecs.herddb.users import decode_users, revision_of
+from herdkeeper.protocol.self_report import SelfReport, UsersTold
 
 CREDENTIALS = "db-herddb-credentials"
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import pytest
-from control_plane import ControlPlane
 from kubernetes.dynamic import DynamicClient
 from stage import Stage
-from test_chart import apply_rules, rendered
 from test_operator_process import every_deed
 from test_reconcile_disturbed import Disturbance, DisturbedApi, DisturbedRun
 from test_reconcile_killed import STORIES
 
 from herdkeeper.api.resource import GROUP
 from herdkeeper.schema.access import ACCESS, EXECUTOR_RULES, PLURALS
+from herdkeeper_e2e.control_plane import ControlPlane, apply_rules, rendered
 
 Right = tuple[str, str, str]
 """API group, resource and verb."""

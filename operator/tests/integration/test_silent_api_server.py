@@ -7,20 +7,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
-from control_plane import ControlPlane
 from kubernetes import client
 from kubernetes.dynamic import DynamicClient
 from urllib3.exceptions import HTTPError
 
 from herdkeeper.api import ZooKeeperCluster
-from herdkeeper.domain.names import ObjectKey
-from herdkeeper.execute import kubernetes as writing
-from herdkeeper.execute.kubernetes import KubernetesWriter
-from herdkeeper.handlers import lease, main
-from herdkeeper.handlers.lease import Lease
-from herdkeeper.observe import kubernetes as reading
-from herdkeeper.observe.kubernetes import WORKLOADS, KubernetesReader
-from herdkeeper.plan.action import Create
+from herdkeeper.clients import kubernetes as reading
+from herdkeeper.clients import kubernetes_writer as writing
+from herdkeeper.clients.kubernetes import WORKLOADS, KubernetesReader, LiveSource
+from herdkeeper.clients.kubernetes_writer import KubernetesWriter
+from herdkeeper.planning.actions import Create
+from herdkeeper.process import lease, main
+from herdkeeper.process.lease import Lease
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper_e2e.control_plane import ControlPlane
 
 SECONDS = 0.3
 
@@ -68,7 +68,7 @@ def _administrator(plane: ControlPlane) -> client.Configuration:
 
 @pytest.mark.parametrize("call", ["get", "list", "write", "lease"])
 def test_a_call_that_nobody_answers_ends_and_is_not_made_again(silent: Silent, call: str) -> None:
-    reader, key = KubernetesReader(silent.client), ObjectKey("demo", "zk")
+    reader, key = KubernetesReader(LiveSource(silent.client)), ObjectKey("demo", "zk")
     calls = {
         "get": lambda: reader.resource(ZooKeeperCluster, key),
         "list": lambda: reader.owned("ZooKeeperCluster", key, WORKLOADS),

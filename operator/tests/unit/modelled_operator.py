@@ -20,21 +20,21 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import CheckpointStatus, ComparisonStatus
 from herdkeeper.api.checkpoint import Lsn as StatusLsn
 from herdkeeper.api.tablespace import ReplicaStatus, TablespaceLog
-from herdkeeper.build.tablespace import build_leader_service
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.herddb import NodeTablespace, NodeView
-from herdkeeper.domain.observed.log_pin import LogPin
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.replica_verdict import judged, verdicts_in_force
-from herdkeeper.domain.sql_nodes import names_of
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.observe.replica_verdicts import Declared, judged_nodes
-from herdkeeper.observe.world import World
-from herdkeeper.plan.action import Annotate, BarPromotion, ChangeTablespaceRecord, SetCopyAside, SetLogPin
-from herdkeeper.plan.leaders import Terms, plan_leaders
-from herdkeeper.plan.tablespace import plan_tablespace
-from herdkeeper.status.tablespace import summarize_tablespace
+from herdkeeper.clients.world import World
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.leadership.plan import Terms, plan_leaders
+from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.state.cluster import NodeTablespace, NodeView
+from herdkeeper.herddb.state.nodes import names_of
+from herdkeeper.herddb.tablespace.build import build_leader_service
+from herdkeeper.herddb.tablespace.observe_verdicts import Declared, judged_nodes
+from herdkeeper.herddb.tablespace.plan import plan_tablespace
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.status import summarize_tablespace
+from herdkeeper.herddb.tablespace.verdicts import judged, verdicts_in_force
+from herdkeeper.planning.actions import Annotate, BarPromotion, ChangeTablespaceRecord, SetCopyAside, SetLogPin
+from herdkeeper.shared import names
+from herdkeeper.shared.unknown import Unknown
 
 UUID = "a-uuid"
 NAME = "flights"

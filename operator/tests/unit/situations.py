@@ -12,10 +12,10 @@ from herdkeeper.api import BookKeeperCluster, Tablespace
 from herdkeeper.api.bookkeeper_cluster import BookKeeperClusterStatus
 from herdkeeper.api.resource import Condition
 from herdkeeper.api.tablespace import MadeMark
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.objects import Json, Objects
-from herdkeeper.plan.intent import with_intent
+from herdkeeper.planning.intent import with_intent
 from herdkeeper.schema.defaulting import stored
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json, Objects
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}

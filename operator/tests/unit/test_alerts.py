@@ -11,10 +11,13 @@ import pytest
 import yaml
 from prometheus_client.metrics import MetricWrapperBase
 
-from herdkeeper import audit_metrics, drill_metrics, log_metrics, metrics
 from herdkeeper.api import KINDS
-from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.audit_finding import Severity
+from herdkeeper.clients import counters as metrics
+from herdkeeper.engine.gauges import audits as audit_metrics
+from herdkeeper.engine.gauges import drills as drill_metrics
+from herdkeeper.engine.gauges import logs as log_metrics
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import Severity
 
 FILE = Path(__file__).resolve().parents[3] / "examples/monitoring/prometheus.yaml"
 RULES = [

@@ -9,14 +9,14 @@ from situations import EXAMPLES, bookkeeper_serving, objects, with_metadata, wit
 from herdkeeper.api import ReplicationAudit
 from herdkeeper.api.job import ClaimDestination, VolumeDestination
 from herdkeeper.api.resource import Condition
-from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
-from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.schedule import run_of
-from herdkeeper.domain.reason import Reason
-from herdkeeper.plan.action import Plan
-from herdkeeper.plan.job import plan_audit
+from herdkeeper.jobs.plan import plan_audit
+from herdkeeper.jobs.schedule.state import run_of
+from herdkeeper.jobs.state import JobObserved
+from herdkeeper.jobs.status import summarize_audit
+from herdkeeper.planning.actions import Plan
+from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper.schema.defaulting import stored
-from herdkeeper.status.job import summarize_audit
+from herdkeeper.shared.reason import Reason
 
 AUDIT = stored(yaml.safe_load((EXAMPLES / "audit.yaml").read_text()), "demo")
 assert isinstance(AUDIT, ReplicationAudit)

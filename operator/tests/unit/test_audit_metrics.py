@@ -10,9 +10,9 @@ from prometheus_client import REGISTRY
 from situations import EXAMPLES
 
 from herdkeeper.api import ReplicationAudit
-from herdkeeper.audit_metrics import LastAudits
-from herdkeeper.domain.names import ObjectKey
+from herdkeeper.engine.gauges.audits import LastAudits
 from herdkeeper.schema.defaulting import stored
+from herdkeeper.shared.names import ObjectKey
 
 AUDIT: ReplicationAudit = stored(yaml.safe_load((EXAMPLES / "audit.yaml").read_text()), "metered")
 CLUSTER = ObjectKey("metered", "bk")

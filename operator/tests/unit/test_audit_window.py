@@ -11,16 +11,16 @@ from situations import EXAMPLES, bookkeeper_serving, objects, with_metadata, wit
 
 from herdkeeper.api.job import ClaimDestination, VolumeDestination
 from herdkeeper.api.replication_audit import LedgerFilter, LedgerRange, Window
-from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
-from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.schedule import run_of
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.validation import audit_refusals
-from herdkeeper.plan.action import Apply, Delete
-from herdkeeper.plan.job import plan_audit
+from herdkeeper.jobs.plan import plan_audit
+from herdkeeper.jobs.schedule.state import run_of
+from herdkeeper.jobs.state import JobObserved
+from herdkeeper.jobs.status import summarize_audit
+from herdkeeper.jobs.validate import audit_refusals
+from herdkeeper.planning.actions import Apply, Delete
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
+from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper.schema.defaulting import stored
-from herdkeeper.status.job import summarize_audit
+from herdkeeper.shared.reason import Reason
 
 HOUR = datetime.timedelta(hours=1)
 NIGHT = Window.model_validate({"from": "22:00", "to": "05:00", "timeZone": "Europe/Rome"})

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from situations import claim, live, objects, quickstart, with_spec, with_status
 
-from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie, build_stopped_bookie
-from herdkeeper.domain import names
-from herdkeeper.domain.bookie_identity import bookie_ids
-from herdkeeper.domain.bookie_numbers import BookieNumbers, bookie_numbers
-from herdkeeper.domain.names import BookKeeperNames, ObjectKey
-from herdkeeper.domain.observed.bookkeeper import LedgersMetadata
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_bookie, build_stopped_bookie
+from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
+from herdkeeper.bookkeeper.state.identity import bookie_ids
+from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 
 CLUSTER = quickstart("BookKeeperCluster")
 NAMED = BookKeeperNames(ObjectKey("demo", "bk"))

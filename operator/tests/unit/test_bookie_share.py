@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from herdkeeper.domain.bookie_share import Place, Share, read_record, record_of, share_of
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.share import Place, Share, read_record, record_of, share_of
 
 ME, A, B, C = "me", "a", "b", "c"
 CLOSED = LedgerMetadata(7, 3, 3, 2, 2, LedgerState.CLOSED, 3000, 29, (Segment(0, (A, ME, B)), Segment(12, (A, C, B))))

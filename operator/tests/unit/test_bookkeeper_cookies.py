@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper.formats.bookkeeper_cookie import Cookie, decode_cookie, encode_cookie
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.bookkeeper.cookie import Cookie, decode_cookie, encode_cookie
+from herdkeeper.codecs.java_data import MalformedDataError
 
 WRITTEN = b"""5
 bookieHost: "bk-bookie-0-abc123"

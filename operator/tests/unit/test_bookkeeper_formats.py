@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress, decode_bookie_address
-from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, Entry, entry_digest, master_key
-from herdkeeper.formats.bookkeeper_layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of, ledger_path
-from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerState, Segment, decode_ledger_metadata
-from herdkeeper.formats.bookkeeper_protocol import (
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress, decode_bookie_address
+from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError, Entry, entry_digest, master_key
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of, ledger_path
+from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerState, Segment, decode_ledger_metadata
+from herdkeeper.codecs.bookkeeper.protocol import (
     AddResponse,
     BatchRead,
     BatchReadResponse,
@@ -27,8 +27,8 @@ from herdkeeper.formats.bookkeeper_protocol import (
     read_request,
     recovery_add_request,
 )
-from herdkeeper.formats.java_data import MalformedDataError
-from herdkeeper.formats.protobuf_text import read_text_fields
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.codecs.protobuf_text import read_text_fields
 
 _LINES = [line.split() for line in (Path(__file__).parent / "data" / "bookkeeper_golden.txt").read_text().splitlines() if line[0] != "#"]
 METADATA = {(int(line[1]), LedgerState[line[2]]): bytes.fromhex(line[3]) for line in _LINES if line[0] == "META"}

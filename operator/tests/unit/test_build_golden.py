@@ -21,12 +21,25 @@ from herdkeeper.api import (
     ZooKeeperCluster,
 )
 from herdkeeper.api.job import Destination, Encryption
-from herdkeeper.build.bookkeeper import BookieIdentity, Founded, build_autorecovery, build_bookie, build_bookie_claims, build_bookies_shared
-from herdkeeper.build.herddb import LogStore, build_herddb, build_herddb_secret
-from herdkeeper.build.log_archive import ArchivedLog, build_archiver
-from herdkeeper.build.racks import build_racks
-from herdkeeper.build.scheduled_run import build_drill_checkpoint
-from herdkeeper.build.spark_job import (
+from herdkeeper.bookkeeper.build.bookies import (
+    BookieIdentity,
+    Founded,
+    build_autorecovery,
+    build_bookie,
+    build_bookie_claims,
+    build_bookies_shared,
+)
+from herdkeeper.bookkeeper.build.racks import build_racks
+from herdkeeper.bookkeeper.state.racks import Rack, placement_of
+from herdkeeper.codecs.herddb.users import SqlUser
+from herdkeeper.codecs.herddb.users import unfit as unfit_of_user
+from herdkeeper.codecs.zookeeper.membership import Membership, Role
+from herdkeeper.herddb.build import LogStore, build_herddb, build_herddb_secret
+from herdkeeper.herddb.log.build_archive import ArchivedLog, build_archiver
+from herdkeeper.herddb.state.cluster import UserCredentials
+from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service
+from herdkeeper.jobs.schedule.build import build_drill_checkpoint
+from herdkeeper.spark.build_job import (
     ArchiveSource,
     AuditSource,
     CheckpointSource,
@@ -40,21 +53,8 @@ from herdkeeper.build.spark_job import (
     build_removal,
     build_restore,
 )
-from herdkeeper.build.tablespace import build_connection_secret, build_leader_service
-from herdkeeper.build.zookeeper import (
-    Ensemble,
-    build_zookeeper,
-    build_zookeeper_claim,
-    build_zookeeper_secret,
-    first_membership,
-    server_of,
-)
-from herdkeeper.domain.observed.herddb import UserCredentials
-from herdkeeper.domain.observed.object_store import StoreSecrets
-from herdkeeper.domain.racks import Rack, placement_of
-from herdkeeper.formats.herddb_users import SqlUser
-from herdkeeper.formats.herddb_users import unfit as unfit_of_user
-from herdkeeper.formats.zookeeper_membership import Membership, Role
+from herdkeeper.spark.object_store import StoreSecrets
+from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, build_zookeeper_claim, build_zookeeper_secret, first_membership, server_of
 
 GOLDEN = Path(__file__).parent / "golden"
 FOUNDED = Founded("an-instance", frozenset(), frozenset())

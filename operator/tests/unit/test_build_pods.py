@@ -9,11 +9,11 @@ import pytest
 from pydantic import ValidationError
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
-from herdkeeper.build.bookkeeper import BookieIdentity, build_autorecovery, build_bookie
-from herdkeeper.build.drain import build_retirement
-from herdkeeper.build.herddb import LogStore, build_herddb
-from herdkeeper.build.zookeeper import Ensemble, build_zookeeper, first_membership
-from herdkeeper.domain.racks import placement_of
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_autorecovery, build_bookie
+from herdkeeper.bookkeeper.drain.build import build_retirement
+from herdkeeper.bookkeeper.state.racks import placement_of
+from herdkeeper.herddb.build import LogStore, build_herddb
+from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership
 
 META = {"name": "quick", "namespace": "demo", "uid": "11111111-2222-3333-4444-555555555555"}
 ZOOKEEPER = "quick-zookeeper-0.quick-zookeeper-members.demo.svc:2181"

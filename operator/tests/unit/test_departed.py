@@ -8,22 +8,31 @@ from types import SimpleNamespace
 import pytest
 from situations import objects, quickstart
 
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, MetadataAbsent, MetadataStore
-from herdkeeper.domain.observed.dependents import NOBODY, Dependents
-from herdkeeper.handlers.queue import KeyQueue
-from herdkeeper.handlers.references import References
-from herdkeeper.handlers.watches import resource_event
-from herdkeeper.observe.departed import Departed
-from herdkeeper.reconcile import Key, reconcile, steps_by_kind
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, MetadataAbsent, MetadataStore
+from herdkeeper.clients.departed import Departed
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.engine.execute import Hands
+from herdkeeper.engine.queue import KeyQueue
+from herdkeeper.engine.reconcile import Key, reconcile, steps_by_kind
+from herdkeeper.process.references import References
+from herdkeeper.process.watched_kinds import WATCHED_KINDS
+from herdkeeper.process.watches import Told
 from herdkeeper.settings import Settings
+from herdkeeper.shared import names
+from herdkeeper.shared.dependents import NOBODY, Dependents
 
 
 def document(kind: str, policy: str, *finalizers: str, **annotations: str):
     resource = quickstart(kind)
     metadata = {"name": "a", "namespace": "demo", "uid": "its-uid", "finalizers": list(finalizers), "annotations": annotations}
+    metadata["resourceVersion"] = "1"
     spec = {**resource.spec.model_dump(mode="json", by_alias=True, exclude_none=True), "deletionPolicy": policy}
     return {"apiVersion": "herdkeeper.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def tell(event: str, document: dict, departed: Departed, queue: KeyQueue) -> None:
+    kind = next(each for each in WATCHED_KINDS if each.kind == document["kind"])
+    Told(queue, ObjectCache(), SimpleNamespace(), References(), departed).event(kind, {"type": event, "object": document})
 
 
 @pytest.mark.parametrize("kind", ["ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace"])
@@ -38,7 +47,7 @@ def document(kind: str, policy: str, *finalizers: str, **annotations: str):
 )
 def test_the_last_word_of_a_resource_is_remembered(kind, situation, event, policy, marks, remembered):
     departed, queue = Departed(), KeyQueue()
-    resource_event(queue, References(), departed)({"type": event}, document(kind, policy, **marks))
+    tell(event, document(kind, policy, **marks), departed, queue)
     key = Key(kind, "demo", "a")
     assert (departed.get(key) is not None) is remembered, situation
     assert key in queue
@@ -46,7 +55,7 @@ def test_the_last_word_of_a_resource_is_remembered(kind, situation, event, polic
 
 def test_what_its_finalizer_held_has_been_deleted_already():
     departed = Departed()
-    resource_event(KeyQueue(), References(), departed)({"type": "DELETED"}, document("ZooKeeperCluster", "Delete", names.FINALIZER))
+    tell("DELETED", document("ZooKeeperCluster", "Delete", names.FINALIZER), departed, KeyQueue())
     assert departed.get(Key("ZooKeeperCluster", "demo", "a")) is None
 
 
@@ -69,7 +78,7 @@ def test_its_data_stays_while_a_living_resource_uses_it():
     found = []
     world = SimpleNamespace(departed=departed, kubernetes=SimpleNamespace(resource=lambda *_: None))
     writer = SimpleNamespace(event=lambda *told: found.append(told))
-    hands = SimpleNamespace(world=world, writer=writer, may_act=lambda: True)
+    hands = Hands(writer, world, None, lambda: True, None)
     seen = BookKeeperObserved(objects(), MetadataStore("zk-0:2181", serving=True), MetadataAbsent(), ())
     steps = steps_by_kind(Settings.from_environment({}))["BookKeeperCluster"]
     for users, left in ((Dependents(living=("HerdDBCluster db",)), True), (NOBODY, False)):

@@ -7,12 +7,12 @@ from situations import objects, pods, quickstart, ready, with_metadata, with_spe
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.api.resource import Reference
-from herdkeeper.domain import names
-from herdkeeper.domain.disturbance import why_disturbed
-from herdkeeper.domain.names import ObjectKey
-from herdkeeper.domain.observed.objects import Objects
-from herdkeeper.observe.stack import databases_disturbed, ensemble_disturbed, users_disturbed
-from herdkeeper.observe.world import World
+from herdkeeper.clients.stack import databases_disturbed, ensemble_disturbed, users_disturbed
+from herdkeeper.clients.world import World
+from herdkeeper.shared import names
+from herdkeeper.shared.disturbance import why_disturbed
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.objects import Objects
 
 STOPPED = {"phase": "Running", "conditions": [{"type": "Ready", "status": "False"}]}
 

@@ -10,10 +10,10 @@ import pytest
 from kazoo.exceptions import NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from herdkeeper.observe import ensembles as module
-from herdkeeper.observe import member_session
-from herdkeeper.observe.ensembles import CONNECT_SECONDS, EnsembleError, Ensembles, KazooEnsemble
-from herdkeeper.observe.member_session import ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, MemberSession
+from herdkeeper.clients import zookeeper as module
+from herdkeeper.clients import zookeeper_member as member_session
+from herdkeeper.clients.zookeeper import CONNECT_SECONDS, EnsembleError, Ensembles, KazooEnsemble
+from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, LONGEST_ANSWER_SECONDS, MemberSession
 
 PATIENCE_SECONDS = 60.0
 """Of the test, for what takes no time."""

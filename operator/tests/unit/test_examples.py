@@ -20,9 +20,13 @@ from herdkeeper.api import (
     ZooKeeperCluster,
 )
 from herdkeeper.api.resource import GROUP, Resource
-from herdkeeper.domain import validation
-from herdkeeper.domain.validation import Refusal
+from herdkeeper.bookkeeper.validate import bookkeeper_refusals
+from herdkeeper.herddb.tablespace.validate import tablespace_refusals
+from herdkeeper.herddb.validate import herddb_refusals
+from herdkeeper.jobs.validate import audit_refusals, checkpoint_refusals, schedule_refusals
+from herdkeeper.planning.refusal import Refusal
 from herdkeeper.schema.defaulting import stored
+from herdkeeper.zookeeper.validate import zookeeper_refusals
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples"
 APPLIED = sorted(EXAMPLES.glob("*.yaml"))
@@ -46,20 +50,20 @@ def refusals(subject: Resource, neighbours: list[Resource]) -> tuple[Refusal, ..
 
     match subject:
         case ZooKeeperCluster():
-            found = validation.zookeeper_refusals(subject)
+            found = zookeeper_refusals(subject)
         case BookKeeperCluster():
-            found = validation.bookkeeper_refusals(subject)
+            found = bookkeeper_refusals(subject)
         case HerdDBCluster():
-            found = validation.herddb_refusals(subject, named(BookKeeperCluster, subject.spec.book_keeper_ref.name))
+            found = herddb_refusals(subject, named(BookKeeperCluster, subject.spec.book_keeper_ref.name))
         case Tablespace():
             others = [other for other in neighbours if isinstance(other, Tablespace)]
-            found = validation.tablespace_refusals(subject, named(HerdDBCluster, subject.spec.herd_db_ref.name), others)
+            found = tablespace_refusals(subject, named(HerdDBCluster, subject.spec.herd_db_ref.name), others)
         case Checkpoint():
-            found = validation.checkpoint_refusals(subject, named(Tablespace, subject.spec.tablespace_ref.name))
+            found = checkpoint_refusals(subject, named(Tablespace, subject.spec.tablespace_ref.name))
         case ReplicationAudit():
-            found = validation.audit_refusals(subject)
+            found = audit_refusals(subject)
         case ScheduledCheckpoint() | ScheduledReplicationAudit():
-            found = validation.schedule_refusals(subject)
+            found = schedule_refusals(subject)
         case _:
             raise AssertionError(f"{type(subject).__name__} has no validation")
     return found

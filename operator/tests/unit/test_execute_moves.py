@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from test_plan_herddb import CLUSTER, LOG, PODS
 from test_plan_leaders import RECORD
 
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.execute import sql_node
-from herdkeeper.execute.action import Hands, execute
-from herdkeeper.observe.ensembles import ChangedMeanwhileError
-from herdkeeper.observe.world import World
-from herdkeeper.plan.action import Apply, BarPromotion, ChangeTablespaceRecord, EnsureZnode, Plan, WakeNodes
+from herdkeeper.clients.world import World
+from herdkeeper.clients.zookeeper import ChangedMeanwhileError
+from herdkeeper.engine.execute import Hands, execute
+from herdkeeper.herddb.execute import node_orders as sql_node
+from herdkeeper.planning.actions import Apply, BarPromotion, ChangeTablespaceRecord, EnsureZnode, Plan, WakeNodes
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 
 @dataclass

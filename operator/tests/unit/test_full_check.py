@@ -1,4 +1,4 @@
-"""HerdDB's full check: when it is begun, and what is known of it afterwards."""
+"""The full check: when it is begun, and what is known of it afterwards."""
 
 from __future__ import annotations
 
@@ -8,25 +8,31 @@ from types import SimpleNamespace
 import pytest
 from situations import quickstart, with_metadata, with_spec, with_status
 from test_plan_tablespace import RECORD, SETTLED
+from test_replica_verdicts import CHECKPOINT
 
+from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.resource import Condition
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.herddb import FullCheck, NodeTablespace, TableVerdict
-from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
-from herdkeeper.domain.replica_verdict import Verdict, judged
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe.herddb import read_node
-from herdkeeper.observe.world import World
-from herdkeeper.plan.action import AnswerRequest, ChangeTablespaceRecord, Request, SetCopyAside, StartFullCheck
-from herdkeeper.plan.full_check import full_check_steps
-from herdkeeper.plan.tablespace import plan_tablespace
-from herdkeeper.status.full_check import NOTE, full_check_fields, newly_failed
+from herdkeeper.api.tablespace import FullCheckTiming, TablespaceStatus
+from herdkeeper.clients.world import World
+from herdkeeper.herddb.observe.cluster import read_node
+from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, TableVerdict
+from herdkeeper.herddb.tablespace.plan import plan_tablespace
+from herdkeeper.herddb.tablespace.plan_full_check import full_check_steps
+from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
+from herdkeeper.herddb.tablespace.status import summarize_tablespace
+from herdkeeper.herddb.tablespace.status_full_check import NOTE, full_check_fields, newly_failed
+from herdkeeper.herddb.tablespace.verdicts import judged, verdicts_in_force
+from herdkeeper.planning.actions import AnswerRequest, BarPromotion, ChangeTablespaceRecord, Request, SetCopyAside, StartFullCheck
+from herdkeeper.shared import names
+from herdkeeper.shared.conditions import REPLICAS_VERIFIED
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 LEADER, FOLLOWER = "db-herddb-0", "db-herddb-1"
 STARTED, ENDED = "2026-11-22T02:00:00.000Z", "2026-11-22T02:00:01.500Z"
 STARTED_MILLIS = 1_795_312_800_000
 TABLES = (("airports", 900), ("flights", 500))
-DONE = FullCheck(STARTED_MILLIS, STARTED_MILLIS + 1500, (7, 10), (7, 14), TABLES, (), 1450, None)
+DONE = FullCheck(STARTED_MILLIS, STARTED_MILLIS + 1500, (7, 10), (7, 14), TABLES, (), 1450, 400, None)
 RUNNING = replace(DONE, ended_millis=None, until=None, tables=TABLES[:1])
 
 
@@ -40,7 +46,9 @@ def conditions(**status: str):
 
 
 CALM = {"Ready": "True", "Progressing": "False"}
-TABLESPACE = with_status(quickstart("Tablespace"), uuid="a-uuid", conditions=conditions(**CALM))
+ON_REQUEST = FullCheckTiming(suspend=True)
+NEW = with_spec(quickstart("Tablespace"), full_check=ON_REQUEST)
+TABLESPACE = with_status(NEW, uuid="a-uuid", conditions=conditions(**CALM))
 DATABASE = with_status(quickstart("HerdDBCluster"), conditions=conditions(**CALM))
 
 
@@ -49,9 +57,12 @@ def leader(check: FullCheck | Unknown | None = None, **changes) -> NodeTablespac
 
 
 def follower(*verdicts: TableVerdict, **changes) -> NodeTablespace:
-    failed = tuple(verdict.table for verdict in verdicts if not verdict.passed)
-    copy = NodeTablespace("flights", "a-uuid", "follower", True, (7, 20), None, failed_checks=failed, checks=verdicts)
-    return replace(copy, **changes)
+    return replace(NodeTablespace("flights", "a-uuid", "follower", True, (7, 20), None, checks=verdicts), **changes)
+
+
+def found(table: str, passed: bool, lsn: tuple[int, int], of: str = LEADER) -> TableVerdict:
+    """What a follower found of a table in the check of the leader `of`."""
+    return TableVerdict(table, passed, lsn, of)
 
 
 def seen(first=leader(), second=follower(), **changes):  # noqa: B008 - frozen
@@ -89,7 +100,7 @@ def verdicts(tablespace, situation) -> dict[str, tuple[str, tuple[str, ...]]]:
     return {replica["node"]: (replica["verdict"], tuple(replica.get("differentTables", ()))) for replica in fields["replicas"]}
 
 
-PASSED = (TableVerdict("airports", True, (7, 12)), TableVerdict("flights", True, (7, 14)))
+PASSED = (found("airports", True, (7, 12)), found("flights", True, (7, 14)))
 
 
 def test_nobody_asks_and_nothing_is_checked():
@@ -98,7 +109,7 @@ def test_nobody_asks_and_nothing_is_checked():
 
 def test_the_leader_is_ordered_to_check_and_then_the_request_is_answered():
     order, said = plan(asking(), seen()).actions
-    assert order == StartFullCheck("db", LEADER, "flights")
+    assert order == StartFullCheck("db", LEADER, "flights", 200)
     assert isinstance(said, AnswerRequest)
     assert said.answer == f"done: {LEADER} checks all tables; status.fullCheck tells what it finds"
 
@@ -106,7 +117,7 @@ def test_the_leader_is_ordered_to_check_and_then_the_request_is_answered():
 @pytest.mark.parametrize(
     ("tablespace", "situation", "why"),
     [
-        (asking(quickstart("Tablespace")), seen(), "the tablespace is not Ready (it has not been looked at yet)"),
+        (asking(NEW), seen(), "the tablespace is not Ready (it has not been looked at yet)"),
         (
             asking(with_status(TABLESPACE, uuid="a-uuid", conditions=conditions(Ready="False"))),
             seen(),
@@ -129,7 +140,7 @@ def test_the_leader_is_ordered_to_check_and_then_the_request_is_answered():
         (asking(), seen(leader(), follower(full_check=Unknown("too old"))), f"{FOLLOWER} can't check all tables (too old)"),
         (asking(known(seen(leader(RUNNING)))), seen(leader(RUNNING)), f"one runs on {LEADER} since {STARTED}"),
         (asking(), replace(seen(), record=Unknown("ZooKeeper does not answer")), "ZooKeeper does not answer"),
-        (asking(quickstart("Tablespace")), replace(seen(), record=RecordAbsent(), system_leader=None), "the tablespace does not exist yet"),
+        (asking(NEW), replace(seen(), record=RecordAbsent(), system_leader=None), "the tablespace does not exist yet"),
     ],
 )
 def test_it_is_refused_with_the_reason_while(tablespace, situation, why):
@@ -161,7 +172,7 @@ def test_a_check_that_was_begun_before_the_process_ended_is_the_answer_and_is_no
 
 def test_a_check_that_is_over_and_known_is_followed_by_another_one():
     situation = seen(leader(DONE), follower(*PASSED))
-    assert StartFullCheck("db", LEADER, "flights") in plan(asking(known(situation)), situation).actions
+    assert StartFullCheck("db", LEADER, "flights", 200) in plan(asking(known(situation)), situation).actions
 
 
 @pytest.mark.parametrize(
@@ -178,14 +189,17 @@ def test_it_is_looked_at_again_until_the_leader_is_done_and_each_follower_has_co
 
 
 def test_the_status_tells_for_how_long_writes_could_have_been_stopped_and_by_which_table():
-    fields = full_check_fields(TABLESPACE, seen(leader(replace(DONE, not_checked=(("empty", "a word of SQL"),))), follower(*PASSED)))
+    fields = full_check_fields(TABLESPACE, seen(leader(replace(DONE, not_checked=(("t", "a page can't be read"),))), follower(*PASSED)))
+    assert fields is not None
+    assert fields.pop("schedule")["declared"].endswith("(UTC)")
     assert fields == {
         "leader": LEADER,
         "startedAt": STARTED,
         "completedAt": ENDED,
         "writesStoppedSeconds": 1.45,
+        "longestWritesStoppedSeconds": 0.4,
         "tables": [{"name": "airports", "writesStoppedSeconds": 0.9}, {"name": "flights", "writesStoppedSeconds": 0.5}],
-        "notChecked": [{"name": "empty", "why": "a word of SQL"}],
+        "notChecked": [{"name": "t", "why": "a page can't be read"}],
         "replicas": [{"node": FOLLOWER, "verdict": "Passed"}],
         "afterLsn": {"ledgerId": 7, "entryId": 10},
         "untilLsn": {"ledgerId": 7, "entryId": 14},
@@ -197,10 +211,10 @@ def test_a_check_that_begins_with_the_log_or_with_a_ledger_is_remembered_as_the_
     situation = seen(leader(replace(DONE, after=after)), follower(*PASSED))
     before = known(situation)
     assert verdicts(before, seen(leader(replace(DONE, after=after)), Unknown("silence")))[FOLLOWER][0] == "Passed"
-    assert StartFullCheck("db", LEADER, "flights") in plan(asking(before), situation).actions
+    assert StartFullCheck("db", LEADER, "flights", 200) in plan(asking(before), situation).actions
 
 
-FAILED = (PASSED[0], TableVerdict("flights", False, (7, 14)))
+FAILED = (PASSED[0], found("flights", False, (7, 14)))
 
 
 @pytest.mark.parametrize(
@@ -212,14 +226,13 @@ FAILED = (PASSED[0], TableVerdict("flights", False, (7, 14)))
         (DONE, follower(), "NotAnswered"),
         (DONE, Unknown("silence"), "NotAnswered"),
         (DONE, follower(*PASSED, uuid="of an earlier one"), "NotAnswered"),
-        (DONE, follower(PASSED[0], TableVerdict("flights", True, (7, 10))), "NotAnswered"),  # of an earlier check
-        (DONE, follower(PASSED[0], TableVerdict("flights", True, (6, 99))), "NotAnswered"),
-        (DONE, follower(PASSED[0], TableVerdict("flights", True, (7, 15))), "NotAnswered"),  # of a later one
-        (DONE, follower(PASSED[0], TableVerdict("flights", True, None)), "NotAnswered"),
-        (DONE, follower(PASSED[0], TableVerdict("flights", False, (7, 9))), "NotAnswered"),
-        (replace(DONE, until=None, tables=()), follower(TableVerdict("flights", False, (7, 15))), "NotAnswered"),  # of another one
+        (DONE, follower(PASSED[0], found("flights", True, (7, 10))), "NotAnswered"),  # of an earlier check
+        (DONE, follower(PASSED[0], found("flights", True, (6, 99))), "NotAnswered"),
+        (DONE, follower(PASSED[0], found("flights", True, (7, 15))), "NotAnswered"),  # of a later one
+        (DONE, follower(PASSED[0], found("flights", False, (7, 9))), "NotAnswered"),
+        (replace(DONE, until=None, tables=()), follower(found("flights", False, (7, 15))), "NotAnswered"),  # of another one
         (RUNNING, follower(PASSED[0]), "NotAnswered"),
-        (RUNNING, follower(TableVerdict("airports", False, (7, 12))), "Failed"),
+        (RUNNING, follower(found("airports", False, (7, 12))), "Failed"),
         (replace(DONE, error="it broke"), follower(*PASSED), "NotAnswered"),
         (replace(DONE, tables=()), follower(), "NotAnswered"),
     ],
@@ -296,31 +309,104 @@ def test_a_failed_replica_is_told_once_with_its_tables_and_what_to_do():
     assert after is not None
     assert after["note"] == NOTE
     (told,) = newly_failed(before, after)
-    assert told.startswith(f"{FOLLOWER} failed HerdDB's full check of {STARTED} in flights, and can't lead. ")
-    assert "composite key" in told
+    assert told.startswith(
+        f"{FOLLOWER} had other rows than the leader {LEADER} in flights at the full check of {STARTED}; no other follower"
+    )
+    assert "the leader may be the wrong one" in told
     assert "verify: Follower" in told
     assert newly_failed(after, after) == ()
     assert newly_failed(None, after) == (told,)
     assert newly_failed(after, None) == ()
 
 
-def test_a_failed_replica_is_never_made_anew_for_that():
-    situation = seen(leader(DONE), follower(*FAILED))
-    assert plan(known(situation), situation).actions == ()
+def test_a_failed_replica_is_barred_and_never_made_anew_for_that():
+    situation = seen(leader(DONE), follower(*FAILED, barred=False))
+    (bar,) = plan(known(situation), situation).actions
+    assert isinstance(bar, BarPromotion)
+    assert (bar.node, bar.barred) == (FOLLOWER, True)
+    assert bar.why == "it had other rows than the leader at LSN 7,14 in flights"
     asked = plan(asking(known(situation)), situation).actions
     assert not any(isinstance(action, ChangeTablespaceRecord | SetCopyAside) for action in asked)
 
 
-@pytest.mark.parametrize(("lsn", "left"), [((7, 13), ("flights",)), ((7, 14), ()), ((8, 0), ())])
-def test_a_checkpoint_that_finds_the_copy_equal_there_or_later_refutes_the_check(lsn, left):
-    (copy,) = judged({FOLLOWER: (follower(*FAILED),)}, "a-uuid", {FOLLOWER: Verdict(FOLLOWER, lsn, True)})[FOLLOWER]
-    assert copy.failed_checks == left
+def told(situation, tablespace=TABLESPACE):
+    """The condition, and the tablespace as its status then remembers everything."""
+    summary = summarize_tablespace(tablespace, situation)
+    status = TablespaceStatus.model_validate({**summary.fields, "uuid": "a-uuid"})
+    calm = status.model_copy(update={"conditions": conditions(**CALM)})
+    return summary.conditions[REPLICAS_VERIFIED], tablespace.model_copy(update={"status": calm})
 
 
-def test_a_check_at_an_unknown_place_in_the_log_is_never_refuted():
-    old = follower(TableVerdict("flights", False, None))
-    (copy,) = judged({FOLLOWER: (old,)}, "a-uuid", {FOLLOWER: Verdict(FOLLOWER, (9, 9), True)})[FOLLOWER]
-    assert copy.failed_checks == ("flights",)
+def test_a_failed_check_stays_known_though_the_node_forgets_it_and_another_one_passes():
+    condition, tablespace = told(seen(leader(DONE), follower(*FAILED)))
+    assert condition.reason is Reason.DIFFERS_FROM_LEADER
+    assert "had other rows than the leader at LSN 7,14 in flights" in condition.message
+    later = (found("airports", True, (7, 18)), found("flights", True, (7, 19)))
+    for copy in (follower(), follower(*later)):
+        condition, tablespace = told(seen(leader(None), copy), tablespace)
+        assert condition.reason is Reason.DIFFERS_FROM_LEADER
+
+
+@pytest.mark.parametrize(
+    ("lsn", "equal", "left"),
+    [
+        ((7, 13), True, "had other rows than the leader at LSN 7,14 in flights"),
+        ((7, 14), True, None),
+        ((8, 0), True, None),
+        ((7, 13), False, "had other rows than the log at LSN 7,13 (Checkpoint c) in t"),
+        ((8, 0), False, "had other rows than the log at LSN 8,0 (Checkpoint c) in t"),
+    ],
+)
+def test_a_checkpoint_decides_and_what_it_found_different_stays_so(lsn, equal, left):
+    checkpoint = verified(FOLLOWER, lsn, *(() if equal else ("t",)))
+    nodes = {FOLLOWER: (follower(*FAILED),)}
+    (copy,) = judged(nodes, "a-uuid", verdicts_in_force(TABLESPACE, "a-uuid", (checkpoint,), nodes))[FOLLOWER]
+    assert copy.differs == left
+
+
+def verified(node: str, lsn: tuple[int, int], *tables: str):
+    """A Checkpoint that compared this node, and found these tables different."""
+    ledger, entry = lsn
+    comparison = ComparisonStatus(
+        node=node,
+        tablespace_uuid="a-uuid",
+        lsn=Lsn(ledger_id=ledger, entry_id=entry),
+        result="Different" if tables else "Equal",
+        different_tables=tables,
+    )
+    return with_status(with_metadata(CHECKPOINT, name="c"), phase="Succeeded", completed_at=ENDED, comparison=comparison)
+
+
+def test_a_check_of_a_leader_that_is_known_to_differ_bars_no_copy():
+    wrong = verified(LEADER, (7, 9), "flights")
+    nodes = {LEADER: (leader(),), FOLLOWER: (follower(*FAILED),)}
+    assert FOLLOWER not in verdicts_in_force(TABLESPACE, "a-uuid", (wrong,), nodes)
+    assert FOLLOWER in verdicts_in_force(TABLESPACE, "a-uuid", (verified("db-herddb-2", (7, 9), "flights"),), nodes)
+    remembers = {**nodes, LEADER: (leader(barred=True),)}
+    assert FOLLOWER not in verdicts_in_force(TABLESPACE, "a-uuid", (), remembers), "the leader's own node remembers that it differs"
+
+
+def test_a_leader_with_other_rows_than_a_follower_that_equals_the_log_is_told_until_the_next_check():
+    _, tablespace = told(seen(leader(DONE), follower(*FAILED)))
+    equal = replace(seen(leader(DONE), follower(*FAILED)), checkpoints=(verified(FOLLOWER, (7, 18)),))
+    condition, tablespace = told(equal, tablespace)
+    assert (condition.status, condition.reason) == ("False", Reason.DIFFERS_FROM_LEADER)
+    assert condition.message.startswith(f"{LEADER} leads, and had other rows than {FOLLOWER} in flights at its full check of {STARTED}")
+    assert "Checkpoint c" in condition.message
+    assert "compare the leader's rows of these tables by SQL" in condition.message
+    newer = replace(DONE, started_millis=STARTED_MILLIS + 60_000, after=(7, 30), until=(7, 33))
+    condition, _ = told(seen(leader(newer), follower(found("airports", True, (7, 32)), found("flights", True, (7, 33)))), tablespace)
+    assert condition.reason is Reason.VERIFIED
+
+
+@pytest.mark.parametrize(("until", "doubted"), [((7, 9), True), ((7, 10), False), ((7, 20), False)])
+def test_a_leader_is_not_in_doubt_for_a_copy_that_was_made_anew_since(until, doubted):
+    _, tablespace = told(seen(leader(DONE), follower(*FAILED)))
+    mark = {f"{names.SET_ASIDE_PREFIX}{FOLLOWER}": f"7,3 until {until[0]},{until[1]}"}
+    anew = with_metadata(tablespace, annotations=mark)
+    equal = replace(seen(leader(DONE), follower()), checkpoints=(verified(FOLLOWER, (7, 25)),))
+    condition, _ = told(equal, anew)
+    assert (condition.reason is Reason.DIFFERS_FROM_LEADER) is doubted
 
 
 TOLD = {
@@ -331,6 +417,7 @@ TOLD = {
     "tables": dict(TABLES),
     "notChecked": {},
     "writesStoppedMillis": 1450,
+    "longestStopMillis": 400,
     "error": None,
 }
 
@@ -346,10 +433,14 @@ def read(**fields) -> NodeTablespace:
 
 def test_what_a_node_tells_of_a_check_and_of_its_verdicts_is_read():
     position = {"ledgerId": 7, "entryId": 12}
-    copy = read(fullCheck=TOLD, checks={"airports": {"pass": True, "position": position}, "flights": {"pass": False, "position": None}})
+    said = {
+        "airports": {"pass": True, "leader": LEADER, "position": position},
+        "flights": {"pass": False, "leader": LEADER, "position": position},
+        "by HerdDB's own digest": {"pass": False, "digest": "-59", "position": None},
+    }
+    copy = read(fullCheck=TOLD, checks=said)
     assert copy.full_check == DONE
-    assert copy.checks == (TableVerdict("airports", True, (7, 12)), TableVerdict("flights", False, None))
-    assert copy.failed_checks == ("flights",)
+    assert copy.checks == (found("airports", True, (7, 12)), found("flights", False, (7, 12)))
     assert read(fullCheck=None).full_check is None
 
 

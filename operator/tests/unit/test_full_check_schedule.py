@@ -1,4 +1,4 @@
-"""HerdDB's full check by schedule: once for each time, never two at once, and not before its schedule was seen."""
+"""The full check by schedule: once for each time, never two at once, and not before its schedule was seen."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import datetime
 from dataclasses import replace
 
 import pytest
-from situations import with_spec, with_status
+from situations import with_metadata, with_spec, with_status
 from test_full_check import (
     DATABASE,
     DONE,
@@ -24,19 +24,20 @@ from test_full_check import (
 )
 from test_plan_tablespace import RECORD
 
-from herdkeeper.api.schedule import Timing
-from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes
-from herdkeeper.domain import validation
-from herdkeeper.domain.observed.schedule import text_of
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import AnswerRequest, ChangeTablespaceRecord, StartFullCheck
-from herdkeeper.plan.due import Missed, NotDue, Start
-from herdkeeper.plan.full_check import NO_FOLLOWER, Begun, Held, decide_check
-from herdkeeper.status.full_check import full_check_fields, newly_missed
+from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes, FullCheckTiming
+from herdkeeper.herddb.tablespace.full_check import timing_of
+from herdkeeper.herddb.tablespace.plan_full_check import NO_FOLLOWER, Begun, Held, decide_check, full_check_steps
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.status_full_check import full_check_fields, newly_missed
+from herdkeeper.herddb.tablespace.validate import tablespace_refusals
+from herdkeeper.planning.actions import AnswerRequest, ChangeTablespaceRecord, StartFullCheck
+from herdkeeper.planning.due import Missed, NotDue, Start
+from herdkeeper.shared.time import text_of
+from herdkeeper.shared.unknown import Unknown
 
-NIGHTLY = Timing(schedule="0 2 * * *")
-ORDER = StartFullCheck("db", LEADER, "flights")
+NIGHTLY = FullCheckTiming(schedule="0 2 * * *")
+EACH_MINUTE = FullCheckTiming(schedule="* * * * *")
+ORDER = StartFullCheck("db", LEADER, "flights", 200)
 
 
 def at(text: str) -> datetime.datetime:
@@ -44,7 +45,7 @@ def at(text: str) -> datetime.datetime:
     return datetime.datetime.fromisoformat(f"2026-11-{text}").replace(tzinfo=datetime.UTC)
 
 
-def scheduled(timing: Timing = NIGHTLY, tablespace=TABLESPACE, check: FullCheckStatus | None = None, **times: str):
+def scheduled(timing: FullCheckTiming = NIGHTLY, tablespace=TABLESPACE, check: FullCheckStatus | None = None, **times: str):
     """The tablespace with a schedule that is known since the 20th; `check` is the last one that the status tells of."""
     told = FullCheckTimes(declared=f"{timing.schedule} (UTC)", since="2026-11-20T12:00:00Z", **times)
     known = (check or FullCheckStatus()).model_copy(update={"schedule": told})
@@ -215,7 +216,12 @@ def test_what_is_due_waits_while_the_record_is_being_changed():
         (scheduled(), "22T02:00", SILENT, 3),
         (scheduled(), "22T02:00", replace(seen(), herddb=with_status(DATABASE, conditions=conditions(Ready="False"))), 5),
         (scheduled(), "22T02:00", seen(), 1),
-        (scheduled(Timing(schedule="* * * * *"), last_missed_time="2026-11-22T02:00:00Z"), "22T02:00:59", seen(leader(RUNNING)), 1),
+        (
+            scheduled(FullCheckTiming(schedule="* * * * *"), last_missed_time="2026-11-22T02:00:00Z"),
+            "22T02:00:59",
+            seen(leader(RUNNING)),
+            1,
+        ),
     ],
 )
 def test_it_is_looked_at_again_at_the_next_time_and_no_later_than_without_a_schedule(tablespace, now, situation, seconds):
@@ -247,24 +253,83 @@ def test_what_is_due_and_waits_says_for_what():
     assert "waitsFor" not in times_of(waiting, at_time("22T02:00"))
 
 
-def test_without_a_schedule_the_status_tells_of_none():
-    taken_away = with_spec(scheduled(check=last("22T01:59", "22T02:01")), full_check=None)
-    fields = full_check_fields(taken_away, at_time("22T03:00"))
+def with_uid(uid: str, **spec: object):
+    """A tablespace that says nothing of its times, or only this."""
+    return with_metadata(with_spec(TABLESPACE, full_check=FullCheckTiming(**spec)), uid=uid)
+
+
+def test_a_status_that_knows_of_times_alone_is_written_once():
+    new = with_uid("7")
+    first = full_check_fields(new, at_time("20T12:00"))
+    known = after(new, at_time("20T12:00"))
+    assert first == known.status.full_check.model_dump(mode="json", by_alias=True, exclude_none=True), (
+        "what is read back is what was written"
+    )
+    assert full_check_fields(known, at_time("20T12:01")) == first
+
+
+def ordered(tablespace, now: datetime.datetime) -> bool:
+    """Whether a check is begun then."""
+    return full_check_steps(tablespace, replace(seen(), now=now), None).actions == (ORDER,)
+
+
+def test_a_tablespace_that_says_nothing_is_checked_once_a_week_at_night():
+    known = after(with_uid("a-uid"), at_time("20T12:00"))
+    first = datetime.datetime.fromisoformat(known.status.full_check.schedule.next_schedule_time)
+    week = datetime.timedelta(days=7)
+    assert at("20T12:00") < first <= at("20T12:00") + week
+    assert first.hour < 6
+    assert not ordered(known, first - datetime.timedelta(seconds=1))
+    assert ordered(known, first)
+    begun = with_check(known, known.status.full_check.model_copy(update={"schedule": told(known, last_schedule_time=text_of(first))}))
+    assert not ordered(begun, first + week - datetime.timedelta(seconds=1))
+    assert ordered(begun, first + week)
+
+
+def told(tablespace, **times: str) -> FullCheckTimes:
+    return tablespace.status.full_check.schedule.model_copy(update=times)
+
+
+def test_tablespaces_that_say_nothing_are_not_all_checked_at_once():
+    times = {timing_of(with_uid(str(number))).schedule for number in range(100)}
+    assert len(times) > 90
+    assert {time.split()[4] for time in times} == {str(day) for day in range(7)}
+    assert timing_of(with_uid("7")) == timing_of(with_uid("7")), "always at the same time"
+
+
+def test_the_week_s_time_is_of_the_declared_zone_and_can_be_switched_off():
+    assert timing_of(with_uid("7", time_zone="Europe/Vienna")).time_zone == "Europe/Vienna"
+    off = after(with_uid("7", suspend=True), at_time("01T12:00"))
+    assert not ordered(off, at("22T12:00"))
+    assert plan(after(TABLESPACE, at_time("01T12:00")), at_time("22T12:00")).look_again_seconds is None, "nor is it looked at for that"
+
+
+def test_a_tablespace_of_one_copy_that_says_nothing_has_no_times():
+    alone = with_spec(with_uid("7"), replicas=1)
+    assert timing_of(alone) is None
+    fields = full_check_fields(
+        with_spec(scheduled(check=last("22T01:59", "22T02:01")), full_check=FullCheckTiming(), replicas=1), at_time("22T03:00")
+    )
     assert fields is not None
     assert "schedule" not in fields
     assert fields["startedAt"] == "2026-11-22T01:59:00Z"
 
 
+def test_for_how_long_writes_may_stand_still_is_part_of_the_order():
+    (order,) = plan(scheduled(NIGHTLY.model_copy(update={"max_writes_stopped_milliseconds": 5000})), at_time("22T02:00")).actions
+    assert order == replace(ORDER, longest_stop_millis=5000)
+
+
 @pytest.mark.parametrize(
     ("timing", "path", "problem"),
     [
-        (Timing(schedule="0 25 * * *"), "spec.fullCheck.schedule", "cron can't read it"),
-        (Timing(schedule="0 3 * *"), "spec.fullCheck.schedule", "it has 4 of the five fields of cron"),
-        (Timing(schedule="0 3 * * *", time_zone="Europe/Wien"), "spec.fullCheck.timeZone", "there is no time zone of this name"),
+        (FullCheckTiming(schedule="0 25 * * *"), "spec.fullCheck.schedule", "cron can't read it"),
+        (FullCheckTiming(schedule="0 3 * *"), "spec.fullCheck.schedule", "it has 4 of the five fields of cron"),
+        (FullCheckTiming(schedule="0 3 * * *", time_zone="Europe/Wien"), "spec.fullCheck.timeZone", "there is no time zone of this name"),
     ],
 )
 def test_a_schedule_that_says_nothing_is_refused_with_the_field(timing, path, problem):
-    (refusal,) = validation.tablespace_refusals(with_spec(TABLESPACE, full_check=timing), None)
+    (refusal,) = tablespace_refusals(with_spec(TABLESPACE, full_check=timing), None)
     assert refusal.path == path
     assert problem in refusal.problem
 

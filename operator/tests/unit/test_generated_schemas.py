@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from herdkeeper.api import KINDS, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.api.resource import Resource, Rule
 from herdkeeper.commands.generated import stale_files
-from herdkeeper.domain.validation import MAXIMUM_NAME, MINIMUM_MEMORY_MIB
+from herdkeeper.planning.refusal import MAXIMUM_NAME, MINIMUM_MEMORY_MIB
 from herdkeeper.schema.access import ACCESS, EXECUTOR_RULES, Scope, rule_files
 from herdkeeper.schema.crd import Schema, chart_manifests, manifests, resource_schema
 from herdkeeper.schema.field_reference import page

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdkeeper.formats.herddb_index import IndexDefinition, decode_index, encode_index
-from herdkeeper.formats.herddb_ledgers import LedgerList, decode_ledgers
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType, decode_log_entry, encode_log_entry
-from herdkeeper.formats.herddb_node import NodeRecord, decode_node, encode_node
-from herdkeeper.formats.herddb_record import RowDecoder, Stored, encode_row
-from herdkeeper.formats.herddb_replica import ReplicaMode, ReplicaState, decode_replica, encode_replica
-from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition, decode_table, encode_table
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace
-from herdkeeper.formats.java_data import JavaDataWriter, MalformedDataError
-from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.index import IndexDefinition, decode_index, encode_index
+from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers
+from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, decode_log_entry, encode_log_entry
+from herdkeeper.codecs.herddb.node import NodeRecord, decode_node, encode_node
+from herdkeeper.codecs.herddb.record import RowDecoder, Stored, encode_row
+from herdkeeper.codecs.herddb.replica import ReplicaMode, ReplicaState, decode_replica, encode_replica
+from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition, decode_table, encode_table
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace
+from herdkeeper.codecs.java_data import JavaDataWriter, MalformedDataError
 
 GOLDEN_TABLESPACE = bytes.fromhex("0100000361626300046865726400026e30020200026e3000026e319875")
 GOLDEN_INSERT = bytes.fromhex(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from herdkeeper.domain.bookie_refusal import EMPTIED, REFUSED, cookie_on_volumes
-from herdkeeper.formats.bookkeeper_cookie import Cookie, encode_cookie
+from herdkeeper.bookkeeper.state.refusal import EMPTIED, REFUSED, cookie_on_volumes
+from herdkeeper.codecs.bookkeeper.cookie import Cookie, encode_cookie
 
 IMAGES = Path(__file__).parents[3] / "images"
 ADDRESS = "10.0.0.9"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdkeeper.formats.java_data import JavaDataReader, JavaDataWriter, MalformedDataError, decode_modified_utf8, encode_modified_utf8
+from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError, decode_modified_utf8, encode_modified_utf8
 
 INT32 = st.integers(-(2**31), 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)

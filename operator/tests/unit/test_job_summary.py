@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.job_summary import (
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
+from herdkeeper.protocol.job_summary import (
     AuditSummary,
     CheckpointSummary,
     FollowerComparison,

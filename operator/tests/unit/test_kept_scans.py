@@ -9,10 +9,11 @@ from situations import quickstart, with_status
 from test_plan_bookkeeper import HEALTHY, JOBS_IMAGE
 from test_plan_drain_pause import SCAN, SMALLER, seen, told
 
-from herdkeeper.domain.ledger_placement import PlacementRule
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe.ledgers import Asked, KeptScans
-from herdkeeper.plan.bookkeeper import plan_bookkeeper
+from herdkeeper.bookkeeper.observe.ledgers import Asked, keep_scan, recent_scan
+from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
+from herdkeeper.clients.kept_answers import KeptAnswers
+from herdkeeper.codecs.bookkeeper.placement import PlacementRule
+from herdkeeper.shared.unknown import Unknown
 
 RULE = PlacementRule({}, 2, 1)
 DATABASE = quickstart("HerdDBCluster")
@@ -40,18 +41,18 @@ class Clock:
     ],
 )
 def test_a_scan_is_kept_for_a_while_that_depends_on_how_long_it_took(situation, scan, asked, later, age):
-    kept = KeptScans(clock := Clock())
-    assert kept.keep("zk/ledgers", ASKED, scan) == scan
+    kept = KeptAnswers(clock := Clock())
+    assert keep_scan(kept, "zk/ledgers", ASKED, scan) == scan
     clock.seconds += later
-    found = kept.recent("zk/ledgers", asked)
+    found = recent_scan(kept, "zk/ledgers", asked)
     assert (None if found is None else found.age_seconds) == age, situation
-    assert kept.recent("zk/others", asked) is None
+    assert recent_scan(kept, "zk/others", asked) is None
 
 
 def test_the_databases_of_a_kept_scan_are_those_of_now():
-    kept, moved_on = KeptScans(), with_status(DATABASE, nodes=3)
-    kept.keep("zk/ledgers", ASKED, SLOW)
-    found = kept.recent("zk/ledgers", replace(ASKED, databases=(moved_on,)))
+    kept, moved_on = KeptAnswers(), with_status(DATABASE, nodes=3)
+    keep_scan(kept, "zk/ledgers", ASKED, SLOW)
+    found = recent_scan(kept, "zk/ledgers", replace(ASKED, databases=(moved_on,)))
     assert found is not None
     assert found.databases == (moved_on,)
 

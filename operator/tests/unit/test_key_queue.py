@@ -6,9 +6,9 @@ import threading
 from dataclasses import replace
 from functools import partial
 
-from herdkeeper.handlers.queue import DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
-from herdkeeper.handlers.references import References
-from herdkeeper.reconcile import Key, leaders_of, touched_by
+from herdkeeper.engine.queue import DEBOUNCE_SECONDS, LONGEST_RETRY_SECONDS, KeyQueue
+from herdkeeper.engine.reconcile import Key, leaders_of, touched_by
+from herdkeeper.process.references import References
 
 TOUCHES = partial(touched_by, References().stacks_of)
 

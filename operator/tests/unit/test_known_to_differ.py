@@ -9,16 +9,16 @@ import pytest
 from situations import quickstart, with_metadata, with_status
 from test_replica_verdicts import CHECKPOINT, FIRST, LEADER, RECORD, SEEN, checkpoint, copy, remembered
 
-from herdkeeper.domain.conditions import REPLICAS_VERIFIED
-from herdkeeper.domain.observed.herddb import NodeTablespace
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe.replica_verdicts import declared_tablespaces, judged_nodes
-from herdkeeper.observe.world import World
-from herdkeeper.plan.action import ChangeTablespaceRecord, SetCopyAside
-from herdkeeper.plan.tablespace import plan_tablespace
-from herdkeeper.status.tablespace import summarize_tablespace
+from herdkeeper.clients.world import World
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.tablespace.observe_verdicts import declared_tablespaces, judged_nodes
+from herdkeeper.herddb.tablespace.plan import plan_tablespace
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.status import summarize_tablespace
+from herdkeeper.planning.actions import ChangeTablespaceRecord, SetCopyAside
+from herdkeeper.shared.conditions import REPLICAS_VERIFIED
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 TABLESPACE = quickstart("Tablespace")
 CLUSTER = quickstart("HerdDBCluster")
@@ -101,7 +101,7 @@ BARRED = replace(SEEN, nodes={**SEEN.nodes, FIRST: (replace(copy("follower"), ba
 def test_a_copy_that_its_node_alone_remembers_as_different_is_told_and_kept():
     tablespace = with_status(TABLESPACE, uuid="a-uuid")
     summary = summarize_tablespace(tablespace, BARRED)
-    assert summary.conditions[REPLICAS_VERIFIED].reason is Reason.ROW_COUNTS_DIFFER
+    assert summary.conditions[REPLICAS_VERIFIED].reason is Reason.DIFFERS_FROM_LEADER
     assert "as its node keeps on its disk" in summary.conditions[REPLICAS_VERIFIED].message
     assert {"node": FIRST, "verdict": "Different"}.items() <= next(
         {key: entry[key] for key in ("node", "verdict")} for entry in summary.fields["replicas"] if entry["node"] == FIRST

@@ -9,14 +9,14 @@ from situations import objects, pods, with_spec, with_status
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, JOBS_IMAGE, PODS, STORE, TOKENS, claims, settled
 
 from herdkeeper.api.bookkeeper_cluster import PlacementCheck
-from herdkeeper.domain.ledger_placement import PlacementBreaches, PlacementRule, breaks_placement
-from herdkeeper.domain.names import ZONE_LABEL
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan
-from herdkeeper.domain.observed.node import Node
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, LedgerState, Segment
-from herdkeeper.plan.bookkeeper import plan_bookkeeper
-from herdkeeper.status.bookkeeper import summarize_bookkeeper
+from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan
+from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches, PlacementRule, breaks_placement
+from herdkeeper.shared.names import ZONE_LABEL
+from herdkeeper.shared.node import Node
+from herdkeeper.shared.unknown import Unknown
 
 RACKS = {"a1": "a", "a2": "a", "a3": "a", "b1": "b", "b2": "b", "c1": "c"}
 TWO, THREE = PlacementRule(RACKS, 2, 3), PlacementRule(RACKS, 3, 3)

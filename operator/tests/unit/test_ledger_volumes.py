@@ -8,15 +8,15 @@ import pytest
 from situations import claim, live, objects, pods, quickstart, with_spec
 
 from herdkeeper.api.bookkeeper_cluster import LedgerVolumes
-from herdkeeper.build.bookkeeper import BookieIdentity, Founded, build_bookie, build_bookie_claims, build_bookies_shared
-from herdkeeper.domain.lost_bookie import lost_bookie
-from herdkeeper.domain.names import BOOKIE_ID_ANNOTATION, DRAINING_ANNOTATION, RETIRING_ANNOTATION, BookKeeperNames, ObjectKey
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore, Naming
-from herdkeeper.domain.reason import Reason
-from herdkeeper.plan.action import Create, Delete, Resize
-from herdkeeper.plan.bookkeeper import plan_bookkeeper
-from herdkeeper.plan.leaving_bookies import drains
-from herdkeeper.plan.volume_growth import grow_claims
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity, Founded, build_bookie, build_bookie_claims, build_bookies_shared
+from herdkeeper.bookkeeper.drain.plan import drains
+from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
+from herdkeeper.bookkeeper.plan.volume_growth import grow_claims
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore, Naming
+from herdkeeper.bookkeeper.state.lost_bookie import lost_bookie
+from herdkeeper.planning.actions import Create, Delete, Resize
+from herdkeeper.shared.names import BOOKIE_ID_ANNOTATION, DRAINING_ANNOTATION, RETIRING_ANNOTATION, BookKeeperNames, ObjectKey
+from herdkeeper.shared.reason import Reason
 
 CLUSTER = with_spec(quickstart("BookKeeperCluster"), bookies=1, ledgers=LedgerVolumes(size="20Gi", volumes=3))
 STORE = MetadataStore("zk-0:2181", serving=True)

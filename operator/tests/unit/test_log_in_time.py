@@ -15,24 +15,24 @@ from test_plan_log_pin import FORGETFUL, KEEPS, NO_INSTANCE, SEEN, UUID, checkpo
 from herdkeeper.api import Tablespace
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.tablespace import StreamStatus, TablespaceLog
-from herdkeeper.domain import names
-from herdkeeper.domain.names import ObjectKey
-from herdkeeper.domain.observed.archive import ArchiveObserved
-from herdkeeper.domain.observed.herddb import NodeTablespace, RetainedLog
-from herdkeeper.domain.observed.log_pin import SeenStream
-from herdkeeper.domain.observed.tablespace import TablespaceObserved
-from herdkeeper.domain.observed.tablespace_record import RecordAbsent
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_ledgers import LedgerList
-from herdkeeper.formats.herddb_log_pin import StreamPin
-from herdkeeper.log_metrics import forget_log, show_log
-from herdkeeper.plan.log_in_time import log_standings, seconds_to_stand, seconds_to_turn
-from herdkeeper.plan.tablespace import plan_tablespace
-from herdkeeper.status.log_in_time import log_used_in_time
-from herdkeeper.status.log_released import log_released
-from herdkeeper.status.streams import stream_fields
-from herdkeeper.status.tablespace import summarize_tablespace
+from herdkeeper.codecs.herddb.ledgers import LedgerList
+from herdkeeper.engine.gauges.logs import forget_log, show_log
+from herdkeeper.herddb.log.in_time import log_standings, seconds_to_stand, seconds_to_turn
+from herdkeeper.herddb.log.seen_archive import ArchiveObserved
+from herdkeeper.herddb.log.seen_pins import SeenStream
+from herdkeeper.herddb.log.status_in_time import log_used_in_time
+from herdkeeper.herddb.log.status_released import log_released
+from herdkeeper.herddb.log.status_streams import stream_fields
+from herdkeeper.herddb.state.cluster import NodeTablespace, RetainedLog
+from herdkeeper.herddb.tablespace.plan import plan_tablespace
+from herdkeeper.herddb.tablespace.record import RecordAbsent
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.herddb.tablespace.status import summarize_tablespace
+from herdkeeper.protocol.log_pin import StreamPin
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 NOW = datetime.datetime(2026, 11, 20, 12, tzinfo=datetime.UTC)
 RETENTION = 48

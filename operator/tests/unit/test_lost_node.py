@@ -9,15 +9,15 @@ from situations import live, objects, pods
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, PODS, STORE, TOKENS, claims, settled
 from test_plan_rolling import bookie
 
-from herdkeeper.domain.lost_node import LostNode, lost_nodes, trouble_of, unreachable
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, Marks
-from herdkeeper.domain.observed.node import Node, NodeDown
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Apply, Delete, Wait
-from herdkeeper.plan.bookie_gate import Stack, others_trouble
-from herdkeeper.plan.rolling import Gate, restart, roll
-from herdkeeper.status.bookkeeper import summarize_bookkeeper
+from herdkeeper.bookkeeper.plan.gate import Stack, others_trouble
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, Marks
+from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.planning.actions import Apply, Delete, Wait
+from herdkeeper.planning.rolling import Gate, restart, roll
+from herdkeeper.shared.lost_node import LostNode, lost_nodes, trouble_of, unreachable
+from herdkeeper.shared.node import Node, NodeDown
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 SINCE = "2026-11-21T12:00:00Z"
 SILENT = NodeDown("does not report", SINCE, out_of_service=False)

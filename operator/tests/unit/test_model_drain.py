@@ -1,4 +1,4 @@
-"""A bookie that leaves takes no data along: in all that plan/drain.py, its Jobs, writers, crashes and stale readings can do together.
+"""A bookie that leaves takes no data along: in all that its drain, its Jobs, writers, crashes and stale readings can do together.
 
 Within small bounds: bookie 0 leaves, three others stay, and each ledger has two copies. `make model` goes further.
 
@@ -15,10 +15,10 @@ from typing import NamedTuple
 import pytest
 from exploration import Explored, Explorer
 
-from herdkeeper.domain.bookie_share import Place, Share
-from herdkeeper.plan import drain
-from herdkeeper.plan.action import Wait
-from herdkeeper.plan.drain import Claim, JobState, Leaving, Mode, Rest, Round
+from herdkeeper.bookkeeper.drain import procedure as drain
+from herdkeeper.bookkeeper.drain.procedure import Claim, JobState, Leaving, Mode, Rest, Round
+from herdkeeper.codecs.bookkeeper.share import Place, Share
+from herdkeeper.planning.actions import Wait
 
 MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
 MOST_STATES = 60_000 if MORE_FAULTS == 0 else 400_000

@@ -15,8 +15,8 @@ from modelled_nodes import Rules, settled, unwritten
 from modelled_operator import lead_orders
 from modelled_world import Scope
 
-from herdkeeper.domain import replica_verdict
-from herdkeeper.domain.observed.herddb import NodeTablespace
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.tablespace import verdicts as replica_verdict
 
 MORE_FAULTS = int(os.environ.get("MORE_FAULTS", "0"))
 MOST_STATES = 25_000 if MORE_FAULTS == 0 else 400_000

@@ -13,10 +13,10 @@ from urllib.error import URLError
 
 import pytest
 
-from herdkeeper.domain.observed.self_report import SelfReport, UsersTold, decode_line
-from herdkeeper.handlers.node_streams import NodeStreams
-from herdkeeper.observe.signs_of_life import SignsOfLife
-from herdkeeper.reconcile import Key
+from herdkeeper.clients.signs_of_life import SignsOfLife
+from herdkeeper.engine.reconcile import Key
+from herdkeeper.process.node_streams import NodeStreams
+from herdkeeper.protocol.self_report import SelfReport, UsersTold, decode_line
 
 CLUSTER = Key("HerdDBCluster", "demo", "db")
 LONG = 10.0

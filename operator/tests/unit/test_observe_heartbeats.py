@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pytest
 from test_plan_herddb import LOG
 
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.observe.ensembles import EnsembleError, Znode
-from herdkeeper.observe.herddb import _times
-from herdkeeper.observe.world import World
+from herdkeeper.clients.world import World
+from herdkeeper.clients.zookeeper import EnsembleError, Znode
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.observe.cluster import _times
+from herdkeeper.herddb.tablespace.record import VersionedRecord
 
 
 @dataclass

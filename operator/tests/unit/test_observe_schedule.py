@@ -11,13 +11,13 @@ from situations import EXAMPLES, quickstart, ready, with_metadata, with_spec, wi
 
 from herdkeeper.api import Checkpoint, HerdDBCluster
 from herdkeeper.api.restore_drill import Drill
-from herdkeeper.domain import names
-from herdkeeper.domain.log_identity import LogIdentity
-from herdkeeper.domain.observed.objects import Objects
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe.schedule import DRILL_OBJECTS, observe_schedule
-from herdkeeper.observe.world import World
+from herdkeeper.clients.world import World
+from herdkeeper.herddb.log.identity import LogIdentity
+from herdkeeper.jobs.schedule.observe import DRILL_OBJECTS, observe_schedule
 from herdkeeper.schema.defaulting import stored
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.unknown import Unknown
 
 DOCUMENTS = yaml.safe_load_all((EXAMPLES / "scheduled-checkpoint.yaml").read_text())
 SCHEDULE = with_metadata(stored(next(document for document in DOCUMENTS if document["kind"] == "ScheduledCheckpoint")), uid="mine")

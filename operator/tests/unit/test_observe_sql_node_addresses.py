@@ -6,12 +6,12 @@ import pytest
 from situations import objects, pods
 from test_plan_herddb import CLUSTER, PODS
 
-from herdkeeper.domain.names import ObjectKey
-from herdkeeper.domain.sql_nodes import names_of
-from herdkeeper.execute.sql_node import wake_nodes
-from herdkeeper.observe.herddb import read_nodes
-from herdkeeper.observe.world import World
-from herdkeeper.plan.action import WakeNodes
+from herdkeeper.clients.world import World
+from herdkeeper.herddb.execute.node_orders import wake_nodes
+from herdkeeper.herddb.observe.cluster import read_nodes
+from herdkeeper.herddb.state.nodes import names_of
+from herdkeeper.planning.actions import WakeNodes
+from herdkeeper.shared.names import ObjectKey
 
 
 class Answering:

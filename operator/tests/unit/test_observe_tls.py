@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
-from herdkeeper.domain.reason import Reason
-from herdkeeper.observe.tls import judged
+from herdkeeper.herddb.observe.tls import judged
+from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.shared.reason import Reason
 
 CERTIFICATES = Path(__file__).parents[3] / "images/herddb/src/test/resources/tls"
 """`make.sh` there tells which is which."""

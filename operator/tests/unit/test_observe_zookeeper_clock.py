@@ -9,12 +9,12 @@ import pytest
 from test_plan_herddb import CLUSTER, PODS
 from test_plan_leaders import CALM, LOST, RECORD
 
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.observed.zookeeper_times import ZooKeeperTimes
-from herdkeeper.observe.ensembles import Znode
-from herdkeeper.observe.zookeeper_clock import read_times
-from herdkeeper.plan.action import ChangeTablespaceRecord
-from herdkeeper.plan.herddb import plan_herddb
+from herdkeeper.clients.zookeeper import Znode
+from herdkeeper.herddb.observe.zookeeper_clock import read_times
+from herdkeeper.herddb.plan.cluster import plan_herddb
+from herdkeeper.herddb.state.zookeeper_times import ZooKeeperTimes
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.planning.actions import ChangeTablespaceRecord
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from herdkeeper.domain.names import ObjectKey, ZooKeeperNames
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe import zookeeper as module
-from herdkeeper.observe.world import World
-from herdkeeper.observe.zookeeper import _ask_members
+from herdkeeper.clients.world import World
+from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.zookeeper import observe as module
+from herdkeeper.zookeeper.observe import _ask_members
 
 NAMED = ZooKeeperNames(ObjectKey("demo", "zk"))
 

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 from prometheus_client import REGISTRY
 
-from herdkeeper import audit_metrics, drill_metrics, log_metrics, metrics
+from herdkeeper.clients import counters as metrics
+from herdkeeper.engine.gauges import audits as audit_metrics
+from herdkeeper.engine.gauges import drills as drill_metrics
+from herdkeeper.engine.gauges import logs as log_metrics
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").glob("*.md")])

@@ -14,25 +14,26 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import ArchiveStatus, LogArchive, TablespaceLog
-from herdkeeper.build.spark_job import ArchiveSource, CheckpointSource, build_checkpoint
-from herdkeeper.domain.observed.archive import ArchiveObserved
-from herdkeeper.domain.observed.dependents import NOBODY
-from herdkeeper.domain.observed.herddb import NodeTablespace, RetainedLog
-from herdkeeper.domain.observed.log_pin import LogPin
-from herdkeeper.domain.observed.object_store import StoreSecrets, StoreUnusable, store_secrets
-from herdkeeper.domain.observed.objects import Objects
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress, decode_archive_progress, encode_archive_progress
-from herdkeeper.formats.herddb_log_pin import BEGIN
-from herdkeeper.formats.java_data import MalformedDataError
-from herdkeeper.plan.action import Apply, Delete, SetFinalizer, SetLogPin
-from herdkeeper.plan.archive import archive_steps
-from herdkeeper.plan.deletion import finalizer_step, plan_tablespace_deletion
-from herdkeeper.plan.log_pin import log_pin_steps
-from herdkeeper.status.archive import archive_fields, log_archived
-from herdkeeper.status.document import described
-from herdkeeper.status.log_released import log_released
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.engine.finalizer import finalizer_step
+from herdkeeper.herddb.log.plan_archive import archive_steps
+from herdkeeper.herddb.log.plan_pins import log_pin_steps
+from herdkeeper.herddb.log.seen_archive import ArchiveObserved
+from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.log.status_archive import archive_fields, log_archived
+from herdkeeper.herddb.log.status_released import log_released
+from herdkeeper.herddb.state.cluster import NodeTablespace, RetainedLog
+from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
+from herdkeeper.planning.actions import Apply, Delete, SetFinalizer, SetLogPin
+from herdkeeper.planning.status import described
+from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress, decode_archive_progress, encode_archive_progress
+from herdkeeper.protocol.log_pin import BEGIN
+from herdkeeper.shared.dependents import NOBODY
+from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.build_job import ArchiveSource, CheckpointSource, build_checkpoint
+from herdkeeper.spark.object_store import StoreSecrets, StoreUnusable, store_secrets
 
 PATH = f"/demo/db/herd/logPins/{UUID}/archive"
 CLAIM: Any = {"persistentVolumeClaim": {"claimName": "archives"}}

@@ -17,16 +17,16 @@ from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.job import Destination
 from herdkeeper.api.tablespace import ArchiveRetention, ArchiveStatus, LogArchive, RecoveryWindow, TablespaceLog
-from herdkeeper.domain.observed.archive import ArchiveObserved, SeenOrder
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress, ExpiryOrder, decode_expiry_order, encode_expiry_order
-from herdkeeper.formats.java_data import MalformedDataError
-from herdkeeper.plan.action import SetArchiveExpiry
-from herdkeeper.plan.archive_expiry import KeptFrom, KeptWhole, decide_expiry, expiry_steps, needed_by_archive
-from herdkeeper.plan.deletion import plan_tablespace_deletion
-from herdkeeper.status.archive import archive_fields, log_archived
-from herdkeeper.status.document import described
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.herddb.log.archive_expiry import KeptFrom, KeptWhole, decide_expiry, expiry_steps, needed_by_archive
+from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder
+from herdkeeper.herddb.log.status_archive import archive_fields, log_archived
+from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
+from herdkeeper.planning.actions import SetArchiveExpiry
+from herdkeeper.planning.status import described
+from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress, ExpiryOrder, decode_expiry_order, encode_expiry_order
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 PATH = f"/demo/db/herd/logArchive/{UUID}/expiry"
 NOON = datetime.datetime(2026, 5, 10, 12, tzinfo=datetime.UTC)

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from situations import claim, live, objects, pods, quickstart, with_spec, with_status
 
-from herdkeeper.build.bookkeeper import BookieIdentity, Founded, build_autorecovery, build_bookie, build_bookies_shared
-from herdkeeper.build.racks import build_racks
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.bookkeeper import (
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity, Founded, build_autorecovery, build_bookie, build_bookies_shared
+from herdkeeper.bookkeeper.build.racks import build_racks
+from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
+from herdkeeper.bookkeeper.plan.gate import restart_order
+from herdkeeper.bookkeeper.state.bookies import (
     BookKeeperObserved,
     LedgerScan,
     LedgersMetadata,
@@ -21,12 +22,11 @@ from herdkeeper.domain.observed.bookkeeper import (
     RecoveryDelay,
     StoreMissing,
 )
-from herdkeeper.domain.racks import Rack
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Apply, Create, Delete, FormatLedgersRoot, RemoveCookie, SetRecoveryDelay
-from herdkeeper.plan.bookie_gate import restart_order
-from herdkeeper.plan.bookkeeper import plan_bookkeeper
+from herdkeeper.bookkeeper.state.racks import Rack
+from herdkeeper.planning.actions import Apply, Create, Delete, FormatLedgersRoot, RemoveCookie, SetRecoveryDelay
+from herdkeeper.shared import names
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 CLUSTER = quickstart("BookKeeperCluster")
 STORE = MetadataStore("zk-0:2181", serving=True)

@@ -15,17 +15,18 @@ from herdkeeper.api.job import ClaimDestination, Destination
 from herdkeeper.api.resource import Condition, Reference
 from herdkeeper.api.restore_drill import DrillStatus
 from herdkeeper.api.tablespace import Bootstrap, BootstrapArchive, CheckpointFiles, RestoreStatus, RestoreTarget
-from herdkeeper.build.spark_job import build_removal
-from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork, RemovalObserved
-from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.object_store import StoreUnusable
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Apply, Delete, SetFinalizer
-from herdkeeper.plan.checkpoint_removal import plan_removal
-from herdkeeper.plan.deletion import PATIENCE_SECONDS, waited_seconds
-from herdkeeper.plan.job import plan_checkpoint
+from herdkeeper.jobs.plan import plan_checkpoint
+from herdkeeper.jobs.removal.plan import plan_removal
+from herdkeeper.jobs.removal.state import RemovalObserved
+from herdkeeper.jobs.state import JobObserved
+from herdkeeper.planning.actions import Apply, Delete, SetFinalizer
+from herdkeeper.planning.deletion import PATIENCE_SECONDS, waited_seconds
 from herdkeeper.schema.defaulting import stored
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.build_job import build_removal
+from herdkeeper.spark.object_store import StoreUnusable
+from herdkeeper.spark.work import CheckpointWork
 
 MANIFEST = f"i/u/manifests/{1:020d}-{2:020d}.json"
 OTHER_MANIFEST = f"i/u/manifests/{1:020d}-{3:020d}.json"

@@ -7,12 +7,12 @@ from dataclasses import replace
 from situations import objects, pods
 from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
 
-from herdkeeper.domain.observed.herddb import NodeTablespace
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import ChangeTablespaceRecord
-from herdkeeper.plan.default_tablespace import plan_default_tablespace
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.tablespace.default import plan_default_tablespace
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.planning.actions import ChangeTablespaceRecord
+from herdkeeper.shared.unknown import Unknown
 
 MADE_BY_HERDDB = TablespaceRecord("h-uuid", "herd", PODS[0], (PODS[0],), 1, 0)
 COPY = NodeTablespace("herd", "h-uuid", "leader", True, (1, 1), None, (1, 0), True)

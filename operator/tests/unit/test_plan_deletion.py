@@ -12,19 +12,24 @@ from test_plan_herddb import SEEN as DATABASE
 from test_plan_tablespace import RECORD, SETTLED
 
 from herdkeeper.api.resource import Condition
-from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
-from herdkeeper.build.herddb import build_herddb
-from herdkeeper.build.zookeeper import Ensemble, build_zookeeper, first_membership
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
-from herdkeeper.domain.observed.dependents import NOBODY, Dependents
-from herdkeeper.domain.observed.herddb import HerdDBObserved
-from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
-from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan import deletion
-from herdkeeper.plan.action import Delete, DeleteLogs, DeleteZnodes, DropTablespace, SetFinalizer
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_bookie
+from herdkeeper.bookkeeper.deletion import plan_bookkeeper_deletion
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
+from herdkeeper.engine.finalizer import finalizer_step
+from herdkeeper.herddb.build import build_herddb
+from herdkeeper.herddb.deletion import plan_herddb_deletion
+from herdkeeper.herddb.state.cluster import HerdDBObserved
+from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
+from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
+from herdkeeper.planning.actions import Delete, DeleteLogs, DeleteZnodes, DropTablespace, SetFinalizer
+from herdkeeper.planning.deletion import PATIENCE_SECONDS, plan_unreadable_deletion, waited_seconds, waiting_for_users
+from herdkeeper.shared import names
+from herdkeeper.shared.dependents import NOBODY, Dependents
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership
+from herdkeeper.zookeeper.deletion import plan_zookeeper_deletion
+from herdkeeper.zookeeper.state import ZooKeeperObserved
 
 ZOOKEEPER, BOOKKEEPER, HERDDB, TABLESPACE = (
     quickstart(kind) for kind in ("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace")
@@ -32,11 +37,11 @@ ZOOKEEPER, BOOKKEEPER, HERDDB, TABLESPACE = (
 METADATA = LedgersMetadata("an-instance", frozenset(), frozenset(), frozenset(), None, under_replicated=False)
 STORE = MetadataStore("zk-0:2181", serving=True)
 MINE = with_status(with_spec(TABLESPACE, deletion_policy="Delete"), uuid="a-uuid")
-LATE = deletion.PATIENCE_SECONDS + 1
+LATE = PATIENCE_SECONDS + 1
 
 
 def bookkeeper_plan(*parts, metadata=METADATA, age=1.0):
-    return deletion.plan_bookkeeper_deletion(BOOKKEEPER, BookKeeperObserved(objects(*parts), STORE, metadata, ()), age)
+    return plan_bookkeeper_deletion(BOOKKEEPER, BookKeeperObserved(objects(*parts), STORE, metadata, ()), age)
 
 
 def gives_up(plan) -> bool:
@@ -65,7 +70,7 @@ GOING = "2026-01-01T00:00:00Z"
 )
 def test_the_finalizer_follows_policy_and_users_and_is_never_added_to_what_is_going(policy, users, finalizers, deleting, expected):
     resource = with_metadata(with_spec(ZOOKEEPER, deletion_policy=policy), finalizers=finalizers, deletion_timestamp=deleting)
-    step = deletion.finalizer_step(resource, users)
+    step = finalizer_step(resource, users)
     assert (None if step is None else step.present) == expected
     if step is not None and step.present:
         assert ("deletionPolicy is Delete" in step.message) == (policy == "Delete")
@@ -81,7 +86,7 @@ def test_the_finalizer_follows_policy_and_users_and_is_never_added_to_what_is_go
     ],
 )
 def test_a_deletion_waits_for_whoever_uses_it_and_says_for_whom(users, told):
-    plan = deletion.waiting_for_users(users)
+    plan = waiting_for_users(users)
     if told is None:
         assert plan is None
         return
@@ -96,7 +101,7 @@ def test_a_deletion_waits_for_whoever_uses_it_and_says_for_whom(users, told):
 def test_a_database_waits_for_tablespaces_that_drop_their_data_and_for_no_others(users, expected):
     volume = claim("data-db-herddb-0")
     seen = HerdDBObserved(objects(volume), None, True, True, None, {}, "a-password", "a-token", dependents=users)
-    plan = deletion.plan_herddb_deletion(HERDDB, seen, 1.0)
+    plan = plan_herddb_deletion(HERDDB, seen, 1.0)
     assert plan.wait is not None
     assert (plan.wait.reason, len(plan.actions)) == expected
 
@@ -107,23 +112,23 @@ def test_servers_go_before_volumes_and_volumes_before_the_finalizer():
     running = ZooKeeperObserved(objects(live(build_zookeeper(ZOOKEEPER, ensemble)), volume, pods(["zk-zookeeper-0"])), {})
     stopping = ZooKeeperObserved(objects(volume, pods(["zk-zookeeper-0"])), {})
     stopped = ZooKeeperObserved(objects(volume), {})
-    steps = [deletion.plan_zookeeper_deletion(ZOOKEEPER, seen, 1.0) for seen in (running, stopping, stopped)]
+    steps = [plan_zookeeper_deletion(ZOOKEEPER, seen, 1.0) for seen in (running, stopping, stopped)]
     assert [[action.kind for action in step.actions if isinstance(action, Delete)] for step in steps] == [
         ["StatefulSet"],
         [],
         ["PersistentVolumeClaim"],
     ]
-    last = deletion.plan_zookeeper_deletion(ZOOKEEPER, ZooKeeperObserved(objects(), {}), 1.0)
+    last = plan_zookeeper_deletion(ZOOKEEPER, ZooKeeperObserved(objects(), {}), 1.0)
     assert [action.reason for action in last.actions if isinstance(action, SetFinalizer)] == [Reason.DATA_DELETED]
 
 
 def test_volumes_are_deleted_by_uid_and_not_twice():
     volume = claim("data-zk-zookeeper-0")
-    assert [action.uid for action in deletion.plan_zookeeper_deletion(ZOOKEEPER, ZooKeeperObserved(objects(volume), {}), 1.0).actions] == [
+    assert [action.uid for action in plan_zookeeper_deletion(ZOOKEEPER, ZooKeeperObserved(objects(volume), {}), 1.0).actions] == [
         "uid-data-zk-zookeeper-0"
     ]
     volume[("PersistentVolumeClaim", "data-zk-zookeeper-0")]["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    plan = deletion.plan_zookeeper_deletion(ZOOKEEPER, ZooKeeperObserved(objects(volume), {}), 1.0)
+    plan = plan_zookeeper_deletion(ZOOKEEPER, ZooKeeperObserved(objects(volume), {}), 1.0)
     assert plan.actions == ()
     assert plan.wait is not None
 
@@ -145,7 +150,7 @@ def test_bookies_stop_before_their_volumes_go_and_those_before_the_metadata():
 
 
 def herddb_plan(*parts, waited=1.0, **seen):
-    return deletion.plan_herddb_deletion(HERDDB, replace(DATABASE, objects=objects(*parts), **seen), waited)
+    return plan_herddb_deletion(HERDDB, replace(DATABASE, objects=objects(*parts), **seen), waited)
 
 
 def test_sql_nodes_stop_before_their_volumes_and_password_go():
@@ -168,9 +173,9 @@ def test_a_database_takes_its_logs_and_then_its_metadata_with_it():
     [("ZooKeeper does not answer", {"root": Unknown("silence")}), ("its log is not known any more", {"root": True, "bookkeeper": None})],
 )
 def test_a_database_s_metadata_that_can_t_be_reached_is_waited_for_and_then_given_up(situation, seen):
-    waiting = herddb_plan(waited=deletion.PATIENCE_SECONDS - 1, **seen)
+    waiting = herddb_plan(waited=PATIENCE_SECONDS - 1, **seen)
     assert (waiting.actions, waiting.wait is not None) == ((), True), situation
-    assert gives_up(herddb_plan(waited=deletion.PATIENCE_SECONDS, **seen)), situation
+    assert gives_up(herddb_plan(waited=PATIENCE_SECONDS, **seen)), situation
 
 
 def test_a_database_waits_for_tablespaces_that_are_dropped_and_not_for_those_that_live():
@@ -181,7 +186,7 @@ def test_a_database_waits_for_tablespaces_that_are_dropped_and_not_for_those_tha
 
 def test_metadata_whose_ensemble_is_gone_is_waited_for():
     seen = BookKeeperObserved(objects(), StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, "gone"), METADATA, ())
-    assert deletion.plan_bookkeeper_deletion(BOOKKEEPER, seen, 1.0).actions == ()
+    assert plan_bookkeeper_deletion(BOOKKEEPER, seen, 1.0).actions == ()
 
 
 def test_bookkeeper_s_metadata_goes_after_the_bookies_and_before_the_finalizer():
@@ -206,14 +211,12 @@ def test_metadata_that_can_t_be_reached_is_waited_for_and_then_given_up_by_name(
 
 
 def test_a_tablespace_is_dropped_and_then_its_log_deleted_and_then_it_is_done():
-    assert deletion.plan_tablespace_deletion(MINE, SETTLED, 1.0).actions == (DropTablespace("db", "db-herddb-1", "flights"),)
+    assert plan_tablespace_deletion(MINE, SETTLED, 1.0).actions == (DropTablespace("db", "db-herddb-1", "flights"),)
     dropped = replace(SETTLED, record=RecordAbsent())
-    logs = deletion.plan_tablespace_deletion(MINE, dropped, 1.0).actions[0]
+    logs = plan_tablespace_deletion(MINE, dropped, 1.0).actions[0]
     assert isinstance(logs, DeleteLogs)
     assert logs.uuids == ("a-uuid",)
-    assert [type(action) for action in deletion.plan_tablespace_deletion(MINE, replace(dropped, log_left=False), 1.0).actions] == [
-        SetFinalizer
-    ]
+    assert [type(action) for action in plan_tablespace_deletion(MINE, replace(dropped, log_left=False), 1.0).actions] == [SetFinalizer]
 
 
 @pytest.mark.parametrize(
@@ -227,21 +230,21 @@ def test_a_tablespace_is_dropped_and_then_its_log_deleted_and_then_it_is_done():
 )
 def test_a_tablespace_of_somebody_else_or_one_that_can_t_be_read_is_not_dropped(situation, tablespace, seen):
     for age in (1.0, LATE):
-        plan = deletion.plan_tablespace_deletion(tablespace, seen, age)
+        plan = plan_tablespace_deletion(tablespace, seen, age)
         assert not [action for action in plan.actions if isinstance(action, DropTablespace)], situation
 
 
 def test_a_tablespace_that_another_resource_has_taken_over_is_left_to_that():
     heir = with_metadata(with_status(TABLESPACE, uuid="a-uuid"), name="heir", uid="uid-of-heir")
     for seen in (SETTLED, replace(SETTLED, record=RecordAbsent())):
-        (step,) = deletion.plan_tablespace_deletion(MINE, replace(seen, others=(heir,)), 1.0).actions
+        (step,) = plan_tablespace_deletion(MINE, replace(seen, others=(heir,)), 1.0).actions
         assert isinstance(step, SetFinalizer)
         assert (step.present, step.reason) == (False, Reason.DATA_KEPT)
         assert "heir" in step.message
 
 
 def test_what_was_never_made_needs_no_deletion():
-    (step,) = deletion.plan_tablespace_deletion(with_spec(TABLESPACE, deletion_policy="Delete"), SETTLED, 1.0).actions
+    (step,) = plan_tablespace_deletion(with_spec(TABLESPACE, deletion_policy="Delete"), SETTLED, 1.0).actions
     assert (step.present, step.reason) == (False, Reason.DATA_DELETED)
 
 
@@ -259,13 +262,13 @@ def test_what_was_never_made_needs_no_deletion():
     ],
 )
 def test_a_tablespace_s_deletion_waits_for_whom_it_needs_and_then_gives_up(situation, seen):
-    waiting = deletion.plan_tablespace_deletion(MINE, seen, deletion.PATIENCE_SECONDS - 1)
+    waiting = plan_tablespace_deletion(MINE, seen, PATIENCE_SECONDS - 1)
     assert (waiting.actions, waiting.wait is not None) == ((), True), situation
-    assert gives_up(deletion.plan_tablespace_deletion(MINE, seen, deletion.PATIENCE_SECONDS)), situation
+    assert gives_up(plan_tablespace_deletion(MINE, seen, PATIENCE_SECONDS)), situation
 
 
 def test_a_database_that_is_gone_is_given_up_so_that_the_namespace_can_go():
-    assert gives_up(deletion.plan_tablespace_deletion(MINE, replace(SETTLED, herddb=None), LATE))
+    assert gives_up(plan_tablespace_deletion(MINE, replace(SETTLED, herddb=None), LATE))
 
 
 NOW = datetime.datetime(2026, 1, 1, 0, 10, 0, tzinfo=datetime.UTC)
@@ -286,11 +289,11 @@ AN_HOUR_AGO, A_MINUTE_AGO = "2025-12-31T23:10:00Z", "2026-01-01T00:09:00Z"
 def test_patience_begins_when_the_backend_falls_silent_not_when_the_deletion_begins(situation, deleted, reason, since, seconds):
     said = Condition(type="Ready", status="Unknown", reason=reason or "", message="", last_transition_time=since, observed_generation=1)
     resource = with_metadata(with_status(BOOKKEEPER, conditions=(said,) if reason else ()), deletion_timestamp=deleted)
-    assert deletion.waited_seconds(resource, NOW) == seconds, situation
+    assert waited_seconds(resource, NOW) == seconds, situation
 
 
 @pytest.mark.parametrize(("age", "reason"), [(1.0, []), (LATE, [Reason.DELETION_GIVEN_UP])])
 def test_of_a_deleted_resource_that_can_t_be_read_nothing_is_deleted_but_its_finalizer(age, reason):
-    plan = deletion.plan_unreadable_deletion("spec.replicas is 'x'", age)
+    plan = plan_unreadable_deletion("spec.replicas is 'x'", age)
     assert [action.reason for action in plan.actions if isinstance(action, SetFinalizer)] == reason
     assert all(isinstance(action, SetFinalizer) and not action.present for action in plan.actions)

@@ -7,11 +7,7 @@ from itertools import product
 
 import pytest
 
-from herdkeeper.domain.bookie_share import Place, Share
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Wait
-from herdkeeper.plan.drain import (
+from herdkeeper.bookkeeper.drain.procedure import (
     MOST_LEDGERS,
     Claim,
     CloseLedgers,
@@ -32,6 +28,10 @@ from herdkeeper.plan.drain import (
     later_steps,
     next_step,
 )
+from herdkeeper.codecs.bookkeeper.share import Place, Share
+from herdkeeper.planning.actions import Wait
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 PLACES = (Place(0, 1),)
 CLOSED = Share(7, PLACES, closed=True, written=False, payload_bytes=1000)

@@ -9,15 +9,15 @@ from situations import objects, pods, with_spec, with_status
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, JOBS_IMAGE, PODS, STORE, TOKENS, claims, settled
 
 from herdkeeper.api.bookkeeper_cluster import BookieStatus, DrainStatus
-from herdkeeper.domain.bookie_share import Place, Share
-from herdkeeper.domain.names import DRAINING_ANNOTATION, RACKS_KEY, BookKeeperNames, ObjectKey
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, Naming
-from herdkeeper.domain.racks import Rack, format_racks
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Wait
-from herdkeeper.plan.bookkeeper import plan_bookkeeper
-from herdkeeper.plan.leaving_bookies import drains
+from herdkeeper.bookkeeper.drain.plan import drains
+from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, Naming
+from herdkeeper.bookkeeper.state.racks import Rack, format_racks
+from herdkeeper.codecs.bookkeeper.share import Place, Share
+from herdkeeper.planning.actions import Wait
+from herdkeeper.shared.names import DRAINING_ANNOTATION, RACKS_KEY, BookKeeperNames, ObjectKey
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 LEAVING = IDENTITIES[3].bookie_id
 OPEN = Share(42, (Place(0, 1),), closed=False, written=True, tablespace="flights")

@@ -10,13 +10,13 @@ from test_plan_herddb import CLUSTER, PODS
 from test_plan_leaders import CALM, FOLLOWING, LEADER, RECORD, TABLESPACE, followed
 from test_plan_restart import NEW, OLD, rolled
 
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.objects import stopping
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.unknown import NotListening
-from herdkeeper.plan.action import ChangeTablespaceRecord, CheckpointFollower, Plan
-from herdkeeper.plan.hand_over import NO_DEADLINE, Arrival, Deadline, HandOver, serves_seconds, why_not_yet
-from herdkeeper.plan.herddb import plan_herddb, plan_refused_herddb
+from herdkeeper.herddb.leadership.hand_over import NO_DEADLINE, Arrival, Deadline, HandOver, serves_seconds, why_not_yet
+from herdkeeper.herddb.plan.cluster import plan_herddb, plan_refused_herddb
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.planning.actions import ChangeTablespaceRecord, CheckpointFollower, Plan
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import stopping
+from herdkeeper.shared.unknown import NotListening
 
 A, B, C = "node-a", "node-b", "node-c"
 FRESH, LATE = Deadline(asked=0.5, left=19.5), Deadline(asked=8.5, left=11.5)

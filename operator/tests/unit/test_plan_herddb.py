@@ -9,17 +9,17 @@ from situations import bookkeeper_serving, live, objects, pods, quickstart, read
 
 from herdkeeper.api.herddb_cluster import Tls, UserSecret
 from herdkeeper.api.resource import SecretReference
-from herdkeeper.build.herddb import build_herddb, build_herddb_secret, token_data, users_data
-from herdkeeper.build.log_store import LogStore
-from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials
-from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
-from herdkeeper.domain.racks import placement_of
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_users import SqlUser, decode_users
-from herdkeeper.plan.action import AddToSecret, Apply, Create, EnsureZnode, SetLogPin
-from herdkeeper.plan.herddb import plan_herddb
-from herdkeeper.status.herddb import summarize_herddb
+from herdkeeper.bookkeeper.state.racks import placement_of
+from herdkeeper.codecs.herddb.users import SqlUser, decode_users
+from herdkeeper.herddb.build import build_herddb, build_herddb_secret, token_data, users_data
+from herdkeeper.herddb.plan.cluster import plan_herddb
+from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials
+from herdkeeper.herddb.state.log_store import LogStore
+from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.herddb.status.cluster import summarize_herddb
+from herdkeeper.planning.actions import AddToSecret, Apply, Create, EnsureZnode, SetLogPin
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 CLUSTER = quickstart("HerdDBCluster")
 LOG = LogStore("zk-0:2181", "/demo/bk/ledgers", placement_of(quickstart("BookKeeperCluster"), {}))

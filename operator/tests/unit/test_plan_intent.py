@@ -7,8 +7,8 @@ from copy import deepcopy
 import pytest
 from situations import live, objects
 
-from herdkeeper.domain.reason import Reason
-from herdkeeper.plan.intent import difference, settle, unsettled
+from herdkeeper.planning.intent import difference, settle, unsettled
+from herdkeeper.shared.reason import Reason
 
 MANIFEST = {
     "apiVersion": "apps/v1",

@@ -16,19 +16,19 @@ from herdkeeper.api.checkpoint import CheckpointSpec, ComparisonStatus, Lsn, Tar
 from herdkeeper.api.job import Destination, Encryption, Executors
 from herdkeeper.api.resource import Reference, SecretReference
 from herdkeeper.api.tablespace import Bootstrap, ReplicaStatus, TablespaceLog
-from herdkeeper.build.spark_job import build_removal
-from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
-from herdkeeper.domain.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
-from herdkeeper.domain.observed.checkpoint_removal import work_of
-from herdkeeper.domain.observed.encryption_keys import why_keys_unusable
-from herdkeeper.domain.observed.job import JobObserved
-from herdkeeper.domain.observed.object_store import StoreSecrets, store_secrets, why_store_unusable
-from herdkeeper.domain.reason import Reason
-from herdkeeper.plan.action import Apply
-from herdkeeper.plan.job import plan_audit, plan_checkpoint
+from herdkeeper.jobs.plan import plan_audit, plan_checkpoint
+from herdkeeper.jobs.state import JobObserved
+from herdkeeper.jobs.status import audit_fields, checkpoint_fields, summarize_checkpoint
+from herdkeeper.planning.actions import Apply
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
+from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome
 from herdkeeper.schema.defaulting import stored
-from herdkeeper.status.job import audit_fields, checkpoint_fields, summarize_checkpoint
+from herdkeeper.shared.reason import Reason
+from herdkeeper.spark.build_job import build_removal
+from herdkeeper.spark.encryption_keys import why_keys_unusable
+from herdkeeper.spark.object_store import StoreSecrets, store_secrets, why_store_unusable
+from herdkeeper.spark.work import work_of
 
 CHECKPOINT, AUDIT = (
     next(stored(document, "demo") for document in yaml.safe_load_all((EXAMPLES / file).read_text()) if document["kind"] == kind)
@@ -514,6 +514,17 @@ def test_what_a_checkpoint_shall_be_made_from_is_handed_on(mode, expected):
     spec = CHECKPOINT.spec.model_copy(update={"mode": mode})
     given = arguments(plan_checkpoint(CHECKPOINT.model_copy(update={"spec": spec}), SEEN, "spark:1"))
     assert tuple(given[given.index("--mode") : given.index("--mode") + 2] if "--mode" in given else ()) == expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [({}, None), ({"full_every": "36h"}, "129600"), ({"full_every": "36h", "mode": "Incremental"}, None)],
+    ids=["as the job does it anyway", "other than the default", "never, since increments are asked for"],
+)
+def test_after_how_long_a_checkpoint_shall_read_the_whole_log_is_handed_on(spec, expected):
+    checkpoint = CHECKPOINT.model_copy(update={"spec": CHECKPOINT.spec.model_copy(update=spec)})
+    given = arguments(plan_checkpoint(checkpoint, SEEN, "spark:1"))
+    assert (given[given.index("--full-every-seconds") + 1] if "--full-every-seconds" in given else None) == expected
 
 
 def test_the_status_tells_what_a_checkpoint_was_made_from():

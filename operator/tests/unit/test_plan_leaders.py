@@ -8,16 +8,16 @@ import pytest
 from situations import bookkeeper_serving, claim, live, objects, pods, quickstart, with_metadata, with_spec, with_status
 from test_plan_herddb import CLUSTER, LOG, PODS, SETTLED
 
-from herdkeeper.build.herddb import build_herddb
-from herdkeeper.build.tablespace import build_leader_service
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.herddb import NodeTablespace
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import NotListening, Unknown
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import AnswerRequest, Apply, ChangeTablespaceRecord, Request, WakeNodes
-from herdkeeper.plan.herddb import plan_herddb, plan_refused_herddb
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.build import build_herddb
+from herdkeeper.herddb.plan.cluster import plan_herddb, plan_refused_herddb
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.tablespace.build import build_leader_service
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.planning.actions import AnswerRequest, Apply, ChangeTablespaceRecord, Request, WakeNodes
+from herdkeeper.shared import names
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import NotListening, Unknown
 
 LEADER = NodeTablespace("flights", "a-uuid", "leader", True, (7, 9), None, (7, 0), True)
 RECORD = TablespaceRecord("a-uuid", "flights", PODS[0], (PODS[0], PODS[1]), 1, 10_000)

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from herdkeeper.domain.observed.herddb import NodeTablespace
-from herdkeeper.domain.observed.self_report import SelfReport
-from herdkeeper.domain.unknown import NotListening, Unknown
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.leadership import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.leadership.decision import Blocked, Decision, Keep, Move, Node, Refused, Situation, decide
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.protocol.self_report import SelfReport
+from herdkeeper.shared.unknown import NotListening, Unknown
 
 A, B, C = "db-herddb-0", "db-herddb-1", "db-herddb-2"
 LEADER = NodeTablespace("flights", "a-uuid", "leader", True, (7, 900), None, (7, 0), True)
@@ -362,7 +362,7 @@ TABLE: list[tuple[str, Situation, Decision]] = [
     ),
     (
         "the first follower failed a check",
-        situation(a=DEAD, b=follower(failed_checks=("t",))),
+        situation(a=DEAD, b=follower(differs="had other rows than the leader")),
         Move(C, f"{A} can't lead any more (its pod is gone)", leader_lost=True),
     ),
     (

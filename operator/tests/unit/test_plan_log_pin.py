@@ -11,23 +11,25 @@ from situations import quickstart, ready, with_metadata, with_spec, with_status
 from herdkeeper.api import Checkpoint, Tablespace
 from herdkeeper.api.checkpoint import CheckpointStatus, Lsn
 from herdkeeper.api.tablespace import TablespaceLog
-from herdkeeper.domain.log_identity import LogIdentity, instance_of
-from herdkeeper.domain.observed.dependents import NOBODY
-from herdkeeper.domain.observed.herddb import NodeTablespace, RetainedLog
-from herdkeeper.domain.observed.log_pin import LogPin
-from herdkeeper.domain.observed.tablespace import TablespaceObserved
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_log_pin import BEGIN, decode_log_pin, encode_log_pin
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.formats.java_data import MalformedDataError
-from herdkeeper.plan.action import DropTablespace, Plan, SetFinalizer, SetLogPin
-from herdkeeper.plan.deletion import PATIENCE_SECONDS, finalizer_step, plan_tablespace_deletion
-from herdkeeper.plan.log_pin import log_pin_steps
-from herdkeeper.plan.tablespace import plan_tablespace
-from herdkeeper.status.document import described
-from herdkeeper.status.log_released import log_released
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.engine.finalizer import finalizer_step
+from herdkeeper.herddb.log.identity import LogIdentity, instance_of
+from herdkeeper.herddb.log.plan_pins import log_pin_steps
+from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.log.status_released import log_released
+from herdkeeper.herddb.state.cluster import NodeTablespace, RetainedLog
+from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
+from herdkeeper.herddb.tablespace.plan import plan_tablespace
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning.actions import DropTablespace, Plan, SetFinalizer, SetLogPin
+from herdkeeper.planning.deletion import PATIENCE_SECONDS
+from herdkeeper.planning.status import described
+from herdkeeper.protocol.log_pin import BEGIN, decode_log_pin, encode_log_pin
+from herdkeeper.shared.dependents import NOBODY
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 UUID = "a-uuid"
 INSTANCE = "an-instance"

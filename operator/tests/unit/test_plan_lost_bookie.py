@@ -8,25 +8,17 @@ from itertools import product
 import pytest
 from situations import claim, live, objects, pods, quickstart, with_spec, with_status
 
-from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
-from herdkeeper.domain import names
-from herdkeeper.domain.bookie_refusal import EMPTIED
-from herdkeeper.domain.bookie_share import Place, Share
-from herdkeeper.domain.lost_bookie import lost_bookie
-from herdkeeper.domain.observed.bookkeeper import (
-    BookKeeperObserved,
-    LedgerScan,
-    LedgersMetadata,
-    Marks,
-    MetadataStore,
-    Naming,
-    RecoveryDelay,
-)
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import CloseLedger, Create, Delete, RemoveCookie, StartBookieAudit, Wait
-from herdkeeper.plan.bookkeeper import plan_bookkeeper
-from herdkeeper.plan.lost_bookie import NeedsLedgers, retire
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_bookie
+from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
+from herdkeeper.bookkeeper.plan.lost_bookie import NeedsLedgers, retire
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata, Marks, MetadataStore, Naming, RecoveryDelay
+from herdkeeper.bookkeeper.state.lost_bookie import lost_bookie
+from herdkeeper.bookkeeper.state.refusal import EMPTIED
+from herdkeeper.codecs.bookkeeper.share import Place, Share
+from herdkeeper.planning.actions import CloseLedger, Create, Delete, RemoveCookie, StartBookieAudit, Wait
+from herdkeeper.shared import names
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 CLUSTER = with_spec(quickstart("BookKeeperCluster"), bookies=1)
 STORE = MetadataStore("zk-0:2181", serving=True)

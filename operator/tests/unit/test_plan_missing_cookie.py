@@ -8,14 +8,14 @@ import pytest
 from situations import objects, pods
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, PODS, STORE, claims, plan, settled
 
-from herdkeeper.build.bookkeeper import Founded, build_bookies_shared
-from herdkeeper.domain.bookie_numbers import ids_that_served
-from herdkeeper.domain.bookie_refusal import COOKIE, REFUSED
-from herdkeeper.domain.names import BookKeeperNames, ObjectKey
-from herdkeeper.domain.reason import Reason
-from herdkeeper.formats.bookkeeper_cookie import Cookie, encode_cookie
-from herdkeeper.plan.action import Delete, RemoveCookie, RestoreCookie
-from herdkeeper.plan.intent import with_intent
+from herdkeeper.bookkeeper.build.bookies import Founded, build_bookies_shared
+from herdkeeper.bookkeeper.state.numbers import ids_that_served
+from herdkeeper.bookkeeper.state.refusal import COOKIE, REFUSED
+from herdkeeper.codecs.bookkeeper.cookie import Cookie, encode_cookie
+from herdkeeper.planning.actions import Delete, RemoveCookie, RestoreCookie
+from herdkeeper.planning.intent import with_intent
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.reason import Reason
 
 ID = IDENTITIES[0].bookie_id
 ON_VOLUMES = Cookie(ID, "/journal/journal", ("/ledgers/ledgers",), "an-instance")

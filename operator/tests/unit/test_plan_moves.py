@@ -7,11 +7,11 @@ from dataclasses import replace
 from test_plan_herddb import CLUSTER, LOG, PODS
 from test_plan_leaders import CALM, LEADER, LOST, RECORD, asking
 
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.plan.action import ChangeTablespaceRecord, CheckpointFollower, WakeNodes
-from herdkeeper.plan.herddb import plan_herddb
-from herdkeeper.plan.leadership import Move
-from herdkeeper.plan.moves import move_actions
+from herdkeeper.herddb.leadership.decision import Move
+from herdkeeper.herddb.leadership.moves import move_actions
+from herdkeeper.herddb.plan.cluster import plan_herddb
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.planning.actions import ChangeTablespaceRecord, CheckpointFollower, WakeNodes
 
 FOLLOWER = replace(LEADER, role="follower")
 STALE = replace(FOLLOWER, checkpoint=(6, 0))

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from test_plan_leadership import BEATING, CALM, DEAD, FAILED, HUNG, WELL, A, cut_off, situation, waiting
 
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.leadership import Blocked, Keep, Move, Node, Situation, decide
-from herdkeeper.plan.next_look import next_look
+from herdkeeper.herddb.leadership.decision import Blocked, Keep, Move, Node, Situation, decide
+from herdkeeper.herddb.leadership.next_look import next_look
+from herdkeeper.shared.unknown import Unknown
 
 
 def silent(seconds: float, **more: object) -> Situation:

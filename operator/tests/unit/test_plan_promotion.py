@@ -7,12 +7,12 @@ from itertools import product
 
 import pytest
 
-from herdkeeper.domain.observed.herddb import NodeTablespace
-from herdkeeper.domain.replica_verdict import Verdict
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import BarPromotion
-from herdkeeper.plan.promotion import promotion_bars
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.leadership.promotion import promotion_bars
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.tablespace.verdicts import Verdict
+from herdkeeper.planning.actions import BarPromotion
+from herdkeeper.shared.unknown import Unknown
 
 RECORD = TablespaceRecord("a-uuid", "flights", "n0", ("n0", "n1"), 1, 10_000)
 MAY = NodeTablespace("flights", "a-uuid", "follower", True, (7, 90), None, barred=False)

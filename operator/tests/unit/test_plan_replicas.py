@@ -7,15 +7,15 @@ from itertools import product
 
 import pytest
 
-from herdkeeper.domain.observed.herddb import NodeTablespace
-from herdkeeper.domain.observed.place import Place
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.replica_verdict import Verdict
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import Wait
-from herdkeeper.plan.leadership import FAR_BEHIND
-from herdkeeper.plan.replicas import AddReplica, Copies, RemoveReplica, SetAside, next_replica
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.leadership.decision import FAR_BEHIND
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.tablespace.place import Place
+from herdkeeper.herddb.tablespace.replicas import AddReplica, Copies, RemoveReplica, SetAside, next_replica
+from herdkeeper.herddb.tablespace.verdicts import Verdict
+from herdkeeper.planning.actions import Wait
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 LEADER = NodeTablespace("flights", "a-uuid", "leader", True, (7, 90_000), None, (7, 0), True)
 FOLLOWER = replace(LEADER, role="follower")
@@ -105,9 +105,9 @@ def test_one_copy_at_a_time(situation, seen, expected):
         ),
         (
             "the new copy has other rows",
-            copies("n0", leaving=("n2",), n0=LEADER, n1=replace(FOLLOWER, failed_checks=("t",)), n2=FOLLOWER),
+            copies("n0", leaving=("n2",), n0=LEADER, n1=replace(FOLLOWER, differs="had other rows than the leader"), n2=FOLLOWER),
             Reason.WAITING_FOR_FOLLOWER,
-            "n1: its rows of t differ",
+            "n1: it had other rows than the leader",
         ),
         (
             "the new copy is silent",

@@ -11,21 +11,21 @@ from situations import EXAMPLES, objects, quickstart, ready, with_metadata, with
 from herdkeeper.api.checkpoint import Checkpoint
 from herdkeeper.api.job import Destination, Encryption
 from herdkeeper.api.tablespace import Bootstrap, RestoreStatus, RestoreTarget, TablespaceLog
-from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
-from herdkeeper.domain.observed.checkpoint_removal import CheckpointWork
-from herdkeeper.domain.observed.herddb import NodeTablespace, UserCredentials
-from herdkeeper.domain.observed.log_pin import LogPin
-from herdkeeper.domain.observed.object_store import StoreUnusable
-from herdkeeper.domain.observed.tablespace import RestoreProgress, TablespaceObserved
-from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.observe.restore import progress_of
-from herdkeeper.plan.action import Apply, CreateTablespace, Plan
-from herdkeeper.plan.tablespace import plan_tablespace
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.state.cluster import NodeTablespace, UserCredentials
+from herdkeeper.herddb.tablespace.observe_restore import progress_of
+from herdkeeper.herddb.tablespace.plan import plan_tablespace
+from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
+from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
+from herdkeeper.herddb.tablespace.status import summarize_tablespace
+from herdkeeper.planning.actions import Apply, CreateTablespace, Plan
+from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.schema.defaulting import stored
-from herdkeeper.status.tablespace import summarize_tablespace
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.object_store import StoreUnusable
+from herdkeeper.spark.work import CheckpointWork
 
 NODES = ("db-herddb-0", "db-herddb-1")
 MANIFEST = "i-1/ts-1/manifests/00000000000000000003-00000000000000000009.json"

@@ -15,28 +15,21 @@ from herdkeeper.api.job import ClaimDestination, Destination
 from herdkeeper.api.restore_drill import Drill, DrillStatus
 from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.api.tablespace import LogArchive, RecoveryWindow, TablespaceLog
-from herdkeeper.build.scheduled_run import build_run
-from herdkeeper.domain import names
-from herdkeeper.domain.checkpoint_base import bases
-from herdkeeper.domain.log_identity import LogIdentity
-from herdkeeper.domain.names import ObjectKey
-from herdkeeper.domain.observed.object_store import StoreUnusable
-from herdkeeper.domain.observed.restore_drill import DrillObserved
-from herdkeeper.domain.observed.schedule import ScheduleObserved, run_of, text_of
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.restore_drill import drawn_moment, drawn_name
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import Create, Delete
-from herdkeeper.plan.restore_drill import (
-    DrawnCheckpoint,
-    DrawnMoment,
-    NothingToDraw,
-    draw,
-    due_drill,
-    plan_drill,
-    plan_scheduled_checkpoint,
-)
+from herdkeeper.herddb.log.checkpoint_base import bases
+from herdkeeper.herddb.log.identity import LogIdentity
+from herdkeeper.jobs.drill.draw import drawn_moment, drawn_name
+from herdkeeper.jobs.drill.plan import DrawnCheckpoint, DrawnMoment, NothingToDraw, draw, due_drill, plan_drill, plan_scheduled_checkpoint
+from herdkeeper.jobs.drill.state import DrillObserved
+from herdkeeper.jobs.schedule.build import build_run
+from herdkeeper.jobs.schedule.state import ScheduleObserved, run_of
+from herdkeeper.planning.actions import Create, Delete
 from herdkeeper.schema.defaulting import stored
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.object_store import StoreUnusable
 
 SPARK = "spark:1"
 UUID = "u"

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from test_plan_schedule import example
 
 from herdkeeper.api.scheduled_checkpoint import Retention
-from herdkeeper.domain.log_identity import LogIdentity
-from herdkeeper.domain.observed.schedule import Run
-from herdkeeper.plan.retention import expired_by_number, expired_checkpoints, expired_runs
+from herdkeeper.herddb.log.identity import LogIdentity
+from herdkeeper.jobs.schedule.retention import expired_by_number, expired_checkpoints, expired_runs
+from herdkeeper.jobs.schedule.state import Run
 
 NOON = datetime.datetime(2026, 5, 10, 12, tzinfo=datetime.UTC)
 

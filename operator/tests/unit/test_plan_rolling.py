@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from situations import bookkeeper_serving, claim, live, objects, pods, quickstart, with_spec
 
-from herdkeeper.build.bookkeeper import BookieIdentity, build_bookie
-from herdkeeper.build.herddb import build_herddb
-from herdkeeper.build.log_store import log_store
-from herdkeeper.domain.reason import Reason
-from herdkeeper.plan.action import Apply, Wait
-from herdkeeper.plan.rolling import Gate, roll
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_bookie
+from herdkeeper.herddb.build import build_herddb
+from herdkeeper.herddb.state.log_store import log_store
+from herdkeeper.planning.actions import Apply, Wait
+from herdkeeper.planning.rolling import Gate, roll
+from herdkeeper.shared.reason import Reason
 
 OPEN, CLOSED = Gate(None), Gate("something else is disturbed")
 

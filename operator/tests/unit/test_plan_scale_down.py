@@ -8,19 +8,19 @@ import pytest
 from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
 from test_plan_herddb import LOG, SETTLED
 
-from herdkeeper.build.herddb import build_herddb
-from herdkeeper.build.tablespace import build_leader_service
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.herddb import NodeTablespace
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.domain.validation import tablespace_refusals
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import Apply, ChangeTablespaceRecord, Delete, ForgetNode
-from herdkeeper.plan.herddb import plan_herddb
-from herdkeeper.plan.scale_down import scale_down
-from herdkeeper.status.herddb import summarize_herddb
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.build import build_herddb
+from herdkeeper.herddb.plan.cluster import plan_herddb
+from herdkeeper.herddb.plan.scale_down import scale_down
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.status.cluster import summarize_herddb
+from herdkeeper.herddb.tablespace.build import build_leader_service
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.validate import tablespace_refusals
+from herdkeeper.planning.actions import Apply, ChangeTablespaceRecord, Delete, ForgetNode
+from herdkeeper.shared import names
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 N0, N1, N2, N3 = NODES = tuple(f"db-herddb-{number}" for number in range(4))
 CLUSTER = quickstart("HerdDBCluster")

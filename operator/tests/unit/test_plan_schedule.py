@@ -14,17 +14,18 @@ from herdkeeper.api.job import ClaimDestination, Destination
 from herdkeeper.api.resource import Condition
 from herdkeeper.api.scheduled_checkpoint import Retention
 from herdkeeper.api.tablespace import LogArchive, TablespaceLog
-from herdkeeper.domain import names
-from herdkeeper.domain.log_identity import instance_of
-from herdkeeper.domain.observed.schedule import Run, ScheduleObserved, run_of, text_of
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.timetable import overdue_at
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.plan.action import AnswerRequest, Create, Delete, Request
-from herdkeeper.plan.due import Missed, NotDue, Start, timetable_of
-from herdkeeper.plan.schedule import decide, plan_schedule
+from herdkeeper.herddb.log.identity import instance_of
+from herdkeeper.jobs.schedule.plan import decide, plan_schedule
+from herdkeeper.jobs.schedule.state import Run, ScheduleObserved, run_of
+from herdkeeper.jobs.schedule.status import summarize_scheduled_audit, summarize_scheduled_checkpoint
+from herdkeeper.planning.actions import AnswerRequest, Create, Delete, Request
+from herdkeeper.planning.due import Missed, NotDue, Start, timetable_of
 from herdkeeper.schema.defaulting import stored
-from herdkeeper.status.schedule import summarize_scheduled_audit, summarize_scheduled_checkpoint
+from herdkeeper.shared import names
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
+from herdkeeper.shared.timetable import overdue_at
+from herdkeeper.shared.unknown import Unknown
 
 
 def example(file: str, **spec):

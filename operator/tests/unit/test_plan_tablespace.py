@@ -11,18 +11,18 @@ from situations import live, noted, objects, quickstart, ready, with_metadata, w
 from herdkeeper.api.checkpoint import Lsn
 from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.api.tablespace import ReplicaStatus
-from herdkeeper.build.tablespace import build_connection_secret, build_leader_service
-from herdkeeper.domain.observed.herddb import NodeTablespace, UserCredentials
-from herdkeeper.domain.observed.log_pin import LogPin
-from herdkeeper.domain.observed.place import Place
-from herdkeeper.domain.observed.tablespace import TablespaceObserved
-from herdkeeper.domain.observed.tablespace_record import RecordAbsent, VersionedRecord
-from herdkeeper.domain.observed.tls import TlsUnusable, TlsUsable
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
-from herdkeeper.plan.action import Annotate, Apply, BarPromotion, ChangeTablespaceRecord, CreateTablespace, SetCopyAside
-from herdkeeper.plan.tablespace import plan_tablespace as plan_with_image
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.state.cluster import NodeTablespace, UserCredentials
+from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service
+from herdkeeper.herddb.tablespace.place import Place
+from herdkeeper.herddb.tablespace.plan import plan_tablespace as plan_with_image
+from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning.actions import Annotate, Apply, BarPromotion, ChangeTablespaceRecord, CreateTablespace, SetCopyAside
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 UNMADE = quickstart("Tablespace")
 TABLESPACE = noted(UNMADE, "a-uuid")
@@ -198,7 +198,9 @@ def test_the_expected_replicas_that_would_change_the_quorums_are_pinned_to_one()
 
 def test_a_settled_tablespace_gets_nothing():
     plan = plan_tablespace(with_status(TABLESPACE, uuid="a-uuid"), SETTLED)
-    assert (plan.actions, plan.wait, plan.look_again_seconds) == ((), None, None)
+    assert (plan.actions, plan.wait) == ((), None)
+    assert plan.look_again_seconds is not None
+    assert plan.look_again_seconds > 3600, "nothing but its weekly check is to come"
 
 
 @pytest.mark.parametrize(

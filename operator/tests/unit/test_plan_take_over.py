@@ -13,14 +13,14 @@ from test_plan_leadership import DEAD, FAILED, TOO_FEW, WELL, A, B, C, situation
 from test_plan_restart import NEW, OLD, rolled
 
 from herdkeeper.api.resource import API_VERSION
-from herdkeeper.domain.names import DID_NOT_LEAD_PREFIX
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import NotListening
-from herdkeeper.plan.action import Annotate, ChangeTablespaceRecord, Plan
-from herdkeeper.plan.herddb import plan_herddb, plan_refused_herddb
-from herdkeeper.plan.leadership import Move, decide
-from herdkeeper.plan.take_over import LONGEST_PAUSE_SECONDS, NotTaken, read_marks
+from herdkeeper.herddb.leadership.decision import Move, decide
+from herdkeeper.herddb.leadership.take_over import LONGEST_PAUSE_SECONDS, NotTaken, read_marks
+from herdkeeper.herddb.plan.cluster import plan_herddb, plan_refused_herddb
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.planning.actions import Annotate, ChangeTablespaceRecord, Plan
+from herdkeeper.shared.names import DID_NOT_LEAD_PREFIX
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import NotListening
 
 TARGET = PODS[1]
 GIVEN = 1999  # to TARGET, by ZooKeeper's clock; CALM is seen at 2000

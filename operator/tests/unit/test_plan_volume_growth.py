@@ -6,12 +6,12 @@ import pytest
 from situations import objects, quickstart, with_spec
 
 from herdkeeper.api.bookkeeper_cluster import LedgerVolumes
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataStore
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.domain.volumes import capacity_bytes, requested_bytes
-from herdkeeper.plan.action import Resize, Wait
-from herdkeeper.plan.volume_growth import grow_claims
+from herdkeeper.bookkeeper.plan.volume_growth import grow_claims
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata, MetadataStore
+from herdkeeper.planning.actions import Resize, Wait
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.volumes import capacity_bytes, requested_bytes
 
 NAME = "bk-bookie-0-ledgers"
 CLUSTER = with_spec(quickstart("BookKeeperCluster"), ledgers=LedgerVolumes(size="40Gi"))

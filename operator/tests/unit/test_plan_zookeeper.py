@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from situations import claim, live, objects, pods, quickstart, with_spec, with_status
 
-from herdkeeper.build.zookeeper import Ensemble, build_zookeeper, build_zookeeper_secret, first_membership, server_of
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.zookeeper_membership import Membership, Role
-from herdkeeper.plan.action import Annotate, Apply, ChangeMembership, Create, Delete
-from herdkeeper.plan.zookeeper import plan_zookeeper, pods_of
+from herdkeeper.codecs.zookeeper.membership import Membership, Role
+from herdkeeper.planning.actions import Annotate, Apply, ChangeMembership, Create, Delete
+from herdkeeper.shared import names
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, build_zookeeper_secret, first_membership, server_of
+from herdkeeper.zookeeper.plan import plan_zookeeper, pods_of
+from herdkeeper.zookeeper.state import ZooKeeperObserved
 
 CLUSTER = quickstart("ZooKeeperCluster")
 VERSION = 0x100000007
@@ -298,6 +298,16 @@ ALL = (settled(membership()), claims("true", "true", "true"))
             "none is Ready, and all are in step: the leader is no idle member",
             saw(*ALL, members(0, 1, 2, ready=False, revision=OLD)),
             [1],
+        ),
+        (
+            "the new one serves and is not Ready: it is waited for",
+            saw(*ALL, members(0, 2, revision=OLD), members(1, ready=False)),
+            None,
+        ),
+        (
+            "one that serves and is not Ready is outdated",
+            saw(*ALL, members(0, revision=OLD), members(1, ready=False), members(2, ready=False, revision=OLD)),
+            [2],
         ),
         (
             "one that serves is not Ready, and bookies are being restarted",

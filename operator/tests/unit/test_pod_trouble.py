@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper.domain import names
-from herdkeeper.domain.observed.objects import Json, pod_trouble
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json, pod_trouble
 
 LOST_CONFIG = """2026-01-01 12:00:00 INFO  starting
 org.apache.commons.configuration2.ex.ConversionException: 'numAddWorkerThreads' doesn't map to an Integer object: abc

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from situations import objects, quickstart, with_spec
 
-from herdkeeper.build.racks import SCRIPT, build_racks, placement_lines
-from herdkeeper.domain.observed.node import Node
-from herdkeeper.domain.racks import Rack, format_racks, parse_racks, placement_of, racks_of
-from herdkeeper.domain.unknown import Unknown
+from herdkeeper.bookkeeper.build.racks import SCRIPT, build_racks, placement_lines
+from herdkeeper.bookkeeper.state.racks import Rack, format_racks, parse_racks, placement_of, racks_of
+from herdkeeper.shared.node import Node
+from herdkeeper.shared.unknown import Unknown
 
 CLUSTER = quickstart("BookKeeperCluster")
 HOSTS = [f"bk-bookie-{number}-0.bk-bookie.demo.svc" for number in range(3)]

@@ -10,17 +10,17 @@ from situations import EXAMPLES, quickstart, ready, with_metadata, with_spec, wi
 
 from herdkeeper.api.checkpoint import ComparisonStatus, Lsn
 from herdkeeper.api.tablespace import ReplicaStatus
-from herdkeeper.domain.conditions import REPLICAS_VERIFIED
-from herdkeeper.domain.observed.herddb import NodeTablespace
-from herdkeeper.domain.observed.log_pin import LogPin
-from herdkeeper.domain.observed.tablespace import TablespaceObserved
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.replica_verdict import Verdict, judged, verdicts_in_force
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.herddb.tablespace.status import summarize_tablespace
+from herdkeeper.herddb.tablespace.verdicts import Verdict, judged, verdicts_in_force
 from herdkeeper.schema.defaulting import stored
-from herdkeeper.status.tablespace import summarize_tablespace
+from herdkeeper.shared.conditions import REPLICAS_VERIFIED
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 TABLESPACE = quickstart("Tablespace")
 CHECKPOINT = next(

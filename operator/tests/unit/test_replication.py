@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdkeeper.domain.audit_finding import Severity
-from herdkeeper.domain.replication import EntryRange, Striping, merge_into_ranges, segment_ranges, severity_of, striping
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, merge_into_ranges, segment_ranges, striping
 
 STRIPINGS = st.integers(1, 7).flatmap(lambda size: st.builds(Striping, st.just(size), st.integers(1, size)))
 RANGES = st.tuples(st.integers(0, 200), st.integers(0, 60)).map(lambda pair: EntryRange(pair[0], pair[0] + pair[1]))
@@ -72,26 +71,6 @@ def test_merging_keeps_exactly_the_entries_and_leaves_gaps_between_ranges(entry_
     merged = merge_into_ranges(entry_ids)
     assert {entry_id for part in merged for entry_id in part} == entry_ids
     assert all(left.last + 1 < right.first for left, right in itertools.pairwise(merged))
-
-
-@pytest.mark.parametrize(
-    ("good", "unknown", "state", "expected"),
-    [
-        (3, 0, LedgerState.CLOSED, None),
-        (2, 0, LedgerState.CLOSED, Severity.UNDER_REPLICATED),
-        (2, 0, LedgerState.OPEN, Severity.PENDING),
-        (2, 0, LedgerState.IN_RECOVERY, Severity.PENDING),
-        (1, 0, LedgerState.OPEN, Severity.CRITICAL),
-        (0, 1, LedgerState.CLOSED, Severity.CRITICAL),
-        (1, 1, LedgerState.CLOSED, Severity.UNKNOWN),
-        (2, 1, LedgerState.CLOSED, Severity.UNKNOWN),
-        (0, 3, LedgerState.CLOSED, Severity.UNKNOWN),
-    ],
-)
-def test_severity_follows_the_quorums_and_an_unknown_copy_is_neither_good_nor_lost(
-    good: int, unknown: int, state: LedgerState, expected: Severity | None
-) -> None:
-    assert severity_of(good, unknown, ledger(state)) is expected
 
 
 def test_a_range_that_runs_backwards_is_refused() -> None:

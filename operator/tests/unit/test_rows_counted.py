@@ -11,19 +11,19 @@ from test_known_to_differ import CLUSTER, document
 from test_replica_verdicts import FIRST, LEADER, RECORD, SEEN, checkpoint, copy
 
 from herdkeeper.api import Tablespace
-from herdkeeper.domain.conditions import LOG_REPLAYABLE, REPLICAS_VERIFIED
-from herdkeeper.domain.observed.herddb import Counts, NodeTablespace, Unreplayable
-from herdkeeper.domain.observed.tablespace_record import VersionedRecord
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.replica_verdict import verdicts_in_force
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe.herddb import read_node
-from herdkeeper.observe.replica_verdicts import declared_tablespaces, judged_nodes
-from herdkeeper.observe.world import World
-from herdkeeper.plan.action import BarPromotion, ChangeTablespaceRecord
-from herdkeeper.plan.leadership import Node, Refused, Situation, decide
-from herdkeeper.plan.tablespace import plan_tablespace
-from herdkeeper.status.tablespace import summarize_tablespace
+from herdkeeper.clients.world import World
+from herdkeeper.herddb.leadership.decision import Node, Refused, Situation, decide
+from herdkeeper.herddb.observe.cluster import read_node
+from herdkeeper.herddb.state.cluster import Counts, NodeTablespace, Unreplayable
+from herdkeeper.herddb.tablespace.observe_verdicts import declared_tablespaces, judged_nodes
+from herdkeeper.herddb.tablespace.plan import plan_tablespace
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.status import summarize_tablespace
+from herdkeeper.herddb.tablespace.verdicts import verdicts_in_force
+from herdkeeper.planning.actions import BarPromotion, ChangeTablespaceRecord
+from herdkeeper.shared.conditions import LOG_REPLAYABLE, REPLICAS_VERIFIED
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 TABLESPACE = with_status(quickstart("Tablespace"), uuid="a-uuid")
 AT = (4, 20)
@@ -75,13 +75,13 @@ def test_nobody_is_switched_over_to_a_follower_that_has_other_numbers_of_rows():
     nodes = {node: Node(copy=view[0]) for node, view in views.items() if not isinstance(view, Unknown)}
     record = replace(RECORD, replicas=(LEADER, FIRST))
     decision = decide(Situation(record, nodes, None, changed_at=1000.0, now=2000.0, requested=FIRST))
-    assert decision == Refused(f"{FIRST} can't lead now: it had other numbers of rows than the leader at LSN 4,20 in t")
+    assert decision == Refused(f"{FIRST} can't lead now: it had other rows than the leader at LSN 4,20 in t")
 
 
 def test_the_condition_names_the_tables():
     seen = replace(SEEN, nodes={**SEEN.nodes, LEADER: counted("leader", t=11), FIRST: counted("follower", t=1)})
     found = summarize_tablespace(TABLESPACE, seen).conditions[REPLICAS_VERIFIED]
-    assert (found.reason, "in t" in found.message) == (Reason.ROW_COUNTS_DIFFER, True)
+    assert (found.reason, "in t" in found.message) == (Reason.DIFFERS_FROM_LEADER, True)
     assert "verify: Follower" in found.message
 
 
@@ -113,7 +113,7 @@ def test_numbers_of_rows_that_differed_once_remove_nothing_later_either():
     seen = replace(MISCOUNTED, nodes={**SEEN.nodes, FIRST: (replace(copy("follower"), barred=True),)})
     assert plan_tablespace(tablespace, seen, "an-image").actions == ()
     found = summarize_tablespace(tablespace, seen).conditions[REPLICAS_VERIFIED]
-    assert (found.reason, "other numbers of rows" in found.message) == (Reason.ROW_COUNTS_DIFFER, True)
+    assert (found.reason, "other rows than the leader" in found.message) == (Reason.DIFFERS_FROM_LEADER, True)
 
 
 def test_a_checkpoint_decides_what_numbers_of_rows_leave_open():
@@ -125,6 +125,11 @@ def test_a_checkpoint_decides_what_numbers_of_rows_leave_open():
     (unbar,) = plan_tablespace(tablespace, equal, "an-image").actions
     assert isinstance(unbar, BarPromotion)
     assert not unbar.barred
+
+
+def test_numbers_of_rows_never_keep_a_copy_that_differs_from_the_log_from_being_made_anew():
+    tablespace = remembering(summarize_tablespace(TABLESPACE, replace(MISCOUNTED, checkpoints=(checkpoint("c", 5, "t"),))).fields)
+    assert any(isinstance(action, ChangeTablespaceRecord) for action in plan_tablespace(tablespace, MISCOUNTED, "an-image").actions)
 
 
 STUCK = Unreplayable((7, 41), "TRUNCATE", "t", "a transaction is on the table")

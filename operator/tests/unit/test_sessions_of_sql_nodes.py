@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from herdkeeper.api.tablespace import Failover
-from herdkeeper.build.herddb import ZOOKEEPER_SESSION_SECONDS
-from herdkeeper.handlers.lease import DURATION_SECONDS, RETRY_SECONDS
-from herdkeeper.plan.leadership import HEARTBEAT_SECONDS, SELF_HELP_SECONDS
+from herdkeeper.herddb.build import ZOOKEEPER_SESSION_SECONDS
+from herdkeeper.herddb.leadership.decision import HEARTBEAT_SECONDS, SELF_HELP_SECONDS
+from herdkeeper.process.lease import DURATION_SECONDS, RETRY_SECONDS
 
 
 def test_a_node_that_lost_its_member_of_zookeeper_has_another_one_before_its_leaderships_are_taken() -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
-from herdkeeper.domain.observed.herddb import UserCredentials
-from herdkeeper.handlers.main import configure_logging
+from herdkeeper.herddb.state.cluster import UserCredentials
+from herdkeeper.process.main import configure_logging
 from herdkeeper.settings import Settings, SettingsError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper.domain.observed.objects import why_gone
+from herdkeeper.shared.objects import why_gone
 
 
 def pod(phase: str, *states: dict[str, object], **status: object):

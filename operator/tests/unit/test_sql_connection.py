@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdkeeper.formats.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
+from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
 from herdkeeper.sql import frames
 from herdkeeper.sql.connection import BATCH_LISTS, Address, Connection, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, ServerError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 
-from herdkeeper.formats.herddb_node import NodeRecord, encode_node
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
+from herdkeeper.codecs.herddb.node import NodeRecord, encode_node
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace
 from herdkeeper.sql import leader
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption

@@ -13,20 +13,20 @@ from test_plan_leaders import CALM
 
 from herdkeeper.api.herddb_cluster import UserSecret
 from herdkeeper.api.resource import SecretReference
-from herdkeeper.build.herddb import build_herddb_secret
-from herdkeeper.domain.names import ObjectKey
-from herdkeeper.domain.observed.herddb import CredentialsMissing, HerdDBObserved, UserCredentials
-from herdkeeper.domain.observed.self_report import SelfReport, UsersTold
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.sql_users import users_of
-from herdkeeper.formats.herddb_users import SqlUser, decode_users, encode_users, revision_of, unfit, unfit_of_administrator
-from herdkeeper.observe.herddb import read_credentials, read_users
-from herdkeeper.observe.world import World
-from herdkeeper.plan.action import Apply, ForgetNode
-from herdkeeper.plan.herddb import plan_herddb
-from herdkeeper.plan.sql_users import bring_users
-from herdkeeper.status.herddb import summarize_herddb
-from herdkeeper.status.summary import Health
+from herdkeeper.clients.world import World
+from herdkeeper.codecs.herddb.users import SqlUser, decode_users, encode_users, revision_of, unfit, unfit_of_administrator
+from herdkeeper.herddb.build import build_herddb_secret
+from herdkeeper.herddb.observe.cluster import read_credentials, read_users
+from herdkeeper.herddb.plan.cluster import plan_herddb
+from herdkeeper.herddb.plan.users import bring_users
+from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials
+from herdkeeper.herddb.state.users import users_of
+from herdkeeper.herddb.status.cluster import summarize_herddb
+from herdkeeper.planning.actions import Apply, ForgetNode
+from herdkeeper.planning.summary import Health
+from herdkeeper.protocol.self_report import SelfReport, UsersTold
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.reason import Reason
 
 ADMINISTRATOR = SqlUser("herdkeeper", "secret")
 APP, REPORT = SqlUser("app", "a", "one"), SqlUser("report", "b", "two")

@@ -8,11 +8,11 @@ import pytest
 from situations import live, objects, pods, with_status
 from test_plan_bookkeeper import CLUSTER, HEALTHY, IDENTITIES, PODS, STORE, TOKENS, claims, settled
 
-from herdkeeper.build.bookkeeper import build_autorecovery
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgerScan, MetadataAbsent, Naming
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.status.bookkeeper import summarize_bookkeeper
+from herdkeeper.bookkeeper.build.bookies import build_autorecovery
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, MetadataAbsent, Naming
+from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 FIRST = IDENTITIES[0].bookie_id
 WITHOUT_FIRST = replace(HEALTHY, writable=HEALTHY.writable - {FIRST})

@@ -7,21 +7,21 @@ from dataclasses import replace
 import pytest
 from situations import claim, live, objects, pods, quickstart, ready, with_metadata, with_spec, with_status
 
-from herdkeeper.build.zookeeper import Ensemble, build_zookeeper, first_membership, server_of
-from herdkeeper.domain import names
-from herdkeeper.domain.conditions import is_ready_resource, why_not_ready
-from herdkeeper.domain.ensemble import address_of
-from herdkeeper.domain.observed.bookkeeper import BookKeeperObserved, LedgersMetadata, MetadataStore
-from herdkeeper.domain.observed.zookeeper import ZooKeeperObserved
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.domain.validation import Refusal
-from herdkeeper.formats.zookeeper_membership import Membership, Role
-from herdkeeper.plan.action import Create, Plan, Wait
-from herdkeeper.status.bookkeeper import summarize_bookkeeper
-from herdkeeper.status.document import MOST_SENTENCES, Failed, planned, refused_status, status_document
-from herdkeeper.status.summary import Health, Summary
-from herdkeeper.status.zookeeper import summarize_zookeeper
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata, MetadataStore
+from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.codecs.zookeeper.membership import Membership, Role
+from herdkeeper.planning.actions import Create, Plan, Wait
+from herdkeeper.planning.refusal import Refusal
+from herdkeeper.planning.status import MOST_SENTENCES, Failed, planned, refused_status, status_document
+from herdkeeper.planning.summary import Health, Summary
+from herdkeeper.shared import names
+from herdkeeper.shared.conditions import is_ready_resource, why_not_ready
+from herdkeeper.shared.quorum import address_of
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, first_membership, server_of
+from herdkeeper.zookeeper.state import ZooKeeperObserved
+from herdkeeper.zookeeper.status import summarize_zookeeper
 
 CLUSTER = quickstart("ZooKeeperCluster")
 MEMBERS = [f"zk-zookeeper-{number}" for number in range(3)]

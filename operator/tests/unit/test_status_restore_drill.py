@@ -23,15 +23,15 @@ from test_plan_restore_drill import (
 from test_plan_schedule import at
 
 from herdkeeper.api.resource import Condition
-from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
-from herdkeeper.domain.names import ObjectKey
-from herdkeeper.domain.observed.objects import Objects
-from herdkeeper.domain.observed.restore_drill import DrillObserved
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.drill_metrics import forget_drill, show_drill
-from herdkeeper.plan.restore_drill import plan_drill
-from herdkeeper.status.restore_drill import drill_ended, drill_fields, drill_sentence
-from herdkeeper.status.schedule import summarize_scheduled_checkpoint
+from herdkeeper.engine.gauges.drills import forget_drill, show_drill
+from herdkeeper.jobs.drill.plan import plan_drill
+from herdkeeper.jobs.drill.state import DrillObserved
+from herdkeeper.jobs.drill.status import drill_ended, drill_fields, drill_sentence
+from herdkeeper.jobs.schedule.status import summarize_scheduled_checkpoint
+from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.unknown import Unknown
 
 ENDED_AT = "2026-05-10T05:09:00Z"
 DRAWN = NIGHTS[1].metadata.name

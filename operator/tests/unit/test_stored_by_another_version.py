@@ -12,15 +12,15 @@ from situations import EXAMPLES
 
 from herdkeeper.api import KINDS, Checkpoint, HerdDBCluster, Tablespace
 from herdkeeper.api.resource import Resource
-from herdkeeper.domain import validation
-from herdkeeper.domain.conditions import FIELDS_READ, READY
-from herdkeeper.domain.reason import Reason
-from herdkeeper.domain.unknown import Unknown
-from herdkeeper.observe.kubernetes import Unreadable, parsed, parsed_wholly
-from herdkeeper.plan.action import Plan
+from herdkeeper.clients.kubernetes import Unreadable, parsed, parsed_wholly
+from herdkeeper.planning.actions import Plan
+from herdkeeper.planning.refusal import unreadable_refusals
+from herdkeeper.planning.status import refused_status, status_document
+from herdkeeper.planning.summary import Health, Summary
 from herdkeeper.schema.defaulting import stored
-from herdkeeper.status.document import refused_status, status_document
-from herdkeeper.status.summary import Health, Summary
+from herdkeeper.shared.conditions import FIELDS_READ, READY
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
 
 KIND_OF = {kind.KIND: kind for kind in KINDS}
 STATUS = {"uuid": "a-uuid", "replicas": [{"node": "db-herddb-1", "role": "follower", "verdict": "Different"}], "leader": "db-herddb-0"}
@@ -82,7 +82,7 @@ def test_what_the_status_has_of_another_version_is_kept_and_hides_nothing_else()
 def test_the_status_of_a_resource_whose_spec_cant_be_read_stays_as_it_is():
     found = parsed(Tablespace, tablespace(spec={"herdDBRef": {"name": "db"}, "replicas": "two"}, status=STATUS))
     assert isinstance(found, Unreadable)
-    document = refused_status(found.rest, validation.unreadable_refusals(found.error), Plan(), None, NOW)
+    document = refused_status(found.rest, unreadable_refusals(found.error), Plan(), None, NOW)
     assert {name: document[name] for name in STATUS} == STATUS
     assert "spec.replicas" in document["message"]
 

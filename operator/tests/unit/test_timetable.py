@@ -6,7 +6,7 @@ import datetime
 
 import pytest
 
-from herdkeeper.domain.timetable import Timetable, TimetableError, duration_of
+from herdkeeper.shared.timetable import Timetable, TimetableError, duration_of
 
 
 def utc(text: str) -> datetime.datetime:

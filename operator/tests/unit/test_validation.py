@@ -8,11 +8,16 @@ import pytest
 from pydantic import ValidationError
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
-from herdkeeper.build.bookkeeper import Founded, build_autorecovery, build_bookies_shared
-from herdkeeper.domain import owned_config, validation
-from herdkeeper.domain.known_config import BOOKKEEPER, unknown_keys
-from herdkeeper.domain.validation import Refusal, bytes_of
+from herdkeeper.bookkeeper.build.bookies import Founded, build_autorecovery, build_bookies_shared
+from herdkeeper.bookkeeper.state.known_config import BOOKKEEPER, unknown_keys
+from herdkeeper.bookkeeper.validate import bookkeeper_refusals
+from herdkeeper.herddb.tablespace.validate import tablespace_refusals
+from herdkeeper.herddb.validate import herddb_refusals
+from herdkeeper.planning.refusal import Refusal, unreadable_refusals
 from herdkeeper.schema.defaulting import stored
+from herdkeeper.shared import owned_config
+from herdkeeper.shared.quantity import bytes_of
+from herdkeeper.zookeeper.validate import zookeeper_refusals
 
 
 def zookeeper(name: str = "zk", **spec: Any) -> ZooKeeperCluster:
@@ -46,13 +51,13 @@ def paths(refusals: tuple[Refusal, ...]) -> list[str]:
 
 @pytest.mark.parametrize(("replicas", "fix"), [(2, "set 1 or 3"), (4, "set 3 or 5"), (6, "set 5 or 7")])
 def test_an_even_ensemble_is_refused_with_the_odd_ones_beside_it(replicas: int, fix: str) -> None:
-    (refusal,) = validation.zookeeper_refusals(zookeeper(replicas=replicas))
+    (refusal,) = zookeeper_refusals(zookeeper(replicas=replicas))
     assert (refusal.path, refusal.value, refusal.fix) == ("spec.replicas", str(replicas), fix)
 
 
 @pytest.mark.parametrize("replicas", [1, 3, 5, 7])
 def test_an_odd_ensemble_is_accepted(replicas: int) -> None:
-    assert validation.zookeeper_refusals(zookeeper(replicas=replicas)) == ()
+    assert zookeeper_refusals(zookeeper(replicas=replicas)) == ()
 
 
 @pytest.mark.parametrize(
@@ -61,7 +66,7 @@ def test_an_odd_ensemble_is_accepted(replicas: int) -> None:
 )
 def test_an_ensemble_of_three_does_not_become_a_single_member_unless_that_is_said(voters, replicas, allowed, refused) -> None:
     """Also where the rule on changes does not see it: a resource that is declared anew finds the ensemble of its retained volumes."""
-    found = validation.zookeeper_refusals(zookeeper(replicas=replicas, allowSingleMember=allowed), voters)
+    found = zookeeper_refusals(zookeeper(replicas=replicas, allowSingleMember=allowed), voters)
     assert paths(found) == (["spec.replicas"] if refused else [])
     assert all("allowSingleMember" in refusal.fix for refusal in found)
 
@@ -79,54 +84,54 @@ def test_an_ensemble_of_three_does_not_become_a_single_member_unless_that_is_sai
 )
 def test_quorums_must_not_grow_from_ensemble_to_write_to_ack(quorums: tuple[int, int, int], refused: list[str]) -> None:
     ledgers = dict(zip(("ensembleSize", "writeQuorum", "ackQuorum"), quorums, strict=True))
-    assert paths(validation.herddb_refusals(herddb(ledgers=ledgers), None)) == refused
+    assert paths(herddb_refusals(herddb(ledgers=ledgers), None)) == refused
 
 
 @pytest.mark.parametrize(("bookies", "refused"), [(2, ["spec.ledgers.ensembleSize"]), (3, []), (4, [])])
 def test_an_ensemble_beyond_the_bookies_is_refused(bookies: int, refused: list[str]) -> None:
-    assert paths(validation.herddb_refusals(herddb(), bookkeeper(bookies=bookies))) == refused
+    assert paths(herddb_refusals(herddb(), bookkeeper(bookies=bookies))) == refused
 
 
 def test_an_ensemble_can_not_be_judged_while_there_are_no_bookies_to_compare_with() -> None:
-    assert validation.herddb_refusals(herddb(ledgers={"ensembleSize": 15}), None) == ()
+    assert herddb_refusals(herddb(ledgers={"ensembleSize": 15}), None) == ()
 
 
 @pytest.mark.parametrize(("replicas", "refused"), [(1, []), (2, []), (3, ["spec.replicas"])])
 def test_a_tablespace_with_more_replicas_than_sql_nodes_is_refused(replicas: int, refused: list[str]) -> None:
-    assert paths(validation.tablespace_refusals(tablespace(replicas=replicas), herddb(replicas=2))) == refused
+    assert paths(tablespace_refusals(tablespace(replicas=replicas), herddb(replicas=2))) == refused
 
 
 def test_the_older_of_two_tablespaces_keeps_the_sql_name() -> None:
     older = tablespace("flights", {"creationTimestamp": "2026-01-01T00:00:00Z"})
     newer = tablespace("again", {"creationTimestamp": "2026-01-02T00:00:00Z"}, tablespaceName="flights")
-    assert validation.tablespace_refusals(older, None, (older, newer)) == ()
-    assert paths(validation.tablespace_refusals(newer, None, (older, newer))) == ["spec.tablespaceName"]
+    assert tablespace_refusals(older, None, (older, newer)) == ()
+    assert paths(tablespace_refusals(newer, None, (older, newer))) == ["spec.tablespaceName"]
 
 
 @pytest.mark.parametrize(("finalizers", "refused"), [(["herdkeeper.io/delete-data"], ["spec.tablespaceName"]), ([], [])])
 def test_a_tablespace_that_is_being_dropped_keeps_its_sql_name_until_it_is_gone(finalizers: list[str], refused: list[str]) -> None:
     dropped = {"creationTimestamp": "2026-01-01T00:00:00Z", "deletionTimestamp": "2026-01-03T00:00:00Z", "finalizers": finalizers}
     newer = tablespace("again", {"creationTimestamp": "2026-01-02T00:00:00Z"}, tablespaceName="flights")
-    assert paths(validation.tablespace_refusals(newer, None, (tablespace("flights", dropped), newer))) == refused
+    assert paths(tablespace_refusals(newer, None, (tablespace("flights", dropped), newer))) == refused
 
 
 def test_the_same_sql_name_in_another_cluster_is_accepted() -> None:
     here, there = tablespace("flights"), tablespace("other", tablespaceName="flights", herdDBRef={"name": "db2"})
-    assert validation.tablespace_refusals(there, None, (here, there)) == ()
+    assert tablespace_refusals(there, None, (here, there)) == ()
 
 
 @pytest.mark.parametrize("name", ["3zk", "z.k", "a" * 41])
 def test_a_name_that_no_service_can_be_named_after_is_refused(name: str) -> None:
-    assert paths(validation.zookeeper_refusals(zookeeper(name))) == ["metadata.name"]
+    assert paths(zookeeper_refusals(zookeeper(name))) == ["metadata.name"]
 
 
 @pytest.mark.parametrize(("memory", "refused"), [("511Mi", True), ("512Mi", False), ("524288Ki", False), ("1Gi", False)])
 def test_memory_is_compared_in_bytes_not_as_text(memory: str, refused: bool) -> None:
-    assert bool(validation.bookkeeper_refusals(bookkeeper(resources={"memory": memory}))) is refused
+    assert bool(bookkeeper_refusals(bookkeeper(resources={"memory": memory}))) is refused
 
 
 def test_a_key_that_a_field_decides_is_refused_with_the_field() -> None:
-    (refusal,) = validation.bookkeeper_refusals(bookkeeper(config={"lostBookieRecoveryDelay": "0"}))
+    (refusal,) = bookkeeper_refusals(bookkeeper(config={"lostBookieRecoveryDelay": "0"}))
     assert refusal.path == "spec.config[lostBookieRecoveryDelay]"
     assert refusal.fix == "set spec.autoRecovery.lostBookieRecoveryDelaySeconds instead"
 
@@ -142,7 +147,7 @@ def test_a_key_that_a_field_decides_is_refused_with_the_field() -> None:
     ],
 )
 def test_compactions_with_which_no_bookie_starts_are_refused(situation: str, collection: Any, refused: list[str]) -> None:
-    found = paths(validation.bookkeeper_refusals(bookkeeper(garbageCollection=collection)))
+    found = paths(bookkeeper_refusals(bookkeeper(garbageCollection=collection)))
     assert found == [f"spec.garbageCollection.{name}" for name in refused], situation
 
 
@@ -150,7 +155,7 @@ def test_compactions_with_which_no_bookie_starts_are_refused(situation: str, col
     ("period", "refused"), [("300000", False), ("86400000", False), ("86400001", True), ("5 minutes", True), ("0", True)]
 )
 def test_a_checkpoint_period_with_which_no_sql_node_starts_is_refused(period: str, refused: bool) -> None:
-    found = validation.herddb_refusals(herddb(config={"server.checkpoint.period": period}), None)
+    found = herddb_refusals(herddb(config={"server.checkpoint.period": period}), None)
     assert paths(found) == (["spec.config[server.checkpoint.period]"] if refused else [])
 
 
@@ -167,20 +172,20 @@ def test_every_line_that_is_built_is_one_that_bookkeeper_knows() -> None:
 
 
 def test_a_static_member_line_is_refused() -> None:
-    assert paths(validation.zookeeper_refusals(zookeeper(config={"server.4": "stranger:2888:3888"}))) == ["spec.config[server.4]"]
+    assert paths(zookeeper_refusals(zookeeper(config={"server.4": "stranger:2888:3888"}))) == ["spec.config[server.4]"]
 
 
 @pytest.mark.parametrize(
     ("refusals", "cluster", "keys"),
     [
-        (validation.zookeeper_refusals, zookeeper, ("db.autocreate", "forceSync", "snapshot.trust.empty", "skipACL", "dataDir")),
+        (zookeeper_refusals, zookeeper, ("db.autocreate", "forceSync", "snapshot.trust.empty", "skipACL", "dataDir")),
         (
-            validation.bookkeeper_refusals,
+            bookkeeper_refusals,
             bookkeeper,
             ("journalSyncData", "journalWriteData", "dataIntegrityStampMissingCookies", "allowStorageExpansion", "include"),
         ),
         (
-            lambda cluster: validation.herddb_refusals(cluster, None),
+            lambda cluster: herddb_refusals(cluster, None),
             herddb,
             ("requirefsync", "server.clear.at.boot", "bookkeeper.zkServers"),
         ),
@@ -196,11 +201,11 @@ def test_no_line_of_configuration_can_give_up_what_was_acknowledged(refusals: An
     "config", [{"flushInterval": "1\nbookieId=other"}, {"gc wait": "1"}, {"a\nbookieId": "x"}, {"flushInterval": "60000\\"}]
 )
 def test_neither_a_line_break_nor_a_joined_line_can_change_an_owned_key_in_the_file(config: dict[str, str]) -> None:
-    assert len(validation.bookkeeper_refusals(bookkeeper(config=config))) == 1
+    assert len(bookkeeper_refusals(bookkeeper(config=config))) == 1
 
 
 def test_a_key_that_nobody_owns_is_accepted() -> None:
-    assert validation.bookkeeper_refusals(bookkeeper(config={"flushInterval": "900000"})) == ()
+    assert bookkeeper_refusals(bookkeeper(config={"flushInterval": "900000"})) == ()
     assert owned_config.owner_of("flushInterval", owned_config.BOOKKEEPER) is None
 
 
@@ -224,7 +229,7 @@ def dotted(model: Any) -> list[str]:
 def test_a_resource_that_can_not_be_read_is_refused_field_by_field() -> None:
     with pytest.raises(ValidationError) as caught:
         zookeeper(replicas="many", storage={"size": "20"})
-    refusals = validation.unreadable_refusals(caught.value)
+    refusals = unreadable_refusals(caught.value)
     assert paths(refusals) == ["spec.replicas", "spec.storage.size"]
     assert refusals[0].sentence.startswith("spec.replicas is 'many': ")
 
@@ -242,7 +247,7 @@ def test_another_quantity_is_refused_with_an_example(quantity: str) -> None:
 
 @pytest.mark.parametrize(("size", "refused"), [("1Ki", True), ("15Ki", True), ("16Ki", False), ("64Mi", False)])
 def test_ledgers_of_next_to_nothing_are_refused(size: str, refused: bool) -> None:
-    found = validation.herddb_refusals(made("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}, "ledgers": {"maxSize": size}}), None)
+    found = herddb_refusals(made("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}, "ledgers": {"maxSize": size}}), None)
     assert [(each.path, each.value, each.fix) for each in found] == (
         [("spec.ledgers.maxSize", size, "set at least 16Ki")] if refused else []
     )
@@ -251,5 +256,5 @@ def test_ledgers_of_next_to_nothing_are_refused(size: str, refused: bool) -> Non
 @pytest.mark.parametrize(("hung", "inactive", "refused"), [(15, 5, True), (15, 15, True), (15, 16, False), (5, 30, False)])
 def test_followers_must_not_take_over_before_the_operator_judges(hung: int, inactive: int, refused: bool) -> None:
     failover = {"hungLeaderSeconds": hung, "maxLeaderInactivitySeconds": inactive}
-    found = validation.tablespace_refusals(tablespace(failover=failover), None)
+    found = tablespace_refusals(tablespace(failover=failover), None)
     assert [(each.path, each.value) for each in found] == ([("spec.failover.maxLeaderInactivitySeconds", str(inactive))] if refused else [])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper.domain.verification import ALONE, REREAD, is_proof
+from herdkeeper.protocol.verification import ALONE, REREAD, is_proof
 
 COUNTED = "; rows of each table counted at the leader db-herddb-0:9845"
 

@@ -8,14 +8,18 @@ from functools import partial
 
 import pytest
 
-from herdkeeper.handlers import workers as module
-from herdkeeper.handlers.queue import KeyQueue
-from herdkeeper.handlers.references import References
-from herdkeeper.handlers.workers import Workers
-from herdkeeper.reconcile import Key, Outcome, Result, leaders_of, touched_by
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.clients.world import World
+from herdkeeper.engine.execute import Hands
+from herdkeeper.engine.queue import KeyQueue
+from herdkeeper.engine.reconcile import Key, Outcome, Result, leaders_of, touched_by
+from herdkeeper.process import workers as module
+from herdkeeper.process.references import References
+from herdkeeper.process.workers import Workers
 from herdkeeper.settings import Settings
 
 TOUCHES = partial(touched_by, References().stacks_of)
+HANDS = Hands(None, World(None, None, None), None, lambda: True, None)
 KEY, OTHER = Key("ZooKeeperCluster", "demo", "zk"), Key("ZooKeeperCluster", "demo", "other")
 
 
@@ -26,7 +30,7 @@ def queue() -> KeyQueue[Key]:
 
 def working(queue, monkeypatch, reconcile) -> Workers:
     monkeypatch.setattr(module, "reconcile", reconcile)
-    workers = Workers(Settings(), None, queue)
+    workers = Workers(Settings(), HANDS, queue, ObjectCache())
     workers.start()
     return workers
 
@@ -56,7 +60,7 @@ def test_a_worker_that_is_still_at_work_is_told_of_so_that_its_lease_is_not_give
 
 
 def test_a_failure_ends_no_worker_and_comes_again(queue, monkeypatch):
-    monkeypatch.setattr("herdkeeper.handlers.queue.FIRST_RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("herdkeeper.engine.queue.FIRST_RETRY_SECONDS", 0.01)
     tries, done = [], threading.Event()
 
     def reconcile(key, *_):
@@ -117,7 +121,7 @@ def test_leaders_are_looked_at_again_by_themselves_only_while_their_database_wai
     monkeypatch.setattr(module, "reconcile", lambda *_: result)
     if waits:
         queue.add(DATABASE, 0)
-    Workers(Settings(), None, queue)._reconcile(leaders_of(DATABASE), None)
+    Workers(Settings(), HANDS, queue, ObjectCache())._reconcile(leaders_of(DATABASE), None)
     assert (leaders_of(DATABASE) in queue) is again, situation
 
 
@@ -132,7 +136,7 @@ def delays(monkeypatch, result, seconds=0.0):
         return result
 
     monkeypatch.setattr(module, "reconcile", reconcile)
-    workers, found = Workers(Settings(), None, queue), []
+    workers, found = Workers(Settings(), HANDS, queue, ObjectCache()), []
     for _ in range(3):
         workers._reconcile(KEY, None)
         found.append(round(queue._due.pop(KEY) - clock[0], 6))

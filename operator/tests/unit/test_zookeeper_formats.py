@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper.formats.java_data import MalformedDataError
-from herdkeeper.formats.zookeeper_membership import Membership, Role, Server, decode_membership, file_name, version_of
-from herdkeeper.formats.zookeeper_super_digest import super_digest
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, decode_membership, file_name, version_of
+from herdkeeper.codecs.zookeeper.super_digest import super_digest
 
 ZNODE = b"server.1=zk-0.svc:2888:3888:participant;0.0.0.0:2181\nserver.2=zk-1.svc:2888:3888:observer;0.0.0.0:2181\nversion=100000007"
 

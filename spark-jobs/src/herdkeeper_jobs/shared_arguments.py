@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from herdkeeper.domain.names import ARCHIVE_VARIABLES, FILE_SYSTEM_OPTIONS_VARIABLE
+from herdkeeper.shared.names import ARCHIVE_VARIABLES, FILE_SYSTEM_OPTIONS_VARIABLE
 from herdkeeper_jobs.encryption.keys import FOLDERS
 
 

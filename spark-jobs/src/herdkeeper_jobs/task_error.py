@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from herdkeeper.domain.job_summary import JobOutcome
+from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper_jobs.checkpoint.errors import KeyUnusable
 
 _OURS = re.compile(r"(herdkeeper[\w.]*\.\w+|\w+Error): ")

@@ -12,6 +12,14 @@ from pyspark.sql import SparkSession
 from herdkeeper_jobs.spark_session import SparkSettings, start_spark
 
 _ROOT = Path(__file__).parents[3]
+STARTS = 5
+"""How often a query is started that Spark gave up before it had begun."""
+_NOT_BEGUN = ("Timed out while waiting for the Python worker", "Python worker failed to connect back")
+
+
+def has_not_begun(failure: object) -> bool:
+    """Whether Spark gave up the start of its Python process, for which it waits ten seconds: a busy machine needs more."""
+    return any(words in str(failure) for words in _NOT_BEGUN)
 
 
 @contextmanager

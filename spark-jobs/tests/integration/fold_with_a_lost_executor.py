@@ -17,9 +17,9 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType, encode_log_entry
-from herdkeeper.formats.herddb_record import encode_row
-from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
+from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, encode_log_entry
+from herdkeeper.codecs.herddb.record import encode_row
+from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, encode_table
 from herdkeeper_jobs.checkpoint.data_files import write_tables
 from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder

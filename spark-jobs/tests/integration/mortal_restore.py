@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from real_database import Database
 from restored_twin import Content, content, require_same, restore, user_tables
 
-from herdkeeper.domain.job_summary import JobOutcome
-from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
+from herdkeeper.protocol.job_summary import JobOutcome
+from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.frames import MessageType, TransactionCommand
 from herdkeeper_jobs.restore import run

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from random import Random
 
-from herdkeeper.formats.herddb_table import ColumnType
+from herdkeeper.codecs.herddb.table import ColumnType
 from herdkeeper.sql.frames import Value
 
 TABLE_NAMES = ("t0", "t1", "t2", "t3", "order", "naïve")

@@ -18,7 +18,7 @@ import random_definitions as definitions
 from random_definitions import TABLE_NAMES, TYPES, SeenColumn, SeenTable
 from real_database import Database
 
-from herdkeeper.formats.herddb_table import ColumnType
+from herdkeeper.codecs.herddb.table import ColumnType
 from herdkeeper.sql.connection import Connection, Transaction
 from herdkeeper.sql.errors import ServerError
 from herdkeeper.sql.frames import Value

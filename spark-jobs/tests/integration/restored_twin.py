@@ -15,7 +15,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from real_database import Database
 
-from herdkeeper.domain.job_summary import RestoreSummary
+from herdkeeper.protocol.job_summary import RestoreSummary
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import ServerError
 from herdkeeper.sql.frames import Value

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from fold_with_a_lost_executor import PARTITIONS, ROUNDS, row
 
-from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.row_digest import digest_of_rows
 
 _KEYS = 2_000
 _PROGRAM = Path(__file__).with_name("fold_with_a_lost_executor.py")

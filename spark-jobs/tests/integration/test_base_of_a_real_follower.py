@@ -21,7 +21,7 @@ import pytest
 from pyspark.sql import SparkSession
 from waits import wait_until
 
-from herdkeeper.formats.herddb_table import decode_table
+from herdkeeper.codecs.herddb.table import decode_table
 from herdkeeper.sql.connection import Connection
 from herdkeeper_e2e.server_processes import CREDENTIALS, HERD_ROOT, LEDGERS_ROOT, NODE_ID, TOKEN, Servers, servers
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog

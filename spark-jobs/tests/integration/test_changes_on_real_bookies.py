@@ -20,12 +20,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from real_database import Database
 from waits import wait_until
 
-from herdkeeper.formats.herddb_ledgers import LedgerList, decode_ledgers, ledgers_path
-from herdkeeper.formats.herddb_log_entry import decode_log_entry
-from herdkeeper.formats.herddb_log_pin import decode_stream_pin, log_pin_path, stream_pin
-from herdkeeper.formats.herddb_record import RowDecoder
-from herdkeeper.formats.herddb_table import decode_table
-from herdkeeper.formats.herddb_tablespace import heartbeat_path
+from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers, ledgers_path
+from herdkeeper.codecs.herddb.log_entry import decode_log_entry
+from herdkeeper.codecs.herddb.record import RowDecoder
+from herdkeeper.codecs.herddb.table import decode_table
+from herdkeeper.codecs.herddb.tablespace import heartbeat_path
+from herdkeeper.protocol.log_pin import decode_stream_pin, log_pin_path, stream_pin
 from herdkeeper_e2e.server_processes import LEDGERS_ROOT, NODE_ID
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.checkpoint.log_source import open_log

@@ -20,7 +20,7 @@ from file_system_contract import (  # noqa: F401
 )
 from real_database import Database
 
-from herdkeeper.domain.names import FILE_SYSTEM_OPTIONS_VARIABLE
+from herdkeeper.shared.names import FILE_SYSTEM_OPTIONS_VARIABLE
 from herdkeeper_e2e.hdfs_processes import USER, running_hdfs
 from herdkeeper_e2e.server_processes import CREDENTIALS, LEDGERS_ROOT
 from herdkeeper_jobs.checkpoint.reading import manifests

@@ -17,11 +17,11 @@ from kazoo.client import KazooClient
 from synthetic_ledgers import PASSWORD, SyntheticLedger, write_entries, write_metadata
 from waits import wait_until
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome
-from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, entry_digest, master_key
-from herdkeeper.formats.bookkeeper_layout import LedgerLayout, ledger_path
-from herdkeeper.formats.bookkeeper_metadata import DigestType
-from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError, entry_digest, master_key
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
+from herdkeeper.codecs.bookkeeper.metadata import DigestType
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome
 from herdkeeper_e2e.server_processes import LEDGERS_ROOT, Servers, jars_of, servers
 from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.job import audit

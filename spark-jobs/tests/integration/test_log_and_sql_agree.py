@@ -21,7 +21,7 @@ from random_story import STORIES, Kind, Story
 from real_database import Database
 from restored_twin import Twins, checkpoint_of, content, remove_rows_that_no_restore_loads, require_same, restore
 
-from herdkeeper.formats.herddb_log_entry import LogEntryType
+from herdkeeper.codecs.herddb.log_entry import LogEntryType
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.errors import ServerError
 from herdkeeper_e2e.folded_log import FoldedLog, folded_log

@@ -11,7 +11,7 @@ from kazoo.exceptions import NoNodeError
 from synthetic_ledgers import SyntheticLedger, write_entries, write_metadata
 from waits import wait_until
 
-from herdkeeper.formats.bookkeeper_replication import MARK, MARK_DEPTH, marks_path
+from herdkeeper.codecs.bookkeeper.underreplication import MARK, MARK_DEPTH, marks_path
 from herdkeeper_e2e.server_processes import AUTORECOVERY, LEDGERS_ROOT, Servers, servers
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata, open_catalog
 from herdkeeper_jobs.repair.lock import replication_lock

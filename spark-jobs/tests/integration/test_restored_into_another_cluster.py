@@ -15,8 +15,8 @@ from real_database import Database, running_database
 from restored_twin import Twins, checkpoint_of, content, require_same, restore
 from waits import wait_until
 
-from herdkeeper.domain.job_summary import CheckpointSummary
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace, tablespace_path
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace, tablespace_path
+from herdkeeper.protocol.job_summary import CheckpointSummary
 from herdkeeper.sql.connection import Connection
 from herdkeeper_e2e.server_processes import CREDENTIALS, NODE_ID, TOKEN, leads
 from herdkeeper_jobs.checkpoint.origin import Mode

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from real_database import Database
 from restored_twin import Twins, checkpoint_of, content, require_same, restore
 
-from herdkeeper.domain.job_summary import JobOutcome
+from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper.sql.connection import Connection
 from herdkeeper.sql.frames import Value
 from herdkeeper_jobs.checkpoint.manifest import read_manifest

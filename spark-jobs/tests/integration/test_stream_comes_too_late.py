@@ -13,6 +13,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from real_database import Database, running_database
+from spark_of_tests import STARTS, has_not_begun
 from test_changes_on_real_bookies import PATIENCE_SECONDS, SlowSink, ledgers_of, options, started
 from waits import wait_until
 
@@ -21,8 +22,6 @@ from herdkeeper_jobs.datasource import register
 from herdkeeper_jobs.datasource.stream import StreamOffset
 from herdkeeper_jobs.wal.lsn import Lsn
 
-_STARTS = 5
-_NOT_BEGUN = "Python worker failed to connect back"
 _RETENTION_MILLIS = 10_000
 _SETTINGS = {
     "server.bookkeeper.ledgers.retention.period": _RETENTION_MILLIS,
@@ -59,7 +58,7 @@ class Query:
     def run_until_it_works(self) -> StreamingQuery:
         """It has come to the batch that its sink works on."""
         working = self.sink.working.is_set
-        for _ in range(_STARTS):
+        for _ in range(STARTS):
             running = started(self.session, self.read, self.sink, self.progress)
             wait_until("a batch is worked on", partial(_either, working, running), PATIENCE_SECONDS)
             if working():
@@ -68,8 +67,8 @@ class Query:
 
     def run_until_it_fails(self) -> str:
         """Why it has."""
-        failures = (failure_of(started(self.session, self.read, self.sink, self.progress)) for _ in range(_STARTS))
-        return next((failure for failure in failures if _NOT_BEGUN not in failure), _NOT_BEGUN)
+        failures = (failure_of(started(self.session, self.read, self.sink, self.progress)) for _ in range(STARTS))
+        return next((failure for failure in failures if not has_not_begun(failure)), "no query has begun")
 
 
 def failure_of(query: StreamingQuery) -> str:

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from real_database import Database
 from restored_twin import Twins, checkpoint_of, content, require_same, restore
 
-from herdkeeper.domain.job_summary import JobOutcome
+from herdkeeper.protocol.job_summary import JobOutcome
 
 _CHAIN = 9
 _STATEMENTS = (

@@ -14,7 +14,7 @@ import uuid
 from functools import cache
 from pathlib import Path
 
-from herdkeeper.domain.names import ARCHIVE_VARIABLES
+from herdkeeper.shared.names import ARCHIVE_VARIABLES
 from herdkeeper_e2e.object_store import Keys
 from herdkeeper_e2e.object_store_process import StoreProcess
 from herdkeeper_jobs.storage.object_path import ACCESS_KEY_ID, ENDPOINT, REGION, SECRET_ACCESS_KEY, ObjectPath, StoreSettings

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import Entry, EntryDigest, entry_digest
-from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
-from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import Entry, EntryDigest, entry_digest
+from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 
 PATIENCE_SECONDS = 300
 """With what it waits for: a test that gets there has failed."""

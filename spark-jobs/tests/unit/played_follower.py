@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlparse
 
-from herdkeeper.formats.herddb_index import IndexDefinition, encode_index
-from herdkeeper.formats.herddb_table import TableDefinition, encode_table
-from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.index import IndexDefinition, encode_index
+from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.table import TableDefinition, encode_table
 from herdkeeper_jobs.wal.lsn import Lsn
 
 TOKEN = "of-the-secret"

@@ -12,15 +12,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from kazoo.exceptions import NoNodeError
 from played_bookie import CRC32C, PlayedBookie, ledger
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import Entry
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
-from herdkeeper.formats.herddb_log_entry import LogEntry, encode_log_entry
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import Entry
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.herddb.log_entry import LogEntry, encode_log_entry
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.datasource import BookKeeperDataSource
 from herdkeeper_jobs.datasource.options import SourceOptions
@@ -125,7 +126,51 @@ class PlayedSource(BookKeeperDataSource):
         return "played"
 
     def catalog(self, options: SourceOptions) -> object:  # type: ignore[override]
-        return found(Path(self.options["played"]))
+        return session(Path(self.options["played"]))
+
+
+@contextmanager
+def session(file: Path) -> Iterator[PlayedSession]:
+    """A session with ZooKeeper; each is counted."""
+    with _sessions_file(file).open("ab") as counted:
+        counted.write(b".")
+    opened = PlayedSession(file)
+    yield opened
+    opened.connected = False
+
+
+def sessions(log: PlayedLog) -> int:
+    """How many there were."""
+    file = _sessions_file(log.file)
+    return file.stat().st_size if file.exists() else 0
+
+
+def _sessions_file(file: Path) -> Path:
+    return file.with_name("sessions")
+
+
+class PlayedSession:
+    """Looks into the file whenever it is asked for something."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.connected = True
+
+    @property
+    def client(self) -> PlayedSession:
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        with found(self.file) as metadata:
+            value = getattr(metadata, name)
+        if not callable(value):
+            return value
+
+        def ask(*arguments: Any) -> Any:
+            with found(self.file) as metadata:
+                return getattr(metadata, name)(*arguments)
+
+        return ask
 
 
 @contextmanager

@@ -11,10 +11,10 @@ import pyarrow as pa
 from kazoo.exceptions import ConnectionLoss, NodeExistsError
 from played_bookie import PlayedBookie, ledger, packed
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import master_key
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import master_key
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.job import AuditResult, audit
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask

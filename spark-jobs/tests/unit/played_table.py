@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
-from herdkeeper.formats.herddb_record import encode_row
-from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
+from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
+from herdkeeper.codecs.herddb.record import encode_row
+from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, encode_table
 
 TABLE = TableDefinition("demo", "t", "u1", (Column("k", ColumnType.LONG, 0, nullable=False), Column("v", ColumnType.STRING, 1)), ("k",))
 CREATE = LogEntry(1_000, LogEntryType.CREATE_TABLE, 0, "t", b"", encode_table(TABLE))

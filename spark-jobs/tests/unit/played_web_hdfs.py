@@ -17,7 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
-from herdkeeper.domain.names import FILE_SYSTEM_OPTIONS_VARIABLE
+from herdkeeper.shared.names import FILE_SYSTEM_OPTIONS_VARIABLE
 from herdkeeper_jobs.storage.file_system_path import FileSystemPath
 
 USER = "checkpoints"

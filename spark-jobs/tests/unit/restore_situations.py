@@ -8,9 +8,9 @@ import pyarrow as pa
 from places import write
 from xxhash import xxh3_128_hexdigest
 
-from herdkeeper.formats.herddb_record import Stored, encode_row
-from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition
-from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.record import Stored, encode_row
+from herdkeeper.codecs.herddb.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable
 from herdkeeper_jobs.checkpoint.manifest import (

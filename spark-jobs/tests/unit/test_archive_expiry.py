@@ -20,7 +20,7 @@ from played_log import PlayedLog
 from test_checkpoint_manifest import manifest, table
 from test_log_archive import IDENTITY, Archive, Killed, Looks, in_a_folder, manifests
 
-from herdkeeper.formats.herddb_log_archive import ArchiveProgress, ExpiryOrder, decode_archive_progress, encode_expiry_order
+from herdkeeper.protocol.log_archive import ArchiveProgress, ExpiryOrder, decode_archive_progress, encode_expiry_order
 from herdkeeper_jobs.archive import cli, expiry
 from herdkeeper_jobs.archive.expiry import due, expired, sweep, take_away
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment, segments

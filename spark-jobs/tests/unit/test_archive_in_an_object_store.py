@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -12,16 +13,17 @@ import object_store_server
 import obstore
 import pytest
 from places import all_files, write
-from played_bookie import PlayedBookie, served
+from played_bookie import PATIENCE_SECONDS, PlayedBookie, served
 from played_log import PlayedLog
 from test_archive_expiry import ORDER_PATH, archiver, firsts, order, place_of
 from test_log_archive import IDENTITY, Archive, Entries, Killed
 
-from herdkeeper.domain.names import ARCHIVE_VARIABLES
-from herdkeeper.formats.herddb_log_archive import ArchiveProgress, decode_archive_progress, encode_expiry_order
+from herdkeeper.protocol.log_archive import ArchiveProgress, decode_archive_progress, encode_expiry_order
+from herdkeeper.shared.names import ARCHIVE_VARIABLES
 from herdkeeper_jobs.archive import segment as archived_segment
 from herdkeeper_jobs.archive.alone import identity_of_archive
 from herdkeeper_jobs.archive.expiry import due, sweep, take_away
+from herdkeeper_jobs.archive.parts import WholeLog, log_parts
 from herdkeeper_jobs.archive.segment import manifest_path, newest_segment, oldest_segment, segments
 from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
 from herdkeeper_jobs.storage import object_path
@@ -346,6 +348,40 @@ def test_a_look_lists_no_segments_but_the_newest_once_one_was_known(
     names = [path.name for path in archive.folder.glob("log/segments/*")]
     assert set(listed) == {names[0], names[-1]}
     assert told(archive).held is not None
+
+
+def manifests_are_read(monkeypatch: pytest.MonkeyPatch, read: Callable[[ObjectPath], None]) -> None:
+    """`read` is called before each of them."""
+    own = ObjectPath.read_bytes
+
+    def before(path: ObjectPath) -> bytes:
+        if path.parent.name == "segments":
+            read(path)
+        return own(path)
+
+    monkeypatch.setattr(ObjectPath, "read_bytes", before)
+
+
+def test_the_manifests_of_several_segments_are_asked_for_at_once(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = archive.archived()
+    all_at_once = threading.Barrier(6)
+    manifests_are_read(monkeypatch, lambda _: all_at_once.wait(PATIENCE_SECONDS) and None)
+    parts = log_parts(WholeLog(archive.source, archive.folder, IDENTITY), Lsn(5, 1))
+    assert firsts(parts.archived) == [(lsn.ledger_id, lsn.entry_id) for lsn, _ in expected]
+
+
+def test_a_manifest_behind_the_moment_that_cannot_be_read_holds_nothing_up(archive: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+    last = manifest_path(archive.folder, Lsn(5, 1))
+
+    def read(path: ObjectPath) -> None:
+        if path == last:
+            raise OSError("no answer")
+
+    manifests_are_read(monkeypatch, read)
+    whole = WholeLog(archive.source, archive.folder, IDENTITY)
+    assert firsts(log_parts(whole, Lsn(5, 0)).archived)[-1] == (5, 0)
+    with pytest.raises(OSError, match="no answer"):
+        log_parts(whole, Lsn(5, 1))
 
 
 def test_what_is_known_of_another_archive_leads_nobody_astray(archive: Archive) -> None:

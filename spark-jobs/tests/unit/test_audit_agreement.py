@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from played_bookie import CRC32C, PlayedBookie, ledger, length_up_to, served
 from test_replication_audit import LIGHT, NAMES, PlayedCatalog, audited, full, run_here, short, versioned
 
-from herdkeeper.domain.audit_finding import FindingKind, Severity
-from herdkeeper.domain.replication import striping
-from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, Entry, entry_digest
-from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, Segment
+from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError, Entry, entry_digest
+from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata, Segment
+from herdkeeper.codecs.bookkeeper.striping import striping
+from herdkeeper.protocol.audit_finding import FindingKind, Severity
 from herdkeeper_jobs.audit import third_look
 from herdkeeper_jobs.audit.comparison import contradicted
 from herdkeeper_jobs.audit.holding import CopyState, Holding

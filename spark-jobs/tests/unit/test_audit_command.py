@@ -11,8 +11,8 @@ import pytest
 from played_bookie import PlayedBookie, ledger, packed, served
 from pyspark.sql import SparkSession
 
-from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
-from herdkeeper.domain.replication import EntryRange
+from herdkeeper.codecs.bookkeeper.striping import EntryRange
+from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs import spark_session
 from herdkeeper_jobs.audit import arguments, cli
 from herdkeeper_jobs.audit.holding import CopyState, Holding

@@ -11,9 +11,9 @@ from test_audit_orphans import zookeeper
 from test_ledger_catalog import ROOT, catalog_of
 from test_replication_audit import NAMES, PlayedCatalog, audited, full, versioned
 
-from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
-from herdkeeper.domain.replication import EntryRange
-from herdkeeper.formats.bookkeeper_metadata import LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.metadata import LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.striping import EntryRange
+from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit import arguments
 from herdkeeper_jobs.audit.request import AuditRequest, LedgerFilter, TablespaceName
 from herdkeeper_jobs.audit.scope import FilterRefusedError, Scope, scope_of

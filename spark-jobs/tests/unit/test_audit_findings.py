@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from played_bookie import ledger
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.replication import EntryRange, severity_of, striping
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState
+from herdkeeper.codecs.bookkeeper.striping import EntryRange, striping
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper_jobs.audit.bookie_health import BookieTally, copies_by_state
-from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies, findings_of_ledger
+from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies, findings_of_ledger, severity_of
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 
 NAMES = ("b0", "b1", "b2", "b3")
@@ -123,3 +124,23 @@ def test_a_missing_copy_beside_an_unknown_one_is_no_proven_loss() -> None:
 def test_a_million_missing_entries_cost_one_finding_and_no_time() -> None:
     (finding,) = findings_of_ledger(ledger(1, 10**9, NAMES[:3]), [holding(0, CopyState.MISSING, 0, 10**9)])
     assert finding.last_entry_id == 10**9
+
+
+@pytest.mark.parametrize(
+    ("good", "unknown", "state", "expected"),
+    [
+        (3, 0, LedgerState.CLOSED, None),
+        (2, 0, LedgerState.CLOSED, Severity.UNDER_REPLICATED),
+        (2, 0, LedgerState.OPEN, Severity.PENDING),
+        (2, 0, LedgerState.IN_RECOVERY, Severity.PENDING),
+        (1, 0, LedgerState.OPEN, Severity.CRITICAL),
+        (0, 1, LedgerState.CLOSED, Severity.CRITICAL),
+        (1, 1, LedgerState.CLOSED, Severity.UNKNOWN),
+        (2, 1, LedgerState.CLOSED, Severity.UNKNOWN),
+        (0, 3, LedgerState.CLOSED, Severity.UNKNOWN),
+    ],
+)
+def test_severity_follows_the_quorums_and_an_unknown_copy_is_neither_good_nor_lost(
+    good: int, unknown: int, state: LedgerState, expected: Severity | None
+) -> None:
+    assert severity_of(good, unknown, replace(ledger(1, LAST, NAMES[:3]), state=state)) is expected

@@ -11,10 +11,10 @@ from played_bookie import ledger
 from test_ledger_catalog import ROOT, PlayedZooKeeper, catalog_of, cluster
 from test_replication_audit import LIGHT, PlayedCatalog, Read, audited, short
 
-from herdkeeper.domain.audit_finding import FindingKind, Severity
-from herdkeeper.formats.bookkeeper_layout import LedgerLayout
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace
+from herdkeeper.protocol.audit_finding import FindingKind, Severity
 from herdkeeper_jobs.audit.orphans import OrphanRule, TablespaceLogs, read_tablespace_logs, why_orphan
 from herdkeeper_jobs.audit.request import AuditRequest
 from herdkeeper_jobs.bookkeeper.metadata import MetadataUnavailableError, VersionedMetadata

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from played_bookie import ledger
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, Segment
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, Segment
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks
 
 ADDRESSES = {f"b{number}": BookieAddress("h", 3181) for number in range(6)}

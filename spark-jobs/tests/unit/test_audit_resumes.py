@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from played_bookie import PlayedBookie, ledger, nowhere, served
 from test_replication_audit import NAMES, PlayedCatalog, full, run_here, short, versioned
 
-from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.audit_finding import Finding, FindingKind
-from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import Finding, FindingKind
+from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs import durable_file
 from herdkeeper_jobs.audit import cli
 from herdkeeper_jobs.audit.job import AuditResult, audit

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from played_bookie import ledger
 
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, Segment
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, Segment
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 from herdkeeper_jobs.audit.plan import AuditedLedger, HoldingCheck, holding_checks
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW, holdings_from_table, holdings_to_batch

@@ -15,8 +15,8 @@ from played_bookie import CRC32C, PATIENCE_SECONDS, PlayedBookie, ledger, served
 from played_log import PlayedLog, PlayedSource
 from pyspark.sql import SparkSession
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import Entry
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import Entry
 from herdkeeper_jobs.audit.holding import CopyState
 from herdkeeper_jobs.audit.on_spark import run_on_spark
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditedLedger, holding_checks, plan_tasks

@@ -13,11 +13,11 @@ from played_log import PlayedLog
 from pyspark.sql import SparkSession
 from test_checkpoint_manifest import IDENTITY, manifest
 
-from herdkeeper.domain.job_summary import CheckpointSummary
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
-from herdkeeper.formats.herddb_record import encode_row
-from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, encode_table
-from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
+from herdkeeper.codecs.herddb.record import encode_row
+from herdkeeper.codecs.herddb.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, encode_table
+from herdkeeper.protocol.job_summary import CheckpointSummary
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.parts import WholeLog
 from herdkeeper_jobs.archive.segment import Place

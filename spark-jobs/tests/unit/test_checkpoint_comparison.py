@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from herdkeeper.domain.job_summary import FollowerComparison
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.protocol.job_summary import FollowerComparison
 from herdkeeper_jobs.checkpoint.comparison import compare, require_rows_of_leader
 from herdkeeper_jobs.checkpoint.errors import FollowerDiffers, InvariantViolated
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts

@@ -13,9 +13,9 @@ import pytest
 from places import write
 from pyspark.sql import SparkSession
 
-from herdkeeper.formats.herddb_record import Stored, encode_row
-from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition
-from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.record import Stored, encode_row
+from herdkeeper.codecs.herddb.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
 from herdkeeper_jobs.checkpoint import data_files
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema
 from herdkeeper_jobs.checkpoint.data_files import DataFile, NewParquetFile, content_fault, sync_folders, verify_files, write_tables

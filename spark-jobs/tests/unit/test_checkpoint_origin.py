@@ -12,8 +12,8 @@ from played_bookie import PlayedBookie, served
 from played_log import TABLESPACE, PlayedLog
 from test_checkpoint_manifest import IDENTITY, manifest
 
-from herdkeeper.formats.herddb_log_archive import ExpiryOrder
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
+from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
+from herdkeeper.protocol.log_archive import ExpiryOrder
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.expiry import due, take_away
 from herdkeeper_jobs.archive.parts import ReadBudget, WholeLog
@@ -25,7 +25,7 @@ from herdkeeper_jobs.checkpoint.base import BaseRows
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
 from herdkeeper_jobs.checkpoint.log_source import LogSource
-from herdkeeper_jobs.checkpoint.manifest import Position, commit_manifest
+from herdkeeper_jobs.checkpoint.manifest import Making, ManifestBase, Position, commit_manifest
 from herdkeeper_jobs.checkpoint.moment import Time
 from herdkeeper_jobs.checkpoint.origin import Mode, Search, choose_origin
 from herdkeeper_jobs.checkpoint.run import chosen_target
@@ -56,10 +56,14 @@ def source(log: PlayedLog) -> LogSource:
     return LogSource(catalog, "/db/herd", TABLESPACE)
 
 
+DUE = 1_000
+"""A chain of checkpoints for which the whole log was read before this is due."""
+
+
 def chosen(log: PlayedLog, folder: Path, mode: Mode, target: Lsn | Time, read_to: Lsn | None = None) -> tuple[Lsn | None, int, int]:
     """The base, how many archived segments are read, and how many entries of the log."""
     end = read_to or (target if isinstance(target, Lsn) else Lsn(0, 0))
-    found = choose_origin(SPARK, WholeLog(source(log), folder, IDENTITY), Search(folder, IDENTITY, mode, target), end)
+    found = choose_origin(SPARK, WholeLog(source(log), folder, IDENTITY), Search(folder, IDENTITY, mode, target, DUE), end)
     archived = sum(len(part.segments) for part in found.archived)
     live = sum(len(piece.entries) for part in found.live for piece in part.pieces)
     return None if found.start is None else found.start.at, archived, live
@@ -68,24 +72,91 @@ def chosen(log: PlayedLog, folder: Path, mode: Mode, target: Lsn | Time, read_to
 @pytest.mark.parametrize(
     ("mode", "target", "dropped", "expected"),
     [
-        (Mode.AUTO, Lsn(5, 1), (), (None, 0, 6)),
+        (Mode.AUTO, Lsn(5, 1), (), (Lsn(3, 2), 0, 4)),
         (Mode.AUTO, Lsn(5, 1), (3, 5), (Lsn(3, 2), 2, 0)),
         (Mode.AUTO, Lsn(7, 2), (3, 5), (Lsn(3, 2), 5, 0)),
         (Mode.INCREMENTAL, Lsn(5, 1), (), (Lsn(3, 2), 0, 4)),
         (Mode.FULL, Lsn(5, 1), (3, 5), (None, 3, 0)),
         (Mode.AUTO, Lsn(3, 1), (3, 5), (None, 1, 0)),
     ],
-    ids=["the log is whole", "released", "released, to the end", "from the base by wish", "whole by wish", "before the first base"],
+    ids=[
+        "from the base though the log is whole",
+        "released",
+        "released, to the end",
+        "from the base by wish",
+        "whole by wish",
+        "before the first base",
+    ],
 )
 def test_what_the_log_has_is_read_of_it_and_the_rest_of_the_archive_from_a_base_on(
     log: PlayedLog, tmp_path: Path, mode: Mode, target: Lsn, dropped: tuple[int, ...], expected: tuple[Lsn | None, int, int]
 ) -> None:
     folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
-    commit_manifest(manifest(entry_id=2).model_copy(update={"continuation": Continuation.of(LogState())}), folder)
+    made_at(folder, 2, Making(at_millis=DUE, seconds=1))
     archive(log, folder)
     for ledger in dropped:
         log.drop(ledger)
     assert chosen(log, folder, mode, target) == expected
+
+
+def made_at(folder: Path, entry_id: int, made: Making | None, **more: object) -> None:
+    """A checkpoint at 3,`entry_id`."""
+    whole = manifest(entry_id=entry_id).model_copy(update={"continuation": Continuation.of(LogState()), "made": made, **more})
+    commit_manifest(whole, folder)
+
+
+BASE = ManifestBase(manifest="m", lsn=Position(ledger_id=3, entry_id=0), run_id="r")
+
+
+@pytest.mark.parametrize(
+    ("mode", "made", "more", "expected"),
+    [
+        (Mode.AUTO, DUE, {}, (Lsn(3, 2), 0, 4)),
+        (Mode.AUTO, DUE - 1, {}, (None, 0, 6)),
+        (Mode.AUTO, None, {}, (None, 0, 6)),
+        (Mode.AUTO, 2 * DUE, {"base": BASE, "whole_log_at_millis": DUE}, (Lsn(3, 2), 0, 4)),
+        (Mode.AUTO, 2 * DUE, {"base": BASE, "whole_log_at_millis": DUE - 1}, (None, 0, 6)),
+        (Mode.AUTO, 2 * DUE, {"base": BASE}, (None, 0, 6)),
+        (Mode.INCREMENTAL, DUE - 1, {}, (Lsn(3, 2), 0, 4)),
+    ],
+    ids=[
+        "made from the whole log just now",
+        "and long ago",
+        "by an earlier version that does not say when",
+        "made from one of the whole log just now",
+        "and long ago",
+        "and nobody knows when",
+        "long ago, and increments are asked for",
+    ],
+)
+def test_the_whole_log_is_read_again_once_it_was_read_long_ago_for_the_chain_of_the_newest_checkpoint(
+    log: PlayedLog, tmp_path: Path, mode: Mode, made: int | None, more: dict[str, object], expected: tuple[Lsn | None, int, int]
+) -> None:
+    folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    made_at(folder, 1, Making(at_millis=2 * DUE, seconds=1))
+    made_at(folder, 2, None if made is None else Making(at_millis=made, seconds=1), **more)
+    assert chosen(log, folder, mode, Lsn(5, 1)) == expected
+
+
+def test_a_chain_goes_on_however_old_it_is_once_the_log_is_not_whole(log: PlayedLog, tmp_path: Path) -> None:
+    folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    made_at(folder, 2, Making(at_millis=DUE - 1, seconds=1))
+    archive(log, folder)
+    log.drop(3)
+    assert chosen(log, folder, Mode.AUTO, Lsn(5, 1))[0] == Lsn(3, 2)
+
+
+def test_what_is_no_base_is_passed_over_and_told(log: PlayedLog, tmp_path: Path) -> None:
+    folder = tmp_path / IDENTITY.instance_id / IDENTITY.tablespace_uuid
+    for entry_id in (1, 2):
+        made_at(folder, entry_id, Making(at_millis=DUE, seconds=1), **({"continuation": None} if entry_id == 2 else {}))
+    search = Search(folder, IDENTITY, Mode.AUTO, Lsn(5, 1), DUE)
+    found = choose_origin(SPARK, WholeLog(source(log), folder, IDENTITY), search, Lsn(5, 1))
+    assert found.start is not None
+    assert found.start.at == Lsn(3, 1)
+    assert [str(reason).split(": ")[1] for reason in found.passed_over] == [
+        "an earlier version made it, which did not keep what was defined and open there"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -19,15 +19,18 @@ from fsspec.implementations.webhdfs import WebHDFS
 from places import all_files, write
 from played_bookie import PlayedBookie, served
 from played_log import PlayedLog
-from played_table import FIRST, SECOND, TABLE, THIRD, stored
+from played_table import FIRST, SECOND, TABLE, THIRD, mark, stored
 from pyspark.sql import SparkSession
 from secret_keys import MountedSecret
 
-from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
-from herdkeeper.domain.names import ARCHIVE_VARIABLES
-from herdkeeper.formats.herddb_log_archive import ExpiryOrder
-from herdkeeper.formats.herddb_table import encode_table
-from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper.api.checkpoint import FULL_EVERY
+from herdkeeper.codecs.herddb.log_entry import LogEntryType
+from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.table import encode_table
+from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
+from herdkeeper.protocol.log_archive import ExpiryOrder
+from herdkeeper.shared.names import ARCHIVE_VARIABLES
+from herdkeeper.shared.timetable import duration_of
 from herdkeeper_jobs import spark_session
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.expiry import due, take_away
@@ -36,7 +39,7 @@ from herdkeeper_jobs.archive.segment import Place
 from herdkeeper_jobs.bookkeeper.reader import ReadSettings
 from herdkeeper_jobs.checkpoint import cli, data_files, file_check, history_files, run, target
 from herdkeeper_jobs.checkpoint.data_files import WrittenTable, write_tables
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated, KeyUnusable
+from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated, KeyUnusable
 from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.checkpoint.manifest import Identity
 from herdkeeper_jobs.checkpoint.moment import parse_moment
@@ -394,6 +397,91 @@ def test_a_checkpoint_is_made_from_another_one_in_the_same_place(anywhere: Job) 
     later = anywhere.run("5,4")
     assert (later.base_ledger_id, later.base_entry_id) == (base.ledger_id, base.entry_id)
     assert anywhere.rows(later) == {9: "after the mistake"}
+
+
+def test_a_checkpoint_is_made_from_the_newest_one_though_the_whole_log_is_there(job: Job) -> None:
+    whole = job.run("3,1")
+    base = job.run("5,2")
+    later = job.run("5,4")
+    assert (whole.base_ledger_id, base.base_entry_id, later.base_entry_id) == (None, 1, 2)
+    assert job.rows(later) == {9: "after the mistake"}
+    made = [open_manifest(job.folder / summary.manifest).manifest for summary in (whole, base, later)]
+    assert made[0].made is not None
+    assert {manifest.whole_log_at for manifest in made} == {made[0].made.at_millis}, "when the chain began"
+
+
+def test_a_chain_is_as_old_by_default_as_a_checkpoints_spec_says() -> None:
+    assert duration_of(FULL_EVERY).total_seconds() == run.FULL_EVERY_SECONDS
+
+
+def with_a_wrong_base(job: Job) -> CheckpointSummary:
+    """A checkpoint whose files and digests fit, and which lacks a row of the log."""
+    for bookie in job.log.bookies:
+        bookie.entries.clear()
+    job.log.write(5, [*SECOND, mark(9_900, LogEntryType.NOOP)], closed=False)
+    job.log.write(3, [*FIRST[:-1], mark(9_000, LogEntryType.NOOP)], closed=True)
+    base = job.run("3,4")
+    assert job.rows(base) == {1: "a"}
+    job.log.write(3, FIRST, closed=True)
+    return base
+
+
+RIGHT = {1: "b", 2: "late", 3: "c"}
+
+
+def leader_has(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """A leader that has written nothing since 5,2, and has so many rows of `t`."""
+    monkeypatch.setattr(target, "log_position", lambda *_: Lsn(5, 2))
+    monkeypatch.setattr(target, "leader_counts", lambda *_: LeaderCounts("n0:9845", Lsn(5, 2), {"t": rows}))
+
+
+@pytest.mark.parametrize("who", ["a follower", "the leader"])
+def test_rows_that_somebody_contradicts_are_made_again_from_the_whole_log_before_anybody_is_blamed(
+    job: Job, who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = with_a_wrong_base(job)
+    follower_has(monkeypatch, RIGHT)
+    leader_has(monkeypatch, len(RIGHT))
+    compared = TargetRequest(verify_against="n1:9845") if who == "a follower" else TargetRequest(leader_http="n0:9845")
+    catalog: Any = job.log.metadata
+    asked = CheckpointRequest("/db/herd", "demo", compared, job.folder, "run-2")
+    summary = run_checkpoint(lambda: job.spark, catalog, asked)
+    assert job.rows(summary) == RIGHT
+    assert summary.base_ledger_id is None
+    assert summary.message.startswith(f"the checkpoint {Path(base.manifest).stem} has wrong rows")
+    named = open_manifest(job.folder / summary.manifest).manifest.file_paths
+    assert {name for name in all_files(job.folder) if "/data/run-2/" in name} == {f"cluster-1/0ab/{path}" for path in named}
+
+
+def test_a_follower_that_the_whole_log_contradicts_too_is_named(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    job.run("3,1")
+    follower_has(monkeypatch, {9: "after the mistake", 10: "not in the log"})
+    with pytest.raises(FollowerDiffers, match="the follower n1:9845 has 2 rows"):
+        job.run("5,4", verify_against="n1:9845")
+    assert len(manifests(job.folder)) == 1
+
+
+def test_a_follower_that_contradicts_a_base_of_a_log_that_is_not_whole_is_named(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_a_wrong_base(job)
+    job.log.write(7, [mark(9_900, LogEntryType.NOOP)] * 2, closed=False)
+    job.log.write(5, SECOND, closed=True)
+    later = job.run("5,2")
+    job.log.drop(3)
+    follower_has(monkeypatch, RIGHT)
+    with pytest.raises(FollowerDiffers, match="the follower n1:9845 has 3 rows"):
+        job.run("now", verify_against="n1:9845")
+    assert [path.name for path in manifests(job.folder)][-1] == Path(later.manifest).name
+
+
+def test_a_damaged_checkpoint_is_told_when_another_one_is_made(job: Job) -> None:
+    job.run("3,1")
+    damaged = job.run("5,2")
+    path = first_file(job, damaged)
+    write(path, path.read_bytes()[:-1])
+    later = job.run("5,4")
+    assert later.base_entry_id == 1
+    assert f"not from {Path(damaged.manifest).stem}: data/run-1/" in later.message
+    assert "has other bytes than were written" in later.message
 
 
 def test_a_run_leaves_the_report_of_all_checkpoints_beside_them_and_does_not_fail_for_it(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import pytest
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 
-from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
-from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, encode_tablespace
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, encode_tablespace
+from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError
@@ -234,6 +234,7 @@ ARGUMENTS = ["--zookeeper", "z:2181", "--ledgers-root", "/l", "--herd-root", "/h
         (["--run-id", "r", "--master", "yarn"], "--master is 'yarn'"),
         (["--run-id", "r", "--destination", "/no/such/folder"], "--destination is '/no/such/folder'"),
         (["--run-id", "r", "--bytes-per-second-per-bookie", "0"], "--bytes-per-second-per-bookie is 0: give more than 0"),
+        (["--run-id", "r", "--full-every-seconds", "0"], "--full-every-seconds is 0: give more than 0"),
         (["--run-id", "r", "--base-follower", "n1:1", "--base-witness", "n1:1"], "--base-witness is n1:1, the same as --base-follower"),
     ],
 )

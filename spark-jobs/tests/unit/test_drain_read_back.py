@@ -9,8 +9,8 @@ import pytest
 from played_bookie import PlayedBookie, ledger, packed, served
 from test_replication_audit import PlayedCatalog, full, versioned
 
-from herdkeeper.domain.bookie_share import Place, read_record, record_of, share_of
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, Segment
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, Segment
+from herdkeeper.codecs.bookkeeper.share import Place, read_record, record_of, share_of
 from herdkeeper_jobs.audit import read_back_cli
 from herdkeeper_jobs.audit.plan import AuditBudget
 from herdkeeper_jobs.audit.read_back import ReadBack, read_back

@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, write_checkpoint
 from secret_keys import MountedSecret
 
-from herdkeeper.domain.job_summary import JobOutcome
-from herdkeeper.formats.herddb_record import encode_row
-from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.record import encode_row
+from herdkeeper.codecs.herddb.row_digest import digest_of_rows
+from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper_jobs.checkpoint import cli as checkpoint_cli
 from herdkeeper_jobs.checkpoint.base import stored_rows
 from herdkeeper_jobs.checkpoint.data_files import verify_files, write_tables

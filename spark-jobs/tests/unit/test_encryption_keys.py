@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from secret_keys import MountedSecret
 
-from herdkeeper.formats.encryption_key import NoKeyError, decode_key
+from herdkeeper.protocol.encryption_key import NoKeyError, decode_key
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
 from herdkeeper_jobs.encryption.keys import FOLDERS, Key, Keyring, SealedBy, key_at, keyring
 

@@ -24,7 +24,7 @@ from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFile, MemoryFileSystem
 from places import all_files, write
 
-from herdkeeper.domain.names import FILE_SYSTEM_OPTIONS_VARIABLE
+from herdkeeper.shared.names import FILE_SYSTEM_OPTIONS_VARIABLE
 from herdkeeper_jobs.checkpoint import cli
 from herdkeeper_jobs.storage import creates_once, file_system, web_hdfs
 from herdkeeper_jobs.storage.file_system import options_of

@@ -24,11 +24,11 @@ from test_checkpoint_manifest import manifest
 from test_wal_fold import Log, folded, timeline_of
 from test_wal_increment import folded_on, logs_with_indexes
 
-from herdkeeper.domain.job_summary import CheckpointSummary
-from herdkeeper.formats.herddb_index import IndexDefinition
-from herdkeeper.formats.herddb_log_entry import LogEntryType
-from herdkeeper.formats.herddb_record import encode_row
-from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.index import IndexDefinition
+from herdkeeper.codecs.herddb.log_entry import LogEntryType
+from herdkeeper.codecs.herddb.record import encode_row
+from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
+from herdkeeper.protocol.job_summary import CheckpointSummary
 from herdkeeper_jobs.checkpoint import follower_base
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, InvariantViolated
 from herdkeeper_jobs.checkpoint.follower_base import FollowerSource, load_tables, take_tables

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from played_follower import PlayedTable, frame, frames, stream
 
-from herdkeeper.formats.herddb_index import IndexDefinition
-from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition
-from herdkeeper.formats.java_data import MalformedDataError
-from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.index import IndexDefinition
+from herdkeeper.codecs.herddb.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
+from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper_jobs.checkpoint.follower_stream import (
     StreamBroken,
     StreamedIndex,

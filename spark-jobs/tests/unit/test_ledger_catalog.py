@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_layout import LedgerLayout, ledger_path
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, ledger_path
 from herdkeeper_jobs.bookkeeper.metadata import (
     ClusterNotFoundError,
     LedgerCatalog,

@@ -6,6 +6,7 @@ import math
 import pickle
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -15,12 +16,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from played_bookie import PlayedBookie, ledger, length_up_to, nowhere, packed, served
+from played_bookie import CRC32C, PlayedBookie, ledger, length_up_to, nowhere, packed, served
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import Entry, entry_digest
-from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata
-from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import Entry, entry_digest
+from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
 from herdkeeper_jobs.bookkeeper import connection
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
@@ -82,6 +83,26 @@ def test_a_striped_entry_is_read_from_bookies_of_its_write_set_only() -> None:
     with served(*trio(4, 99)) as addresses:
         rows = read_all(metadata, addresses)
     assert all(NAMES.index(str(row["bookie"])) in {int(str(row["entry_id"])) % 3, (int(str(row["entry_id"])) + 1) % 3} for row in rows)
+
+
+@pytest.mark.parametrize(("payload", "last", "asked"), [(1 << 20, 39, [4, 8]), (1 << 20, None, [16, 20]), (10, 999, [256, 512])])
+def test_of_a_striped_ledger_so_many_entries_are_asked_for_at_once_as_have_some_megabytes(
+    payload: int, last: int | None, asked: list[int]
+) -> None:
+    """After the first entry, and after the first one of the second window."""
+    entries = {(4, number): CRC32C.pack(Entry(4, number, number - 1, 0, bytes(payload))) for number in range(40 if payload > 10 else 1000)}
+    bookies = [PlayedBookie(entries) for _ in NAMES]
+    metadata = replace(ledger(4, last, NAMES, (2, 2)), length=None if last is None else (last + 1) * payload)
+    found = []
+    with served(*bookies) as addresses:
+        (spec,) = plan_partitions([(metadata, len(entries) - 1)], addresses, 1, replace(QUICK, batch_entries=1))
+        with closing(read_partition(spec)) as read:
+            for number, _ in enumerate(read):
+                if number in (0, asked[0]):
+                    found.append(sum(len(bookie.requests) for bookie in bookies))
+                if number == asked[0]:
+                    break
+    assert found == asked
 
 
 def test_nothing_that_the_reader_sends_can_fence_a_ledger() -> None:

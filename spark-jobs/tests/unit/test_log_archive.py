@@ -19,8 +19,8 @@ from places import write
 from played_bookie import PlayedBookie, served
 from played_log import TABLESPACE, PlayedLog
 
-from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress, decode_archive_progress
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
+from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
+from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress, decode_archive_progress
 from herdkeeper_jobs.archive import cli, copying
 from herdkeeper_jobs.archive import segment as archived_segment
 from herdkeeper_jobs.archive.copying import Copied, copy_log

@@ -26,8 +26,8 @@ from places import all_files
 from refusing_store import RefusingStore
 from restore_situations import PARENT, PARENT_ROWS, write_checkpoint
 
-from herdkeeper.domain.names import ARCHIVE_VARIABLES
-from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
+from herdkeeper.shared.names import ARCHIVE_VARIABLES
 from herdkeeper_e2e.server_processes import free_port
 from herdkeeper_jobs.checkpoint import cli, removal_cli
 from herdkeeper_jobs.checkpoint.base import BaseUnusable, stored_rows

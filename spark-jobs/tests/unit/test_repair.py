@@ -24,9 +24,9 @@ from played_repair import (
     writes,
 )
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
-from herdkeeper.formats.bookkeeper_entry import Entry
-from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.entry import Entry
+from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata, LedgerState, Segment
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 from herdkeeper_jobs.audit import cli
 from herdkeeper_jobs.audit.arguments import AuditArguments
 from herdkeeper_jobs.audit.request import AuditRequest

@@ -26,11 +26,11 @@ from played_repair import (
     writes,
 )
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome
-from herdkeeper.domain.bookie_share import Place
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import Entry
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, Segment
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import Entry
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, Segment
+from herdkeeper.codecs.bookkeeper.share import Place
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome
 from herdkeeper_jobs.audit import cli
 from herdkeeper_jobs.audit.arguments import AuditArguments
 from herdkeeper_jobs.audit.request import AuditRequest

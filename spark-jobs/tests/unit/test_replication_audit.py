@@ -11,12 +11,12 @@ import pytest
 from played_bookie import PlayedBookie, ledger, nowhere, packed, served
 from structlog.testing import capture_logs
 
-from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.replication import EntryRange, striping
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, LedgerState, Segment
-from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, LedgerState, Segment
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.striping import EntryRange, striping
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, audit
 from herdkeeper_jobs.audit.look import TaskRunner

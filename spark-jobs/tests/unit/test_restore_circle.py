@@ -10,8 +10,8 @@ from random import Random
 import pytest
 from restore_situations import write_checkpoint
 
-from herdkeeper.formats.herddb_record import Stored
-from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition
+from herdkeeper.codecs.herddb.record import Stored
+from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
 from herdkeeper_jobs.restore.chunks import row_groups
 from herdkeeper_jobs.restore.circle import Circle, read_circle
 from herdkeeper_jobs.restore.circle_load import _pieces

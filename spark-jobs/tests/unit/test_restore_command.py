@@ -13,7 +13,7 @@ from places import write
 from restore_situations import IDENTITY, PARENT, PARENT_ROWS, write_checkpoint
 from secret_keys import MountedSecret
 
-from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
+from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
 from herdkeeper.sql.connection import Address
 from herdkeeper_jobs import spark_session
 from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, commit_segment

@@ -26,10 +26,10 @@ from test_checkpoint_manifest import IDENTITY, manifest
 from test_wal_fold import COLUMNS, Log, Tables, folded, logs, timeline_of
 from test_wal_increment import folded_on, starting_point
 
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType, decode_log_entry, encode_log_entry
-from herdkeeper.formats.herddb_record import encode_row
-from herdkeeper.formats.herddb_table import TableDefinition
-from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, decode_log_entry, encode_log_entry
+from herdkeeper.codecs.herddb.record import encode_row
+from herdkeeper.codecs.herddb.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.table import TableDefinition
 from herdkeeper_jobs.archive.copying import copy_log
 from herdkeeper_jobs.archive.parts import WholeLog, read_archived
 from herdkeeper_jobs.archive.segment import SEGMENT_SCHEMA, Link, Place, SegmentManifest, commit_segment, segments

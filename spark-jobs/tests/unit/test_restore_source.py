@@ -9,7 +9,7 @@ import pytest
 from places import write
 from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, write_checkpoint
 
-from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition
+from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
 from herdkeeper_jobs.restore.errors import RestoreRefused

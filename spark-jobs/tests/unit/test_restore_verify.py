@@ -14,9 +14,9 @@ from places import write
 from pyspark.sql import SparkSession
 from restore_situations import CHILD, CHILD_ROWS, PARENT, PARENT_ROWS, UNIQUE, write_checkpoint
 
-from herdkeeper.formats.herddb_record import Stored, encode_row
-from herdkeeper.formats.herddb_table import Column, ColumnType
-from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.record import Stored, encode_row
+from herdkeeper.codecs.herddb.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.table import Column, ColumnType
 from herdkeeper.sql.errors import ConnectionLost
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.restore.chunks import row_groups

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from herdkeeper.formats.herddb_record import RowDecoder, Stored, encode_row
-from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition
-from herdkeeper.formats.java_data import MalformedDataError
-from herdkeeper.formats.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.record import RowDecoder, Stored, encode_row
+from herdkeeper.codecs.herddb.row_digest import digest_of_rows
+from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition
+from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper_jobs.checkpoint.arrow_table import decode_rows
 from herdkeeper_jobs.checkpoint.stored_rows import by_table, decode_columns, digest_of_columns
 

@@ -20,9 +20,9 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from test_wal_fold import entry, insert
 
-from herdkeeper.formats.herddb_log_entry import LogEntryType
-from herdkeeper.formats.herddb_log_pin import LONGEST_AGE_SECONDS, StreamPin, decode_stream_pin, encode_stream_pin, stream_of, stream_pin
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.herddb.log_entry import LogEntryType
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.protocol.log_pin import LONGEST_AGE_SECONDS, StreamPin, decode_stream_pin, encode_stream_pin, stream_of, stream_pin
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.checkpoint.log_source import LogSource
 from herdkeeper_jobs.datasource.options import OptionError, PinOptions, parse_options
@@ -277,7 +277,7 @@ def test_a_reader_renews_from_its_first_batch_until_the_query_ends(log: PlayedLo
 def test_a_zookeeper_that_is_silent_stops_no_query_and_one_that_refuses_does(log: PlayedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     log.write(3, OPENED, closed=True)
     znodes = Znodes()
-    monkeypatch.setattr("played_log.PlayedMetadata.client", property(lambda metadata: _Either(metadata, znodes)))
+    monkeypatch.setattr("played_log.PlayedSession.client", property(lambda opened: _Either(opened, znodes)))
     reader = stream(log)
     znodes.failure = ConnectionLoss()
     assert reader.read({})[1] == {}, "nothing is read that could be released meanwhile"
@@ -297,6 +297,7 @@ class _Either:
 
     def __init__(self, metadata: Any, pins: Znodes) -> None:
         self._metadata, self._pins = metadata, pins
+        self.connected = True
 
     def get(self, path: str) -> Any:
         return self._pins.get(path) if "/logPins/" in path else self._metadata.get(path)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType, decode_log_entry, encode_log_entry
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, decode_log_entry, encode_log_entry
+from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper_jobs.wal.batch_decode import decode_common_entries
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from plain_placing import place
 from pyspark.sql import DataFrame, SparkSession
 
-from herdkeeper.formats.herddb_index import IndexDefinition, decode_index, encode_index
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType, encode_log_entry
-from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, decode_table, encode_table
+from herdkeeper.codecs.herddb.index import IndexDefinition, decode_index, encode_index
+from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType, encode_log_entry
+from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, decode_table, encode_table
 from herdkeeper_jobs.wal.blocks import Blocks, blocks_of
 from herdkeeper_jobs.wal.decode import LOG_SCHEMA, decode_batches
 from herdkeeper_jobs.wal.fold import highest_auto_increments, last_changes, place_changes

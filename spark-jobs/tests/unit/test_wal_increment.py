@@ -12,9 +12,9 @@ from plain_placing import place
 from pyspark.sql import SparkSession
 from test_wal_fold import Log, Replay, Tables, create, entry, folded, in_one_ledger, insert, log_frame, logs, replay_of, table, timeline_of
 
-from herdkeeper.formats.herddb_index import IndexDefinition, encode_index
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
-from herdkeeper.formats.herddb_table import encode_table
+from herdkeeper.codecs.herddb.index import IndexDefinition, encode_index
+from herdkeeper.codecs.herddb.log_entry import LogEntry, LogEntryType
+from herdkeeper.codecs.herddb.table import encode_table
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.wal.fold import BaseChanges, highest_auto_increments, last_changes, place_changes, with_base
 from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StartingPoint

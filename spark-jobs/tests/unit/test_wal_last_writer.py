@@ -15,7 +15,7 @@ from plain_placing import place
 from test_wal_fold import Log, Tables, create, entry, folded, in_one_ledger, insert, logs, replayed, timeline_of
 from test_wal_increment import starting_point
 
-from herdkeeper.formats.herddb_log_entry import LogEntryType, encode_log_entry
+from herdkeeper.codecs.herddb.log_entry import LogEntryType, encode_log_entry
 from herdkeeper_jobs.wal import batch_place, last_writer
 from herdkeeper_jobs.wal.batch_place import PLACED_SCHEMA, BatchPlacing
 from herdkeeper_jobs.wal.blocks import Blocks

@@ -13,8 +13,8 @@ from typing import Any, assert_never
 
 from kazoo.exceptions import KazooException
 
-from herdkeeper.formats.herddb_table import TableDefinition
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.codecs.herddb.table import TableDefinition
 from herdkeeper.sql.connection import DEFAULT_TABLESPACE, Connection, Transaction
 from herdkeeper.sql.errors import ConnectionLost, NotLeader, OutcomeUnknown, ServerError, SqlError
 from herdkeeper.sql.frames import Value
@@ -32,6 +32,7 @@ _ACT_SECONDS = 240
 _MADE_SECONDS = 60
 _CHECKPOINTS_SECONDS = 3
 _FOLLOWS_SECONDS = 25
+_CHECK = "check?maxStopMillis=20"
 
 
 class _RolledBack(Exception):  # noqa: N818 - a way out of a transaction's block
@@ -81,9 +82,11 @@ class Script:
         raise Stuck(f"{sql} is not done within {_MADE_SECONDS} s")
 
     def tell(self, steps: tuple[Step, ...]) -> None:
-        """The steps of an act; what stops the script is a violation."""
+        """The steps of an act, with a full check in their midst; what stops the script is a violation."""
         try:
-            for step in steps:
+            for number, step in enumerate(steps):
+                if number == len(steps) // 2:
+                    self.note(f"{self.name}: {_CHECK} -> {self._order_leader(_CHECK)}")
                 self._step(step)
         except Stuck as error:
             self._found(Kind.NO_LEADER, str(error))
@@ -304,6 +307,7 @@ class Script:
             return
         self.violations += self.promises.judge(f"{self.name} at {self.leader}", contents)
         self._compare_copies(contents)
+        self._judge_checks()
         for node in self.world.others(self.leader):
             if not self._can_lead(node):
                 self._found(Kind.NO_FOLLOWER, f"{node} can't lead: {self.world.tablespaces(node).get(self.name)}")
@@ -358,6 +362,37 @@ class Script:
             wrong = [name for name in expected.keys() | (found or {}).keys() if found is not None and expected.get(name) != found.get(name)]
             if wrong:
                 self._found(Kind.COPY_DIFFERS, f"{node} differs from the log in {sorted(wrong)}")
+
+    def _judge_checks(self) -> None:
+        """What the nodes remember of the story's full checks, and what the followers find in one more."""
+        self._order_leader(_CHECK)
+        check: dict[str, Any] = {}
+
+        def ended() -> bool:
+            nonlocal check
+            check = self._told(self.leader).get("fullCheck") or {}
+            return check.get("endedAtMillis") is not None
+
+        self.world.wait(f"the full check of {self.name} at {self.leader} ends", ended)
+        for node in self.world.others(self.leader):
+            with suppress(Stuck):
+                self.world.wait("", partial(self._passed, node, check))
+                continue
+            self._found(Kind.NO_FOLLOWER, f"{node} does not pass {check}: {self._told(node).get('checks')}")
+        for node in self.world.nodes:
+            failed = {table: verdict for table, verdict in self._told(node).get("checks", {}).items() if not verdict["pass"]}
+            if failed:
+                self._found(Kind.COPY_DIFFERS, f"{node} failed a full check: {failed}")
+
+    def _passed(self, node: str, check: dict[str, Any]) -> bool:
+        verdicts = self._told(node).get("checks", {})
+        at = {table: (verdict["position"]["ledgerId"], verdict["position"]["entryId"]) for table, verdict in verdicts.items()}
+        after = (check["after"]["ledgerId"], check["after"]["entryId"])
+        return check["error"] is None and all(table in at and at[table] > after for table in check["tables"])
+
+    def _told(self, node: str) -> dict[str, Any]:
+        """What a node tells of the tablespace."""
+        return dict(self.world.tablespaces(node).get(self.name, {}))
 
     def _digest(self, node: str, end: tuple[int, int]) -> dict[str, RowDigest] | None:
         """Of a follower's tables, where the leader's last ledger ended; None, and a violation, when it does not come so far."""

@@ -22,7 +22,7 @@ from typing import Any
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, KazooException, NodeExistsError, NoNodeError
 
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path, tablespaces_path
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, encode_tablespace, tablespace_path, tablespaces_path
 from herdkeeper.sql.connection import Address, Connection
 from herdkeeper.sql.errors import ConnectionLost, ServerError
 from herdkeeper_e2e.fuzz import story

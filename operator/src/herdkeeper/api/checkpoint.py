@@ -22,6 +22,7 @@ from herdkeeper.api.resource import (
     formatted,
     least_memory,
 )
+from herdkeeper.api.schedule import Duration
 
 Moment = Annotated[
     str,
@@ -33,6 +34,8 @@ Moment = Annotated[
     ),
 ]
 """A time with its offset (RFC 3339)."""
+FULL_EVERY = "7d"
+"""Of a Checkpoint that does not say; its job has the same."""
 
 
 class Lsn(Model):
@@ -60,10 +63,16 @@ class CheckpointSpec(Model):
     at: Lsn | None = Field(None, description="An older name of target.lsn, for resources from before there was target.")
     mode: Literal["Auto", "Full", "Incremental"] = Field(
         "Auto",
-        description="What it is made from. Full: the whole log. Incremental: the newest checkpoint at the destination that is whole, and "
-        "the log behind it; the whole log when there is none. Auto: Full while the log begins with its first ledger, else Incremental. "
+        description="What it is made from. Full: the whole log. Incremental: the newest checkpoint at the destination that is verified "
+        "and whole, and the log behind it; the whole log when there is none. Auto: Incremental, but the whole log again once `fullEvery` "
+        "is over, as long as bookies have it. "
         "Where neither is to be had, and no target is named, both begin with the tables of a follower that another one, or an earlier "
         "Checkpoint, proves.",
+    )
+    full_every: Duration = Field(
+        FULL_EVERY,
+        description="With mode Auto: a chain of checkpoints that were made from one another begins anew from the whole log after so many "
+        "minutes, hours or days (`36h`, `7d`). Without effect once the log has lost its beginning.",
     )
     destination: Destination = Field(description="Where Parquet files and the manifest go.")
     verify: Literal["Follower", "Reread"] = Field(
@@ -153,7 +162,7 @@ class CheckpointStatus(JobStatus):
 
 _UNCHANGED = " && ".join(
     f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
-    for field in ("tablespaceRef", "target", "at", "mode", "destination", "verify", "bytesPerSecondPerBookie", "job")
+    for field in ("tablespaceRef", "target", "at", "mode", "fullEvery", "destination", "verify", "bytesPerSecondPerBookie", "job")
 )
 
 

@@ -17,17 +17,20 @@ CronExpression = Annotated[str, Field(min_length=1, max_length=100, examples=["0
 FIVE_FIELDS = "minute (0-59), hour (0-23), day of month (1-31), month (1-12), day of week (0-7, 0 and 7 are Sunday), e.g. 0 3 * * *"
 
 
+TimeZone = Annotated[
+    str, Field(min_length=1, max_length=64, description="Time zone of `schedule`, by its IANA name, e.g. `Europe/Vienna`.")
+]
+
+
 class Times(Model):
     """The times of a schedule."""
 
     schedule: CronExpression = Field(description=f"When, in five fields: {FIVE_FIELDS}.")
-    time_zone: str = Field(
-        "UTC", min_length=1, max_length=64, description="Time zone of `schedule`, by its IANA name, e.g. `Europe/Vienna`."
-    )
+    time_zone: TimeZone = "UTC"
 
 
-class Timing(Times):
-    """When something is begun by itself, and when not."""
+class Begin(Model):
+    """When what is due is not begun."""
 
     suspend: bool = Field(
         False, description="Nothing is started by the schedule while true. What was missed is treated as after an outage of the operator."
@@ -38,6 +41,10 @@ class Timing(Times):
         le=31536000,
         description="A run that could not be started within these seconds of its time is left out; no limit when absent.",
     )
+
+
+class Timing(Begin, Times):
+    """When something is begun by itself, and when not."""
 
 
 class Schedule(Timing):
@@ -87,12 +94,14 @@ MOST_NAME_CHARACTERS = 25
 _MATCHES = "matches('^[0-9A-Za-z*,/#-]+( +[0-9A-Za-z*,/#-]+){4}$')"
 
 
-def five_fields(parent: str | None = None) -> Rule:
-    """That a schedule has five fields: the spec's own, or that of a part of it which may be absent, e.g. `fullCheck`."""
+def five_fields(parent: str | None = None, *, optional: bool = False) -> Rule:
+    """That a schedule has five fields: the spec's own, or that of a part of it which may be absent, e.g. `drill`. `optional`: that part may
+    have none."""
     field = "schedule" if parent is None else f"{parent}.schedule"
     matches = f"self.{field}.{_MATCHES}"
+    absent = f"!has(self.{parent}) || " + (f"!has(self.{field}) || " if optional else "")
     return Rule(
-        rule=matches if parent is None else f"!has(self.{parent}) || {matches}",
+        rule=matches if parent is None else f"{absent}{matches}",
         message=f"spec.{field} does not have the five fields of cron: write {FIVE_FIELDS}",
         message_expression=formatted(f"spec.{field} is %s: it does not have the five fields of cron; write {FIVE_FIELDS}", f"self.{field}"),
         field_path=f".{parent or field}",

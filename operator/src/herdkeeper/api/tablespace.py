@@ -30,8 +30,8 @@ from herdkeeper.api.resource import (
     unchanged,
     unchanged_optional,
 )
-from herdkeeper.api.schedule import Duration, Timing, five_fields
-from herdkeeper.domain import names
+from herdkeeper.api.schedule import FIVE_FIELDS, Begin, CronExpression, Duration, TimeZone, five_fields
+from herdkeeper.shared import names
 
 _MARK = re.compile(r"(\S+) by (\S*?)( filled)?")
 
@@ -203,6 +203,24 @@ class TablespaceLog(Model):
     )
 
 
+class FullCheckTiming(Begin):
+    """When the leader's rows are compared with each follower's, and for how long writes may wait for it."""
+
+    schedule: CronExpression | None = Field(
+        None,
+        description=f"When, in five fields: {FIVE_FIELDS}. Once a week when absent, between midnight and six, at a day and a minute that "
+        "follow from the resource's uid; never by itself then while `replicas` is 1.",
+    )
+    time_zone: TimeZone = "UTC"
+    max_writes_stopped_milliseconds: int = Field(
+        200,
+        ge=10,
+        le=60000,
+        description="For how long writes may stand still in one piece. A table is read in parts; between two of them writes go on for as "
+        "long as they stood still.",
+    )
+
+
 class TablespaceSpec(Model):
     """What the tablespace shall be."""
 
@@ -213,11 +231,12 @@ class TablespaceSpec(Model):
     replicas: int = Field(2, ge=1, le=99, description="SQL nodes that hold a copy, the leader included.")
     failover: Failover = Field(Failover(), description="Automatic failover.")
     log: TablespaceLog = Field(TablespaceLog(), description="For how long the log is kept.")
-    full_check: Timing | None = Field(
-        None,
-        description="When HerdDB's own check of all tables is begun by itself, which stops writes while the leader scans; only on request "
-        "(annotation `herdkeeper.io/full-check`) when absent. A time that comes while a check runs is left out; one that comes while the "
-        "tablespace or its cluster is not settled waits until they are, for `startingDeadlineSeconds`, or until the next time.",
+    full_check: FullCheckTiming = Field(
+        FullCheckTiming(),
+        description="When all rows of the leader are compared with each follower's, by itself: once a week unless it says something else, "
+        "and with `suspend` only on request (annotation `herdkeeper.io/full-check`). A time that comes while a check runs is left out; one "
+        "that comes while the tablespace or its cluster is not settled waits until they are, for `startingDeadlineSeconds`, or until the "
+        "next time.",
     )
     preferred_leader: ResourceNode | None = Field(
         None, description="The SQL node (`<HerdDBCluster>-herddb-<number>`) that shall lead it when `failback` is WhenHealthy."
@@ -239,12 +258,14 @@ class ReplicaStatus(Model):
     node: str = Field(description="The SQL node.")
     role: str = Field(description="leader, follower, booting, failed or unknown; removed: off the list, and differs.")
     verdict: Literal["Equal", "Different", "NotChecked"] | None = Field(
-        None, description="Whether its rows were those that the log says, when a Checkpoint compared them last."
+        None,
+        description="Whether its rows were those that the log says, when a Checkpoint compared them last; Different without `verifiedBy`: "
+        "from the leader's.",
     )
     verified_lsn: Lsn | None = Field(None, description="Where it was compared.")
     verified_at: str | None = Field(None, description="When.", json_schema_extra={"format": "date-time"})
     verified_by: str | None = Field(None, description="The Checkpoint that compared it.")
-    different_tables: tuple[str, ...] | None = Field(None, description="The tables with other rows than the log says.")
+    different_tables: tuple[str, ...] | None = Field(None, description="The tables with other rows.")
 
 
 class RestoreStatus(Model):
@@ -316,17 +337,17 @@ class RecoveryWindow(Model):
 
 
 class CheckedTable(Model):
-    """A table that HerdDB's full check has scanned on the leader."""
+    """A table that the leader has read."""
 
     name: str = Field(description="The table.")
     writes_stopped_seconds: float = Field(description="Seconds for which the tablespace's writes could have had to wait for it.")
 
 
 class UncheckedTable(Model):
-    """A table that HerdDB can't check."""
+    """A table that the leader could not read."""
 
     name: str = Field(description="The table.")
-    why: str = Field(description="What HerdDB said. It does not quote names, so one that is a word of SQL is refused.")
+    why: str = Field(description="What HerdDB said.")
 
 
 class CheckedReplica(Model):
@@ -334,10 +355,10 @@ class CheckedReplica(Model):
 
     node: str = Field(description="The SQL node.")
     verdict: Literal["Passed", "Failed", "NotAnswered"] = Field(
-        description="Whether `tables` gave the leader's digest there. NotAnswered: it has not come to all of them, or was booting then, or "
-        "can't be asked, or the check ended early."
+        description="Whether it had the leader's rows of `tables` there. NotAnswered: it has not come to all of them, or was booting then, "
+        "or can't be asked, or the check ended early."
     )
-    different_tables: tuple[str, ...] | None = Field(None, description="The tables that gave another one.")
+    different_tables: tuple[str, ...] | None = Field(None, description="The tables of which it had others.")
 
 
 class FullCheckTimes(Model):
@@ -366,25 +387,26 @@ class LogBoundary(Model):
 
 
 class FullCheckStatus(Model):
-    """HerdDB's own consistency check of all tables, which stops writes while the leader scans."""
+    """The last check of all tables: the leader's rows against each follower's, at the same entries of the log."""
 
     last_request: str | None = Field(None, description="What became of the last request, by the annotation `herdkeeper.io/full-check`.")
-    leader: str | None = Field(None, description="The SQL node that led, and scanned.")
+    leader: str | None = Field(None, description="The SQL node that led, and read its rows.")
     started_at: str | None = Field(None, description="When it began, by that node's clock.", json_schema_extra={"format": "date-time"})
     completed_at: str | None = Field(
         None, description="When the leader was done; the followers come to it later.", json_schema_extra={"format": "date-time"}
     )
     writes_stopped_seconds: float | None = Field(
-        None, description="Seconds for which writes could have had to wait, in all; not in one piece: they go on between two tables."
+        None, description="Seconds for which writes could have had to wait, in all; not in one piece."
     )
+    longest_writes_stopped_seconds: float | None = Field(None, description="The longest piece.")
     tables: tuple[CheckedTable, ...] = Field((), description="The tables that are done.")
-    not_checked: tuple[UncheckedTable, ...] = Field((), description="The tables that HerdDB can't check: no verdict is about them.")
+    not_checked: tuple[UncheckedTable, ...] = Field((), description="The tables that the leader could not read: no verdict is about them.")
     replicas: tuple[CheckedReplica, ...] = Field((), description="What each follower found.")
     after_lsn: LogBoundary | None = Field(None, description="The check lies in the log behind this entry.")
     until_lsn: Lsn | None = Field(None, description="Its last entry so far: a follower that has applied it has come to all of them.")
     error: str | None = Field(None, description="Why it ended before all tables were done.")
     note: str | None = Field(None, description="What a failed check means.")
-    schedule: FullCheckTimes | None = Field(None, description="With `spec.fullCheck`: what became of its times.")
+    schedule: FullCheckTimes | None = Field(None, description="What became of the times of `spec.fullCheck`.")
 
 
 class StreamStatus(Model):
@@ -550,7 +572,7 @@ class Tablespace(Resource):
             message="spec.log.archive.resources.memory is too small: the process does not run in less than 512Mi; raise it",
             field_path=".log",
         ),
-        five_fields("fullCheck"),
+        five_fields("fullCheck", optional=True),
         *pods_rules("bootstrap.job.pods"),
         *pods_rules("log.archive.pods"),
         *NAME_RULES,

@@ -26,7 +26,7 @@ from herdkeeper.api.resource import (
     least_memory,
     unchanged_volume,
 )
-from herdkeeper.domain.ensemble import SAFE_SIZE
+from herdkeeper.shared.quorum import SAFE_SIZE
 
 
 class ZooKeeperClusterSpec(Model):

@@ -9,7 +9,7 @@ from herdkeeper.settings import Settings, SettingsError
 
 def run() -> None:
     """Run the operator. Its settings are environment variables HERDKEEPER_*, as the chart sets them."""
-    from herdkeeper.handlers.main import run as run_operator  # the generators need neither kopf nor a cluster's client
+    from herdkeeper.process.main import run as run_operator
 
     try:
         settings = Settings.from_environment()

@@ -16,8 +16,6 @@ from herdkeeper.api.resource import GROUP
 READ = ("get", "list", "watch")
 APPLY = (*READ, "create", "patch")
 """Server-side apply is a patch, and a create where the object does not exist."""
-APPLY_UNWATCHED = ("get", "list", "create", "patch")
-"""The same for what tells nothing by events."""
 
 
 class Scope(Enum):
@@ -80,7 +78,7 @@ ACCESS: tuple[AccessRule, ...] = (
     AccessRule(Scope.WATCHED, "policy", ("poddisruptionbudgets",), APPLY, "one voluntary disruption at a time"),
     AccessRule(Scope.WATCHED, "", ("configmaps",), (*APPLY, "delete"), "configuration"),
     AccessRule(Scope.WATCHED, "", ("services",), APPLY, "addresses"),
-    AccessRule(Scope.WATCHED, "", ("serviceaccounts",), APPLY_UNWATCHED, "the identity of a Spark driver"),
+    AccessRule(Scope.WATCHED, "", ("serviceaccounts",), APPLY, "the identity of a Spark driver"),
     AccessRule(
         Scope.WATCHED,
         "",
@@ -92,7 +90,7 @@ ACCESS: tuple[AccessRule, ...] = (
         Scope.WATCHED,
         "",
         ("secrets",),
-        (*APPLY_UNWATCHED, "delete"),
+        (*APPLY, "delete"),
         "SQL credentials: generated, or the user's, from which the users file is made; whether those of an object store are there",
     ),
     AccessRule(
@@ -105,7 +103,7 @@ ACCESS: tuple[AccessRule, ...] = (
     AccessRule(
         Scope.WATCHED, "", ("events",), ("create", "get", "patch"), "what was done, beside the resource; what is done again is counted"
     ),
-    AccessRule(Scope.WATCHED, "rbac.authorization.k8s.io", ("roles", "rolebindings"), APPLY_UNWATCHED, "the Role of a Spark driver"),
+    AccessRule(Scope.WATCHED, "rbac.authorization.k8s.io", ("roles", "rolebindings"), APPLY, "the Role of a Spark driver"),
     *EXECUTOR_RULES,
     AccessRule(Scope.CLUSTER, "", ("nodes",), ("get",), "zones, cordons and losses"),
     AccessRule(Scope.CLUSTER, "storage.k8s.io", ("storageclasses",), ("get",), "whether a volume can grow"),

@@ -21,7 +21,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Self, assert_never
 
-from herdkeeper.formats.java_data import JavaDataReader, MalformedDataError
+from herdkeeper.codecs.java_data import JavaDataReader, MalformedDataError
 from herdkeeper.sql import frames
 from herdkeeper.sql.encryption import Encryption, client_context
 from herdkeeper.sql.errors import AuthenticationFailed, ConnectionLost, DuplicateKey, NotLeader, OutcomeUnknown, ServerError, SqlError

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
-from herdkeeper.formats.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
+from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
 
 _ALLOWED_TYPES = "use None, bool, int, float, str, bytes, datetime (with a time zone) or a list of float"
 

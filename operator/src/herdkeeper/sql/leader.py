@@ -15,9 +15,9 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from herdkeeper.formats.herddb_node import decode_node, node_path
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.herddb.node import decode_node, node_path
+from herdkeeper.codecs.herddb.tablespace import decode_tablespace, tablespace_path
+from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.sql.connection import Address, Connection, Credentials
 from herdkeeper.sql.encryption import Encryption
 from herdkeeper.sql.errors import ConnectionLost, LeaderNotFound, NotLeader

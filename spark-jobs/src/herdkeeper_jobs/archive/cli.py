@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from herdkeeper.domain.job_summary import JobOutcome
-from herdkeeper.formats.herddb_log_archive import ArchivedRange, ArchiveProgress
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.protocol.job_summary import JobOutcome
+from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress
 from herdkeeper_jobs.archive.copying import Copied, copy_log
 from herdkeeper_jobs.archive.expiry import due, sweep, take_away
 from herdkeeper_jobs.archive.progress import held_at, held_from, ordered, tell, told_before

@@ -9,7 +9,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from herdkeeper.formats.herddb_log_archive import (
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.protocol.log_archive import (
     ArchivedRange,
     ArchiveProgress,
     ExpiryOrder,
@@ -19,7 +20,6 @@ from herdkeeper.formats.herddb_log_archive import (
     encode_archive_progress,
     expiry_order_path,
 )
-from herdkeeper.formats.java_data import MalformedDataError
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, oldest_segment
 from herdkeeper_jobs.bookkeeper.znode import put_znode
 from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable

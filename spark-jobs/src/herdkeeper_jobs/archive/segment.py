@@ -30,7 +30,18 @@ from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Encryption, Identity, Position, files_in, lsn_of_name
 from herdkeeper_jobs.encryption.keys import Key, keyring
 from herdkeeper_jobs.encryption.parquet_folder import FileKey
-from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, below, create_if_absent, names_from, new_file, read_files, sync_folder
+from herdkeeper_jobs.storage.stored_path import (
+    ASKED_AT_ONCE,
+    AnyPath,
+    StoredPath,
+    asked_of_each,
+    below,
+    create_if_absent,
+    names_from,
+    new_file,
+    read_files,
+    sync_folder,
+)
 from herdkeeper_jobs.wal.lsn import Lsn
 
 SCHEMA_VERSION = 1
@@ -120,10 +131,27 @@ def segments(folder: StoredPath, identity: Identity, since: Lsn | None = None, u
 
 
 def segments_one_by_one(folder: StoredPath, identity: Identity, since: Lsn | None = None) -> Iterator[SegmentManifest]:
-    """The same from an LSN on, each read when it is asked for: what lies behind the last one is not looked at. Raises as `segments`."""
+    """The same from an LSN on, each looked at when it is asked for: what is wrong behind the last one holds nothing up. Some manifests are
+    read ahead, since a store answers several at a time. Raises as `segments`."""
     paths = _paths(folder)
     begin = _position([_start(path) for path in paths], since)
-    yield from _linked((read_segment_manifest(path) for path in paths[begin:]), folder, identity)
+    yield from _linked(_read_ahead(paths[begin:]), folder, identity)
+
+
+def _read_ahead(paths: Sequence[StoredPath]) -> Iterator[SegmentManifest]:
+    for first in range(0, len(paths), ASKED_AT_ONCE):
+        next_ones = paths[first : first + ASKED_AT_ONCE]
+        for path, content in zip(next_ones, asked_of_each(next_ones, _content_or_error), strict=True):
+            if isinstance(content, OSError):
+                raise content
+            yield _decoded(path, content)
+
+
+def _content_or_error(path: StoredPath) -> bytes | OSError:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        return error
 
 
 def readable_segments(folder: StoredPath, identity: Identity) -> Iterator[SegmentManifest]:

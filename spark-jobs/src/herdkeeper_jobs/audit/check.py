@@ -9,9 +9,9 @@ from typing import assert_never
 
 import numpy as np
 
-from herdkeeper.domain.replication import EntryRange
-from herdkeeper.formats.bookkeeper_entry import DigestMismatchError
-from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.striping import EntryRange
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 from herdkeeper_jobs.audit.inspection import Flags, Inspected, Numbers, inspect, lac_is_possible, sums_of_content
 from herdkeeper_jobs.audit.plan import AuditTask, HoldingCheck, Reading, restricted

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import structlog
 
-from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
+from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.arguments import DRY_RUN, REPORT, ArgumentError, AuditArguments, audit_parser, validated
 from herdkeeper_jobs.audit.history import AuditRun, committed_run
 from herdkeeper_jobs.audit.job import AuditResult, InvariantViolatedError, audit

@@ -13,8 +13,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.replication import EntryRange, SegmentRange, Striping, merge_into_ranges, segment_ranges, striping
+from herdkeeper.codecs.bookkeeper.striping import EntryRange, SegmentRange, Striping, merge_into_ranges, segment_ranges, striping
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 from herdkeeper_jobs.audit.plan import AuditedLedger
 

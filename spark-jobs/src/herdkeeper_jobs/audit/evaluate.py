@@ -11,9 +11,9 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.replication import EntryRange, Striping, severity_of, striping
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, striping
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper_jobs.audit.bookie_health import BookieTally
 from herdkeeper_jobs.audit.holding import CopyState, Holding
 
@@ -25,6 +25,20 @@ _KINDS = {
 }
 _LEAVES_IT_OPEN = (CopyState.FAILED, CopyState.UNREACHABLE)
 _URGENCY = (Severity.CRITICAL, Severity.UNDER_REPLICATED, Severity.AT_RISK, Severity.PENDING, Severity.UNKNOWN, Severity.LOW)
+
+
+def severity_of(good_copies: int, unknown_copies: int, metadata: LedgerMetadata) -> Severity | None:
+    """How urgent it is that an entry has this many good copies; None when nothing is wrong.
+
+    Copies that could not be looked at count neither as good nor as lost: when they could turn the verdict, it is Unknown.
+    """
+    if good_copies >= metadata.write_quorum:
+        return None
+    if good_copies + unknown_copies < metadata.ack_quorum:
+        return Severity.CRITICAL
+    if good_copies < metadata.ack_quorum or good_copies + unknown_copies >= metadata.write_quorum:
+        return Severity.UNKNOWN
+    return Severity.UNDER_REPLICATED if metadata.closed else Severity.PENDING
 
 
 def findings_of_ledger(metadata: LedgerMetadata, holdings: Sequence[Holding]) -> tuple[Finding, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome, Severity
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome, Severity
 
 
 def finding_of(row: Mapping[str, Any]) -> Finding:

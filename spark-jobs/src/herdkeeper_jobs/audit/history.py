@@ -18,9 +18,9 @@ import pyarrow as pa
 import structlog
 from pyarrow import parquet
 
-from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.audit_finding import Finding, RepairOutcome, Severity
-from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import Finding, RepairOutcome, Severity
+from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth
 from herdkeeper_jobs.audit.finding_rows import finding_of, known_fields
 from herdkeeper_jobs.audit.schema import BOOKIES_ARROW, FINDINGS_ARROW, RUNS_ARROW, fields_of

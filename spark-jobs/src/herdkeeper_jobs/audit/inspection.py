@@ -21,7 +21,7 @@ import crc32c
 import numpy as np
 import numpy.typing as npt
 
-from herdkeeper.formats.bookkeeper_entry import HEADER_BYTES, DigestMismatchError, EntryDigest
+from herdkeeper.codecs.bookkeeper.entry import HEADER_BYTES, DigestMismatchError, EntryDigest
 
 Numbers = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.uint64]

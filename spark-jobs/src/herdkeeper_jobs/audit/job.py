@@ -21,10 +21,10 @@ from typing import assert_never
 
 import structlog
 
-from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.job_summary import AuditSummary, JobOutcome
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
+from herdkeeper.protocol.job_summary import AuditSummary, JobOutcome
 from herdkeeper_jobs.audit.bookie_health import BookieHealth, BookieTally, added, health_of_bookies
 from herdkeeper_jobs.audit.evaluate import by_urgency, findings_of_bookies
 from herdkeeper_jobs.audit.holding import CopyState

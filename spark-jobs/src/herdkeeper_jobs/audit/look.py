@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper_jobs.audit.plan import AuditBudget, AuditTask, HoldingCheck, plan_tasks
 from herdkeeper_jobs.audit.schema import HOLDINGS_ARROW
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.names import ObjectKey, herd_root, ledgers_root
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
-from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
-from herdkeeper.formats.herddb_node import nodes_path
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path, tablespaces_path
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path
+from herdkeeper.codecs.herddb.node import nodes_path
+from herdkeeper.codecs.herddb.tablespace import decode_tablespace, tablespace_path, tablespaces_path
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
+from herdkeeper.shared.names import ObjectKey, herd_root, ledgers_root
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata, VersionedMetadata
 
 LEAST_AGE_MILLIS = 60 * 60 * 1000

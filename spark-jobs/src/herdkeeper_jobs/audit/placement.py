@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, Severity
-from herdkeeper.domain.ledger_placement import fewest_racks
-from herdkeeper.domain.replication import segment_ranges, striping
+from herdkeeper.codecs.bookkeeper.placement import fewest_racks
+from herdkeeper.codecs.bookkeeper.striping import segment_ranges, striping
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, Severity
 from herdkeeper_jobs.audit.plan import AuditedLedger
 
 

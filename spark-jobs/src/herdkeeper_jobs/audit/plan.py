@@ -10,11 +10,11 @@ from typing import assert_never
 
 from xxhash import xxh3_64_intdigest
 
-from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.replication import EntryRange, Striping, segment_ranges, striping
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import EntryDigest
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import EntryDigest
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, segment_ranges, striping
+from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper_jobs.bookkeeper.reader import digest_of
 
 _TASKS_PER_CORE = 3

@@ -10,8 +10,8 @@ import bisect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.audit_finding import Finding
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import Finding
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added
 from herdkeeper_jobs.audit.plan import AuditBudget, estimated_ledger_bytes
 from herdkeeper_jobs.audit.scope import Scope

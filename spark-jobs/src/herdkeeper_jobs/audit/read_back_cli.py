@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from herdkeeper.domain.bookie_share import read_record
-from herdkeeper.domain.job_summary import JobOutcome
+from herdkeeper.codecs.bookkeeper.share import read_record
+from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper_jobs.audit.plan import AuditBudget
 from herdkeeper_jobs.audit.read_back import read_back
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog

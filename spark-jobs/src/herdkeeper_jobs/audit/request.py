@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.replication import EntryRange
-from herdkeeper.formats.bookkeeper_metadata import LedgerState
+from herdkeeper.codecs.bookkeeper.metadata import LedgerState
+from herdkeeper.codecs.bookkeeper.striping import EntryRange
+from herdkeeper.protocol.audit_depth import AuditDepth
 from herdkeeper_jobs.audit.orphans import OrphanRule
 from herdkeeper_jobs.audit.placement import RackMap
 

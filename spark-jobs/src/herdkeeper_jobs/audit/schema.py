@@ -50,7 +50,7 @@ FINDINGS_ARROW = pa.schema(
         pa.field("repair_detail", pa.string(), nullable=False),
     ]
 )
-"""One row per finding (herdkeeper/domain/audit_finding.py), with the run that found it."""
+"""One row per finding (herdkeeper/protocol/audit_finding.py), with the run that found it."""
 
 BOOKIES_ARROW = pa.schema(
     [
@@ -83,7 +83,7 @@ RUNS_ARROW = pa.schema(
         pa.field("ledger_filter", pa.string()),
     ]
 )
-"""One row per run: its AuditSummary (herdkeeper/domain/job_summary.py) without the findings."""
+"""One row per run: its AuditSummary (herdkeeper/protocol/job_summary.py) without the findings."""
 
 HOLDINGS_ARROW = to_arrow_schema(HOLDINGS)
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
-from herdkeeper.formats.herddb_ledgers import decode_ledgers, ledgers_path
-from herdkeeper.formats.herddb_tablespace import decode_tablespace, tablespace_path, tablespaces_path
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path
+from herdkeeper.codecs.herddb.tablespace import decode_tablespace, tablespace_path, tablespaces_path
+from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper_jobs.audit.request import LedgerFilter, TablespaceName
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 

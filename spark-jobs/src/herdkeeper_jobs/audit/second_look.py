@@ -14,9 +14,9 @@ from typing import assert_never
 import pyarrow as pa
 import structlog
 
-from herdkeeper.domain.audit_depth import AuditDepth
-from herdkeeper.domain.audit_finding import Finding
-from herdkeeper.domain.replication import EntryRange
+from herdkeeper.codecs.bookkeeper.striping import EntryRange
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import Finding
 from herdkeeper_jobs.audit.bookie_health import BookieTally, added, copies_by_state
 from herdkeeper_jobs.audit.evaluate import findings_of_ledger
 from herdkeeper_jobs.audit.holding import CopyState, Holding

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from herdkeeper.domain.replication import segment_ranges
+from herdkeeper.codecs.bookkeeper.striping import segment_ranges
 from herdkeeper_jobs.audit.bookie_health import BookieTally
 from herdkeeper_jobs.audit.holding import CopyState
 from herdkeeper_jobs.audit.plan import AuditedLedger

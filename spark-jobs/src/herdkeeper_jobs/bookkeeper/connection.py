@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_protocol import (
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.protocol import (
     LAST_ENTRY,
     LENGTH_BYTES,
     AddResponse,
@@ -33,7 +33,7 @@ from herdkeeper.formats.bookkeeper_protocol import (
     read_request,
     recovery_add_request,
 )
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
 
 _READS_IN_FLIGHT = 256

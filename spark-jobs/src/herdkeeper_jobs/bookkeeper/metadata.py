@@ -16,10 +16,10 @@ from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.retry import KazooRetry
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress, decode_bookie_address
-from herdkeeper.formats.bookkeeper_layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of, ledger_path
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata, decode_ledger_metadata
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress, decode_bookie_address
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of, ledger_path
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, decode_ledger_metadata
+from herdkeeper.codecs.java_data import MalformedDataError
 
 _REQUESTS_IN_FLIGHT = 64
 _SESSION_SECONDS = 20.0

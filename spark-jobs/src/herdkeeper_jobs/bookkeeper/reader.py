@@ -12,26 +12,26 @@ import itertools
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
 
-from herdkeeper.domain.replication import EntryRange, Striping, segment_ranges, striping
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, Entry, EntryDigest, entry_digest
-from herdkeeper.formats.bookkeeper_metadata import NO_ENTRY, DigestType, LedgerMetadata
-from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError, Entry, EntryDigest, entry_digest
+from herdkeeper.codecs.bookkeeper.metadata import NO_ENTRY, DigestType, LedgerMetadata
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.striping import EntryRange, Striping, segment_ranges, striping
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError, EntryAnswer, EntryRun
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit, unlimited
 from herdkeeper_jobs.bookkeeper.replicas import Asking, NobodyAnsweredError, Replicas, in_thread
 
 _ENTRY_OVERHEAD = 64
 """Bytes that an entry counts besides its payload when work is divided: header, digest, and the work that each entry makes."""
-_WINDOW = 256
-"""Entries that are asked for one by one, but at once."""
+_WINDOW, _WINDOW_BYTES, _FIRST_WINDOW = 256, 4 * 1024 * 1024, 16
+"""Entries that are asked for one by one, but at once, and about how many bytes these have; the first ones where no size is known."""
 _MISSES_BEFORE_MOVING = 3
 """Entries that a bookie should have given and did not, after which others are asked first."""
 
@@ -105,7 +105,7 @@ class LastConfirmedUnknownError(RuntimeError):
     """No bookie of an open ledger's last segment told what it has; trying again later can help."""
 
 
-def read_partition(spec: PartitionSpec) -> Iterator[pa.RecordBatch]:
+def read_partition(spec: PartitionSpec) -> Generator[pa.RecordBatch, None, None]:
     """All entries of the pieces, in the order of the pieces and by entry id within them, as batches of ENTRY_SCHEMA.
 
     Raises EntryUnreadableError; what was yielded before is right all the same.
@@ -359,8 +359,9 @@ def _as_run(held: list[EntryAnswer]) -> EntryRun:
 def _read_striped(holders: _Holders) -> Iterator[tuple[Entry, str]]:
     """Windows of entries; in each, those that the same bookies hold are asked for together."""
     piece = holders.piece
-    for start in range(piece.entries.first, piece.entries.last + 1, _WINDOW):
-        window = range(start, min(start + _WINDOW, piece.entries.last + 1))
+    start, size = piece.entries.first, _FIRST_WINDOW if piece.mean_payload is None else _entries_at_once(piece.mean_payload)
+    while start <= piece.entries.last:
+        window = range(start, min(start + size, piece.entries.last + 1))
         entries: dict[int, tuple[Entry, str]] = {}
         reasons: dict[int, dict[str, str]] = {}
         for offset in range(piece.striping.classes):
@@ -371,6 +372,11 @@ def _read_striped(holders: _Holders) -> Iterator[tuple[Entry, str]]:
             if entry_id not in entries:
                 raise EntryUnreadableError(piece.ledger_id, entry_id, tuple(reasons[entry_id].values()))
             yield entries[entry_id]
+        start, size = window.stop, _entries_at_once(sum(len(entry.payload) for entry, _ in entries.values()) // len(window))
+
+
+def _entries_at_once(mean_payload: int) -> int:
+    return max(1, min(_WINDOW, _WINDOW_BYTES // max(1, mean_payload)))
 
 
 @dataclass(frozen=True, slots=True)

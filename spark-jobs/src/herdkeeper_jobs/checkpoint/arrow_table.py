@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from herdkeeper.formats.herddb_record import RowDecoder
-from herdkeeper.formats.herddb_table import ColumnType, TableDefinition
+from herdkeeper.codecs.herddb.record import RowDecoder
+from herdkeeper.codecs.herddb.table import ColumnType, TableDefinition
 
 ARROW_TYPES = {
     ColumnType.STRING: pa.string(),

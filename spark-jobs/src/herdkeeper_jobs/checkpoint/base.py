@@ -18,9 +18,9 @@ from pyspark import StorageLevel
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from herdkeeper.formats.herddb_record import RowEncoder
-from herdkeeper.formats.herddb_table import TableDefinition, decode_table
-from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.record import RowEncoder
+from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.table import TableDefinition, decode_table
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import Identity, Manifest, ManifestBase, ManifestFile, read_manifest
@@ -86,6 +86,10 @@ class Base(Protocol):
     def latest_timestamp_millis(self) -> int | None:
         """No entry up to its start has a later time; None where nothing is known of that."""
 
+    @property
+    def whole_log_at(self) -> int | None:
+        """As `Outline.whole_log_at`."""
+
     def release(self) -> None:
         """Frees what was made for it alone."""
 
@@ -115,6 +119,11 @@ class CheckpointBase:
     def latest_timestamp_millis(self) -> int | None:
         """As the manifest tells."""
         return self.manifest.latest_timestamp_millis
+
+    @property
+    def whole_log_at(self) -> int | None:
+        """As the manifest tells."""
+        return self.manifest.whole_log_at
 
     @property
     def record(self) -> ManifestBase:

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 
 import structlog
 
-from herdkeeper.domain.job_summary import CheckpointSummary, JobOutcome
-from herdkeeper.domain.names import ARCHIVE_VARIABLES
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.protocol.job_summary import CheckpointSummary, JobOutcome
+from herdkeeper.shared.names import ARCHIVE_VARIABLES
 from herdkeeper_jobs.archive.parts import ReadBudget
 from herdkeeper_jobs.bookkeeper.metadata import ClusterNotFoundError, MetadataUnavailableError, open_catalog
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable, FollowerDiffers, InvariantViolated
@@ -25,7 +25,7 @@ from herdkeeper_jobs.checkpoint.follower_base import FollowerSource
 from herdkeeper_jobs.checkpoint.moment import parse_moment
 from herdkeeper_jobs.checkpoint.origin import Mode
 from herdkeeper_jobs.checkpoint.removal import why_no_run_id
-from herdkeeper_jobs.checkpoint.run import CheckpointRequest, run_checkpoint
+from herdkeeper_jobs.checkpoint.run import FULL_EVERY_SECONDS, CheckpointRequest, run_checkpoint
 from herdkeeper_jobs.checkpoint.target import TargetRequest
 from herdkeeper_jobs.encryption.keys import writing_key
 from herdkeeper_jobs.shared_arguments import (
@@ -65,8 +65,15 @@ def _parser() -> argparse.ArgumentParser:
         "--mode",
         default=Mode.AUTO.value,
         choices=[mode.value for mode in Mode],
-        help="Full: from the whole log. Incremental: from the newest usable checkpoint at the destination and the log behind it. "
-        "Auto: Full while the log begins with its first ledger (default: %(default)s)",
+        help="Full: from the whole log. Incremental: from the newest usable checkpoint at the destination and the log behind it, and from "
+        "the whole log where there is none. Auto: Incremental, but from the whole log, as long as bookies have it, once that was read too "
+        "long ago (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--full-every-seconds",
+        type=int,
+        default=FULL_EVERY_SECONDS,
+        help="what is too long ago, by Auto (default: %(default)s, a week)",
     )
     add_destination_argument(parser, "folder for checkpoints, which executors as pods must all mount")
     add_archive_argument(parser)
@@ -118,6 +125,8 @@ def _request(parsed: argparse.Namespace, cores: int) -> CheckpointRequest:
     rate = parsed.bytes_per_second_per_bookie
     if not rate > 0:
         raise CheckpointRefused(f"--bytes-per-second-per-bookie is {rate:g}: give more than 0, or leave it out for no limit")
+    if parsed.full_every_seconds <= 0:
+        raise CheckpointRefused(f"--full-every-seconds is {parsed.full_every_seconds}: give more than 0")
     destination = _usable("--destination", _path("--destination", parsed.destination), writes=True)
     archive = _usable("--archive", _path("--archive", parsed.archive, ARCHIVE_VARIABLES), writes=False) if parsed.archive else None
     try:
@@ -137,6 +146,7 @@ def _request(parsed: argparse.Namespace, cores: int) -> CheckpointRequest:
         key=key,
         budget=ReadBudget(cores, rate),
         follower=_follower(parsed),
+        full_every_seconds=parsed.full_every_seconds,
     )
 
 

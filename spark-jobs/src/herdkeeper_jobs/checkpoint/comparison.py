@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from herdkeeper.domain.job_summary import FollowerComparison
-from herdkeeper.formats.row_digest import RowDigest
-from herdkeeper_jobs.checkpoint.errors import FollowerDiffers, InvariantViolated
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.protocol.job_summary import FollowerComparison
+from herdkeeper_jobs.checkpoint.errors import FollowerDiffers, LeaderDiffers
 from herdkeeper_jobs.checkpoint.node_http import FollowerDigest, LeaderCounts
 
 _SHOWN = 5
@@ -38,7 +38,7 @@ def _describe(digest: RowDigest | None) -> str:
 
 
 def require_rows_of_leader(ours: Mapping[str, RowDigest], leader: LeaderCounts) -> None:
-    """The leader has as many rows of each table as `ours`, the fold's tables. Raises InvariantViolated, naming those that differ.
+    """The leader has as many rows of each table as `ours`, the fold's tables. Raises LeaderDiffers, naming those that differ.
 
     A table that only one side has counts as empty on the other: the leader lists those that are not committed yet.
     """
@@ -48,7 +48,7 @@ def require_rows_of_leader(ours: Mapping[str, RowDigest], leader: LeaderCounts) 
     if different:
         shown = ", ".join(f"{name!r} ({here.get(name, 0)} rows, {leader.tables.get(name, 0)} at the leader)" for name in different[:_SHOWN])
         more = f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
-        raise InvariantViolated(
+        raise LeaderDiffers(
             f"the fold of the log, and so each follower, has other rows than the leader {leader.node} at {leader.lsn}: {shown}{more}. A "
             "change of leader would lose them: copy these tables out of the leader before any, and ask for a full check of the tablespace"
         )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from herdkeeper.formats.herddb_index import decode_index, encode_index
-from herdkeeper.formats.herddb_table import decode_table, encode_table
+from herdkeeper.codecs.herddb.index import decode_index, encode_index
+from herdkeeper.codecs.herddb.table import decode_table, encode_table
 from herdkeeper_jobs.wal.log_state import NOBODY, LogState, StateIndex, StateTable, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
 

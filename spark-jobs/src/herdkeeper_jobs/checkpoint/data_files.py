@@ -22,9 +22,9 @@ from pyspark import TaskContext
 from pyspark.sql import Row, SparkSession
 from xxhash import xxh3_128
 
-from herdkeeper.formats.herddb_record import RowDecoder, RowEncoder
-from herdkeeper.formats.herddb_table import TableDefinition
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.record import RowDecoder, RowEncoder
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.codecs.herddb.table import TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import arrow_schema, rows_of
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.file_check import faults_in_tasks, file_fault

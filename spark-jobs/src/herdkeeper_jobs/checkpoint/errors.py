@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from herdkeeper.domain.job_summary import FollowerComparison
+from herdkeeper.protocol.job_summary import FollowerComparison
 
 
 class CheckpointRefused(ValueError):  # noqa: N818 - a refusal is an answer, not a fault of the program
@@ -52,6 +52,10 @@ class FollowerDiffers(InvariantViolated):
     def __init__(self, message: str, comparison: FollowerComparison) -> None:
         super().__init__(message)
         self.comparison = comparison
+
+
+class LeaderDiffers(InvariantViolated):
+    """The leader has another number of rows than the fold of the log at the same LSN."""
 
 
 class LogTruncatedError(RuntimeError):

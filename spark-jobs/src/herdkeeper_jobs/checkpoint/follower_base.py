@@ -21,7 +21,7 @@ import pyarrow as pa
 import structlog
 from pyspark.sql import SparkSession
 
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper_jobs.checkpoint.base import ROW_COLUMNS, ROW_SCHEMA, BaseRows, BaseTable, BaseUnusable, proven_rows
 from herdkeeper_jobs.checkpoint.data_files import DataFile, NewParquetFile
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
@@ -71,6 +71,10 @@ class FollowerBase:
     folder: ParquetFolder
     files: tuple[DataFile, ...]
     held_millis: int
+
+    @property
+    def whole_log_at(self) -> None:
+        """The log was not read."""
 
     @property
     def record(self) -> ManifestBase:

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
-from herdkeeper.formats.herddb_ledgers import LedgerList, decode_ledgers, ledgers_path
-from herdkeeper.formats.herddb_tablespace import TablespaceRecord, decode_tablespace, tablespace_path
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers, ledgers_path
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord, decode_tablespace, tablespace_path
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, UndecodableMetadata
 from herdkeeper_jobs.bookkeeper.reader import LastConfirmedUnknownError, last_confirmed
 from herdkeeper_jobs.checkpoint.errors import (

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from herdkeeper.domain.verification import ALONE, REREAD
+from herdkeeper.protocol.verification import ALONE, REREAD
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.encryption.keys import Key, SealedBy, keyring
@@ -234,6 +234,16 @@ class Outline(_Part):
     """None where an earlier version wrote it. For people: nothing is decided by it."""
     encryption: Encryption | None = None
     """None for a checkpoint in the clear."""
+    whole_log_at_millis: int | None = None
+    """Of one that has a base: `whole_log_at` of that one."""
+
+    @property
+    def whole_log_at(self) -> int | None:
+        """When the log was read from its beginning, by the job's clock, for this checkpoint or for the one that its chain of bases begins
+        with; None where an earlier version made one of them, or the chain begins with a follower's tables."""
+        if self.base is not None:
+            return self.whole_log_at_millis
+        return None if self.made is None else self.made.at_millis
 
     @property
     def file_paths(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.row_digest import RowDigest
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable
 from herdkeeper_jobs.checkpoint.follower_stream import Part, read_stream
 from herdkeeper_jobs.wal.lsn import Lsn

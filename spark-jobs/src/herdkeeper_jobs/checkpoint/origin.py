@@ -1,13 +1,14 @@
 """What a checkpoint is made from: the whole log, or another checkpoint and the log behind it. One is chosen here, and its files proven.
 
-What the log has dropped is read from its archive. The whole log is never folded from an archive while a base spares it: an archive may
-be years long.
+Checkpoints that are made from one another are a chain. What one of them got wrong the later ones would have wrong, too, so now and then the
+whole log begins a new chain, as long as the log is there. What it has dropped is read from its archive. The whole log is never folded from
+an archive while a base spares it: an archive may be years long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import structlog
@@ -43,7 +44,7 @@ class Mode(StrEnum):
     """What a user asks for."""
 
     AUTO = "Auto"
-    """The whole log while it begins with its first ledger, else a base, else what is archived of the log from its beginning on."""
+    """A base when there is one, but the whole log once that was read too long ago for the base's chain, and bookies have it."""
     FULL = "Full"
     """The whole log, or nothing."""
     INCREMENTAL = "Incremental"
@@ -52,23 +53,33 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Where bases are looked for, and what for: those of `identity` below `folder` that hold nothing behind the moment `at`."""
+    """Where bases are looked for, and what for: those of `identity` below `folder` that hold nothing behind the moment `at`.
+
+    `due_before`, in milliseconds since the epoch: by `Auto` a chain for which the whole log was read before is not gone on with.
+    """
 
     folder: StoredPath
     identity: Identity
     mode: Mode
     at: Lsn | Time
+    due_before: int = 0
+
+    def asks_for_whole_log(self, base: CheckpointBase) -> bool:
+        """Rather than for this base. Where nobody knows when the log was read whole, it was too long ago."""
+        return self.mode is Mode.AUTO and (base.whole_log_at is None or base.whole_log_at < self.due_before)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
     """What is read: these partitions of the log and of its archive, and the rows of a base. `entries` are in the partitions, which may
-    begin before the LSN that is needed first, and end behind the last one. `release` it."""
+    begin before the LSN that is needed first, and end behind the last one. `passed_over` are newer checkpoints than the base, each with why
+    it is none. `release` it."""
 
     archived: tuple[ArchivePartition, ...]
     live: tuple[PartitionSpec, ...]
     entries: int
     rows: BaseRows | None = None
+    passed_over: tuple[BaseUnusable, ...] = ()
 
     @property
     def base(self) -> Base | None:
@@ -118,22 +129,32 @@ def choose_origin(spark: SparkSession, log: WholeLog, search: Search, read_to: L
             return _origin(log, log.parts_up_to(read_to), shares)
         except LogDropped as error:
             raise CheckpointRefused(f"{error}; spec.mode (--mode) is Full: take Auto, which goes on from a checkpoint") from error
-    if search.mode is Mode.AUTO:
-        try:
-            return _origin(log, log.live_up_to(read_to), shares)
-        except LogDropped as error:
-            _log.info("log not whole", reason=str(error))
     reasons: list[BaseUnusable] = []
     for candidate in candidates(search.folder, search.identity, search.at):
         try:
-            return _from(spark, log, _usable(candidate), (read_to, shares))
+            base = _usable(candidate)
+            whole = _live_origin(log, read_to, shares) if search.asks_for_whole_log(base) else None
+            return replace(whole or _from(spark, log, base, (read_to, shares)), passed_over=tuple(reasons))
         except BaseUnusable as unusable:
             _log.warning("no base", reason=str(unusable))
             reasons.append(unusable)
     try:
-        return _origin(log, log.parts_up_to(read_to), shares)
+        return replace(_origin(log, log.parts_up_to(read_to), shares), passed_over=tuple(reasons))
     except LogDropped as error:
         raise _nothing(str(error), reasons, lambda: recovery_window(log, search.folder)) from error
+
+
+def whole_live_log(spark: SparkSession, log: WholeLog, read_to: Lsn, budget: ReadBudget = UNLIMITED) -> Origin | None:
+    """The whole log as bookies have it; None where they don't. Raises CheckpointRetryable as `WholeLog.live_up_to`."""
+    return _live_origin(log, read_to, _Shares(3 * spark.sparkContext.defaultParallelism, budget))
+
+
+def _live_origin(log: WholeLog, read_to: Lsn, shares: _Shares) -> Origin | None:
+    try:
+        return _origin(log, log.live_up_to(read_to), shares)
+    except LogDropped as error:
+        _log.info("log not whole", reason=str(error))
+        return None
 
 
 def _nothing(missing: str, reasons: list[BaseUnusable], window: Callable[[], Window | None]) -> CheckpointRefused | CheckpointRetryable:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from herdkeeper.formats.herddb_table import ColumnType
+from herdkeeper.codecs.herddb.table import ColumnType
 from herdkeeper_jobs.checkpoint.arrow_table import ARROW_TYPES
 from herdkeeper_jobs.checkpoint.manifest import Manifest, ManifestTable, read_manifest
 from herdkeeper_jobs.storage.stored_path import AnyPath, StoredPath, found_below

@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from herdkeeper.domain.job_summary import JobOutcome
+from herdkeeper.protocol.job_summary import JobOutcome
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
 from herdkeeper_jobs.checkpoint.removal import Removed, remove_checkpoint
 from herdkeeper_jobs.shared_arguments import add_destination_argument

@@ -1,6 +1,6 @@
 """The Checkpoint job's table of contents: target -> origin (a base?) -> log -> cut -> timeline -> fold -> files -> verify -> manifest,
 and the report of all checkpoints, for which none of this can fail. Without an origin a follower's tables are taken, where one is named,
-and the target, which is now, is chosen behind them."""
+and the target, which is now, is chosen behind them. What was made from a base and is contradicted is made again from the whole log."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ import structlog
 from pyspark import StorageLevel
 from pyspark.sql import SparkSession
 
-from herdkeeper.domain.job_summary import CheckpointSummary, FollowerComparison, JobOutcome, TableSummary
-from herdkeeper.formats.herddb_table import TableDefinition, encode_table
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.codecs.herddb.table import TableDefinition, encode_table
+from herdkeeper.protocol.job_summary import CheckpointSummary, FollowerComparison, JobOutcome, TableSummary
 from herdkeeper_jobs.archive.parts import UNLIMITED, ReadBudget, WholeLog, read_archived
 from herdkeeper_jobs.archive.window import recovery_window
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.bookkeeper.reader import read_partition
-from herdkeeper_jobs.checkpoint.base import Base, highest_keys_of, uuids_of_altered
+from herdkeeper_jobs.checkpoint.base import Base, CheckpointBase, described, highest_keys_of, uuids_of_altered
 from herdkeeper_jobs.checkpoint.comparison import compare, require_rows_of_leader
 from herdkeeper_jobs.checkpoint.continuation import Continuation
 from herdkeeper_jobs.checkpoint.data_files import DataFile, WrittenTable, sync_folders, verify_files, write_tables
@@ -34,6 +34,7 @@ from herdkeeper_jobs.checkpoint.errors import (
     CheckpointRetryable,
     FollowerDiffers,
     InvariantViolated,
+    LeaderDiffers,
     LogDropped,
     NothingToBeginWith,
 )
@@ -59,7 +60,7 @@ from herdkeeper_jobs.checkpoint.manifest import (
 )
 from herdkeeper_jobs.checkpoint.moment import Time, stamp
 from herdkeeper_jobs.checkpoint.node_http import LeaderCounts, NotCounted, follower_tables
-from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin, origin_from
+from herdkeeper_jobs.checkpoint.origin import Mode, Origin, Search, choose_origin, origin_from, whole_live_log
 from herdkeeper_jobs.checkpoint.removal import remove_leftovers
 from herdkeeper_jobs.checkpoint.table_digests import table_digests
 from herdkeeper_jobs.checkpoint.target import Target, TargetRequest, choose_target
@@ -81,6 +82,8 @@ _MOST_OF_A_REASON = 150
 _SHOWN = 5
 _STANDS_SECONDS = 120
 """In which a follower has to stand where no transaction is open."""
+FULL_EVERY_SECONDS = 7 * 24 * 3600
+"""As weekly full backups are: `fullEvery` of a Checkpoint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ class CheckpointRequest:
     """What may be read from each bookie."""
     follower: FollowerSource | None = None
     """Whose tables it begins with where there is nothing else; None: nobody's."""
+    full_every_seconds: int = FULL_EVERY_SECONDS
+    """By `Auto` the whole log is read once it was read that long ago for the base's chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +119,8 @@ class Order:
     since: float
     key: Key | None = None
     budget: ReadBudget = UNLIMITED
-    """Both as of a `CheckpointRequest`."""
+    full_every_seconds: int = FULL_EVERY_SECONDS
+    """These three as of a `CheckpointRequest`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +131,10 @@ class Made:
     comparison: FollowerComparison | None
     left_out: int
     published: Published
-    refused: str = ""
-    """What of it HerdDB's SQL will not take back, and what to do; empty for nothing."""
+    trouble: str = ""
+    """What of it HerdDB's SQL will not take back, or what else is wrong, and what to do; empty for nothing."""
+    passed_over: str = ""
+    """Newer checkpoints than its base, and why they are none; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +165,9 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
     Raises:
         CheckpointRefused, CheckpointRetryable, InvariantViolated: see `errors`. No manifest was written then.
     """
-    order = Order(request.destination, request.run_id, request.mode, time.monotonic(), request.key, request.budget)
+    order = Order(
+        request.destination, request.run_id, request.mode, time.monotonic(), request.key, request.budget, request.full_every_seconds
+    )
     log = open_log(catalog, request.herd_root, request.tablespace)
     identity = log.identity
     whole = WholeLog(log, tablespace_folder(request.archive or request.destination, identity), identity)
@@ -175,8 +185,30 @@ def run_checkpoint(start: Callable[[], SparkSession], catalog: LedgerCatalog, re
 def make_checkpoint(start: Callable[[], SparkSession], whole: WholeLog, target: Target, order: Order) -> Made:
     """Makes the checkpoint of a moment that is chosen, from a log or from what is left of it. Raises as `run_checkpoint`."""
     spark = start()
-    search = Search(tablespace_folder(order.destination, whole.identity), whole.identity, order.mode, target.at)
-    return _make(spark, whole, target, order, choose_origin(spark, whole, search, target.read_to, order.budget))
+    folder = tablespace_folder(order.destination, whole.identity)
+    due_before = int((time.time() - order.full_every_seconds) * 1000)
+    search = Search(folder, whole.identity, order.mode, target.at, due_before)
+    origin = choose_origin(spark, whole, search, target.read_to, order.budget)
+    try:
+        return _make(spark, whole, target, order, origin)
+    except (FollowerDiffers, LeaderDiffers) as error:
+        # The base may be what is wrong. Each of its rows is what it was when it was made, and nothing says that it was made right.
+        base = origin.base
+        again = whole_live_log(spark, whole, target.read_to, order.budget) if isinstance(base, CheckpointBase) else None
+        if base is None or again is None:
+            raise
+        _log.warning("made again from the whole log", base=base.record.manifest, reason=str(error))
+        remove_leftovers(folder, order.run_id)
+        made = _make(spark, whole, target, order, again)
+        return replace(made, trouble="; ".join(filter(None, (_wrong_base(base), made.trouble))))
+
+
+def _wrong_base(base: Base) -> str:
+    """The whole log gives what somebody else has, and the base did not."""
+    return (
+        f"the checkpoint {base.record.manifest.removesuffix('.json')} has wrong rows, and so may those have that it was made from, or that "
+        "were made from it: restore none of these, and delete them"
+    )
 
 
 def _make_from_follower(
@@ -247,7 +279,9 @@ def _make(spark: SparkSession, whole: WholeLog, target: Target, order: Order, or
             remove_leftovers(folder, order.run_id)
     # Followers that agree prove each other; that they are what the log says is no finding of this run.
     verdict = None if isinstance(folded.base, FollowerBase) else comparison
-    return Made(committed, verdict, folded.cut.left_out, publish_history(whole, folder, time.time_ns() // 1_000_000), _refused(folded))
+    published = publish_history(whole, folder, time.time_ns() // 1_000_000)
+    passed_over = described(origin.passed_over, shown=1) if origin.passed_over else ""
+    return Made(committed, verdict, folded.cut.left_out, published, _refused(folded), passed_over)
 
 
 def _refused(folded: _Folded) -> str:
@@ -278,7 +312,7 @@ def _compared(folded: _Folded, target: Target, tablespace_uuid: str) -> Follower
 
 
 def _leader_compared(folded: _Folded, target: Target) -> str | None:
-    """The leader that has as many rows; None where it can't be judged. Raises InvariantViolated."""
+    """The leader that has as many rows; None where it can't be judged. Raises LeaderDiffers."""
     match target.leader:
         case NotCounted(reason):
             _log.info("not compared with the leader", reason=reason)
@@ -443,6 +477,7 @@ def _manifest(identity: Identity, run_id: str, folded: _Folded, verified: Verifi
         verified=verified,
         versions=_versions(),
         base=None if folded.base is None else folded.base.record,
+        whole_log_at_millis=None if folded.base is None else folded.base.whole_log_at,
         continuation=Continuation.of(timeline.state),
         made=making,
     )
@@ -506,14 +541,15 @@ def _summary(made: Made, request: CheckpointRequest, seconds: float) -> Checkpoi
     done = "existed already" if committed.existed else "written"
     encrypted = "" if manifest.encryption is None else f", encrypted with the key {manifest.encryption.key_name!r}"
     stamped = "" if manifest.lsn_timestamp_millis is None else stamp(manifest.lsn_timestamp_millis)
-    trouble = f"{made.refused}; " if made.refused else ""
+    trouble = f"{made.trouble}; " if made.trouble else ""
+    passed_over = f", not from {made.passed_over[:_MOST_OF_A_REASON]}" if made.passed_over else ""
     skewed = f"; {left_out} entries behind it are stamped at or before the time, and left out" if left_out else ""
     there = f"{len(manifest.open_transactions)} transactions open there{skewed}"
     return CheckpointSummary(
         run_id=request.run_id,
         outcome=JobOutcome.ALREADY_DONE if committed.existed else JobOutcome.SUCCEEDED,
         message=f"{trouble}checkpoint at {manifest.lsn.lsn}{f' ({stamped})' if stamped else ''} {done}{encrypted}, "
-        f"made from {_made_from(manifest)}; {by}; {there}",
+        f"made from {_made_from(manifest)}{passed_over}; {by}; {there}",
         instance_id=manifest.identity.instance_id,
         tablespace=manifest.identity.tablespace,
         tablespace_uuid=manifest.identity.tablespace_uuid,

@@ -16,9 +16,9 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from xxhash import xxh3_128_digest
 
-from herdkeeper.formats.herddb_record import RowDecoder
-from herdkeeper.formats.herddb_table import TYPE_OF_CODE, ColumnType, TableDefinition
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.record import RowDecoder
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.codecs.herddb.table import TYPE_OF_CODE, ColumnType, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import ARROW_TYPES, arrow_schema, decode_rows
 from herdkeeper_jobs.packed_bytes import Flags, Integers, PackedBytes
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from herdkeeper.formats.herddb_table import TableDefinition
-from herdkeeper.formats.row_digest import RowDigest
+from herdkeeper.codecs.herddb.row_digest import RowDigest
+from herdkeeper.codecs.herddb.table import TableDefinition
 from herdkeeper_jobs.checkpoint.stored_rows import RowsInTasks, by_table, digest_of_columns
 
 _COLUMNS = "table_index int, rows long, digest string"

@@ -4,99 +4,61 @@ A change outside of a transaction is committed by its own entry, one inside by i
 is no change. A log is read from an LSN on, but a transaction that commits after it may have begun before: so reading begins at the
 oldest BEGIN that was open there (the restart LSN), and what was committed up to the LSN is left out.
 
-Names of tables are those of the entries. A TRUNCATE that HerdDB refused, since an open transaction had touched the table or an index on it
-is not committed, is left out as it is in a checkpoint's fold (wal/timeline.py, whose rule this is; here a table is its name, since a stream
-may begin in the middle of a log). An index that a ROLLBACK left before the first entry that is read is not known.
+Entries come and go as Arrow's columns. Of each one its type and its transaction are looked at here, of definitions, which are rare, all.
+
+Names of tables are those of the entries. A TRUNCATE that HerdDB refused is left out, as it is in a checkpoint's fold (wal/uncommitted.py;
+here a table is its name, since a stream may begin in the middle of a log). An index is not known that a ROLLBACK left before the first
+entry that is read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import assert_never
 
-from herdkeeper.formats.herddb_index import decode_index
-from herdkeeper.formats.herddb_log_entry import LogEntry, LogEntryType
-from herdkeeper.formats.herddb_table import decode_table
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from herdkeeper.codecs.herddb.index import decode_index
+from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntryType
+from herdkeeper.codecs.herddb.table import decode_table
+from herdkeeper_jobs.datasource.schema import CHANGES_ARROW
 from herdkeeper_jobs.wal.lsn import Lsn
+from herdkeeper_jobs.wal.uncommitted import PendingDefinitions, Uncommitted
+
+_ROW_CHANGES = frozenset(int(kind) for kind in ROW_CHANGES)
+_NOTHING = frozenset((int(LogEntryType.NOOP), int(LogEntryType.CONSISTENCY_CHECK)))
+_BEGIN, _COMMIT, _ROLLBACK = (int(kind) for kind in (LogEntryType.BEGIN, LogEntryType.COMMIT, LogEntryType.ROLLBACK))
+_NAMES = pa.array([next((kind.name for kind in LogEntryType if kind == code), "") for code in range(max(LogEntryType) + 1)])
+"""Of operations, by their code."""
 
 
 class TransactionBeganEarlierError(RuntimeError):
     """A transaction ends in the part that was read, but began before it: some of its changes are unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One committed change: an entry, and the LSN that committed it."""
-
-    committed: Lsn
-    lsn: Lsn
-    entry: LogEntry
-
-
 @dataclass(slots=True)
-class _Open:
-    begin: Lsn
-    changes: list[tuple[Lsn, LogEntry]] = field(default_factory=list)
+class _Changes:
+    """Of an open transaction: numbers of rows in the batch that is gone over now, and the rows themselves of batches before it."""
 
-    def touches(self, table: str) -> bool:
-        """Not by an index on it: one that somebody has dropped meanwhile holds up nothing. By one of its name: HerdDB doesn't tell an
-        index from a table there."""
-        return any(
-            decode_index(entry.value).name == table
-            if entry.type is LogEntryType.CREATE_INDEX
-            else entry.table == table and entry.type is not LogEntryType.DROP_INDEX
-            for _, entry in self.changes
-        )
+    here: list[int] = field(default_factory=list)
+    before: list[pa.RecordBatch] = field(default_factory=list)
+
+    def keep(self, entries: pa.RecordBatch) -> None:
+        if self.here:
+            self.before.append(entries.take(pa.array(self.here)))
+            self.here = []
+
+    def has_changed(self, table: str, entries: pa.RecordBatch) -> bool:
+        """Whether there is a row of a table of that name."""
+        batches = [*self.before, entries.take(pa.array(self.here, pa.int64()))]
+        return any(_changes_of(table, batch) for batch in batches)
 
 
-_OF_INDEXES = (LogEntryType.CREATE_INDEX, LogEntryType.DROP_INDEX)
-
-
-class _UncommittedIndexes:
-    """Those that a transaction has made and not committed: it is open, or its ROLLBACK has left them.
-
-    HerdDB makes an index at its entry, also inside of a transaction, and drops it there at the COMMIT.
-    """
-
-    def __init__(self) -> None:
-        self._on: dict[str, tuple[str, int]] = {}  # name -> its table's name, and the transaction that made it
-
-    def hold_up(self, table: str) -> bool:
-        return any(on == table for on, _ in self._on.values())
-
-    def logged(self, entry: LogEntry) -> None:
-        """Takes a change at its own entry."""
-        if entry.type is LogEntryType.CREATE_INDEX and entry.transaction_id > 0:
-            index = decode_index(entry.value)
-            self._on[index.name] = index.table, entry.transaction_id
-        elif entry.type in _OF_INDEXES and entry.transaction_id <= 0:
-            name = entry.value.decode() if entry.type is LogEntryType.DROP_INDEX else decode_index(entry.value).name
-            self._on.pop(name, None)
-        elif entry.type is LogEntryType.ALTER_TABLE:
-            self._rename(entry.table, decode_table(entry.value).name)
-        elif entry.type is LogEntryType.DROP_TABLE and entry.transaction_id <= 0:
-            self._drop_table(entry.table)
-
-    def ended(self, transaction_id: int, changes: list[tuple[Lsn, LogEntry]], *, committed: bool) -> None:
-        """Takes the end of a transaction, with what it had changed."""
-        if committed:
-            self._on = {name: (on, maker) for name, (on, maker) in self._on.items() if maker != transaction_id}
-        # the tables that go with its end take their indexes along
-        gone = LogEntryType.DROP_TABLE if committed else LogEntryType.CREATE_TABLE
-        for _, change in changes:
-            if change.type is gone:
-                self._drop_table(change.table)
-            elif change.type is LogEntryType.DROP_INDEX and committed:
-                self._on.pop(change.value.decode(), None)
-
-    def _rename(self, before: str, after: str) -> None:
-        if before != after:
-            self._drop_table(after)
-            self._on = {name: (after if on == before else on, maker) for name, (on, maker) in self._on.items()}
-
-    def _drop_table(self, table: str) -> None:
-        self._on = {name: (on, maker) for name, (on, maker) in self._on.items() if on != table}
+def _changes_of(table: str, entries: pa.RecordBatch) -> bool:
+    is_row = pc.is_in(entries.column("type"), pa.array(sorted(_ROW_CHANGES), pa.int32()))
+    return bool(pc.any(pc.and_(is_row, pc.equal(entries.column("table_name"), table)), min_count=0).as_py())
 
 
 class CommittedChanges:
@@ -107,77 +69,170 @@ class CommittedChanges:
 
     def __init__(self, after: Lsn | None) -> None:
         self._after = after
-        self._open: dict[int, _Open] = {}
-        self._indexes = _UncommittedIndexes()
+        self._uncommitted = Uncommitted(lambda name: name)
+        self._changes: dict[int, _Changes] = {}
 
     @property
     def restart(self) -> Lsn | None:
         """Where reading must begin again to know the transactions that are open now; None when none is."""
-        return min((transaction.begin for transaction in self._open.values()), default=None)
+        return min((transaction.begin for transaction in self._uncommitted.open.values()), default=None)
 
-    def add(self, lsn: Lsn, entry: LogEntry) -> Iterator[Change]:
-        """Takes the next entry; yields what it commits.
+    def take(self, entries: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Takes the next entries (`wal.decode.LOG_SCHEMA`); gives what they commit (`CHANGES_ARROW`).
 
         Raises:
-            TransactionBeganEarlierError: it belongs to a transaction that began before the first entry.
+            TransactionBeganEarlierError: a COMMIT of a transaction that began before the first entry.
         """
-        match entry.type:
-            case LogEntryType.NOOP | LogEntryType.CONSISTENCY_CHECK:
-                return
-            case LogEntryType.BEGIN:
-                self._open[entry.transaction_id] = _Open(lsn)
-            case LogEntryType.COMMIT:
-                yield from self._commit(lsn, entry)
-            case LogEntryType.ROLLBACK:
-                # of a transaction that began earlier nothing was given, and nothing has to be taken back
-                ended = self._open.pop(entry.transaction_id, None)
-                if ended is not None:
-                    self._indexes.ended(entry.transaction_id, ended.changes, committed=False)
-            case LogEntryType.TRUNCATE:
-                if self._is_new(lsn) and not self._is_refused(entry.table):
-                    yield Change(lsn, lsn, entry)
-            case (
-                LogEntryType.INSERT
-                | LogEntryType.UPDATE
-                | LogEntryType.DELETE
-                | LogEntryType.CREATE_TABLE
-                | LogEntryType.ALTER_TABLE
-                | LogEntryType.DROP_TABLE
-                | LogEntryType.CREATE_INDEX
-                | LogEntryType.DROP_INDEX
-            ):
-                yield from self._change(lsn, entry)
-            case _:
-                assert_never(entry.type)
+        batch = _Batch(entries, self._after)
+        for row, (kind, transaction_id) in enumerate(zip(batch.kinds, batch.transactions, strict=True)):
+            if kind in _ROW_CHANGES:
+                self._change(batch, row)
+            elif kind == _BEGIN:
+                self._uncommitted.begin(transaction_id, batch.lsn(row))
+                self._changes[transaction_id] = _Changes()
+            elif kind in (_COMMIT, _ROLLBACK):
+                self._end(batch, row, committed=kind == _COMMIT)
+            elif kind not in _NOTHING:
+                self._define(batch, row)
+        for changes in self._changes.values():
+            changes.keep(entries)
+        yield from batch.committed()
 
-    def _is_refused(self, table: str) -> bool:
-        return self._indexes.hold_up(table) or any(transaction.touches(table) for transaction in self._open.values())
-
-    def _change(self, lsn: Lsn, entry: LogEntry) -> Iterator[Change]:
-        if entry.transaction_id <= 0 or entry.transaction_id in self._open:
-            self._indexes.logged(entry)
-        if entry.transaction_id <= 0:
-            if self._is_new(lsn):
-                yield Change(lsn, lsn, entry)
-            return
-        transaction = self._open.get(entry.transaction_id)
-        if transaction is not None:
-            transaction.changes.append((lsn, entry))
+    def _change(self, batch: _Batch, row: int) -> None:
+        transaction_id = batch.transactions[row]
+        if transaction_id <= 0:
+            batch.commit_alone(row)
+        elif (changes := self._changes.get(transaction_id)) is not None:
+            changes.here.append(row)
         # else it began before the first entry: whether that matters is known when it ends
 
-    def _commit(self, lsn: Lsn, entry: LogEntry) -> Iterator[Change]:
-        transaction = self._open.pop(entry.transaction_id, None)
-        if transaction is not None:
-            self._indexes.ended(entry.transaction_id, transaction.changes, committed=True)
-        if not self._is_new(lsn):
+    def _end(self, batch: _Batch, row: int, *, committed: bool) -> None:
+        transaction_id = batch.transactions[row]
+        changes = self._changes.pop(transaction_id, None)
+        if changes is None:
+            # of a transaction that began earlier nothing was given, and nothing has to be taken back
+            if committed and batch.is_new(row):
+                raise TransactionBeganEarlierError(
+                    f"transaction {transaction_id} commits at {batch.lsn(row)}, but began before the part of the log that was read: "
+                    "give restartLsn, the begin of the oldest transaction that was open at afterLsn (restart_lsn in a checkpoint's "
+                    "manifest)"
+                )
             return
-        if transaction is None:
-            raise TransactionBeganEarlierError(
-                f"transaction {entry.transaction_id} commits at {lsn}, but began before the part of the log that was read: "
-                "give restartLsn, the begin of the oldest transaction that was open at afterLsn (restart_lsn in a checkpoint's manifest)"
-            )
-        for changed, change in transaction.changes:
-            yield Change(lsn, changed, change)
+        ended = self._uncommitted.end(transaction_id, committed=committed)
+        for table in ended.dropped_tables:
+            self._uncommitted.drop_table(table)
+        for index in ended.dropped_indexes:
+            self._uncommitted.drop_index(index)
+        if committed:
+            batch.commit(changes, row)
 
-    def _is_new(self, lsn: Lsn) -> bool:
-        return self._after is None or lsn > self._after
+    def _define(self, batch: _Batch, row: int) -> None:
+        """A definition, or a TRUNCATE."""
+        kind, transaction_id, table = LogEntryType(batch.kinds[row]), batch.transactions[row], batch.table(row)
+        if kind is LogEntryType.TRUNCATE:
+
+            def has_changed(transaction: PendingDefinitions) -> bool:
+                return self._changes[transaction.id].has_changed(table, batch.entries)
+
+            if not self._uncommitted.refuses_truncate(table, table, has_changed):
+                batch.commit_alone(row)
+            return
+        if transaction_id <= 0 or transaction_id in self._changes:
+            self._follow(kind, transaction_id, table, batch.value(row))
+        self._change(batch, row)
+
+    def _follow(self, kind: LogEntryType, transaction_id: int, table: str, value: bytes) -> None:
+        """Takes a definition at its own entry."""
+        known, inside = self._uncommitted, transaction_id > 0
+        match kind:
+            case LogEntryType.CREATE_TABLE if inside:
+                known.make_table(table, table, transaction_id)
+            case LogEntryType.ALTER_TABLE:
+                known.rename_table(table, decode_table(value).name)
+            case LogEntryType.DROP_TABLE if inside:
+                known.will_drop_table(table, transaction_id)
+            case LogEntryType.DROP_TABLE:
+                known.drop_table(table)
+            case LogEntryType.CREATE_INDEX:
+                index = decode_index(value)
+                known.make_index(index.name, index.table, transaction_id)
+            case LogEntryType.DROP_INDEX if inside:
+                known.will_drop_index(value.decode(), transaction_id)
+            case LogEntryType.DROP_INDEX:
+                known.drop_index(value.decode())
+            case _:
+                pass  # a table that is made outside of transactions is committed
+
+
+class _Batch:
+    """Entries of a log, and the changes that are committed among them."""
+
+    def __init__(self, entries: pa.RecordBatch, after: Lsn | None) -> None:
+        self.entries = entries
+        self.kinds: list[int] = entries.column("type").to_pylist()
+        self.transactions: list[int] = entries.column("transaction_id").to_pylist()
+        self._first_new = 0 if after is None else _up_to(after, entries)
+        self._rows: list[int] = []
+        self._commits: list[int] = []
+        self._given: list[pa.RecordBatch] = []
+
+    def lsn(self, row: int) -> Lsn:
+        return Lsn(*(self.entries.column(name)[row].as_py() for name in ("ledger_id", "entry_id")))
+
+    def table(self, row: int) -> str:
+        return str(self.entries.column("table_name")[row].as_py())
+
+    def value(self, row: int) -> bytes:
+        return bytes(self.entries.column("row_value")[row].as_py())
+
+    def is_new(self, row: int) -> bool:
+        return row >= self._first_new
+
+    def commit_alone(self, row: int) -> None:
+        """It commits itself."""
+        if row >= self._first_new:
+            self._rows.append(row)
+            self._commits.append(row)
+
+    def commit(self, changes: _Changes, by: int) -> None:
+        """The entry `by` commits these."""
+        if by < self._first_new:
+            return
+        if changes.before:
+            self._give()
+            self._given += [_committed(rows, self._lsns([by] * rows.num_rows)) for rows in changes.before]
+        self._rows += changes.here
+        self._commits += [by] * len(changes.here)
+
+    def committed(self) -> list[pa.RecordBatch]:
+        """What was committed, in order."""
+        self._give()
+        return self._given
+
+    def _give(self) -> None:
+        if self._rows:
+            self._given.append(_committed(self.entries.take(pa.array(self._rows)), self._lsns(self._commits)))
+            self._rows, self._commits = [], []
+
+    def _lsns(self, rows: Sequence[int]) -> pa.RecordBatch:
+        return self.entries.select(["ledger_id", "entry_id"]).take(pa.array(rows))
+
+
+def _up_to(after: Lsn, entries: pa.RecordBatch) -> int:
+    """How many entries are not behind an LSN."""
+    ledgers, numbers = (entries.column(name).to_numpy() for name in ("ledger_id", "entry_id"))
+    return int(np.count_nonzero((ledgers < after.ledger_id) | ((ledgers == after.ledger_id) & (numbers <= after.entry_id))))
+
+
+def _committed(changes: pa.RecordBatch, commits: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [
+        commits.column("ledger_id"),
+        commits.column("entry_id"),
+        changes.column("ledger_id"),
+        changes.column("entry_id"),
+        changes.column("timestamp").cast(pa.timestamp("ms", "UTC")).cast(CHANGES_ARROW.field("timestamp").type),
+        _NAMES.take(changes.column("type")),
+        changes.column("transaction_id"),
+        *(changes.column(name) for name in ("table_name", "row_key", "row_value")),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=CHANGES_ARROW)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 
-from herdkeeper.domain.replication import EntryRange
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
-from herdkeeper.formats.herddb_log_entry import LogEntry, decode_log_entry
-from herdkeeper.formats.java_data import MalformedDataError
+import pyarrow as pa
+
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.striping import EntryRange
 from herdkeeper_jobs.bookkeeper.reader import LedgerPiece, PartitionSpec, ledger_pieces, read_partition
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused
 from herdkeeper_jobs.checkpoint.log_source import LogSource
-from herdkeeper_jobs.datasource.changes import Change, CommittedChanges
+from herdkeeper_jobs.datasource.changes import CommittedChanges
 from herdkeeper_jobs.datasource.options import Range, SourceOptions
+from herdkeeper_jobs.wal.decode import decode_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
 
@@ -73,24 +75,43 @@ def _taken(piece: LedgerPiece, after: Lsn | None, left: int | None) -> tuple[lis
     return [replace(piece, entries=EntryRange(first, first + count - 1))], left - max(0, count - again)
 
 
-def changes_in(part: LogRange, into: CommittedChanges | None = None) -> Iterator[Change]:
-    """The changes that are committed in a part of a log. `into` knows what was open before it; a new one is used without.
+def changes_in(part: LogRange) -> Iterator[pa.RecordBatch]:
+    """The changes that are committed in a part of a log (`CHANGES_ARROW`).
 
     Raises EntryUnreadableError, MalformedDataError naming the LSN, and TransactionBeganEarlierError.
     """
-    committed = CommittedChanges(part.after) if into is None else into
-    for batch in read_partition(part.spec):
-        ledgers, entries, payloads = (batch.column(name).to_pylist() for name in ("ledger_id", "entry_id", "payload"))
-        for ledger_id, entry_id, payload in zip(ledgers, entries, payloads, strict=True):
-            lsn = Lsn(ledger_id, entry_id)
-            yield from committed.add(lsn, _decoded(lsn, payload))
+    committed = CommittedChanges(part.after)
+    for entries in decode_batches(read_partition(part.spec)):
+        yield from committed.take(entries)
 
 
-def _decoded(lsn: Lsn, payload: bytes) -> LogEntry:
-    try:
-        return decode_log_entry(payload)
-    except MalformedDataError as error:
-        raise MalformedDataError(f"log entry {lsn}: {error}") from error
+@dataclass(frozen=True, slots=True)
+class ReadChanges:
+    """What was committed in entries that were read up to `end`."""
+
+    batches: list[pa.RecordBatch]
+    """`CHANGES_ARROW`."""
+    end: Lsn | None
+    """None where there was nothing to read."""
+
+
+def read_changes(part: LogRange, committed: CommittedChanges, most_bytes: float) -> ReadChanges:
+    """The changes that are committed in a part of a log, or in its beginning: reading ends with the batch of entries that fills
+    `most_bytes` of memory. Entries up to `part.after` don't count. `committed` knows what was open before the part.
+
+    Raises as `changes_in`.
+    """
+    batches: list[pa.RecordBatch] = []
+    size, end = 0, None
+    with closing(read_partition(part.spec)) as read:
+        for entries in decode_batches(read):
+            batches += committed.take(entries)
+            end = Lsn(*(entries.column(name)[-1].as_py() for name in ("ledger_id", "entry_id")))
+            if part.after is None or end > part.after:
+                size += entries.nbytes
+            if size >= most_bytes:
+                break
+    return ReadChanges(batches, end)
 
 
 def _require_within(log: LogSource, readable: Sequence[tuple[LedgerMetadata, int]], after: Lsn | None) -> None:

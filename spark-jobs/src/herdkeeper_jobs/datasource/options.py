@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from herdkeeper.formats.herddb_log_pin import stream_pin
-from herdkeeper_jobs.bookkeeper.reader import ReadSettings
+from herdkeeper.protocol.log_pin import stream_pin
+from herdkeeper_jobs.bookkeeper.reader import DEFAULT_SETTINGS, ReadSettings
 from herdkeeper_jobs.wal.lsn import Lsn
 
 METADATA_SERVICE_URI = "metadataServiceUri"
@@ -25,12 +25,15 @@ TASKS_AT_ONCE = "tasksAtOnce"
 TIMEOUT_SECONDS = "timeoutSeconds"
 SPECULATIVE_READ_SECONDS = "speculativeReadSeconds"
 MAX_ENTRIES_PER_BATCH = "maxEntriesPerBatch"
+MAX_BYTES_PER_BATCH = "maxBytesPerBatch"
 POLL_SECONDS = "pollSeconds"
 PIN = "pin"
 PIN_MAX_AGE_HOURS = "pinMaxAgeHours"
 
 _PIN_HOURS, _MOST_PIN_HOURS = 72.0, 720.0
 """Longer than a weekend; and a month, since what nobody reads any more fills the bookies for so long."""
+_BYTES_PER_BATCH = 32 * 1024 * 1024
+"""What 100,000 entries of some 300 bytes have. The process that plans has three batches at once, and Spark's driver one or two."""
 _PARTITIONS_PER_TASK = 3
 _PARTITIONS = 8
 """Where nobody says how many tasks run at once."""
@@ -74,6 +77,7 @@ class SourceOptions:
     partitions: int
     read: ReadSettings
     max_entries_per_batch: int
+    max_bytes_per_batch: int
     poll_seconds: float
     pin: PinOptions | None = None
 
@@ -97,6 +101,7 @@ def parse_options(options: Mapping[str, str], tasks_at_once: int | None = None) 
     # Each task keeps to its share, so that all that may run at once stay within the budget of a bookie.
     sharing = (min(partitions, at_once) if at_once else partitions) if ledger_ids else 1
     rate = _number(options, BYTES_PER_SECOND_PER_BOOKIE, float, float("inf")) / sharing
+    bytes_per_batch = _number(options, MAX_BYTES_PER_BATCH, int, _BYTES_PER_BATCH)
     return SourceOptions(
         zookeeper=zookeeper,
         ledgers_root=ledgers_root,
@@ -110,8 +115,11 @@ def parse_options(options: Mapping[str, str], tasks_at_once: int | None = None) 
             timeout_seconds=_number(options, TIMEOUT_SECONDS, float, 15.0),
             speculative_read_seconds=_number(options, SPECULATIVE_READ_SECONDS, float, 0.5),
             bytes_per_second_per_bookie=rate,
+            # A micro-batch ends with one of these.
+            batch_bytes=min(bytes_per_batch, DEFAULT_SETTINGS.batch_bytes),
         ),
         max_entries_per_batch=_number(options, MAX_ENTRIES_PER_BATCH, int, 100_000),
+        max_bytes_per_batch=bytes_per_batch,
         poll_seconds=_number(options, POLL_SECONDS, float, 1.0),
         pin=_pin(options),
     )

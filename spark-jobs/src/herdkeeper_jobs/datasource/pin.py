@@ -1,4 +1,4 @@
-"""Keeps a tablespace's log for a stream that is down or slow: the znode `logPins/<tablespace uuid>/stream-<name>` (formats/herddb_log_pin).
+"""Keeps a tablespace's log for a stream that is down or slow: the znode `logPins/<tablespace uuid>/stream-<name>` (protocol/log_pin.py).
 
 The SQL node that leads releases no ledger from the pin's on, past the retention too, until the pin is older than it says of itself. A pin
 that is not moved any more, since nobody starts the stream again, would else fill the bookies for ever.
@@ -13,8 +13,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, KazooException, NoAuthError, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
-from herdkeeper.formats.herddb_log_pin import StreamPin, decode_stream_pin, encode_stream_pin, log_pin_path, stream_pin
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.protocol.log_pin import StreamPin, decode_stream_pin, encode_stream_pin, log_pin_path, stream_pin
 from herdkeeper_jobs.bookkeeper.metadata import open_catalog
 from herdkeeper_jobs.bookkeeper.znode import put_znode
 from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, CheckpointRetryable

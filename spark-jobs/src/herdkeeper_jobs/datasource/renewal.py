@@ -98,6 +98,7 @@ class RenewingReader(_SimpleStreamReaderWrapper):
         """The query is over: its pin counts for its age from now on."""
         if self._renewal is not None:
             self._renewal.end()
+        self._reader.close()
 
     @property
     def renews(self) -> bool:

@@ -21,7 +21,7 @@ from herdkeeper_jobs.checkpoint.log_source import open_log
 from herdkeeper_jobs.datasource.log_range import LogRange, changes_in, log_range
 from herdkeeper_jobs.datasource.options import LEDGERS, PIN, OptionError, Range, SourceOptions, parse_options
 from herdkeeper_jobs.datasource.renewal import RenewingReader
-from herdkeeper_jobs.datasource.schema import CHANGES, ENTRIES, changes_to_batches
+from herdkeeper_jobs.datasource.schema import CHANGES, ENTRIES
 from herdkeeper_jobs.datasource.stream import ChangeStreamReader
 from herdkeeper_jobs.wal.lsn import Lsn
 
@@ -159,7 +159,7 @@ class ChangeReader(DataSourceReader):
         """Raises EntryUnreadableError and TransactionBeganEarlierError."""
         if not isinstance(partition, ChangePartition):
             return
-        yield from changes_to_batches(changes_in(partition.range))
+        yield from changes_in(partition.range)
 
 
 def _bounds(ledger_id: int, last: int, wanted: Range) -> tuple[int, int]:

@@ -4,6 +4,9 @@ An offset is the last LSN that was read, and the restart LSN: the oldest BEGIN t
 that a query that starts again knows where to read from, whatever became of the process that ran it. One process reads a log, in order:
 which change is committed when is known to who has read all entries before.
 
+A micro-batch is held in the memory of that process, and then of Spark's driver, so it ends with a number of entries or of bytes, whichever
+comes first. Behind it wait the changes of transactions that are open, however many these are.
+
 With a pin (pin.py) the log is kept from where a query that starts again reads on: the pin is there before a new query reads
 its first entry, and moves on only when Spark has committed what comes before. Meanwhile another thread renews it (renewal.py).
 """
@@ -14,6 +17,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
+from math import inf
 from typing import Any
 
 import pyarrow as pa
@@ -21,16 +26,16 @@ import structlog
 from pyspark.sql.datasource import SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 
-from herdkeeper.formats.herddb_log_pin import BEGIN
+from herdkeeper.protocol.log_pin import BEGIN
+from herdkeeper_jobs.bookkeeper.kept_catalog import KeptCatalog
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, MetadataUnavailableError
 from herdkeeper_jobs.bookkeeper.reader import EntryUnreadableError
 from herdkeeper_jobs.checkpoint.errors import CheckpointRetryable
 from herdkeeper_jobs.checkpoint.log_source import LogSource, open_log
 from herdkeeper_jobs.datasource.changes import CommittedChanges
-from herdkeeper_jobs.datasource.log_range import LogRange, changes_in, log_range
+from herdkeeper_jobs.datasource.log_range import LogRange, ReadChanges, log_range, read_changes
 from herdkeeper_jobs.datasource.options import Range, SourceOptions
 from herdkeeper_jobs.datasource.pin import HeldLog
-from herdkeeper_jobs.datasource.schema import changes_to_batches
 from herdkeeper_jobs.wal.lsn import Lsn
 
 _log = structlog.get_logger()
@@ -65,15 +70,16 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
     """Reads on from an offset. Picklable: Spark sends it to the task that repeats a batch."""
 
     def __init__(self, catalog: Callable[[SourceOptions], AbstractContextManager[LedgerCatalog]], options: SourceOptions) -> None:
-        self._catalog = catalog
+        self._connect = partial(catalog, options)
+        self._catalog = KeptCatalog(self._connect)
         self._options = options
         self._stop_at: Lsn | None = options.range.up_to
         self._known: tuple[StreamOffset, CommittedChanges] | None = None
         self._pin = HeldLog(options.pin) if options.pin is not None else None
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what was read: whoever gets it repeats a batch from its offsets."""
-        return {**self.__dict__, "_known": None, "_pin": None}
+        """Without what was read, and without a session: whoever gets it repeats a batch from its offsets."""
+        return {**self.__dict__, "_known": None, "_pin": None, "_catalog": KeptCatalog(self._connect)}
 
     def initialOffset(self) -> dict[str, str]:  # noqa: N802 - Spark's name
         """Where a new query begins: behind `afterLsn`, or at the log's first entry."""
@@ -81,7 +87,7 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
         """`trigger(availableNow=True)` ends with what is confirmed now."""
-        with self._catalog(self._options) as catalog:
+        with self._catalog.use() as catalog:
             end = self._log(catalog).confirmed_end()
         self._stop_at = end if self._stop_at is None else min(end, self._stop_at)
 
@@ -106,11 +112,11 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
             time.sleep(self._options.poll_seconds)
             return iter([]), start
         committed = known[1] if known is not None and goes_on else CommittedChanges(offset.position)
-        batches = self._read(part, committed, begin)
-        end = StreamOffset(part.end, committed.restart)
+        read = self._read(part, committed, begin, self._options.max_bytes_per_batch)
+        end = StreamOffset(read.end, committed.restart)
         self._known = (end, committed)
         # A list's iterator, since Spark copies it.
-        return iter(batches), end.to_document()
+        return iter(read.batches), end.to_document()
 
     def commit(self, end: dict[str, str]) -> None:
         """Spark has done with everything up to there, and asks for nothing of it again: the pin moves on. One that can't be moved keeps
@@ -119,7 +125,7 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         if self._pin is None or not self._pin.is_due(needed):
             return
         try:
-            with self._catalog(self._options) as catalog:
+            with self._catalog.use() as catalog:
                 self._pin.keep(self._log(catalog), needed)
         except (CheckpointRetryable, MetadataUnavailableError) as error:
             _log.warning("the stream's pin can't be moved now", stream=self._pin.stream, reason=str(error))
@@ -128,33 +134,40 @@ class ChangeStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableN
         """The batch that begins there is worked on. One that is repeated, after a restart, is not read here: the log is kept for it from
         now on, like for one that is. Raises CheckpointRetryable and CheckpointRefused as `HeldLog.begin`, and MetadataUnavailableError."""
         if self._pin is not None and not self._pin.is_held:
-            with self._catalog(self._options) as catalog:
+            with self._catalog.use() as catalog:
                 self._pin.begin(self._log(catalog), StreamOffset.of(start).needed)
 
     def renew(self) -> None:
-        """Tells that the stream lives; may be called by another thread. Raises as `hold`."""
+        """Tells that the stream lives; may be called by another thread, and has a session of its own. Raises as `hold`."""
         if self._pin is not None:
-            with self._catalog(self._options) as catalog:
+            with self._connect() as catalog:
                 self._pin.renew(self._log(catalog))
+
+    def close(self) -> None:
+        """Ends the session with ZooKeeper that is kept between two looks."""
+        self._catalog.close()
 
     def readBetweenOffsets(self, start: dict[str, str], end: dict[str, str]) -> Iterator[pa.RecordBatch]:  # noqa: N802 - Spark's name
         """The same changes again. Raises as `read`, and CheckpointRetryable and MetadataUnavailableError: then the query has to be started
         again."""
         offset = StreamOffset.of(start)
-        part = self._part(offset, StreamOffset.of(end).position, None)
-        return iter(self._read(part, CommittedChanges(offset.position), offset))
-
-    def _read(self, part: LogRange, committed: CommittedChanges, begin: StreamOffset) -> list[pa.RecordBatch]:
         try:
-            return list(changes_to_batches(changes_in(part, committed)))
+            part = self._part(offset, StreamOffset.of(end).position, None)
+            return iter(self._read(part, CommittedChanges(offset.position), offset, inf).batches)
+        finally:
+            self.close()  # by a task, which is called once
+
+    def _read(self, part: LogRange, committed: CommittedChanges, begin: StreamOffset, most_bytes: float) -> ReadChanges:
+        try:
+            return read_changes(part, committed, most_bytes)
         except EntryUnreadableError:
             # Bookies forget the entries of a ledger that was dropped since it was found in the log: that is what to tell, if it was.
-            with suppress(CheckpointRetryable, MetadataUnavailableError), self._catalog(self._options) as catalog:
+            with suppress(CheckpointRetryable, MetadataUnavailableError), self._catalog.use() as catalog:
                 self._log(catalog).readable_from(begin.restart or begin.position)
             raise
 
     def _part(self, offset: StreamOffset, up_to: Lsn | None, most: int | None) -> LogRange:
-        with self._catalog(self._options) as catalog:
+        with self._catalog.use() as catalog:
             log = self._log(catalog)
             if self._pin is not None:
                 self._pin.begin(log, offset.needed)

@@ -18,7 +18,7 @@ from cryptography.fernet import Fernet, InvalidToken
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
-from herdkeeper.formats.encryption_key import NoKeyError, decode_key
+from herdkeeper.protocol.encryption_key import NoKeyError, decode_key
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable
 
 FOLDERS = "ENCRYPTION_KEYS"

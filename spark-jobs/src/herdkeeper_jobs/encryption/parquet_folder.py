@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow.parquet import encryption
 
-from herdkeeper.formats.encryption_key import KEY_BYTES
+from herdkeeper.protocol.encryption_key import KEY_BYTES
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.encryption.keys import Key, SealedBy, keyring
 from herdkeeper_jobs.storage.stored_path import StoredPath

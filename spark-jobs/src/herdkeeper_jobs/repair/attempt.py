@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from herdkeeper.domain.audit_finding import Finding, RepairOutcome
-from herdkeeper.domain.replication import EntryRange, striping
-from herdkeeper.formats.bookkeeper_entry import master_key
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.entry import master_key
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.striping import EntryRange, striping
+from herdkeeper.protocol.audit_finding import Finding, RepairOutcome
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog, VersionedMetadata
 from herdkeeper_jobs.bookkeeper.reader import digest_of
 from herdkeeper_jobs.repair.lock import LockLostError, ReplicationLock

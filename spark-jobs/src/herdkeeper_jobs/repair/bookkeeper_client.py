@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
 from herdkeeper_jobs.repair.relocation import Relocation
 
 _POLL_SECONDS = 1.0

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from herdkeeper.domain.audit_finding import Finding, RepairOutcome
-from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
+from herdkeeper.protocol.audit_finding import Finding, RepairOutcome
 from herdkeeper_jobs.audit.check import check_copies
 from herdkeeper_jobs.audit.holding import CopyState
 from herdkeeper_jobs.audit.plan import AuditBudget, HoldingCheck, plan_tasks

@@ -15,7 +15,7 @@ from kazoo.exceptions import KazooException, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState
 
-from herdkeeper.formats.bookkeeper_replication import lock_path
+from herdkeeper.codecs.bookkeeper.underreplication import lock_path
 from herdkeeper_jobs.bookkeeper.metadata import MetadataUnavailableError
 
 

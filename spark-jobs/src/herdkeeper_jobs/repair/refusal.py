@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind
-from herdkeeper.formats.bookkeeper_metadata import DigestType, LedgerMetadata
+from herdkeeper.codecs.bookkeeper.metadata import DigestType, LedgerMetadata
+from herdkeeper.protocol.audit_finding import Finding, FindingKind
 
 _REPAIRABLE = (FindingKind.MISSING, FindingKind.CORRUPT_DIGEST)
 

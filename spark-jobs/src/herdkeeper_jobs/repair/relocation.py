@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from herdkeeper.domain.bookie_share import Place
-from herdkeeper.formats.bookkeeper_metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata
+from herdkeeper.codecs.bookkeeper.share import Place
 from herdkeeper_jobs.audit.plan import AuditedLedger, HoldingCheck, holding_checks
 
 _LOT_BYTES, _MOST_IN_LOT = 8 * 1024 * 1024, 100

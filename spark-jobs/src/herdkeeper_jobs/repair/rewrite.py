@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from herdkeeper.domain.replication import Striping
-from herdkeeper.formats.bookkeeper_bookie_address import BookieAddress
-from herdkeeper.formats.bookkeeper_entry import DigestMismatchError, Entry, EntryDigest
-from herdkeeper.formats.bookkeeper_protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.bookie_address import BookieAddress
+from herdkeeper.codecs.bookkeeper.entry import DigestMismatchError, Entry, EntryDigest
+from herdkeeper.codecs.bookkeeper.protocol import ReadCode
+from herdkeeper.codecs.bookkeeper.striping import Striping
 from herdkeeper_jobs.bookkeeper.connection import BookieConnection, BookieUnreachableError
 from herdkeeper_jobs.bookkeeper.rate_limit import RateLimit
 from herdkeeper_jobs.repair.bookkeeper_client import FragmentMover

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
-from herdkeeper.domain.audit_finding import Finding, FindingKind, RepairOutcome
+from herdkeeper.protocol.audit_finding import Finding, FindingKind, RepairOutcome
 from herdkeeper_jobs.bookkeeper.metadata import LedgerCatalog
 from herdkeeper_jobs.repair.attempt import Attempt, Done, batches, ended, metadata_of, replicas_of
 from herdkeeper_jobs.repair.leave_behind import leave_behind

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 from typing import Any
 
-from herdkeeper.domain.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
+from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE
 from herdkeeper.sql.connection import Connection, Transaction
 from herdkeeper.sql.errors import DuplicateKey, NotLeader, ServerError
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from herdkeeper.formats.herddb_table import Column, ForeignKey, TableDefinition
+from herdkeeper.codecs.herddb.table import Column, ForeignKey, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import ARROW_TYPES
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.restore.chunks import RowGroup

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from herdkeeper.formats.herddb_table import ForeignKey, TableDefinition
+from herdkeeper.codecs.herddb.table import ForeignKey, TableDefinition
 from herdkeeper_jobs.checkpoint.arrow_table import rows_of
 from herdkeeper_jobs.encryption.parquet_folder import ParquetFolder
 from herdkeeper_jobs.restore.chunks import Chunk

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 
 import structlog
 
-from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
-from herdkeeper.domain.names import ARCHIVE_VARIABLES
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
+from herdkeeper.shared.names import ARCHIVE_VARIABLES
 from herdkeeper.sql.connection import Address, Credentials
 from herdkeeper.sql.errors import AuthenticationFailed, SqlError
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated, KeyUnusable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from herdkeeper.formats.herddb_table import Column, ColumnType, ForeignKey, TableDefinition
+from herdkeeper.codecs.herddb.table import Column, ColumnType, ForeignKey, TableDefinition
 from herdkeeper.sql.frames import Value
 from herdkeeper_jobs.checkpoint.manifest import ManifestIndex
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from herdkeeper.formats.herddb_table import ForeignKey
+from herdkeeper.codecs.herddb.table import ForeignKey
 from herdkeeper.sql.connection import Connection
 from herdkeeper_jobs.restore import ddl
 from herdkeeper_jobs.restore.source import Source, SourceTable

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from herdkeeper.formats.herddb_record import RowEncoder
-from herdkeeper.formats.herddb_table import ColumnType, TableDefinition
-from herdkeeper.formats.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.record import RowEncoder
+from herdkeeper.codecs.herddb.row_digest import RowDigest, digest_of_rows
+from herdkeeper.codecs.herddb.table import ColumnType, TableDefinition
 from herdkeeper.sql.frames import Value, timestamp_millis
 
 _BATCH = 5000

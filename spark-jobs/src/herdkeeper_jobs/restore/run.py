@@ -10,8 +10,8 @@ from typing import assert_never
 import structlog
 from pyspark.sql import SparkSession
 
-from herdkeeper.domain.job_summary import JobOutcome, RestoreSummary
-from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
+from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary
+from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper.sql.connection import Connection
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.moment import stamp

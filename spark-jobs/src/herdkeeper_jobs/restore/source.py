@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from xxhash import xxh3_128_hexdigest
 
-from herdkeeper.domain.restore_bookkeeping import RESTORE_TABLE
-from herdkeeper.formats.herddb_table import Column, ColumnType, TableDefinition, decode_table
+from herdkeeper.codecs.herddb.table import Column, ColumnType, TableDefinition, decode_table
+from herdkeeper.protocol.restore_bookkeeping import RESTORE_TABLE
 from herdkeeper_jobs.checkpoint.errors import InvariantViolated
 from herdkeeper_jobs.checkpoint.manifest import (
     Manifest,

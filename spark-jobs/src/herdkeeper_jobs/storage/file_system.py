@@ -18,7 +18,7 @@ from typing import Any
 import fsspec
 from fsspec.asyn import AsyncFileSystem
 
-from herdkeeper.domain.names import FILE_SYSTEM_OPTIONS_VARIABLE
+from herdkeeper.shared.names import FILE_SYSTEM_OPTIONS_VARIABLE
 from herdkeeper_jobs.storage.file_system_path import FileSystemNotConfiguredError
 from herdkeeper_jobs.storage.web_hdfs import PatientWebHdfs
 

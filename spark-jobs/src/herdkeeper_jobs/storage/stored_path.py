@@ -27,7 +27,7 @@ AnyPath = TypeVar("AnyPath", bound=Path | RemotePath)
 """One of them: what is made of it lies at the same place."""
 Answer = TypeVar("Answer")
 _READ_AT_ONCE = 1 << 23
-_ASKED_AT_ONCE = 16
+ASKED_AT_ONCE = 16
 
 
 def stored_path(text: str, variables: str = "") -> StoredPath:
@@ -82,7 +82,7 @@ def asked_of_each(paths: Sequence[StoredPath], ask: Callable[[StoredPath], Answe
     """The answers, in the order of paths at one place. In an object store several are asked at a time. Raises what `ask` does."""
     if len(paths) < 2 or isinstance(paths[0], Path):
         return [ask(path) for path in paths]
-    with ThreadPoolExecutor(_ASKED_AT_ONCE) as asking:
+    with ThreadPoolExecutor(ASKED_AT_ONCE) as asking:
         return list(asking.map(ask, paths))
 
 

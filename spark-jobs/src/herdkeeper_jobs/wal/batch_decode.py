@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from herdkeeper.formats.herddb_log_entry import LogEntryType
-from herdkeeper.formats.java_data import MalformedDataError, decode_modified_utf8
+from herdkeeper.codecs.herddb.log_entry import LogEntryType
+from herdkeeper.codecs.java_data import MalformedDataError, decode_modified_utf8
 from herdkeeper_jobs.packed_bytes import Flags, Integers, PackedBytes
 
 _HEADER_BYTES = 20

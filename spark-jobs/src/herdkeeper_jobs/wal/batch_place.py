@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
+from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntryType
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.spans import NOWHERE, Flags, Integers, Lsns, Spans
 from herdkeeper_jobs.wal.timeline import Timeline, is_in_no_transaction, names_no_table

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
-from herdkeeper.formats.herddb_log_entry import LogEntry, decode_log_entry
-from herdkeeper.formats.java_data import MalformedDataError
+from herdkeeper.codecs.herddb.log_entry import LogEntry, decode_log_entry
+from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper_jobs.wal.batch_decode import decode_common_entries
 
 LOG_SCHEMA = pa.schema(

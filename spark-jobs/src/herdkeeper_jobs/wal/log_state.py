@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from herdkeeper.formats.herddb_index import IndexDefinition
-from herdkeeper.formats.herddb_table import TableDefinition
+from herdkeeper.codecs.herddb.index import IndexDefinition
+from herdkeeper.codecs.herddb.table import TableDefinition
 from herdkeeper_jobs.wal.lsn import Lsn
 
 

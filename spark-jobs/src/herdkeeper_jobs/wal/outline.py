@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Row
 
-from herdkeeper.formats.herddb_log_entry import ROW_CHANGES, LogEntryType
+from herdkeeper.codecs.herddb.log_entry import ROW_CHANGES, LogEntryType
 from herdkeeper_jobs.wal.batch_place import TOUCH_COLUMNS, BatchBegins
 from herdkeeper_jobs.wal.blocks import Blocks
 from herdkeeper_jobs.wal.log_state import StartingPoint

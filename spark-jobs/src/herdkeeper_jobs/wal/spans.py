@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from herdkeeper.formats.herddb_log_entry import LogEntryType
+from herdkeeper.codecs.herddb.log_entry import LogEntryType
 from herdkeeper_jobs.wal.log_state import StartingPoint
 from herdkeeper_jobs.wal.lsn import Lsn
 

@@ -12,8 +12,7 @@ change, in any order and on any machine, whether it is part of the state at the 
 - A change names its table by name. HerdDB looks the name up when it applies the change: at the entry outside of a transaction, at the
   COMMIT inside. A name that means nothing at the COMMIT (renamed or dropped meanwhile) is passed over, there and here. The same holds for
   a DROP TABLE inside a transaction: the COMMIT drops whatever has that name then.
-- TRUNCATE takes effect unless an open transaction touches the table: it is logged before it is checked, and refused then. The leader goes
-  by its row locks, which the log doesn't show; every logged change of a row held one. Locks of reads are not in the log.
+- TRUNCATE takes effect unless HerdDB refuses it, by the rule of `uncommitted`.
 - A rename to the name of another table is accepted, and that table is gone.
 - A ROLLBACK leaves the indexes that its transaction has made on older tables: nobody can use them, and a TRUNCATE of the table is refused,
   until they are dropped. It brings back none: a DROP INDEX inside a transaction drops at the COMMIT, and until then the name is taken for
@@ -29,15 +28,17 @@ Source: TableSpaceManager.apply, TableManager.apply and Transaction of HerdDB 0.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, assert_never
 
-from herdkeeper.formats.herddb_index import IndexDefinition, decode_index
-from herdkeeper.formats.herddb_log_entry import LogEntryType
-from herdkeeper.formats.herddb_table import TableDefinition, decode_table
+from herdkeeper.codecs.herddb.index import IndexDefinition, decode_index
+from herdkeeper.codecs.herddb.log_entry import LogEntryType
+from herdkeeper.codecs.herddb.table import TableDefinition, decode_table
 from herdkeeper_jobs.wal.log_state import LogState, StartingPoint, StateIndex, StateTable, StateTransaction
 from herdkeeper_jobs.wal.lsn import Lsn
 from herdkeeper_jobs.wal.spans import Control, ControlEntry, LogInconsistentError, Spans
+from herdkeeper_jobs.wal.uncommitted import PendingDefinitions, Uncommitted
 
 
 def names_no_table(lsn: Lsn, table: str) -> LogInconsistentError:
@@ -67,22 +68,6 @@ class OpenTransaction:
 
     transaction_id: int
     begin: Lsn
-
-
-@dataclass(slots=True)
-class _Transaction:
-    id: int
-    begin: Lsn
-    new_tables: set[str] = field(default_factory=set)
-    """By name, as HerdDB keeps them; a name is in one of the two sets only."""
-    dropped_tables: set[str] = field(default_factory=set)
-    new_indexes: list[str] = field(default_factory=list)
-    dropped_indexes: list[str] = field(default_factory=list)
-    """A name is in one of the two lists only: HerdDB keeps an index that is made under it after the drop."""
-
-    def touches(self, table: str) -> bool:
-        """Whether it makes or drops a table of that name, or an index of that name (HerdDB doesn't tell these apart)."""
-        return table in self.new_tables or table in self.dropped_tables or table in self.new_indexes
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,15 +126,13 @@ def walk(control: Control, find_touches: FindTouches, start: StartingPoint | Non
 class _Walker:
     def __init__(self, touches: tuple[Touch, ...], start: StartingPoint | None) -> None:
         self._touches = {(touch.transaction_id, touch.begin, touch.table): touch.first for touch in touches}
-        self._open: dict[int, _Transaction] = {}
         self._tables: dict[str, TableDefinition] = {}
-        self._uncommitted: dict[str, int] = {}  # uuid of a table -> id of the transaction that made it
         self._made: dict[str, tuple[int, Lsn]] = {}
         self._by_name: dict[str, str] = {}
+        self._uncommitted = Uncommitted(self._by_name.get)
         self._names: dict[str, tuple[list[Lsn], list[str | None]]] = {}
         self._truncated: dict[str, Lsn] = {}
         self._indexes: dict[str, tuple[IndexDefinition, str]] = {}
-        self._uncommitted_indexes: dict[str, int] = {}  # name -> id of the transaction that made it
         self._altered: set[str] = set()
         self._start = start
         if start is not None:
@@ -161,15 +144,15 @@ class _Walker:
             self._tables[uuid] = table.definition
             self._name(table.definition.name, uuid, start.at)
             if table.maker is not None:
-                self._uncommitted[uuid] = table.maker
+                self._uncommitted.tables[uuid] = table.maker
             if table.altered:
                 self._altered.add(uuid)
         for index in start.state.indexes:
             self._indexes[index.definition.name] = (index.definition, index.table_uuid)
             if index.maker is not None:
-                self._uncommitted_indexes[index.definition.name] = index.maker
+                self._uncommitted.indexes[index.definition.name] = index.table_uuid, index.maker
         for one in start.state.transactions:
-            self._open[one.transaction_id] = _Transaction(
+            self._uncommitted.open[one.transaction_id] = PendingDefinitions(
                 one.transaction_id,
                 one.begin,
                 set(one.new_tables),
@@ -179,8 +162,9 @@ class _Walker:
             )
 
     def _state(self, spans: Spans) -> LogState:
-        tables = [StateTable(table, self._uncommitted.get(uuid), uuid in self._altered) for uuid, table in self._tables.items()]
-        indexes = [StateIndex(index, uuid, self._uncommitted_indexes.get(name)) for name, (index, uuid) in sorted(self._indexes.items())]
+        tables = [StateTable(table, self._uncommitted.tables.get(uuid), uuid in self._altered) for uuid, table in self._tables.items()]
+        makers = {name: maker for name, (_, maker) in self._uncommitted.indexes.items()}
+        indexes = [StateIndex(index, uuid, makers.get(name)) for name, (index, uuid) in sorted(self._indexes.items())]
         transactions = [
             StateTransaction(
                 one.id,
@@ -190,18 +174,17 @@ class _Walker:
                 tuple(one.new_indexes),
                 tuple(one.dropped_indexes),
             )
-            for one in (self._open.get(identity, _Transaction(identity, begin)) for begin, identity in spans.open)
+            for one in (self._uncommitted.open.get(identity, PendingDefinitions(identity, begin)) for begin, identity in spans.open)
         ]
         return LogState(tuple(sorted(tables, key=lambda table: table.definition.name)), tuple(indexes), tuple(transactions))
 
     def apply(self, entry: ControlEntry) -> None:
         match entry.type:
             case LogEntryType.BEGIN:
-                if entry.transaction_id in self._open:
-                    self._close(self._open[entry.transaction_id], committed=False)
-                self._open[entry.transaction_id] = _Transaction(entry.transaction_id, entry.lsn)
+                self._uncommitted.begin(entry.transaction_id, entry.lsn)
             case LogEntryType.COMMIT | LogEntryType.ROLLBACK:
-                self._end(self._transaction(entry), entry.lsn, committed=entry.type is LogEntryType.COMMIT)
+                self._require_open(entry)
+                self._end(entry)
             case LogEntryType.CREATE_TABLE | LogEntryType.ALTER_TABLE | LogEntryType.DROP_TABLE | LogEntryType.TRUNCATE:
                 self._change_table(entry)
             case LogEntryType.CREATE_INDEX | LogEntryType.DROP_INDEX:
@@ -214,8 +197,9 @@ class _Walker:
                 assert_never(entry.type)
 
     def timeline(self, spans: Spans) -> Timeline:
-        live = sorted((table for uuid, table in self._tables.items() if uuid not in self._uncommitted), key=lambda table: table.name)
-        indexes = [index for name, (index, _) in sorted(self._indexes.items()) if name not in self._uncommitted_indexes]
+        uncommitted = self._uncommitted
+        live = sorted((table for uuid, table in self._tables.items() if uuid not in uncommitted.tables), key=lambda table: table.name)
+        indexes = [index for name, (index, _) in sorted(self._indexes.items()) if name not in uncommitted.indexes]
         open_ = (OpenTransaction(identity, begin) for begin, identity in spans.open)
         return Timeline(
             tuple(live),
@@ -230,43 +214,24 @@ class _Walker:
             self._start,
         )
 
-    def _transaction(self, entry: ControlEntry) -> _Transaction:
-        try:
-            return self._open[entry.transaction_id]
-        except KeyError:
-            raise entry.of_no_open_transaction from None
+    def _require_open(self, entry: ControlEntry) -> None:
+        if entry.transaction_id not in self._uncommitted.open:
+            raise entry.of_no_open_transaction
 
-    def _end(self, transaction: _Transaction, lsn: Lsn, *, committed: bool) -> None:
-        self._close(transaction, committed=committed)
-        if not (self._uncommitted or transaction.dropped_tables or transaction.dropped_indexes or transaction.new_tables):
-            return  # it has defined nothing
-        if committed:
-            made = [uuid for uuid, maker in self._uncommitted.items() if maker == transaction.id]
-            self._made.update((uuid, (self._uncommitted.pop(uuid), lsn)) for uuid in made)
-            ended = [self._by_name.get(name) for name in transaction.dropped_tables]
-        else:
-            named = [self._by_name.get(name) for name in transaction.new_tables]
-            ended = [uuid for uuid in named if uuid is not None and self._uncommitted.get(uuid, transaction.id) == transaction.id]
-        for uuid in ended:
-            if uuid is not None:
-                self._drop_table(uuid, lsn)
-        for name in transaction.dropped_indexes if committed else ():
+    def _end(self, entry: ControlEntry) -> None:
+        ended = self._uncommitted.end(entry.transaction_id, committed=entry.type is LogEntryType.COMMIT)
+        self._made.update((uuid, (entry.transaction_id, entry.lsn)) for uuid in ended.committed_tables)
+        for uuid in ended.dropped_tables:
+            self._drop_table(uuid, entry.lsn)
+        for name in ended.dropped_indexes:
             self._drop_index(name)
-
-    def _close(self, transaction: _Transaction, *, committed: bool) -> None:
-        del self._open[transaction.id]
-        if committed and self._uncommitted_indexes:
-            # By maker, not by name: what has the name now may be another transaction's.
-            self._uncommitted_indexes = {name: maker for name, maker in self._uncommitted_indexes.items() if maker != transaction.id}
 
     def _change_table(self, entry: ControlEntry) -> None:
         if entry.type is LogEntryType.CREATE_TABLE:
             table = decode_table(entry.value)
             if entry.transaction_id > 0:
-                transaction = self._transaction(entry)
-                transaction.new_tables.add(table.name)
-                transaction.dropped_tables.discard(table.name)
-                self._uncommitted[table.uuid] = entry.transaction_id
+                self._require_open(entry)
+                self._uncommitted.make_table(table.uuid, table.name, entry.transaction_id)
             self._tables[table.uuid] = table
             self._name(table.name, table.uuid, entry.lsn)
         elif entry.type is LogEntryType.ALTER_TABLE:
@@ -274,13 +239,12 @@ class _Walker:
         elif entry.type is LogEntryType.DROP_TABLE:
             uuid = self._uuid_of(entry)
             if entry.transaction_id > 0:
-                transaction = self._transaction(entry)
-                transaction.new_tables.discard(entry.table)
-                transaction.dropped_tables.add(entry.table)
+                self._require_open(entry)
+                self._uncommitted.will_drop_table(entry.table, entry.transaction_id)
             else:
                 self._drop_table(uuid, entry.lsn)
-        elif not self._touched(entry):
-            self._truncated[self._uuid_of(entry)] = entry.lsn
+        elif not self._uncommitted.refuses_truncate(uuid := self._uuid_of(entry), entry.table, partial(self._has_changed, entry)):
+            self._truncated[uuid] = entry.lsn
 
     def _alter(self, table: TableDefinition, lsn: Lsn) -> None:
         before = self._tables.get(table.uuid)
@@ -302,21 +266,20 @@ class _Walker:
         table = self._tables.pop(uuid, None)
         if table is not None and self._by_name.get(table.name) == uuid:
             self._name(table.name, None, lsn)
+        self._uncommitted.drop_table(uuid)
         for name in [name for name, (_, owner) in self._indexes.items() if owner == uuid]:
             self._drop_index(name)
 
     def _drop_index(self, name: str) -> None:
-        """One that is gone is nobody's uncommitted one any more, whoever made it: its name may come again."""
         self._indexes.pop(name, None)
-        self._uncommitted_indexes.pop(name, None)
+        self._uncommitted.drop_index(name)
 
     def _change_index(self, entry: ControlEntry) -> None:
         if entry.type is LogEntryType.DROP_INDEX:
             name = entry.value.decode()
             if entry.transaction_id > 0:
-                transaction = self._transaction(entry)
-                transaction.new_indexes = [other for other in transaction.new_indexes if other != name]
-                transaction.dropped_indexes.append(name)
+                self._require_open(entry)
+                self._uncommitted.will_drop_index(name, entry.transaction_id)
             else:
                 self._drop_index(name)
             return
@@ -327,24 +290,13 @@ class _Walker:
                 f"entry {entry.lsn} creates index {index.name!r} on table {index.table!r}, which does not exist there"
             )
         if entry.transaction_id > 0:
-            transaction = self._transaction(entry)
-            transaction.new_indexes.append(index.name)
-            transaction.dropped_indexes = [name for name in transaction.dropped_indexes if name != index.name]
-            self._uncommitted_indexes[index.name] = entry.transaction_id
-        else:
-            self._uncommitted_indexes.pop(index.name, None)
+            self._require_open(entry)
+        self._uncommitted.make_index(index.name, uuid, entry.transaction_id)
         self._indexes[index.name] = (index, uuid)
 
-    def _touched(self, entry: ControlEntry) -> bool:
-        """Whether an open transaction has changed the table, its definition or its indexes before this TRUNCATE."""
-        uuid = self._uuid_of(entry)
-        if uuid in self._uncommitted or any(self._indexes[name][1] == uuid for name in self._uncommitted_indexes):
-            return True
-        return any(self._has_touched(transaction, entry) for transaction in self._open.values())
-
-    def _has_touched(self, transaction: _Transaction, entry: ControlEntry) -> bool:
-        first = self._touches.get((transaction.id, transaction.begin, entry.table))
-        return transaction.touches(entry.table) or (first is not None and first < entry.lsn)
+    def _has_changed(self, truncate: ControlEntry, transaction: PendingDefinitions) -> bool:
+        first = self._touches.get((transaction.id, transaction.begin, truncate.table))
+        return first is not None and first < truncate.lsn
 
     def _uuid_of(self, entry: ControlEntry) -> str:
         uuid = self._by_name.get(entry.table)

@@ -7,6 +7,7 @@ import herddb.network.ServerSideConnection;
 import herddb.network.netty.NettyChannel;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.check.FollowerChecks;
 import io.herdkeeper.node.leadership.LeadershipMetadata;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLogManager;
@@ -47,22 +48,28 @@ public final class NodeServer {
      *            server's record tells clients and followers to speak it
      */
     public static Server create(ServerConfiguration configuration, StatsProvider statistics, SqlPortTls tls) {
+        LeadershipMetadata metadata = new LeadershipMetadata(configuration);
+        return create(configuration, statistics, tls, metadata,
+                new NodeCommitLogManager(metadata, configuration, statistics.getStatsLogger("")));
+    }
+
+    /** The same with a given way to ZooKeeper, and with the logs that go it, too: what a test stands in between. */
+    public static Server create(ServerConfiguration configuration, StatsProvider statistics, SqlPortTls tls,
+            LeadershipMetadata metadata, NodeCommitLogManager logs) {
         HerdInternals.verify();
-        Server server = create(configuration, statistics, tls,
-                metadata -> new NodeCommitLogManager(metadata, configuration, statistics.getStatsLogger("")));
-        NodeCommitLogManager logs = NodeCommitLogManager.of(server.getManager());
+        Server server = create(configuration, statistics, tls, metadata, any -> logs);
         logs.obey(PromotionBars.of(server.getManager()));
-        ((LeadershipMetadata) server.getMetadataStorageManager()).tell(logs::recordRead);
+        logs.compareBy(new FollowerChecks());
+        metadata.tell(logs::recordRead);
         return server;
     }
 
     static Server create(ServerConfiguration configuration, StatsProvider statistics, LogManagerFactory logManagers) {
-        return create(configuration, statistics, null, logManagers);
+        return create(configuration, statistics, null, new LeadershipMetadata(configuration), logManagers);
     }
 
-    private static Server create(
-            ServerConfiguration configuration, StatsProvider statistics, SqlPortTls tls, LogManagerFactory logManagers) {
-        LeadershipMetadata metadata = new LeadershipMetadata(configuration);
+    private static Server create(ServerConfiguration configuration, StatsProvider statistics, SqlPortTls tls, LeadershipMetadata metadata,
+            LogManagerFactory logManagers) {
         // An anonymous class on purpose: Server's constructor calls buildCommitLogManager, and captured variables are set
         // before that constructor runs, fields of a named subclass only after it.
         Server server = new Server(configuration, statistics) {

@@ -3,40 +3,50 @@ package io.herdkeeper.node.check;
 import herddb.core.AbstractTableManager;
 import herddb.core.TableSpaceManager;
 import herddb.log.LogSequenceNumber;
-import herddb.model.StatementEvaluationContext;
-import herddb.model.StatementExecutionException;
 import herddb.model.Table;
-import io.herdkeeper.node.log.HerdInternals;
-import io.herdkeeper.node.log.NodeCommitLog;
+import io.herdkeeper.node.digest.StoredRows;
 import io.herdkeeper.node.status.Position;
 import java.time.Duration;
-import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
+import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
-import java.util.concurrent.locks.StampedLock;
+import java.util.function.LongSupplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
 /**
- * Runs HerdDB's consistency check of a tablespace's tables in the background, one tablespace at most once at a time.
+ * Checks the tables of tablespaces that this node leads, in the background, one tablespace at most once at a time.
  *
- * <p>HerdDB scans each table under the tablespace's write lock: who began to wait for that lock keeps new statements waiting too.
- * A statement may wait for a row of a transaction whose COMMIT then waits for the check, so the lock is waited for only so long.
+ * <p>The leader writes digests of its rows to the log ({@link LedTable}), followers compare theirs there ({@link FollowerChecks}). It rests
+ * after each part for as long as it has stopped writes. A statement may wait for a row of a transaction whose COMMIT then waits for the
+ * check; so it waits for statements for a short while only, again and again, and gives up after a minute.
  */
 public final class FullChecks {
 
     private static final Logger LOGGER = Logger.getLogger(FullChecks.class.getName());
-    private static final Duration LONGEST_WAIT = Duration.ofSeconds(5);
+    private static final Duration PATIENCE = Duration.ofMinutes(1);
+    /** In it statements go on that a try to lock the tablespace has kept waiting. */
+    private static final Duration PAUSE = Duration.ofSeconds(1);
     /** For the bookies' answer, with the lock released. */
     private static final Duration LONGEST_WRITE = Duration.ofSeconds(30);
 
     private final Map<String, FullCheck> byUuid = new ConcurrentHashMap<>();
+    private final LongSupplier nanos;
+    private final Duration patience;
+
+    public FullChecks() {
+        this(System::nanoTime, PATIENCE);
+    }
+
+    FullChecks(LongSupplier nanos, Duration patience) {
+        this.nanos = nanos;
+        this.patience = patience;
+    }
 
     /**
      * What an order came to.
@@ -47,7 +57,7 @@ public final class FullChecks {
     public record Order(FullCheck check, boolean started) {
     }
 
-    /** The tablespace is not led by this node, or the tables could not be locked; the message says so. */
+    /** The tablespace is not led by this node, or could not be locked; the message says so. */
     public static final class NotCheckedException extends Exception {
 
         private static final long serialVersionUID = 1L;
@@ -65,131 +75,127 @@ public final class FullChecks {
     /**
      * Starts a check, unless one runs, and does not wait for it.
      *
+     * @param longestStop for how long writes may stand still in one piece
      * @throws NotCheckedException this node does not lead the tablespace
      */
-    public synchronized Order start(TableSpaceManager tablespace) throws NotCheckedException {
+    public synchronized Order start(TableSpaceManager tablespace, Duration longestStop) throws NotCheckedException {
         refuseUnlessLed(tablespace);
         String uuid = tablespace.getTableSpaceUUID();
         FullCheck last = byUuid.get(uuid);
         if (last != null && last.endedAtMillis() == null) {
             return new Order(last, false);
         }
-        FullCheck begun = FullCheck.begun(System.currentTimeMillis(), position(tablespace));
+        FullCheck begun = FullCheck.begun(System.currentTimeMillis(), Position.of(tablespace.getLog().getLastSequenceNumber()));
         byUuid.put(uuid, begun);
-        Thread thread = new Thread(() -> run(tablespace, begun), "full-check");
+        Thread thread = new Thread(new Run(tablespace, longestStop, begun), "full-check");
         thread.setDaemon(true);
         thread.start();
         return new Order(begun, true);
     }
 
-    private void run(TableSpaceManager tablespace, FullCheck begun) {
-        FullCheck check = begun;
-        String error = "it ended before its time";
-        try {
-            for (String table : tables(tablespace)) {
-                check = checked(tablespace, table, check);
-                byUuid.put(tablespace.getTableSpaceUUID(), check);
-                if (check.error() != null) {
-                    break;
-                }
-            }
-            error = check.error();
-        } catch (RuntimeException failed) {
-            error = failed.toString();
-        } finally {
-            FullCheck ended = check.ended(System.currentTimeMillis(), error);
-            byUuid.put(tablespace.getTableSpaceUUID(), ended);
-            LOGGER.log(Level.INFO, "the full check of tablespace {0} has ended; writes could have been stopped for {1} ms; error: {2}",
-                    new Object[]{tablespace.getTableSpaceName(), String.valueOf(ended.writesStoppedMillis()), error});
-        }
-    }
-
-    private static List<String> tables(TableSpaceManager tablespace) {
-        return tablespace.getAllCommittedTables().stream().map((Table table) -> table.name)
-                .filter(name -> isThere(tablespace, name)).sorted(Comparator.naturalOrder()).toList();
-    }
-
-    private static boolean isThere(TableSpaceManager tablespace, String table) {
-        AbstractTableManager manager = tablespace.getTableManager(table);
-        return manager != null && !manager.isSystemTable() && manager.getCreatedInTransaction() == 0;
-    }
-
-    /** The check after one table more; a table that was dropped meanwhile is left out. */
-    private static FullCheck checked(TableSpaceManager tablespace, String table, FullCheck before) {
-        long start = System.nanoTime();
-        CompletableFuture<LogSequenceNumber> written;
-        try {
-            written = checkLocked(tablespace, table);
-        } catch (StatementExecutionException refused) {
-            return before.without(table, firstLine(refused.getMessage()), millisSince(start));
-        } catch (InterruptedException ended) {
-            Thread.currentThread().interrupt();
-            return before.stopped(millisSince(start), "table " + table + ": it was interrupted");
-        } catch (NotCheckedException failed) {
-            return before.stopped(millisSince(start), "table " + table + ": " + failed.getMessage());
-        } catch (Exception failed) {
-            LOGGER.log(Level.WARNING, "table " + table + " of tablespace " + tablespace.getTableSpaceName() + " was not checked", failed);
-            return before.stopped(millisSince(start), "table " + table + ": " + firstLine(failed.toString()));
-        }
-        long millis = millisSince(start);
-        return written == null ? before.stopped(millis, null) : confirmed(before, table, millis, written);
-    }
-
-    /** The check with a table of which the entry is {@code written}, once the bookies have it. No write waits for that. */
-    static FullCheck confirmed(FullCheck before, String table, long millis, Future<LogSequenceNumber> written) {
-        try {
-            return before.withTable(table, millis, Position.of(written.get(LONGEST_WRITE.toSeconds(), TimeUnit.SECONDS)));
-        } catch (InterruptedException ended) {
-            Thread.currentThread().interrupt();
-            return before.stopped(millis, "table " + table + ": it was interrupted");
-        } catch (TimeoutException silence) {
-            return before.stopped(millis,
-                    "table " + table + ": the bookies have not answered for its entry in " + LONGEST_WRITE.toSeconds() + " s");
-        } catch (ExecutionException failed) {
-            return before.stopped(millis, "table " + table + ": its entry was not written: " + firstLine(failed.getCause().toString()));
-        }
-    }
-
-    private static CompletableFuture<LogSequenceNumber> checkLocked(TableSpaceManager tablespace, String table) throws Exception {
-        StampedLock lock = HerdInternals.statementLock(tablespace);
-        long stamp = lock.tryWriteLock(LONGEST_WAIT.toMillis(), TimeUnit.MILLISECONDS);
-        if (stamp == 0) {
-            throw new NotCheckedException("statements were under way for " + LONGEST_WAIT.toSeconds() + " s");
-        }
-        try {
-            return check(tablespace, table, stamp);
-        } finally {
-            lock.unlockWrite(stamp);
-        }
-    }
-
-    /** With the lock held. Where in the log the check is going to be; null when there was no table. */
-    private static CompletableFuture<LogSequenceNumber> check(TableSpaceManager tablespace, String table, long stamp) throws Exception {
-        refuseUnlessLed(tablespace);
-        if (!isThere(tablespace, table)) {
-            return null;
-        }
-        StatementEvaluationContext locked = StatementEvaluationContext.DEFAULT_EVALUATION_CONTEXT();
-        locked.setTableSpaceLock(stamp);
-        tablespace.createAndWriteTableCheksum(tablespace, tablespace.getTableSpaceName(), table, locked);
-        return ((NodeCommitLog) tablespace.getLog()).lastCheck();
-    }
-
-    private static void refuseUnlessLed(TableSpaceManager tablespace) throws NotCheckedException {
+    static void refuseUnlessLed(TableSpaceManager tablespace) throws NotCheckedException {
         if (!tablespace.isLeader() || tablespace.isClosed() || tablespace.isFailed()) {
             throw new NotCheckedException("this node does not lead tablespace " + tablespace.getTableSpaceName() + ": ask the leader");
         }
     }
 
-    private static Position position(TableSpaceManager tablespace) {
-        return Position.of(tablespace.getLog().getLastSequenceNumber());
+    /** One check, as far as it has come. */
+    private final class Run implements Runnable {
+
+        private final TableSpaceManager tablespace;
+        private final Duration longestStop;
+        private final String id = UUID.randomUUID().toString();
+        private FullCheck check;
+
+        Run(TableSpaceManager tablespace, Duration longestStop, FullCheck begun) {
+            this.tablespace = tablespace;
+            this.longestStop = longestStop;
+            this.check = begun;
+        }
+
+        @Override
+        public void run() {
+            String error = "it ended before its time";
+            try {
+                checkAll();
+                error = null;
+            } catch (InterruptedException ended) {
+                error = "it was interrupted";
+            } catch (NotCheckedException | RuntimeException failed) {
+                error = failed instanceof NotCheckedException ? failed.getMessage() : failed.toString();
+            } finally {
+                tell(check.ended(System.currentTimeMillis(), error));
+                LOGGER.log(Level.INFO, "the full check of tablespace {0} has ended; writes could have been stopped for {1} ms, for {2} ms in one"
+                        + " piece; error: {3}", new Object[]{tablespace.getTableSpaceName(), String.valueOf(check.writesStoppedMillis()),
+                                String.valueOf(check.longestStopMillis()), error});
+            }
+        }
+
+        private void checkAll() throws NotCheckedException, InterruptedException {
+            List<Table> tables = StoredRows.tables(tablespace).stream()
+                    .filter(table -> table.getCreatedInTransaction() == 0).map(AbstractTableManager::getTable).toList();
+            for (Table table : tables) {
+                long before = check.writesStoppedMillis();
+                try {
+                    if (checkOne(table)) {
+                        tell(check.with(table.name, check.writesStoppedMillis() - before));
+                    }
+                } catch (RuntimeException failed) {
+                    LOGGER.log(Level.WARNING,
+                            "table " + table.name + " of tablespace " + tablespace.getTableSpaceName() + " was not checked", failed);
+                    tell(check.without(table.name, failed.toString().lines().findFirst().orElse("")));
+                }
+            }
+        }
+
+        /** Whether all of a table was checked; one that was dropped or renamed meanwhile is left out. */
+        private boolean checkOne(Table table) throws NotCheckedException, InterruptedException {
+            LedTable parts = new LedTable(tablespace, table, id, longestStop, nanos);
+            long lastProgress = System.nanoTime();
+            while (!parts.isComplete() && !parts.isGone()) {
+                long start = nanos.getAsLong();
+                long millis;
+                Future<LogSequenceNumber> entry;
+                try {
+                    entry = parts.next();
+                } finally {
+                    millis = (nanos.getAsLong() - start) / 1_000_000;
+                    tell(check.stopped(millis));
+                }
+                if (entry != null) {
+                    tell(check.at(written(table, entry)));
+                    Thread.sleep(millis);
+                    lastProgress = System.nanoTime();
+                } else if (!parts.isGone()) {
+                    giveUpAfter(lastProgress, table);
+                    Thread.sleep(PAUSE.toMillis());
+                }
+            }
+            return parts.isComplete();
+        }
+
+        private void giveUpAfter(long lastProgress, Table table) throws NotCheckedException {
+            if (System.nanoTime() - lastProgress >= patience.toNanos()) {
+                throw new NotCheckedException("table " + table.name + ": statements were under way for " + patience.toSeconds() + " s");
+            }
+        }
+
+        private void tell(FullCheck now) {
+            check = now;
+            byUuid.put(tablespace.getTableSpaceUUID(), now);
+        }
     }
 
-    private static String firstLine(String text) {
-        return text == null ? "HerdDB does not say why" : text.lines().findFirst().orElse("");
-    }
-
-    private static long millisSince(long start) {
-        return (System.nanoTime() - start) / 1_000_000;
+    /** The position of an entry, once the bookies have it. No write waits for that. */
+    static Position written(Table table, Future<LogSequenceNumber> entry) throws NotCheckedException, InterruptedException {
+        try {
+            return Position.of(entry.get(LONGEST_WRITE.toSeconds(), TimeUnit.SECONDS));
+        } catch (TimeoutException silence) {
+            throw new NotCheckedException(
+                    "table " + table.name + ": the bookies have not answered for its entry in " + LONGEST_WRITE.toSeconds() + " s");
+        } catch (ExecutionException failed) {
+            throw new NotCheckedException("table " + table.name + ": its entry was not written: "
+                    + failed.getCause().toString().lines().findFirst().orElse(""));
+        }
     }
 }

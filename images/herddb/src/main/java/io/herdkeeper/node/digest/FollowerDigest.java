@@ -15,11 +15,9 @@ import java.util.concurrent.TimeoutException;
 /**
  * The digest of a follower's tables exactly after one entry of the log.
  *
- * <p>Rows are read with {@link AbstractTableManager#scanForIndexRebuild}: it is public, yields the stored key and value
- * bytes of each committed row, and takes no lock of the tablespace, so that checkpoints and heartbeats go on. It is sound
- * here because the follower's log consumer is the only writer of a follower's tables, and it stands: no key appears or goes
- * while the primary key index is walked. A checkpoint may move a row to another page meanwhile; HerdDB then looks the page
- * up again. Rows of open transactions are not in the pages: HerdDB keeps them in the transaction until its COMMIT.
+ * <p>Rows are read without a lock ({@link StoredRows#visit}), so that checkpoints and heartbeats go on. It is sound here because the
+ * follower's log consumer is the only writer of a follower's tables, and it stands: no key appears or goes while the primary key index is
+ * walked.
  */
 public final class FollowerDigest {
 
@@ -80,14 +78,11 @@ public final class FollowerDigest {
 
     private TableDigest scan(AbstractTableManager table, long deadline) throws TimeoutException {
         RowDigest digest = new RowDigest();
-        try {
-            table.scanForIndexRebuild(row -> {
-                if (System.nanoTime() - deadline > 0) {
-                    throw new DeadlinePassed();
-                }
-                digest.add(StoredRows.buffer(row.key), StoredRows.buffer(row.value));
-            });
-        } catch (DeadlinePassed passed) {
+        boolean complete = StoredRows.visit(table, null, null, row -> {
+            digest.add(row);
+            return System.nanoTime() - deadline < 0;
+        });
+        if (!complete) {
             throw new TimeoutException("the scan of " + table.getTable().name + " ended after " + digest.rows() + " rows");
         }
         return new TableDigest(digest.rows(), digest.hex());
@@ -108,16 +103,6 @@ public final class FollowerDigest {
         }
         if (tableSpace.isClosed() || tableSpace.isFailed()) {
             throw new NotAFollowerException("the tablespace stops or reboots on this node: ask again");
-        }
-    }
-
-    /** Carries the end of time out of HerdDB's scan. */
-    private static final class DeadlinePassed extends RuntimeException {
-
-        private static final long serialVersionUID = 1L;
-
-        DeadlinePassed() {
-            super(null, null, false, false);
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.herdkeeper.node.digest;
 
+import herddb.model.Record;
 import java.nio.ByteBuffer;
 import net.openhft.hashing.LongTupleHashFunction;
 
@@ -22,6 +23,11 @@ public final class RowDigest {
     private long rows;
     private long low;
     private long high;
+
+    /** Adds one row as it is stored. */
+    public void add(Record stored) {
+        add(StoredRows.buffer(stored.key), StoredRows.buffer(stored.value));
+    }
 
     /** Adds one row. */
     public void add(ByteBuffer key, ByteBuffer value) {

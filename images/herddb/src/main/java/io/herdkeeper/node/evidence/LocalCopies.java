@@ -3,6 +3,7 @@ package io.herdkeeper.node.evidence;
 import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
 import herddb.file.FileDataStorageManager;
+import herddb.log.LogNotAvailableException;
 import herddb.log.LogSequenceNumber;
 import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.TableSpace;
@@ -106,8 +107,12 @@ public final class LocalCopies {
             if (tablespace.isFailed()) {
                 throw new NotWrittenException("tablespace " + name + " has failed on this node: nothing is written");
             }
-            if (tablespace.checkpoint(false, false, false) == null) {
-                throw new NotWrittenException("tablespace " + name + " is booting: ask again");
+            try {
+                if (tablespace.checkpoint(false, false, false) == null) {
+                    throw new NotWrittenException("tablespace " + name + " is booting: ask again");
+                }
+            } catch (LogNotAvailableException stopped) { // since it was asked
+                throw new NotWrittenException(stopped.getMessage());
             }
             return server.getManager().getDataStorageManager().getLastcheckpointSequenceNumber(uuid);
         } finally {

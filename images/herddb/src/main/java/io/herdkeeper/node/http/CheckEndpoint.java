@@ -3,11 +3,19 @@ package io.herdkeeper.node.http;
 import io.herdkeeper.node.check.FullChecks;
 import io.herdkeeper.node.check.FullChecks.NotCheckedException;
 import io.herdkeeper.node.check.FullChecks.Order;
+import io.herdkeeper.node.http.Request.BadRequestException;
 import io.herdkeeper.node.status.NodeStatus;
+import java.time.Duration;
 import java.util.Map;
 
-/** {@code POST /tablespaces/<name>/check}: the leader begins HerdDB's consistency check of all tables, which stops writes while it scans. */
+/**
+ * {@code POST /tablespaces/<name>/check?maxStopMillis=M}: the leader begins to check all tables with its followers, and stops writes for M ms
+ * at most in one piece.
+ */
 final class CheckEndpoint extends CopyOrder {
+
+    private static final long DEFAULT_STOP_MILLIS = 200;
+    private static final long LONGEST_STOP_MILLIS = 60_000;
 
     private final FullChecks checks;
 
@@ -17,9 +25,10 @@ final class CheckEndpoint extends CopyOrder {
     }
 
     @Override
-    Answer answer(Copy copy, Request request) {
+    Answer answer(Copy copy, Request request) throws BadRequestException {
+        Duration longestStop = Duration.ofMillis(request.number("maxStopMillis", 1, LONGEST_STOP_MILLIS, DEFAULT_STOP_MILLIS));
         try {
-            Order order = checks.start(copy.tablespace());
+            Order order = checks.start(copy.tablespace(), longestStop);
             Map<String, Object> json = copy.json();
             json.put("started", order.started());
             json.put("fullCheck", order.check());

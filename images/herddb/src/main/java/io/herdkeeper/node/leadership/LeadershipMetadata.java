@@ -20,7 +20,7 @@ import java.util.function.Consumer;
  * other one goes on with. So one thread at a time asks: the next one asks in the session that was opened. Heartbeats, which nobody may hold
  * up, have a session of their own.
  */
-public final class LeadershipMetadata extends ZookeeperMetadataStorageManager {
+public class LeadershipMetadata extends ZookeeperMetadataStorageManager {
 
     /** Used, and so opened, by the heartbeats' thread alone. */
     private final ZookeeperMetadataStorageManager ofHeartbeats;
@@ -31,11 +31,28 @@ public final class LeadershipMetadata extends ZookeeperMetadataStorageManager {
 
     /** Not connected yet. */
     public LeadershipMetadata(ServerConfiguration configuration) {
-        super(configuration.getString(ServerConfiguration.PROPERTY_ZOOKEEPER_ADDRESS, ServerConfiguration.PROPERTY_ZOOKEEPER_ADDRESS_DEFAULT),
-                configuration.getInt(ServerConfiguration.PROPERTY_ZOOKEEPER_SESSIONTIMEOUT,
-                        ServerConfiguration.PROPERTY_ZOOKEEPER_SESSIONTIMEOUT_DEFAULT),
-                configuration.getString(ServerConfiguration.PROPERTY_ZOOKEEPER_PATH, ServerConfiguration.PROPERTY_ZOOKEEPER_PATH_DEFAULT));
-        ofHeartbeats = new ZookeeperMetadataStorageManager(getZkAddress(), getZkSessionTimeout(), getBasePath());
+        this(configuration, new ZookeeperMetadataStorageManager(
+                address(configuration), sessionTimeout(configuration), basePath(configuration)));
+    }
+
+    /** Not connected yet, with this way to ZooKeeper for the heartbeats, which nobody else uses. */
+    protected LeadershipMetadata(ServerConfiguration configuration, ZookeeperMetadataStorageManager ofHeartbeats) {
+        super(address(configuration), sessionTimeout(configuration), basePath(configuration));
+        this.ofHeartbeats = ofHeartbeats;
+    }
+
+    private static String address(ServerConfiguration configuration) {
+        return configuration.getString(
+                ServerConfiguration.PROPERTY_ZOOKEEPER_ADDRESS, ServerConfiguration.PROPERTY_ZOOKEEPER_ADDRESS_DEFAULT);
+    }
+
+    private static int sessionTimeout(ServerConfiguration configuration) {
+        return configuration.getInt(ServerConfiguration.PROPERTY_ZOOKEEPER_SESSIONTIMEOUT,
+                ServerConfiguration.PROPERTY_ZOOKEEPER_SESSIONTIMEOUT_DEFAULT);
+    }
+
+    private static String basePath(ServerConfiguration configuration) {
+        return configuration.getString(ServerConfiguration.PROPERTY_ZOOKEEPER_PATH, ServerConfiguration.PROPERTY_ZOOKEEPER_PATH_DEFAULT);
     }
 
     /** Who hears of each record that is read, in the thread that reads it. */

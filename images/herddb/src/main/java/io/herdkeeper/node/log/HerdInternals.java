@@ -140,7 +140,7 @@ public final class HerdInternals {
         return (AtomicLong) get(LAST_TRANSACTION_ID, tablespace);
     }
 
-    /** What each statement that changes a tablespace holds for reading; a checkpoint and a consistency check hold it for writing. */
+    /** What each statement that changes a tablespace holds for reading; a checkpoint and a part of a full check hold it for writing. */
     public static StampedLock statementLock(TableSpaceManager tablespace) {
         return (StampedLock) get(STATEMENT_LOCK, tablespace);
     }

@@ -64,6 +64,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private static final long POLL_NANOS = 200_000;
     private static final long METADATA_SECONDS = 10;
 
+    /** The entry that a thread is applying to the tables of a follower, or of a copy that boots. */
     private static final ThreadLocal<LogSequenceNumber> APPLYING = new ThreadLocal<>();
     private static final ThreadLocal<Sending> SENDING = new ThreadLocal<>();
 
@@ -89,7 +90,6 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     private volatile LogSequenceNumber refused;
     private volatile boolean writing;
     private volatile boolean failureTold;
-    private volatile CompletableFuture<LogSequenceNumber> lastCheck;
     private volatile TableSpaceManager tablespace;
     private volatile RetainedLog retained;
     /** The ledgers that {@link #recovery} has fenced and replayed; null before. */
@@ -129,11 +129,6 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         return continuity;
     }
 
-    /** The entry that this thread is applying to the tables of a follower, or of a copy that boots; null in any other thread. */
-    public static LogSequenceNumber applying() {
-        return APPLYING.get();
-    }
-
     /** The last entry whose effect is in the tables: for a leader, the last one that was acknowledged. */
     public LogSequenceNumber appliedPosition() {
         return writing ? super.getLastSequenceNumber() : applied;
@@ -160,13 +155,17 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      *
      * @throws LogNotAvailableException when this follower could not apply an entry: what it has of that one may be half of it; or when this
      *                                  leader's log has failed: HerdDB forgets a transaction whose COMMIT it could not write, which the log
-     *                                  may have all the same; or when the bookies don't answer
+     *                                  may have all the same; or when this log is closed: so are the tables, and HerdDB would write a
+     *                                  checkpoint of them without their indexes, from which nothing boots; or when the bookies don't answer
      */
     @Override
     public LogSequenceNumber getLastSequenceNumber() {
-        LogSequenceNumber applying = applying();
+        LogSequenceNumber applying = APPLYING.get();
         if (applying != null) {
             return applying; // a table that this entry's transaction has made is written to the disk within the entry
+        }
+        if (isClosed()) {
+            throw new LogNotAvailableException("tablespace " + tableSpaceName + " has stopped on this node: no checkpoint of it is written");
         }
         if (refused != null) {
             throw new LogNotAvailableException(
@@ -343,9 +342,6 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         CommitLogResult written = super.log(edit, true);
         unanswered.incrementAndGet();
         written.logSequenceNumber.whenComplete((position, error) -> unanswered.decrementAndGet());
-        if (edit.type == LogEntryType.TABLE_CONSISTENCY_CHECK) {
-            lastCheck = written.logSequenceNumber;
-        }
         return sync ? written : new CommitLogResult((LogSequenceNumber) null, true, false);
     }
 
@@ -480,14 +476,6 @@ public class NodeCommitLog extends BookkeeperCommitLog {
                 + " this leader's log ends, and the tablespace boots as the log has it", error);
         manager.failures().failed(tableSpaceUuid, tableSpaceName, error);
         HerdInternals.fail(this);
-    }
-
-    /**
-     * Where the last consistency check that was logged here is, once the bookies have it: HerdDB does not wait for that. To be asked
-     * for under the tablespace's lock, as the check was written; null when there was none.
-     */
-    public CompletableFuture<LogSequenceNumber> lastCheck() {
-        return lastCheck;
     }
 
     private void rollWhenFull() {
@@ -742,7 +730,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
                 refused = next;
                 continuity.check(applied, next);
                 AtomicBoolean goOn = new AtomicBoolean();
-                apply(next, entry, () -> goOn.set(consumer.accept(next, entry)));
+                apply(next, entry, () -> goOn.set(consumer.accept(next, compared(next, entry))));
                 refused = null;
                 return goOn.get();
             }, context);
@@ -761,14 +749,26 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         }
     }
 
+    /** An entry as HerdDB shall apply it: of one that checks a table nothing is left to do once its rows were compared. */
+    private LogEntry compared(LogSequenceNumber position, LogEntry entry) {
+        FollowerCheck check = manager.followerCheck();
+        TableSpaceManager copy = tablespace;
+        if (entry.type != LogEntryType.TABLE_CONSISTENCY_CHECK || check == null || copy == null) {
+            return entry;
+        }
+        check.compare(copy, position, entry, () -> end.isNear() || copy.isClosed());
+        return LogEntryFactory.noop();
+    }
+
     /** What applies an entry to a tablespace's tables. */
     @FunctionalInterface
-    private interface Applying<E extends Exception> {
+    interface Applying<E extends Exception> {
 
         void run() throws E;
     }
 
-    private <E extends Exception> void apply(LogSequenceNumber position, LogEntry entry, Applying<E> applying) throws E {
+    /** Applies an entry to the tables of a copy that boots, or of a follower. */
+    <E extends Exception> void apply(LogSequenceNumber position, LogEntry entry, Applying<E> applying) throws E {
         APPLYING.set(position);
         try {
             applying.run();

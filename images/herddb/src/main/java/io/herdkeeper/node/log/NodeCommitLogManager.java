@@ -18,6 +18,7 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
     private final LogFailures failures = new LogFailures(Clock.systemUTC());
     private final StuckReplays stuckReplays = new StuckReplays();
     private volatile PromotionBars bars;
+    private volatile FollowerCheck followerCheck;
 
     /** The one that a node of this program was made with. */
     public static NodeCommitLogManager of(DBManager node) {
@@ -69,6 +70,16 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
         bars = given;
     }
 
+    /** Has followers compare their rows where the log says so; null leaves that to HerdDB's own code, as before the first call. */
+    public void compareBy(FollowerCheck check) {
+        followerCheck = check;
+    }
+
+    /** What was given to {@link #compareBy} last. */
+    public FollowerCheck followerCheck() {
+        return followerCheck;
+    }
+
     /** Tells the log of a tablespace that runs here whom its record names as the leader; a record that was read from ZooKeeper. */
     public void recordRead(TableSpace record) {
         if (HerdInternals.log(this, record.uuid) instanceof NodeCommitLog own) {
@@ -97,7 +108,7 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
 
     @Override
     public BookkeeperCommitLog createCommitLog(String tableSpaceUuid, String tableSpaceName, String nodeId) {
-        BookkeeperCommitLog log = new NodeCommitLog(new LogIdentity(tableSpaceUuid, tableSpaceName, nodeId), metadata, this);
+        BookkeeperCommitLog log = open(new LogIdentity(tableSpaceUuid, tableSpaceName, nodeId), metadata);
         log.setEnsemble(getEnsemble());
         log.setWriteQuorumSize(getWriteQuorumSize());
         log.setAckQuorumSize(getAckQuorumSize());
@@ -106,5 +117,9 @@ public class NodeCommitLogManager extends BookkeeperCommitLogManager {
         log.setLedgersRetentionPeriod(getLedgersRetentionPeriod());
         HerdInternals.register(this, tableSpaceUuid, log);
         return log;
+    }
+
+    NodeCommitLog open(LogIdentity identity, ZookeeperMetadataStorageManager way) {
+        return new NodeCommitLog(identity, way, this);
     }
 }

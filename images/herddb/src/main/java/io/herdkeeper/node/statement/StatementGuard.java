@@ -4,6 +4,7 @@ import herddb.core.AbstractIndexManager;
 import herddb.core.AbstractTableManager;
 import herddb.core.DBManager;
 import herddb.core.TableSpaceManager;
+import herddb.file.FileDataStorageManager;
 import herddb.log.CommitLogManager;
 import herddb.metadata.MetadataStorageManager;
 import herddb.model.ExecutionPlan;
@@ -22,12 +23,15 @@ import herddb.model.commands.CreateTableStatement;
 import herddb.model.commands.DropIndexStatement;
 import herddb.model.commands.DropTableStatement;
 import herddb.model.commands.RollbackTransactionStatement;
+import herddb.model.commands.TableConsistencyCheckStatement;
+import herddb.model.commands.TableSpaceConsistencyCheckStatement;
 import herddb.model.commands.TruncateTableStatement;
 import herddb.network.Channel;
 import herddb.proto.Pdu;
 import herddb.proto.PduCodec;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.disk.CheckpointFiles;
 import io.herdkeeper.node.log.HerdInternals;
 import io.herdkeeper.node.log.NodeCommitLog;
 import java.nio.file.Path;
@@ -55,7 +59,7 @@ public final class StatementGuard extends DBManager {
     private final Set<String> ending = ConcurrentHashMap.newKeySet();
     private final Turns turns = new Turns();
 
-    /** In place of the database that a server has made for itself, with the same parts; before it starts. */
+    /** In place of the database that a server has made for itself, with the same parts but {@link CheckpointFiles}; before it starts. */
     public static void install(Server server, MetadataStorageManager metadata, ServerConfiguration configuration, StatsLogger statistics) {
         HerdInternals.manager(server,
                 new StatementGuard(server, metadata, HerdInternals.logs(server.getManager()), configuration, statistics));
@@ -63,8 +67,13 @@ public final class StatementGuard extends DBManager {
 
     private StatementGuard(Server server, MetadataStorageManager metadata, CommitLogManager logs, ServerConfiguration configuration,
             StatsLogger statistics) {
-        super(server.getNodeId(), metadata, server.getManager().getDataStorageManager(), logs, temporaryFolder(configuration),
+        super(server.getNodeId(), metadata, files(server, configuration, statistics), logs, temporaryFolder(configuration),
                 server.getServerHostData(), configuration, statistics);
+    }
+
+    private static CheckpointFiles files(Server server, ServerConfiguration configuration, StatsLogger statistics) {
+        Path folder = HerdInternals.dataFolder((FileDataStorageManager) server.getManager().getDataStorageManager());
+        return new CheckpointFiles(folder, temporaryFolder(configuration), configuration, statistics);
     }
 
     private static Path temporaryFolder(ServerConfiguration configuration) {
@@ -75,6 +84,11 @@ public final class StatementGuard extends DBManager {
     @Override
     public CompletableFuture<StatementExecutionResult> executeStatementAsync(
             Statement statement, StatementEvaluationContext context, TransactionContext transaction) {
+        if (statement instanceof TableConsistencyCheckStatement || statement instanceof TableSpaceConsistencyCheckStatement) {
+            return CompletableFuture.failedFuture(new StatementExecutionException("HerdDB's consistency check of "
+                    + statement.getTableSpace() + " is refused: its digest can differ between equal copies. Ask for a full check of the"
+                    + " tablespace: kubectl annotate tablespace NAME herdkeeper.io/full-check=now"));
+        }
         TableSpaceManager tablespace = statement.getTableSpace() == null ? null : getTableSpaceManager(statement.getTableSpace());
         boolean guarded = tablespace != null && tablespace.isLeader() && context.getTableSpaceLock() == 0 && needsTheTablespace(statement);
         if (!guarded) {

@@ -8,6 +8,7 @@ import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.Table;
 import herddb.model.TableSpace;
 import herddb.server.Server;
+import io.herdkeeper.node.check.FollowerChecks;
 import io.herdkeeper.node.check.FullChecks;
 import io.herdkeeper.node.contact.Contacts;
 import io.herdkeeper.node.log.HerdInternals;
@@ -37,6 +38,7 @@ public final class NodeStatus {
     private final HerdEvents events;
     private final Contacts contacts;
     private final FullChecks fullChecks = new FullChecks();
+    private final FollowerChecks followerChecks;
     private final PromotionBars bars;
     private volatile Phase phase = Phase.STARTING;
 
@@ -45,6 +47,7 @@ public final class NodeStatus {
         this.events = events;
         contacts = new Contacts(server);
         bars = PromotionBars.of(server.getManager());
+        followerChecks = FollowerChecks.of(server.getManager());
     }
 
     /** What the node knows of its way to ZooKeeper and to its bookies. */
@@ -57,7 +60,7 @@ public final class NodeStatus {
         return server.getUserManager() instanceof MountedUsers users ? users.told() : null;
     }
 
-    /** HerdDB's consistency checks that were asked for here. */
+    /** The checks of all tables that were asked for here. */
     public FullChecks fullChecks() {
         return fullChecks;
     }
@@ -188,7 +191,7 @@ public final class NodeStatus {
                 rows(manager),
                 log == null ? null : counts(manager, log),
                 NodeCommitLogManager.of(server.getManager()).stuckReplays().of(tablespace.uuid),
-                events.verdicts(tablespace.name),
+                followerChecks.verdicts(tablespace.uuid),
                 fullChecks.last(tablespace.uuid),
                 role == Role.FAILED && failure(tablespace) != null ? failure(tablespace) : events.lastError(tablespace.name));
     }

@@ -1,12 +1,12 @@
 package io.herdkeeper.node.status;
 
 /**
- * What a follower found when HerdDB's consistency check of one table came by in the log.
+ * What a follower found when the check of a table came by in its log.
  *
- * @param pass     whether this node's rows gave the leader's digest
- * @param digest   this node's digest, as HerdDB prints it
+ * @param pass     whether its rows were the leader's, in all parts of the table
+ * @param leader   the node that led, and wrote the check
  * @param atMillis when, in ms since 1970
- * @param position the check's entry in the log; null when that is not known
+ * @param position the entry of the part that differed, the last one of these; or of the last part
  */
-public record Verdict(boolean pass, String digest, long atMillis, Position position) {
+public record Verdict(boolean pass, String leader, long atMillis, Position position) {
 }

@@ -84,7 +84,7 @@ class DownloadedCopyTest {
                 ? List.of("0=900", "100=1001", "104=104", "1=101", "3=203", "5=205", "7=7", "8=8", "9=9")
                 : List.of("0=900", "1=1", "2=2", "3=3", "4=4", "5=5", "6=6", "7=7", "8=8", "9=9"), rows(leader, "t"));
         assertSameRows("t");
-        sql(0, "tableconsistencycheck " + app + ".t");
+        leader.checked(app);
         Await.until("it has checked", LIMIT, () -> copy.tablespace(app).at("/checks/t/pass").asBoolean());
     }
 

@@ -189,6 +189,19 @@ class FailedLogTest {
     }
 
     @Test
+    void aLogThatIsClosedTellsOfNoPositionForACheckpoint() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            LogSequenceNumber row = LogBench.write(LogBench.lead(bench.open("leader")), "row");
+            NodeCommitLog follower = (NodeCommitLog) bench.open("follower");
+            try (Follower following = new Follower(follower)) {
+                following.followTo(row);
+            }
+            follower.close();
+            assertThrows(LogNotAvailableException.class, follower::getLastSequenceNumber);
+        }
+    }
+
+    @Test
     void aFollowerStandsWhereItHasApplied() throws Exception {
         try (LogBench bench = new LogBench(Program.OURS)) {
             BookkeeperCommitLog leader = LogBench.lead(bench.open("leader"));

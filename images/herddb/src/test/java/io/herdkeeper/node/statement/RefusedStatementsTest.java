@@ -88,6 +88,17 @@ class RefusedStatementsTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {"tableconsistencycheck %s", "tablespaceconsistencycheck '%s'"})
+    void herdDbsOwnCheckIsRefusedSinceItFailsEqualCopies(String statement) throws Exception {
+        String table = tableOfTen();
+        String checked = statement.contains("'") ? app : app + "." + table;
+        StatementExecutionException refusal =
+                assertThrows(StatementExecutionException.class, () -> execute(0, statement.formatted(checked)));
+        assertTrue(refusal.getMessage().contains("herdkeeper.io/full-check"), refusal.getMessage());
+        assertSameRows(table);
+    }
+
+    @ParameterizedTest
     @ValueSource(strings = {"UPDATE %s SET n=99 WHERE k=3", "SELECT * FROM %s WHERE k=3 FOR UPDATE"})
     void anIndexBesideATransactionIsRefusedAndTheLeaderGoesOn(String statement) throws Exception {
         String table = tableOfTen();

@@ -33,7 +33,7 @@ public final class BookKeeperForTests {
         folder = Files.createTempDirectory("herddb-node-test");
         zooKeeper = new ZooKeeperServer(folder.resolve("zk-snap").toFile(), folder.resolve("zk-log").toFile(), 500);
         zooKeeperPort = new NIOServerCnxnFactory();
-        zooKeeperPort.configure(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 100);
+        zooKeeperPort.configure(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 2_000);
         zooKeeperPort.startup(zooKeeper);
         bookie = BookieForTests.start(zooKeeperAddress(), LEDGERS_PATH, folder);
     }

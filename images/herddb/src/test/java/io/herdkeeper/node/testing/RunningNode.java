@@ -6,6 +6,7 @@ import herddb.core.TableSpaceManager;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.NodeServer;
+import io.herdkeeper.node.check.FullCheck;
 import io.herdkeeper.node.evidence.LocalCopies;
 import io.herdkeeper.node.http.AdminServer;
 import io.herdkeeper.node.http.HttpSettings;
@@ -38,6 +39,7 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http, Th
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final Duration LIMIT = Duration.ofMinutes(1);
+    private static final Duration LONGEST_STOP = Duration.ofSeconds(10);
     private static final Duration RELEASE_PERIOD = Duration.ofMillis(100);
 
     /** Starts a node under a root that others may share. */
@@ -105,6 +107,14 @@ public record RunningNode(Server server, NodeStatus status, AdminServer http, Th
         try (BufferedReader lines = new BufferedReader(new InputStreamReader(answer.body(), StandardCharsets.UTF_8))) {
             return JSON.readTree(lines.readLine().substring("alive ".length()));
         }
+    }
+
+    /** Has this node check all tables of a tablespace that it leads, and gives the check once it has ended. */
+    public FullCheck checked(String tablespace) throws Exception {
+        String uuid = manager(tablespace).getTableSpaceUUID();
+        status.fullChecks().start(manager(tablespace), LONGEST_STOP);
+        Await.until("the full check has ended", LIMIT, () -> status.fullChecks().last(uuid).endedAtMillis() != null);
+        return status.fullChecks().last(uuid);
     }
 
     public TableSpaceManager manager(String tablespace) {

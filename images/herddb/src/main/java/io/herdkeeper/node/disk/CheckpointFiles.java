@@ -1,0 +1,118 @@
+package io.herdkeeper.node.disk;
+
+import herddb.core.PostCheckpointAction;
+import herddb.file.FileDataStorageManager;
+import herddb.log.LogSequenceNumber;
+import herddb.model.Index;
+import herddb.model.Record;
+import herddb.model.Table;
+import herddb.model.Transaction;
+import herddb.server.ServerConfiguration;
+import herddb.storage.DataStorageManagerException;
+import herddb.utils.Bytes;
+import io.herdkeeper.node.log.HerdInternals;
+import java.io.IOException;
+import java.nio.channels.FileChannel;
+import java.nio.file.Path;
+import java.nio.file.StandardOpenOption;
+import java.util.Collection;
+import java.util.List;
+import java.util.Set;
+import java.util.function.Function;
+import java.util.stream.Collectors;
+import org.apache.bookkeeper.stats.StatsLogger;
+
+/**
+ * HerdDB's files, with three holes of its checkpoints closed (0.29, {@code FileDataStorageManager}).
+ *
+ * <ul>
+ * <li>A page is on the disk before a checkpoint names it. HerdDB forces a page's file while a page of less than 64 KiB is still in a
+ *     buffer, and writes it afterwards. The checkpoint itself is forced as it should be. So a machine that lost its power came back with a
+ *     checkpoint whose pages were missing, and its copy could not be booted any more.
+ * <li>A file that can't be read is not deleted for that. HerdDB looks through the files of older checkpoints after it has written those of
+ *     a new one, and deletes what it can't read: also the new ones, where a single read failed.
+ * <li>A checkpoint at the position of the newest one leaves that one's definitions as they are. HerdDB writes them again in place: a
+ *     process that was killed there, in the boot of an idle tablespace, left a checkpoint with half of them.
+ * </ul>
+ */
+public final class CheckpointFiles extends FileDataStorageManager {
+
+    /** How HerdDB describes what it does to a file that it could not read. */
+    private static final String UNREAD = "delete unparsable";
+
+    private final boolean forces;
+
+    /** Files in {@code folder}, which may have some, with the settings of HerdDB's own. */
+    public CheckpointFiles(Path folder, Path temporary, ServerConfiguration configuration, StatsLogger statistics) {
+        super(folder, temporary,
+                configuration.getInt(ServerConfiguration.PROPERTY_DISK_SWAP_MAX_RECORDS,
+                        ServerConfiguration.PROPERTY_DISK_SWAP_MAX_RECORDS_DEFAULT),
+                requiresForce(configuration),
+                configuration.getBoolean(ServerConfiguration.PROPERTY_PAGE_USE_ODIRECT, ServerConfiguration.PROPERTY_PAGE_USE_ODIRECT_DEFAULT),
+                configuration.getBoolean(ServerConfiguration.PROPERTY_INDEX_USE_ODIRECT, ServerConfiguration.PROPERTY_INDEX_USE_ODIRECT_DEFAULT),
+                configuration.getBoolean(ServerConfiguration.PROPERTY_HASH_CHECKS_ENABLED, ServerConfiguration.PROPERTY_HASH_CHECKS_ENABLED_DEFAULT),
+                configuration.getBoolean(ServerConfiguration.PROPERTY_HASH_WRITES_ENABLED, ServerConfiguration.PROPERTY_HASH_WRITES_ENABLED_DEFAULT),
+                statistics);
+        forces = requiresForce(configuration);
+    }
+
+    private static boolean requiresForce(ServerConfiguration configuration) {
+        return configuration.getBoolean(ServerConfiguration.PROPERTY_REQUIRE_FSYNC, ServerConfiguration.PROPERTY_REQUIRE_FSYNC_DEFAULT);
+    }
+
+    @Override
+    public void writePage(String tableSpace, String table, long page, Collection<Record> records) {
+        super.writePage(tableSpace, table, page, records);
+        force(tableSpace, table + ".table", page);
+    }
+
+    @Override
+    public void writeIndexPage(String tableSpace, String index, long page, DataWriter writer) {
+        super.writeIndexPage(tableSpace, index, page, writer);
+        force(tableSpace, index + ".index", page);
+    }
+
+    @Override
+    public Collection<PostCheckpointAction> writeTables(String tableSpace, LogSequenceNumber position, List<Table> tables,
+            List<Index> indexes, boolean prepareActions) {
+        if (getLastcheckpointSequenceNumber(tableSpace).equals(position) && hasDefinitions(tableSpace, position, tables, indexes)) {
+            return List.of(); // what is older goes with the next checkpoint
+        }
+        return ofWhatWasRead(super.writeTables(tableSpace, position, tables, indexes, prepareActions));
+    }
+
+    @Override
+    public Collection<PostCheckpointAction> writeTransactionsAtCheckpoint(
+            String tableSpace, LogSequenceNumber position, Collection<Transaction> transactions) {
+        return ofWhatWasRead(super.writeTransactionsAtCheckpoint(tableSpace, position, transactions));
+    }
+
+    private boolean hasDefinitions(String tableSpace, LogSequenceNumber position, List<Table> tables, List<Index> indexes) {
+        try {
+            return serialized(loadTables(position, tableSpace), Table::serialize).equals(serialized(tables, Table::serialize))
+                    && serialized(loadIndexes(position, tableSpace), Index::serialize).equals(serialized(indexes, Index::serialize));
+        } catch (DataStorageManagerException unreadable) {
+            return false;
+        }
+    }
+
+    private static <T> Set<Bytes> serialized(List<T> definitions, Function<T, byte[]> how) {
+        return definitions.stream().map(each -> Bytes.from_array(how.apply(each))).collect(Collectors.toSet());
+    }
+
+    private static Collection<PostCheckpointAction> ofWhatWasRead(Collection<PostCheckpointAction> actions) {
+        return actions.stream().filter(action -> !action.description.startsWith(UNREAD)).toList();
+    }
+
+    private void force(String tableSpace, String owner, long page) {
+        if (!forces) {
+            return;
+        }
+        Path file = HerdInternals.dataFolder(this).resolve(tableSpace + ".tablespace").resolve(owner).resolve(page + FILEEXTENSION_PAGE);
+        try (FileChannel channel = FileChannel.open(file, StandardOpenOption.WRITE)) {
+            channel.force(false);
+        } catch (IOException error) {
+            throw new DataStorageManagerException(error);
+        }
+    }
+}

@@ -1,0 +1,94 @@
+package io.herdkeeper.node.nemesis;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import herddb.core.PostCheckpointAction;
+import herddb.file.FileDataStorageManager;
+import herddb.log.LogSequenceNumber;
+import herddb.model.ColumnTypes;
+import herddb.model.Record;
+import herddb.model.Table;
+import herddb.server.ServerConfiguration;
+import herddb.utils.Bytes;
+import io.herdkeeper.node.disk.CheckpointFiles;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.attribute.FileTime;
+import java.util.List;
+import org.apache.bookkeeper.stats.NullStatsLogger;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/** What a checkpoint has written is there after a power cut, and what a new one deletes is older than itself. */
+class CheckpointFilesTest {
+
+    private static final Record ROW = new Record(Bytes.from_string("key"), Bytes.from_string("value"));
+
+    @TempDir
+    private Path folder;
+
+    @Test
+    void aPageIsThereAfterAPowerCut() {
+        Life life = life();
+        write(ours(new Disk(life).seen(folder)));
+        life.kill();
+        FileDataStorageManager next = ours(folder);
+        assertEquals(List.of(ROW), next.readPage("space", "table", 1L));
+        long read = next.readIndexPage("space", "index", 1L, in -> in.readVLong());
+        assertEquals(7, read);
+    }
+
+    @Test
+    void plainHerdDbsPageIsTorn() {
+        Life life = life();
+        write(new FileDataStorageManager(new Disk(life).seen(folder)));
+        life.kill();
+        assertThrows(RuntimeException.class, () -> ours(folder).readPage("space", "table", 1L));
+    }
+
+    @Test
+    void aFileThatCanNotBeReadIsNotDeletedForThat() throws Exception {
+        Path unreadable = Files.createDirectories(folder.resolve("space.tablespace")).resolve("tables.1.1.tablesmetadata");
+        Files.writeString(unreadable, "?");
+        FileDataStorageManager files = ours(folder);
+        files.writeTables("space", new LogSequenceNumber(1, 2), List.of(), List.of(), true).forEach(PostCheckpointAction::run);
+        files.writeTransactionsAtCheckpoint("space", new LogSequenceNumber(1, 2), List.of()).forEach(PostCheckpointAction::run);
+        assertTrue(Files.exists(unreadable));
+        files.writeTables("space", new LogSequenceNumber(1, 3), List.of(), List.of(), true).forEach(PostCheckpointAction::run);
+        assertTrue(Files.notExists(folder.resolve("space.tablespace/tables.1.2.tablesmetadata")), "an older one that can be read goes");
+    }
+
+    @Test
+    void theDefinitionsOfTheNewestCheckpointAreNotWrittenAgainInPlace() throws Exception {
+        FileDataStorageManager files = ours(folder);
+        LogSequenceNumber position = new LogSequenceNumber(1, 2);
+        Table table = Table.builder().tablespace("space").name("t").uuid("t").column("k", ColumnTypes.INTEGER).primaryKey("k").build();
+        files.writeTables("space", position, List.of(table), List.of(), true);
+        files.writeCheckpointSequenceNumber("space", position);
+        Path definitions = folder.resolve("space.tablespace/tables.1.2.tablesmetadata");
+        FileTime before = FileTime.fromMillis(0);
+        Files.setLastModifiedTime(definitions, before);
+        files.writeTables("space", position, List.of(table), List.of(), true);
+        assertEquals(before, Files.getLastModifiedTime(definitions));
+        files.writeTables("space", position, List.of(), List.of(), true);
+        assertEquals(List.of(), files.loadTables(position, "space"), "others are written");
+    }
+
+    private static void write(FileDataStorageManager files) {
+        files.initTablespace("space");
+        files.initTable("space", "table");
+        files.initIndex("space", "index");
+        files.writePage("space", "table", 1, List.of(ROW));
+        files.writeIndexPage("space", "index", 1, out -> out.writeVLong(7));
+    }
+
+    private CheckpointFiles ours(Path files) {
+        return new CheckpointFiles(files, folder.resolve("tmp"), new ServerConfiguration(), NullStatsLogger.INSTANCE);
+    }
+
+    private static Life life() {
+        return new Life(new Nemesis(List.of(), null), "n0", 0);
+    }
+}

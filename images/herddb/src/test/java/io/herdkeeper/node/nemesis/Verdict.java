@@ -1,0 +1,107 @@
+package io.herdkeeper.node.nemesis;
+
+import herddb.log.LogEntry;
+import herddb.log.LogEntryType;
+import herddb.utils.Bytes;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.bookkeeper.client.LedgerEntry;
+import org.apache.bookkeeper.client.LedgerHandle;
+
+/** Whether what was promised to clients holds. */
+final class Verdict {
+
+    private static final byte[] PASSWORD = "herddb".getBytes(StandardCharsets.UTF_8);
+
+    private final Run run;
+    private final List<Attempt> promises;
+
+    /** By what clients know now; the rows and the log are to be read later. */
+    Verdict(Run run) {
+        this.run = run;
+        this.promises = run.clients().attempts().stream().map(Attempt::now).toList();
+    }
+
+    /** What is wrong with the rows that a leader has, as sentences. */
+    List<String> of(Map<Integer, String> rows) {
+        List<String> holes = new ArrayList<>();
+        run.before().forEach((key, value) -> {
+            if (!value.equals(rows.get(key))) {
+                holes.add("row " + key + " is '" + rows.get(key) + "', and '" + value + "' was acknowledged before the story");
+            }
+        });
+        if (rows.containsKey(Run.DELETED)) {
+            holes.add("row " + Run.DELETED + " is there again, though its DELETE was acknowledged");
+        }
+        boolean committed = false;
+        boolean unknown = false;
+        for (Attempt attempt : promises) {
+            boolean there = rows.containsKey(attempt.key());
+            if (attempt.key() == Run.OPEN) {
+                boolean commits = attempt.toString().startsWith("COMMIT");
+                committed |= commits && attempt.outcome() == Attempt.Outcome.ACKNOWLEDGED;
+                unknown |= commits && attempt.outcome() == Attempt.Outcome.UNKNOWN;
+            } else if (attempt.key() >= 1_000 && attempt.outcome() == Attempt.Outcome.ACKNOWLEDGED && !there) {
+                holes.add(attempt + " is not there");
+            } else if (attempt.key() >= 1_000 && attempt.outcome() == Attempt.Outcome.REFUSED && there) {
+                holes.add(attempt + " is there");
+            }
+        }
+        if (committed != rows.containsKey(Run.OPEN) && !unknown) {
+            holes.add("the row of the transaction that was " + (committed ? "committed is not there" : "not committed is there"));
+        }
+        return holes;
+    }
+
+    /** An INSERT of its own in the log. */
+    private record Place(int list, String leader) {
+    }
+
+    /** What is wrong with the log: a row that is in none of its ledgers, and two nodes that acknowledged at one time. */
+    List<String> ofLog() throws Exception {
+        Map<Integer, Place> places = places();
+        List<String> holes = new ArrayList<>();
+        List<Attempt> acknowledged = promises.stream()
+                .filter(attempt -> attempt.outcome() == Attempt.Outcome.ACKNOWLEDGED && attempt.key() >= 1_000).toList();
+        for (Attempt attempt : acknowledged) {
+            if (!places.containsKey(attempt.key())) {
+                holes.add(attempt + " is in no ledger of the list");
+            }
+        }
+        for (Attempt old : acknowledged) {
+            for (Attempt next : acknowledged) {
+                Place before = places.get(old.key());
+                Place after = places.get(next.key());
+                if (before != null && after != null && before.list() < after.list() && !before.leader().equals(after.leader())
+                        && old.asked() - next.answered() > 0) {
+                    holes.add("two nodes acknowledged at one time: " + next + " was acknowledged before " + old + " was asked for");
+                }
+            }
+        }
+        return holes;
+    }
+
+    private Map<Integer, Place> places() throws Exception {
+        Map<Integer, Place> places = new HashMap<>();
+        BookKeeper client = Bookies.running().client();
+        List<Long> list = run.operator().getActualLedgersList(run.uuid()).getActiveLedgers();
+        for (int number = 0; number < list.size(); number++) {
+            try (LedgerHandle ledger = client.openLedgerNoRecovery(list.get(number), BookKeeper.DigestType.CRC32C, PASSWORD)) {
+                String leader = new String(ledger.getCustomMetadata().get("leader"), StandardCharsets.UTF_8);
+                long last = ledger.getLastAddConfirmed();
+                for (LedgerEntry stored : last < 0 ? Collections.<LedgerEntry>emptyList() : Collections.list(ledger.readEntries(0, last))) {
+                    LogEntry entry = LogEntry.deserialize(stored.getEntry());
+                    if (entry.type == LogEntryType.INSERT && entry.transactionId <= 0) {
+                        places.put(Bytes.toInt(entry.key.to_array(), 0), new Place(number, leader));
+                    }
+                }
+            }
+        }
+        return places;
+    }
+}

@@ -1,0 +1,1 @@
+"""BookKeeperCluster: a fleet of bookies and autorecovery."""

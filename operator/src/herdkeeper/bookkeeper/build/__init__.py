@@ -1,0 +1,1 @@
+"""The Kubernetes objects of bookies and autorecovery. Pure."""

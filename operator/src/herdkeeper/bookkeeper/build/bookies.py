@@ -1,0 +1,261 @@
+"""BookKeeperCluster -> the Kubernetes objects of its bookies and of autorecovery. Keys: BookKeeper's bk_server.conf, 4.18."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.api.bookkeeper_cluster import GarbageCollection, JournalSync
+from herdkeeper.bookkeeper.build.racks import MOUNT, build_racks, placement_lines, racks_volume
+from herdkeeper.bookkeeper.state.claims import ledgers_claims
+from herdkeeper.bookkeeper.state.racks import Rack, placement_of
+from herdkeeper.planning import pods as pod
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.quantity import MIB, bytes_of
+
+COMPONENT = names.BOOKIE_COMPONENT
+
+
+@dataclass(frozen=True)
+class BookieIdentity:
+    """A bookie: its number and the id that both of its claims carry."""
+
+    number: int
+    bookie_id: str
+
+
+@dataclass(frozen=True)
+class Founded:
+    """What the metadata root knows: its instance id, the ids that have a cookie, and those that served: none may start on empty volumes."""
+
+    instance_id: str
+    cookies: frozenset[str]
+    served: frozenset[str]
+
+
+def build_bookies_shared(cluster: BookKeeperCluster, zookeeper_address: str, founded: Founded) -> tuple[Json, ...]:
+    """What all bookies share. `zookeeper_address` is `host:port,host:port`. The lists beside the configuration are the entry point's."""
+    named = _names(cluster)
+    files = {
+        **_files(cluster, zookeeper_address),
+        names.KNOWN_BOOKIES_KEY: "".join(f"{bookie_id}\n" for bookie_id in sorted(founded.served)),
+        "cookies": "".join(f"{bookie_id}\n" for bookie_id in sorted(founded.cookies)),
+        names.INSTANCE_ID_KEY: f"{founded.instance_id}\n",
+    }
+    return (
+        pod.config_map(cluster, COMPONENT, named.config_map, files),
+        pod.headless_service(cluster, COMPONENT, named.service, {"bookie": names.BOOKIE_PORT, "admin": names.BOOKIE_ADMIN_PORT}),
+        pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
+    )
+
+
+def build_bookie_claims(cluster: BookKeeperCluster, bookie: BookieIdentity) -> tuple[Json, ...]:
+    """The claims of a new bookie, with the same identity on all: its journal's, and one for each ledger directory."""
+    named = _names(cluster)
+
+    def claim(name: str, spec: Json) -> Json:
+        meta = pod.retained_metadata(cluster, COMPONENT, name)
+        meta["labels"] = {**meta["labels"], names.BOOKIE_LABEL: str(bookie.number)}
+        meta["annotations"] = {names.BOOKIE_ID_ANNOTATION: bookie.bookie_id}
+        return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": meta, "spec": spec}
+
+    return (
+        claim(named.journal_claim(bookie.number), pod.claim_spec(cluster.spec.journal)),
+        *(claim(name, pod.claim_spec(cluster.spec.ledgers)) for name in ledgers_claims(cluster, bookie.number)),
+    )
+
+
+def build_stopped_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_address: str) -> Json:
+    """The StatefulSet of a bookie that nothing needs any more: without a pod, and marked as stopped by us."""
+    running = build_bookie(cluster, bookie, zookeeper_address)
+    meta = {**running["metadata"], "annotations": {names.RETIRING_ANNOTATION: bookie.bookie_id}}
+    return {**running, "metadata": meta, "spec": {**running["spec"], "replicas": 0}}
+
+
+def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_address: str) -> Json:
+    """The StatefulSet (one replica) of one bookie. Apply a changed one only while everything else of the stack is Ready."""
+    named, folders = _names(cluster), _ledger_folders(cluster)
+    selector = {**names.selector(COMPONENT, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
+    container = {
+        "name": "bookie",
+        "image": cluster.spec.image,
+        "args": ["bookie"],
+        "env": [
+            {"name": "BOOKIE_ID", "value": bookie.bookie_id},
+            {"name": "ADVERTISED_ADDRESS", "value": named.host(bookie.number)},
+            # the entry point knows of one; a variable more would restart bookies that have one
+            *([{"name": "LEDGER_VOLUMES", "value": " ".join(folders)}] if len(folders) > 1 else ()),
+        ],
+        "resources": pod.compute(cluster.spec.resources),
+        "readinessProbe": pod.http_probe("/api/v1/bookie/is_ready", names.BOOKIE_ADMIN_PORT),
+        "livenessProbe": {**pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6), "initialDelaySeconds": 120},
+        "volumeMounts": [
+            pod.CONFIG_MOUNT,
+            {"name": "journal", "mountPath": "/journal"},
+            *({"name": folder.removeprefix("/"), "mountPath": folder} for folder in folders),
+        ],
+    }
+    volumes = [
+        pod.config_volume(named.config_map),
+        {"name": "journal", "persistentVolumeClaim": {"claimName": named.journal_claim(bookie.number)}},
+        *(
+            {"name": folder.removeprefix("/"), "persistentVolumeClaim": {"claimName": name}}
+            for folder, name in zip(folders, ledgers_claims(cluster, bookie.number), strict=True)
+        ),
+    ]
+    labels = {**names.labels(COMPONENT, cluster.KIND, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
+    meta = {**pod.metadata(cluster, COMPONENT, named.stateful_set(bookie.number)), "labels": labels}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": meta,
+        "spec": {
+            "replicas": 1,
+            "serviceName": named.service,
+            "updateStrategy": {"type": "OnDelete"},
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": pod.template_metadata(
+                    labels, {names.CONFIG_ANNOTATION: pod.config_hash(_files(cluster, zookeeper_address))}, cluster.spec.pods
+                ),
+                # All bookies of the cluster are spread, whatever their number.
+                "spec": {
+                    **pod.pod_spec(container, volumes, 60),
+                    **pod.placed(names.selector(COMPONENT, cluster.metadata.name), cluster.spec.pods),
+                },
+            },
+        },
+    }
+
+
+def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks: Mapping[str, Rack]) -> tuple[Json, ...]:
+    """ConfigMap and Deployment of autorecovery; nothing when it is not enabled. It chooses the bookies that replace a lost one."""
+    auto = cluster.spec.auto_recovery
+    if not auto.enabled:
+        return ()
+    named, component = _names(cluster), names.AUTORECOVERY_COMPONENT
+    placement = placement_of(cluster, racks)
+    lines = {
+        **placement_lines(placement),
+        # Each lot is copied and waited for before the next: BookKeeper's 10 cost a fsync for ten entries, in drains too. A lot is held
+        # in memory, and an entry has 5 MB at most.
+        "rereplicationEntryBatchSize": 100,
+        "auditorPeriodicPlacementPolicyCheckInterval": 86400,
+        "lostBookieRecoveryDelay": auto.lost_bookie_recovery_delay_seconds,
+    }
+    if auto.bytes_per_second is not None:
+        lines["replicationRateByBytes"] = bytes_of(auto.bytes_per_second)
+    files = _files(cluster, zookeeper_address, lines)
+    # A running daemon never asks again for a rack that it asked for: another map restarts it.
+    config = pod.config_hash({**files, **build_racks(cluster, racks)["data"]})
+    selector = names.selector(component, cluster.metadata.name)
+    container = {
+        "name": "autorecovery",
+        "image": cluster.spec.image,
+        "args": ["autorecovery"],
+        # Without an id of its own every daemon is the auditor "<host>:3181". The pod's address always resolves.
+        "env": [pod.field("BOOKIE_ID", "metadata.name"), pod.field("ADVERTISED_ADDRESS", "status.podIP")],
+        "resources": pod.compute(auto.resources),
+        # is_ready answers 500 here: there is no bookie in this process.
+        "readinessProbe": pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT),
+        "livenessProbe": {**pod.http_probe("/heartbeat", names.BOOKIE_ADMIN_PORT, 6), "initialDelaySeconds": 120},
+        "volumeMounts": [pod.CONFIG_MOUNT, MOUNT],
+    }
+    volumes = [pod.config_volume(named.autorecovery_config_map), racks_volume(placement.config_map)]
+    spec = {**pod.pod_spec(container, volumes, 30), **pod.placed(selector, cluster.spec.pods)}
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": pod.metadata(cluster, component, named.autorecovery),
+        "spec": {
+            "replicas": auto.replicas,
+            "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}},
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": pod.template_metadata(
+                    names.labels(component, cluster.KIND, cluster.metadata.name), {names.CONFIG_ANNOTATION: config}, cluster.spec.pods
+                ),
+                "spec": spec,
+            },
+        },
+    }
+    return (pod.config_map(cluster, component, named.autorecovery_config_map, files), deployment)
+
+
+def directories_of(cluster: BookKeeperCluster) -> tuple[str, tuple[str, ...]]:
+    """The journal's directory and those of ledgers, as the configuration and the bookies' cookies name them."""
+    return "/journal/journal", tuple(f"{folder}/ledgers" for folder in _ledger_folders(cluster))
+
+
+def _ledger_folders(cluster: BookKeeperCluster) -> tuple[str, ...]:
+    """Where the ledger volumes are mounted. The paths are in the bookie's cookie: they never change."""
+    return tuple(f"/{names.ledgers_volume(volume)}" for volume in range(cluster.spec.ledgers.volumes))
+
+
+def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
+    return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+
+
+def _garbage_collection(collection: GarbageCollection) -> dict[str, object]:
+    minor, major = collection.minor_compaction, collection.major_compaction
+    return {
+        "gcWaitTime": collection.interval_seconds * 1000,
+        "minorCompactionThreshold": minor.threshold_percent / 100,
+        "minorCompactionInterval": minor.interval_seconds,
+        "majorCompactionThreshold": major.threshold_percent / 100,
+        "majorCompactionInterval": major.interval_seconds,
+    }
+
+
+def _journal_sync(sync: JournalSync) -> dict[str, object]:
+    return {
+        "journalMaxGroupWaitMSec": sync.max_group_wait_milliseconds,
+        "journalBufferedWritesThreshold": bytes_of(sync.buffered_writes),
+        "journalBufferedEntriesThreshold": sync.buffered_entries,
+        "journalFlushWhenQueueEmpty": str(sync.flush_when_queue_empty).lower(),
+    }
+
+
+def _files(cluster: BookKeeperCluster, zookeeper_address: str, more: Mapping[str, object] | None = None) -> dict[str, str]:
+    # The entry point gives a quarter of the limit to direct memory; both caches together take at most half of that.
+    cache = max(16, bytes_of(cluster.spec.resources.memory) // MIB // 16)
+    smallest_volume = min(bytes_of(cluster.spec.journal.size), bytes_of(cluster.spec.ledgers.size))
+    log_size = min(1024 * MIB, max(64 * MIB, smallest_volume // 20))
+    journal, directories = directories_of(cluster)
+    lines = {
+        "bookiePort": names.BOOKIE_PORT,
+        "metadataServiceUri": names.metadata_service_uri(zookeeper_address, _names(cluster).ledgers_root),
+        "journalDirectories": journal,
+        "ledgerDirectories": ",".join(directories),
+        "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
+        "dbStorage_writeCacheMaxSizeMb": cache,
+        "dbStorage_readAheadCacheMaxSizeMb": cache,
+        # BookKeeper divides the two caches among the directories, but each directory's index has a block cache of its own
+        "dbStorage_rocksDB_blockCacheSize": cache * MIB // 2 // len(directories),
+        "dbStorage_rocksDB_writeBufferSizeMB": 4,
+        "journalMaxSizeMB": log_size // MIB,
+        "journalPreAllocSizeMB": 4,
+        "journalMaxBackups": 1,
+        "logSizeLimit": log_size,
+        "minUsableSizeForEntryLogCreation": log_size,
+        "minUsableSizeForIndexFileCreation": 10 * MIB,
+        # a ledger's directory follows from its id: with one that is full, some ledgers could not be written
+        **({"readOnlyModeOnAnyDiskFullEnabled": "true"} if len(directories) > 1 else {}),
+        "numAddWorkerThreads": 1,
+        "numReadWorkerThreads": 2,
+        "serverNumIOThreads": 2,
+        **_garbage_collection(cluster.spec.garbage_collection),
+        **_journal_sync(cluster.spec.journal_sync),
+        "autoRecoveryDaemonEnabled": "false",
+        "persistBookieStatusEnabled": "true",
+        "httpServerEnabled": "true",
+        "httpServerPort": names.BOOKIE_ADMIN_PORT,
+        "httpServerClass": "org.apache.bookkeeper.http.vertx.VertxHttpServer",
+        "statsProviderClass": "org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider",
+        "prometheusStatsHttpEnable": "false",
+        **(more or {}),
+    }
+    return {"bk_server.conf": pod.properties(lines, cluster.spec.config)}

@@ -1,0 +1,38 @@
+"""What a deleted BookKeeperCluster takes with it."""
+
+from __future__ import annotations
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore
+from herdkeeper.planning.actions import DeleteZnodes, Plan
+from herdkeeper.planning.deletion import DONE, patiently, take_down
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.unknown import Unknown
+
+
+def plan_bookkeeper_deletion(cluster: BookKeeperCluster, seen: BookKeeperObserved, waited: float) -> Plan:
+    """Take bookies down, delete their volumes and the metadata root.
+
+    A bookie that is registered when all of this cluster's are gone is somebody else's, who shares the ensemble and the root's name: its
+    metadata is left alone.
+    """
+    if plan := take_down(seen.objects, ("PersistentVolumeClaim",)):
+        return plan
+    return _delete_metadata(names.ledgers_root(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)), seen, waited)
+
+
+def _delete_metadata(root: str, seen: BookKeeperObserved, waited: float) -> Plan:
+    what = f"{root} in ZooKeeper"
+    match seen.metadata:
+        case MetadataAbsent():
+            return Plan((DONE,))
+        case Unknown(why):
+            return patiently(waited, what, why)
+        case LedgersMetadata(writable=writable, read_only=read_only) if writable or read_only:
+            shown = ", ".join(sorted(writable | read_only))
+            return patiently(waited, what, f"no bookie of this cluster runs any more, and these are registered: {shown}")
+        case LedgersMetadata() if isinstance(seen.store, MetadataStore):
+            return Plan((DeleteZnodes(seen.store.address, root),), look_again_seconds=0.5)
+        case _:
+            return patiently(waited, what, "there is no ZooKeeper any more")

@@ -1,0 +1,1 @@
+"""How one bookie leaves, from its last ledger to its volumes."""

@@ -1,0 +1,122 @@
+"""What a drain makes: the record of a round, the Job that moves its ledgers and reads them back, the Job that removes the identity.
+
+The modes and arguments are those of images/bookkeeper/entrypoint.sh and of herdkeeper_jobs.audit.read_back_cli, as are exit codes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity
+from herdkeeper.bookkeeper.build.racks import MOUNT, racks_volume
+from herdkeeper.codecs.bookkeeper.share import Share, record_of
+from herdkeeper.planning import pods as pod
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.quantity import bytes_of
+
+RECORD_KEY, OPEN_KEY, BYTES_KEY = "record", "open", "bytes"
+"""In a round's ConfigMap: what the bookie held, which open ledgers may be moved, and estimated bytes of it all."""
+RECORD = "/record"
+"""Where it is mounted."""
+RETIRE_SECONDS = 900
+"""BookKeeper's decommissionbookie waits half a minute for the auditor, and without a limit for ledgers, of which there are none."""
+
+
+@dataclass(frozen=True)
+class DrainSource:
+    """What the Jobs of a drain need besides the resource: `host:port,host:port`, and the image with the jobs."""
+
+    zookeeper_address: str
+    image: str
+
+
+def build_record(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number: int, shares: tuple[Share, ...]) -> Json:
+    """The ConfigMap of a round."""
+    turned = (share.ledger_id for share in shares if not share.closed and not share.written)
+    data = {
+        RECORD_KEY: record_of(shares),
+        OPEN_KEY: "".join(f"{ledger_id}\n" for ledger_id in turned),
+        BYTES_KEY: str(sum(share.payload_bytes for share in shares)),
+    }
+    name = _names(cluster).drain_round(bookie.number, round_number)
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _metadata(cluster, bookie, name), "data": data}
+
+
+def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number: int, source: DrainSource) -> Json:
+    """The Job of a round: first BookKeeper copies, then a program of ours reads.
+
+    The copies go where autorecovery would put them, and at its rate: a drain that may begin has autorecovery.
+    """
+    named = _names(cluster)
+    name = named.drain_round(bookie.number, round_number)
+    rate = cluster.spec.auto_recovery.bytes_per_second
+    record = {"name": "record", "mountPath": RECORD, "readOnly": True}
+    move = {
+        "name": "move",
+        "image": cluster.spec.image,
+        "args": ["move", bookie.bookie_id, f"{RECORD}/{OPEN_KEY}", str(bytes_of(rate)) if rate is not None else "-1"],
+        # It copies many ledgers at once, and its heap is a quarter of this.
+        "resources": pod.compute(cluster.spec.resources),
+        "volumeMounts": [pod.CONFIG_MOUNT, MOUNT, record],
+    }
+    arguments = (
+        *("--zookeeper", source.zookeeper_address),
+        *("--ledgers-root", named.ledgers_root),
+        *("--bookie", bookie.bookie_id),
+        *("--record", f"{RECORD}/{RECORD_KEY}"),
+    )
+    read_back = {
+        "name": "read-back",
+        "image": source.image,
+        "args": ["python3", "-m", "herdkeeper_jobs.audit.read_back_cli", *arguments],
+        "resources": pod.compute(cluster.spec.auto_recovery.resources),
+        "volumeMounts": [record],
+    }
+    volumes = [
+        pod.config_volume(named.autorecovery_config_map),
+        racks_volume(named.racks_config_map),
+        {"name": "record", "configMap": {"name": name}},
+    ]
+    spec = {**pod.pod_spec(read_back, volumes, 30), "initContainers": [pod.secured(move)]}
+    return _job(cluster, bookie, name, {"backoffLimit": 6, "template": {"spec": spec}})
+
+
+def build_retirement(cluster: BookKeeperCluster, bookie: BookieIdentity) -> Json:
+    """The Job that removes the identity of a bookie that is stopped and that no ledger names."""
+    named = _names(cluster)
+    container = {
+        "name": "retire",
+        "image": cluster.spec.image,
+        "args": ["shell", "decommissionbookie", "-bookieid", bookie.bookie_id],
+        "resources": pod.compute(cluster.spec.auto_recovery.resources),
+        "volumeMounts": [pod.CONFIG_MOUNT],
+    }
+    spec = pod.pod_spec(container, [pod.config_volume(named.config_map)], 30)
+    return _job(
+        cluster,
+        bookie,
+        named.retire_job(bookie.number),
+        {"backoffLimit": 3, "activeDeadlineSeconds": RETIRE_SECONDS, "template": {"spec": spec}},
+    )
+
+
+def _job(cluster: BookKeeperCluster, bookie: BookieIdentity, name: str, spec: Json) -> Json:
+    """Two pods at once would copy everything twice: the next one starts when the last one has ended."""
+    meta = _metadata(cluster, bookie, name)
+    pod_spec = {**spec["template"]["spec"], **pod.admitted(cluster.spec.pods), "restartPolicy": "Never"}
+    template = {"metadata": {"labels": meta["labels"]}, "spec": pod_spec}
+    ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+    job = {**spec, "podReplacementPolicy": "Failed", "podFailurePolicy": {"rules": [ignored]}, "template": template}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": job}
+
+
+def _metadata(cluster: BookKeeperCluster, bookie: BookieIdentity, name: str) -> Json:
+    labels = {**names.labels(names.DRAIN_COMPONENT, cluster.KIND, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
+    return {**pod.metadata(cluster, names.DRAIN_COMPONENT, name), "labels": labels}
+
+
+def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
+    return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

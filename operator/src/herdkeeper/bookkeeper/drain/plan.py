@@ -1,0 +1,302 @@
+"""The bookies that leave: what was observed of each becomes a drain's next step, and the step becomes actions.
+
+All of them become read-only first, so that copies don't go from one to the next; then one after the other is emptied and retired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_stopped_bookie
+from herdkeeper.bookkeeper.drain.build import DrainSource, build_move, build_record, build_retirement
+from herdkeeper.bookkeeper.drain.procedure import (
+    Claim,
+    CloseLedgers,
+    DeleteClaims,
+    JobState,
+    Leaving,
+    MakeReadOnly,
+    Mark,
+    Mode,
+    Move,
+    Record,
+    RemoveTraces,
+    Rest,
+    Restart,
+    RetireIdentity,
+    Round,
+    Step,
+    Stop,
+    next_step,
+)
+from herdkeeper.bookkeeper.plan.gate import lacking_copies
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata
+from herdkeeper.bookkeeper.state.claims import claims_of
+from herdkeeper.bookkeeper.state.identity import bookie_ids
+from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, scaled_to_zero
+from herdkeeper.bookkeeper.state.racks import racks_of, rule_of
+from herdkeeper.codecs.bookkeeper.share import Share
+from herdkeeper.planning.actions import Action, Annotate, Apply, CloseLedger, Create, SetBookieMode, Wait, deletions
+from herdkeeper.planning.intent import with_intent
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.objects import Json, Objects, annotation, job_ended
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.told_nodes import told_nodes
+from herdkeeper.shared.unknown import Unknown
+
+CLAIM = "PersistentVolumeClaim"
+UNREADABLE_PAUSE_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class Drain:
+    """One leaving bookie: what was seen of it, and its next step."""
+
+    number: int
+    bookie: Leaving | Unknown
+    step: Step
+
+
+def drains(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> tuple[Drain, ...]:
+    """All leaving bookies, the one that is emptied now first."""
+    numbers = bookie_numbers(cluster, seen.objects, metadata)
+    bookies = {number: _leaving(cluster, seen, metadata, number) for number in numbers.leaving}
+    rest = _rest(cluster, seen, metadata, numbers)
+    ordered = sorted(numbers.leaving, key=lambda number: _order(number, bookies[number]))
+    return tuple(_drain(number, bookies, rest, turn) for turn, number in enumerate(ordered))
+
+
+def pause(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...]) -> float:
+    """Seconds for which the ledgers are not read again: 0 while a drain gets on, or is held up by something else than its status tells.
+    The longer the reading took, the longer it is left alone."""
+    told = {bookie.number: bookie.drain.message for bookie in (cluster.status.bookies if cluster.status else ()) if bookie.drain}
+    if not all(isinstance(drain.step, Wait) and told.get(drain.number) == drain.step.sentence for drain in leaving):
+        return 0.0
+    if not isinstance(seen.scan, LedgerScan):
+        return UNREADABLE_PAUSE_SECONDS
+    return max(0.0, seen.scan.good_for_seconds - seen.scan.age_seconds)
+
+
+def actions_of(  # noqa: C901, PLR0911 - one line a step
+    cluster: BookKeeperCluster, seen: BookKeeperObserved, drain: Drain, source: DrainSource
+) -> tuple[Action, ...]:
+    """What is to be done for a drain's step; nothing for one that waits."""
+    if isinstance(drain.bookie, Unknown):
+        return ()
+    identity = BookieIdentity(drain.number, drain.bookie.bookie_id)
+    named = _names(cluster)
+    match drain.step:
+        case Wait() | Restart():  # the StatefulSet of one that does not stay stopped is applied like that of any other bookie
+            return ()
+        case Mark():
+            return _mark(seen.objects, named.journal_claim(drain.number), seen.now, Reason.DRAINING)
+        case MakeReadOnly():
+            return (SetBookieMode(identity.bookie_id, named.host(drain.number), read_only=True, reason=Reason.DRAINING),)
+        case Record(number, shares):
+            return (Create(build_record(cluster, identity, number, shares)),)
+        case Move(number):
+            return (Create(build_move(cluster, identity, number, source)),)
+        case CloseLedgers(shares):
+            return close_orders(shares, seen, Reason.DRAINING)
+        case Stop():
+            return (
+                Apply(with_intent(build_stopped_bookie(cluster, identity, source.zookeeper_address)), new=False, reason=Reason.DRAINING),
+            )
+        case RetireIdentity():
+            return (Create(build_retirement(cluster, identity)),)
+        case DeleteClaims(claims):
+            return deletions((seen.objects.get(CLAIM, claim.name) for claim in claims), Reason.DRAINED)
+        case RemoveTraces():
+            return deletions((seen.objects.get("StatefulSet", named.stateful_set(drain.number)),), Reason.DRAINED)
+        case _:
+            assert_never(drain.step)
+
+
+def close_orders(shares: Iterable[Share], seen: BookKeeperObserved, reason: Reason) -> tuple[CloseLedger, ...]:
+    """To the writers of ledgers that are SQL nodes of ours: to close them, and to open others."""
+    return tuple(
+        CloseLedger(database.metadata.name, str(share.writer), str(share.tablespace), share.ledger_id, reason)
+        for share in shares
+        if share.tablespace is not None
+        for database in _databases(seen)
+        if share.writer in told_nodes(database)
+    )
+
+
+def taken_back(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> tuple[Action, ...]:
+    """For bookies that stay though they were to leave: their Jobs end, and they become writable again. Also removes what finished drains
+    left behind."""
+    numbers = bookie_numbers(cluster, seen.objects, metadata)
+    named = _names(cluster)
+    left = [item for kind in ("Job", "ConfigMap") for item in seen.objects.of_kind(kind) if _is_left(item, numbers)]
+    actions: list[Action] = list(deletions(left, Reason.REMOVED))
+    for number in numbers.staying:
+        claim = seen.objects.get(CLAIM, named.journal_claim(number))
+        if claim is None or annotation(claim, names.DRAINING_ANNOTATION) is None or scaled_to_zero(named, seen.objects, number):
+            continue
+        (bookie_id, *_) = sorted(bookie_ids(named, seen.objects, metadata.cookies, number))
+        if bookie_id in metadata.read_only and seen.objects.pod_ready(named.pod(number)):
+            actions.append(SetBookieMode(bookie_id, named.host(number), read_only=False, reason=Reason.DRAIN_TAKEN_BACK))
+        elif bookie_id in metadata.writable and bookie_id not in metadata.read_only:
+            actions += _mark(seen.objects, claim["metadata"]["name"], None, Reason.DRAIN_TAKEN_BACK)
+    return tuple(actions)
+
+
+def _drain(number: int, bookies: dict[int, Leaving | Unknown], rest: Rest | Unknown, turn: int) -> Drain:
+    bookie = bookies[number]
+    others = tuple(
+        other.bookie_id
+        for other in bookies.values()
+        if isinstance(other, Leaving) and other.number != number and other.mode is Mode.WRITABLE
+    )
+    step = next_step(bookie, replace(rest, also_leaving=others) if isinstance(rest, Rest) else rest)
+    if turn > 0 and not isinstance(step, Wait | Mark | MakeReadOnly):
+        step = Wait(Reason.WAITING_FOR_OTHERS, "another bookie is drained first")
+    return Drain(number, bookie, step)
+
+
+def _order(number: int, bookie: Leaving | Unknown) -> tuple[bool, bool, bool, int]:
+    """What was begun is ended first, then the highest number comes; one that is away holds up no other."""
+    if isinstance(bookie, Unknown):
+        return (True, True, True, -number)
+    away = bookie.mode is Mode.GONE and not bookie.scaled_to_zero
+    return (away, not bookie.scaled_to_zero, not bookie.rounds, -number)
+
+
+def _leaving(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, number: int) -> Leaving | Unknown:
+    named, objects = _names(cluster), seen.objects
+    ids = bookie_ids(named, objects, metadata.cookies, number)
+    if len(ids) != 1:
+        return Unknown(f"bookie {number} is seen with {len(ids)} identities ({', '.join(sorted(ids))}): which one leaves can't be told")
+    if not isinstance(seen.scan, LedgerScan):
+        return seen.scan or Unknown("ledgers were not scanned")
+    (bookie_id,) = ids
+    claims = [claim for claim in claims_of(cluster, number, objects).values() if claim is not None]
+    pod = named.pod(number)
+    return Leaving(
+        number=number,
+        bookie_id=bookie_id,
+        mode=_mode(bookie_id, metadata),
+        marked=any(annotation(claim, names.DRAINING_ANNOTATION) is not None for claim in claims),
+        answers=objects.pod_ready(pod),
+        pod_present=objects.get("Pod", pod) is not None,
+        scaled_to_zero=scaled_to_zero(named, objects, number),
+        shares=seen.scan.shares.get(bookie_id, ()),
+        rounds=_rounds(named, objects, number),
+        cookie=bookie_id in metadata.cookies,
+        retirement=_job_state(objects, named.retire_job(number)),
+        claims=tuple(Claim(claim["metadata"]["name"], claim["metadata"]["uid"]) for claim in claims),
+        askable=frozenset(node for database in seen.scan.databases for node in told_nodes(database)),
+    )
+
+
+def _databases(seen: BookKeeperObserved) -> tuple[HerdDBCluster, ...]:
+    return seen.scan.databases if isinstance(seen.scan, LedgerScan) else ()
+
+
+def _mode(bookie_id: str, metadata: LedgersMetadata) -> Mode:
+    """While a bookie changes its mode it may be registered twice: then it may still be written to."""
+    if bookie_id in metadata.writable:
+        return Mode.WRITABLE
+    return Mode.READ_ONLY if bookie_id in metadata.read_only else Mode.GONE
+
+
+def _rest(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, numbers: BookieNumbers) -> Rest | Unknown:
+    if not isinstance(seen.scan, LedgerScan):
+        return seen.scan or Unknown("ledgers were not scanned")
+    named = _names(cluster)
+    staying, leaving = (
+        frozenset(bookie_id for number in group for bookie_id in bookie_ids(named, seen.objects, metadata.cookies, number))
+        for group in (numbers.staying, numbers.leaving)
+    )
+    return Rest(
+        writable=len((staying & metadata.writable) - metadata.read_only),
+        largest_ensemble=seen.scan.largest_ensemble,
+        under_replicated=metadata.under_replicated,
+        autorecovery=_why_unguarded(cluster, metadata),
+        lacking=lacking_copies(seen.scan, metadata, but=leaving),
+        too_few_racks=_too_few_racks(cluster, seen, metadata, staying & metadata.writable),
+    )
+
+
+def _too_few_racks(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, staying: frozenset[str]) -> str | None:
+    """Bookies whose rack is not known count for none. Where all bookies together stand in too few, a drain changes nothing about that."""
+    rule = rule_of(cluster, racks_of(cluster, seen.objects, seen.nodes), metadata.cookies)
+    left, wanted = {rule.racks[bookie_id] for bookie_id in staying if bookie_id in rule.racks}, min(rule.minimum, rule.possible)
+    if len(left) >= wanted:
+        return None
+    return (
+        f"the bookies that stay are in {len(left)} racks ({', '.join(sorted(left)) or 'none is known'}), and the copies of each entry "
+        f"shall be in {rule.minimum}: have a bookie start in another rack, or lower spec.placement.minRacksPerWriteQuorum"
+    )
+
+
+def _why_unguarded(cluster: BookKeeperCluster, metadata: LedgersMetadata) -> str | None:
+    if not cluster.spec.auto_recovery.enabled:
+        return "spec.autoRecovery.enabled is false"
+    if not metadata.replication_enabled:
+        return "autorecovery is switched off in BookKeeper's metadata (switch it on with the shell's autorecovery -enable)"
+    return "no auditor is elected" if metadata.auditor is None else None
+
+
+def _rounds(named: BookKeeperNames, objects: Objects, number: int) -> tuple[Round, ...]:
+    prefix = named.drain_round(number, 0).removesuffix("0")
+    found = (
+        item["metadata"]["name"].removeprefix(prefix)
+        for item in objects.of_kind("ConfigMap")
+        if item["metadata"]["name"].startswith(prefix)
+    )
+    rounds = sorted(int(text) for text in found if text.isdigit())
+    return tuple(_round(objects, begun, named.drain_round(number, begun)) for begun in rounds)
+
+
+def _round(objects: Objects, number: int, job: str) -> Round:
+    state, said = _job_state(objects, job), _said_last(objects, job)
+    if state is JobState.FAILED:
+        return Round(number, state, f"{said or 'its pods left no word'}; delete the Job {job} to try again")
+    return Round(number, state, said)
+
+
+def _job_state(objects: Objects, name: str) -> JobState:
+    job = objects.get("Job", name)
+    if job is None:
+        return JobState.ABSENT
+    match job_ended(job):
+        case "Complete":
+            return JobState.DONE
+        case "Failed":
+            return JobState.FAILED
+        case _:
+            return JobState.RUNNING
+
+
+def _said_last(objects: Objects, name: str) -> str:
+    """What a container of a Job's pods said that failed last; empty where none did, or left no word."""
+    said = [
+        str(ended["message"]).strip()
+        for pod in objects.of_kind("Pod")
+        if (pod["metadata"].get("labels") or {}).get("batch.kubernetes.io/job-name") == name
+        for kind in ("initContainerStatuses", "containerStatuses")
+        for container in pod.get("status", {}).get(kind) or []
+        if (ended := container.get("state", {}).get("terminated") or {}).get("message") and ended.get("exitCode")
+    ]
+    return said[-1][-400:] if said else ""
+
+
+def _is_left(item: Json, numbers: BookieNumbers) -> bool:
+    labels = item["metadata"].get("labels") or {}
+    number = labels.get(names.BOOKIE_LABEL)
+    return labels.get(names.COMPONENT_LABEL) == names.DRAIN_COMPONENT and number not in {str(leaving) for leaving in numbers.leaving}
+
+
+def _mark(objects: Objects, claim: str, value: str | None, reason: Reason) -> tuple[Action, ...]:
+    found = objects.get(CLAIM, claim)
+    return () if found is None else (Annotate(CLAIM, claim, found["metadata"]["uid"], {names.DRAINING_ANNOTATION: value}, reason),)
+
+
+def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
+    return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

@@ -1,0 +1,312 @@
+"""The next step of draining one bookie, from its last ledger to its volumes.
+
+Pure: what is true goes in, one step comes out. Nothing remembers how far a drain has come; each step follows from what is observed, so that
+the operator may die after any of them, and a drain may be taken back until the bookie's identity is removed. The order is BookKeeper's
+decommissioning with two proofs more: what moved is read back before the bookie stops, and metadata is read once more after it stopped.
+
+Ledgers move in rounds. A round is a record of what the bookie holds (a ConfigMap), then a Job that copies and reads back what the record
+names. A ledger that is being written is never touched: its writer turns away from a read-only bookie with its next entry, and what it left
+behind belongs to a later round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from herdkeeper.codecs.bookkeeper.share import Share
+from herdkeeper.planning.actions import Wait
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+
+MOST_LEDGERS = 30_000
+"""Ledgers in one round: their record must fit into a ConfigMap (1 MiB)."""
+
+
+class Mode(Enum):
+    """How a bookie is registered."""
+
+    WRITABLE = "writable"
+    READ_ONLY = "read-only"
+    GONE = "gone"  # in neither available/ nor available/readonly/
+
+
+class JobState(Enum):
+    """What became of a Job."""
+
+    ABSENT = "absent"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A volume claim. Deletes carry the uid: one that was made anew under the same name is somebody else's data."""
+
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True)
+class Round:
+    """A record of what the bookie held, and the Job that moves it and reads it back. `why` is what its last try said that failed."""
+
+    number: int
+    job: JobState
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Leaving:
+    """The bookie that leaves, observed completely: each value was read."""
+
+    number: int
+    bookie_id: str
+    mode: Mode
+    marked: bool
+    """Its claim says that it is read-only on our behalf."""
+    answers: bool
+    """Its pod is Ready."""
+    pod_present: bool
+    scaled_to_zero: bool
+    """By us: a pod that is merely away comes back with its data."""
+    shares: tuple[Share, ...]
+    """What ledgers' metadata says that it holds."""
+    rounds: tuple[Round, ...]
+    cookie: bool
+    retirement: JobState
+    """Of the Job that removes the identity."""
+    claims: tuple[Claim, ...]
+    askable: frozenset[str] = frozenset()
+    """SQL nodes of databases that are ours: they close a ledger when they are asked to."""
+
+
+@dataclass(frozen=True)
+class Rest:
+    """The rest of the cluster, observed completely."""
+
+    writable: int
+    """Bookies that stay."""
+    largest_ensemble: int
+    """Over the metadata of all ledgers, and what declared databases will ask for."""
+    under_replicated: bool
+    autorecovery: str | None
+    """Why nothing would notice a lost entry; None: autorecovery is on and an auditor is elected."""
+    lacking: str | None = None
+    """Why ledgers lack copies on bookies that stay, by their metadata: an auditor marks them later only."""
+    too_few_racks: str | None = None
+    """Why the racks of the bookies that stay can't hold the copies of new ledgers as the placement rule has it; None when they can."""
+    also_leaving: tuple[str, ...] = ()
+    """Other bookies that leave and are still writable: copies must not go there."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Write down that it is we who make it read-only, so that a drain that is taken back ends with a writable bookie."""
+
+
+@dataclass(frozen=True)
+class MakeReadOnly:
+    """It takes no new entries; writers turn to others."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """Write down what it holds: once moved, no metadata says that it was here."""
+
+    round: int
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True)
+class Move:
+    """Copy its ledgers elsewhere while it serves, and read every entry of the record from where it is then."""
+
+    round: int
+
+
+@dataclass(frozen=True)
+class CloseLedgers:
+    """Have their writers close these and open others: an idle database would keep a ledger, and its bookies, for ever."""
+
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True)
+class Stop:
+    """Scale its StatefulSet to zero: nothing needs it."""
+
+
+@dataclass(frozen=True)
+class Restart:
+    """Bring it back: it was stopped while ledgers still needed it."""
+
+
+@dataclass(frozen=True)
+class RetireIdentity:
+    """Remove its cookie by the shell's decommissionbookie: the HTTP call answers 200 and leaves it (4.18.0). From here on there is no way
+    back."""
+
+
+@dataclass(frozen=True)
+class DeleteClaims:
+    """Delete its volumes, by uid."""
+
+    claims: tuple[Claim, ...]
+
+
+@dataclass(frozen=True)
+class RemoveTraces:
+    """Nothing of it is left but objects."""
+
+
+Step = Wait | Mark | MakeReadOnly | Record | Move | CloseLedgers | Stop | Restart | RetireIdentity | DeleteClaims | RemoveTraces
+
+
+def next_step(bookie: Leaving | Unknown, rest: Rest | Unknown) -> Step:
+    """The one thing to do now."""
+    if isinstance(bookie, Unknown):
+        return Wait(Reason.UNREADABLE, bookie.why)
+    if isinstance(rest, Unknown):
+        return Wait(Reason.UNREADABLE, rest.why)
+    if bookie.scaled_to_zero:
+        return _when_stopped(bookie, rest)
+    if bookie.mode is Mode.GONE:
+        return _when_away(bookie)
+    return why_not_begin(bookie, rest) or _when_registered(bookie, rest)
+
+
+def why_not_begin(bookie: Leaving, rest: Rest) -> Wait | None:
+    """What must hold before copies may be taken away; the reason, not a boolean."""
+    if blocked := _unguarded(rest):
+        return blocked
+    if rest.writable <= rest.largest_ensemble:
+        return Wait(
+            Reason.TOO_FEW_BOOKIES,
+            f"{rest.writable} writable bookies would remain without {bookie.bookie_id}; ensembles of {rest.largest_ensemble} need one more,"
+            f" so that a lost one can be replaced: raise spec.bookies until {rest.largest_ensemble + 1} stay",
+        )
+    return None if rest.too_few_racks is None else Wait(Reason.TOO_FEW_RACKS, rest.too_few_racks)
+
+
+def later_steps(bookie: Leaving) -> tuple[str, ...]:
+    """What draining it would do, from now to its end, in words."""
+    closed = [share for share in bookie.shares if share.closed]
+    still_open = [share for share in bookie.shares if not share.closed]
+    size = sum(share.payload_bytes for share in closed)
+    move = f"copy {len(closed)} closed ledgers of {bookie.bookie_id} (about {size} bytes) to other bookies, and read them back"
+    turn = f"the same with {len(still_open)} open ledgers once their writers turned away: {open_ledgers(still_open)}"
+    steps = (
+        (f"make {bookie.bookie_id} read-only", bookie.mode is Mode.WRITABLE),
+        (move, bool(closed)),
+        (turn, bool(still_open)),
+        (f"stop {bookie.bookie_id}", not bookie.scaled_to_zero),
+        (f"remove the identity {bookie.bookie_id} from BookKeeper's metadata", bookie.cookie),
+        (f"delete the volume claims {', '.join(claim.name for claim in bookie.claims)}", bool(bookie.claims)),
+    )
+    return tuple(step for step, wanted in steps if wanted)
+
+
+def open_ledgers(shares: Sequence[Share]) -> str:
+    """The open ledgers among these, with the tablespaces that write them, for people."""
+    shown = [
+        f"{share.ledger_id}" + (f" (tablespace {share.tablespace})" if share.tablespace else "") for share in shares if not share.closed
+    ]
+    more = f" and {len(shown) - 10} more" if len(shown) > 10 else ""
+    return ", ".join(shown[:10]) + more
+
+
+def _unguarded(rest: Rest) -> Wait | None:
+    if rest.autorecovery is not None:
+        return Wait(Reason.AUTORECOVERY_OFF, f"{rest.autorecovery}: nothing would notice a lost copy; the drain waits until it is back")
+    if rest.under_replicated:
+        return Wait(Reason.UNDER_REPLICATED, "ledgers are under-replicated already; the drain goes on when they are whole")
+    if rest.lacking is not None:
+        return Wait(Reason.UNDER_REPLICATED, f"{rest.lacking}; the drain goes on when they are whole")
+    return None
+
+
+def _when_registered(bookie: Leaving, rest: Rest) -> Step:
+    if not bookie.marked:
+        return Mark()
+    if bookie.mode is Mode.WRITABLE:
+        return MakeReadOnly() if bookie.answers else Wait(Reason.BOOKIE_DOWN, f"{bookie.bookie_id} is registered, but its pod is not Ready")
+    return _when_a_round_is_on(bookie) or _when_no_round_is_on(bookie, rest)
+
+
+def _when_a_round_is_on(bookie: Leaving) -> Step | None:
+    """The first round that has not ended well; None when all have."""
+    begun = next((begun for begun in bookie.rounds if begun.job is not JobState.DONE), None)
+    if begun is None:
+        return None
+    match begun.job:
+        case JobState.ABSENT:
+            return Move(begun.number)
+        case JobState.FAILED:
+            return Wait(Reason.DRAIN_FAILED, f"ledgers of {bookie.bookie_id} could not be moved and read back: {begun.why}")
+        case _:
+            size = sum(share.payload_bytes for share in bookie.shares)
+            again = f"; it is tried again: {begun.why}" if begun.why else ""
+            return Wait(Reason.MOVING_LEDGERS, f"{len(bookie.shares)} ledgers are left on {bookie.bookie_id}, about {size} bytes{again}")
+
+
+def _when_no_round_is_on(bookie: Leaving, rest: Rest) -> Step:
+    """Another round if there is something to move; the bookie stops when no ledger names it."""
+    if rest.also_leaving:
+        return Wait(Reason.WAITING_FOR_OTHERS, f"{', '.join(rest.also_leaving)} must become read-only first: copies would go there")
+    if len(bookie.shares) > MOST_LEDGERS:
+        return Wait(
+            Reason.DRAIN_FAILED, f"{bookie.bookie_id} holds {len(bookie.shares)} ledgers; this version drains {MOST_LEDGERS} at most"
+        )
+    if any(not share.written for share in bookie.shares):
+        return Record(max((begun.number for begun in bookie.rounds), default=0) + 1, bookie.shares)
+    if idle := tuple(share for share in bookie.shares if share.tablespace is not None and share.writer in bookie.askable):
+        return CloseLedgers(idle)
+    if bookie.shares:
+        return Wait(
+            Reason.OPEN_LEDGERS,
+            f"open ledgers are on {bookie.bookie_id}: {open_ledgers(bookie.shares)}; they leave it when their writers write again, or end",
+        )
+    return Stop()
+
+
+def _when_away(bookie: Leaving) -> Step:
+    """Not stopped by us: it must come back. One that never registered never held anything."""
+    if not bookie.cookie and not bookie.shares:
+        return Stop()
+    alone = f" with {len(bookie.shares)} ledgers" if bookie.shares else ""
+    return Wait(Reason.BOOKIE_DOWN, f"{bookie.bookie_id} is down{alone}: the drain goes on when it is back")
+
+
+def _when_stopped(bookie: Leaving, rest: Rest) -> Step:
+    """Stopped by us: retired if metadata still says that nothing needs it."""
+    if bookie.pod_present or bookie.mode is not Mode.GONE:
+        return Wait(Reason.POD_STOPPING, f"{bookie.bookie_id} is stopping")
+    if bookie.shares or any(begun.job is not JobState.DONE for begun in bookie.rounds):
+        return _when_stopped_too_early(bookie)
+    if blocked := _unguarded(rest):
+        return blocked
+    if bookie.cookie:
+        return _retire(bookie)
+    return DeleteClaims(bookie.claims) if bookie.claims else RemoveTraces()
+
+
+def _when_stopped_too_early(bookie: Leaving) -> Step:
+    if bookie.cookie and bookie.retirement is JobState.ABSENT:
+        return Restart()
+    return Wait(
+        Reason.DRAIN_FAILED,
+        f"{len(bookie.shares)} ledgers name {bookie.bookie_id} again, though its identity is removed: its volumes are kept",
+    )
+
+
+def _retire(bookie: Leaving) -> Step:
+    match bookie.retirement:
+        case JobState.ABSENT:
+            return RetireIdentity()
+        case JobState.FAILED:
+            return Wait(Reason.DRAIN_FAILED, f"the identity of {bookie.bookie_id} could not be removed: delete the failed Job to try again")
+        case JobState.RUNNING | JobState.DONE:
+            return Wait(Reason.RETIRING, f"the identity of {bookie.bookie_id} is being removed")

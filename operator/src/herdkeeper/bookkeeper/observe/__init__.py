@@ -1,0 +1,1 @@
+"""Reads of the bookies, their metadata and ledgers."""

@@ -1,0 +1,200 @@
+"""Looks at a BookKeeperCluster. Paths and formats of the metadata: BookKeeper 4.18's ZKRegistrationManager and underreplication layout."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import itertools
+import re
+import secrets
+from collections.abc import Iterator
+
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
+from herdkeeper.bookkeeper.observe.ledgers import Asked, keep_scan, recent_scan, scan_ledgers
+from herdkeeper.bookkeeper.state.bookies import (
+    BookKeeperObserved,
+    LedgerScan,
+    LedgersMetadata,
+    Marks,
+    Metadata,
+    MetadataAbsent,
+    MetadataStore,
+    RecoveryDelay,
+    StoreMissing,
+)
+from herdkeeper.bookkeeper.state.identity import bookie_ids
+from herdkeeper.bookkeeper.state.numbers import bookie_numbers
+from herdkeeper.bookkeeper.state.racks import racks_of, rule_of
+from herdkeeper.clients.dependents import observe_dependents
+from herdkeeper.clients.kubernetes import JOBS, SHARED, WORKLOADS
+from herdkeeper.clients.nodes import nodes_of
+from herdkeeper.clients.stack import databases_disturbed, databases_on, ensemble_disturbed
+from herdkeeper.clients.world import World
+from herdkeeper.clients.zookeeper import Ensemble, EnsembleError
+from herdkeeper.clients.zookeeper_member import Wake
+from herdkeeper.codecs.bookkeeper.underreplication import (
+    MARK,
+    MARK_DEPTH,
+    decode_recovery_delay,
+    disabled_path,
+    mark_time_ms,
+    marks_path,
+    recovery_delay_path,
+)
+from herdkeeper.shared import names
+from herdkeeper.shared.conditions import is_settled_resource
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey, ZooKeeperNames
+from herdkeeper.shared.node import Nodes
+from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.quantity import bytes_of
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.volumes import requested_bytes
+
+READ_ONLY_CHILD = "readonly"
+MOST_MARKS = 1000
+"""Marks that are read at most: enough to see that many are left, and whether they become fewer."""
+_AUDITOR = re.compile(rb'bookieId:\s*"([^"]+)"')
+
+
+def observe_bookkeeper(cluster: BookKeeperCluster, world: World) -> BookKeeperObserved:
+    """Its objects, the ensemble that it refers to, and BookKeeper's metadata there."""
+    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    store = _store(cluster, world)
+    objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, JOBS[0]))
+    metadata = _metadata(world, store, BookKeeperNames(key).ledgers_root)
+    seen = BookKeeperObserved(
+        objects=objects,
+        store=store,
+        metadata=metadata,
+        fresh_tokens=tuple(secrets.token_hex(5) for _ in range(cluster.spec.bookies)),
+        dependents=observe_dependents(cluster, HerdDBCluster, world),
+        disturbance=ensemble_disturbed(cluster, world) or databases_disturbed(key, world),
+        nodes=_nodes(objects, world),
+        expandable=_expandable(cluster, objects, world),
+        now=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    )
+    return dataclasses.replace(seen, scan=_scan(cluster, seen, world))
+
+
+def see_ledgers(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World) -> BookKeeperObserved:
+    """The same, with the metadata of all ledgers."""
+    return dataclasses.replace(seen, scan=_scan(cluster, seen, world, needed=True))
+
+
+def _expandable(cluster: BookKeeperCluster, objects: Objects, world: World) -> dict[str, bool | Unknown]:
+    """The StorageClasses of the claims that are to grow."""
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    classes = set()
+    for claim in objects.of_kind("PersistentVolumeClaim"):
+        name = claim["metadata"]["name"]
+        number = named.number_of(name)
+        if number is None:
+            continue
+        wanted = bytes_of((cluster.spec.journal if name == named.journal_claim(number) else cluster.spec.ledgers).size)
+        if (requested_bytes(claim) or wanted) < wanted:
+            classes.add(claim["spec"].get("storageClassName"))
+    return {name: world.kubernetes.expandable(name) for name in sorted(classes - {None})}
+
+
+def _nodes(objects: Objects, world: World) -> Nodes:
+    """The nodes of the bookies' pods."""
+    return nodes_of((pod for pod in objects.of_kind("Pod") if names.BOOKIE_LABEL in (pod["metadata"].get("labels") or {})), world)
+
+
+def _scan(cluster: BookKeeperCluster, seen: BookKeeperObserved, world: World, *, needed: bool = False) -> LedgerScan | Unknown | None:
+    """What the leaving and the lost bookies hold, and which bookies ledgers name; None where it is neither needed nor asked for.
+
+    It is read after Kubernetes and after who is registered: what was seen of them then is older. What is not `needed`, since nothing is
+    done by it, may have been kept for a while.
+    """
+    store, metadata, objects = seen.store, seen.metadata, seen.objects
+    if isinstance(store, StoreMissing) or not isinstance(metadata, LedgersMetadata):
+        return None
+    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    numbers = bookie_numbers(cluster, objects, metadata)
+    if not (numbers.leaving or numbers.lost or needed) or cluster.metadata.deletion_timestamp is not None:
+        return None
+    named = BookKeeperNames(key)
+    ids = {bookie_id for number in numbers.leaving for bookie_id in bookie_ids(named, objects, metadata.cookies, number)}
+    ids |= {bookie_id for lost in numbers.lost for bookie_id in lost.ids}
+    rule = rule_of(cluster, racks_of(cluster, objects, seen.nodes), metadata.cookies)
+    asked, place = Asked(tuple(sorted(ids)), databases_on(key, world), rule), f"{store.address}{named.ledgers_root}"
+    recent = None if needed else recent_scan(world.scans, place, asked)
+    if recent is not None or not (numbers.leaving or needed):
+        return recent
+    try:
+        return keep_scan(world.scans, place, asked, scan_ledgers(world.ensembles.at(store.address), named.ledgers_root, asked))
+    except EnsembleError as error:
+        return Unknown(str(error))
+
+
+def _store(cluster: BookKeeperCluster, world: World) -> MetadataStore | StoreMissing:
+    if cluster.spec.zoo_keeper_address is not None:
+        return MetadataStore(cluster.spec.zoo_keeper_address, serving=True)
+    if cluster.spec.zoo_keeper_ref is None:
+        raise ValueError("validation lets no resource pass without zooKeeperRef and zooKeeperAddress")
+    key = ObjectKey(cluster.metadata.namespace, cluster.spec.zoo_keeper_ref.name)
+    ensemble = world.kubernetes.readable(ZooKeeperCluster, key)
+    if ensemble is None:
+        return StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, f"there is no ZooKeeperCluster {key.name} in the namespace {key.namespace}")
+    serving = is_settled_resource(ensemble)
+    if not serving and (ensemble.status is None or not ensemble.status.founded):
+        return StoreMissing(Reason.WAITING_FOR_ZOOKEEPER, f"the ZooKeeperCluster {key.name} is not Ready yet")
+    published = ensemble.status.address if ensemble.status is not None else None
+    return MetadataStore(published or ZooKeeperNames(key).address(ensemble.spec.replicas), serving)
+
+
+def _metadata(world: World, store: MetadataStore | StoreMissing, root: str) -> Metadata:
+    if isinstance(store, StoreMissing):
+        return Unknown(store.why)
+    try:
+        return read_ledgers_metadata(world.ensembles.at(store.address), root, world.wake)
+    except EnsembleError as error:
+        return Unknown(str(error))
+
+
+def read_ledgers_metadata(ensemble: Ensemble, root: str, wake: Wake | None = None) -> Metadata:
+    """BookKeeper's metadata below its root. `wake` is told of the next change that matters to a settled cluster. Raises EnsembleError."""
+    instance = ensemble.read(f"{root}/INSTANCEID")
+    if instance is None:
+        if ensemble.read(root) is None:
+            return MetadataAbsent()
+        return Unknown(f"{root} in ZooKeeper has no INSTANCEID: it is not a BookKeeper cluster's root")
+    election = ensemble.read(f"{root}/underreplication/auditorelection")
+    votes = ensemble.children(f"{root}/underreplication/auditorelection") or ()
+    ensemble.children(marks_path(root), wake)
+    marks = _read_marks(ensemble, root)
+    auditor = _AUDITOR.search(election[0]) if election is not None and votes else None
+    return LedgersMetadata(
+        instance_id=instance[0].decode(errors="replace"),
+        writable=frozenset(ensemble.children(f"{root}/available", wake) or ()) - {READ_ONLY_CHILD},
+        read_only=frozenset(ensemble.children(f"{root}/available/{READ_ONLY_CHILD}", wake) or ()),
+        cookies=frozenset(ensemble.children(f"{root}/cookies", wake) or ()),
+        auditor=auditor[1].decode(errors="replace") if auditor else None,
+        under_replicated=marks.ledgers > 0,
+        marks=marks,
+        replication_enabled=ensemble.read(disabled_path(root)) is None,
+        recovery_delay=_read_recovery_delay(ensemble, root),
+    )
+
+
+def _read_marks(ensemble: Ensemble, root: str) -> Marks:
+    """The marks of under-replicated ledgers, the first thousand of them. Folders without marks may remain of old ones."""
+    paths = tuple(itertools.islice(_mark_paths(ensemble, marks_path(root), MARK_DEPTH), MOST_MARKS))
+    found = [ensemble.read(path) for path in paths]  # one that is gone was cleared while we looked
+    times = [time for data in found if data is not None and (time := mark_time_ms(data[0])) is not None]
+    return Marks(sum(1 for data in found if data is not None), min(times, default=None))
+
+
+def _mark_paths(ensemble: Ensemble, path: str, depth: int) -> Iterator[str]:
+    for name in ensemble.children(path) or ():
+        if MARK.fullmatch(name):
+            yield f"{path}/{name}"
+        elif depth > 0:
+            yield from _mark_paths(ensemble, f"{path}/{name}", depth - 1)
+
+
+def _read_recovery_delay(ensemble: Ensemble, root: str) -> RecoveryDelay | None:
+    found = ensemble.read_changed(recovery_delay_path(root))
+    return None if found is None else RecoveryDelay(decode_recovery_delay(found.data), found.version, found.changed_at)

@@ -1,0 +1,116 @@
+"""Reads the metadata of all ledgers of a cluster: what drains, restarts and lost disks must know. See codecs/bookkeeper/layout.py."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.bookkeeper.state.bookies import LedgerScan, Naming
+from herdkeeper.clients.kept_answers import KeptAnswers
+from herdkeeper.clients.zookeeper import Ensemble, EnsembleError
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, inner_levels, ledger_id_of
+from herdkeeper.codecs.bookkeeper.metadata import LedgerMetadata, decode_ledger_metadata
+from herdkeeper.codecs.bookkeeper.placement import PlacementBreaches, PlacementRule, breaks_placement
+from herdkeeper.codecs.bookkeeper.share import Share, share_of
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.shared.unknown import Unknown
+
+MOST_LEDGERS = 200_000
+"""A scan reads each ledger's metadata, some ten thousand a second; beyond this number it would take too long for a reconcile."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a scan shall tell: the shares of these bookies, what these databases will ask for, and which ledgers break the rule."""
+
+    bookies: tuple[str, ...]
+    databases: tuple[HerdDBCluster, ...]
+    rule: PlacementRule
+
+    @property
+    def of_ledgers(self) -> tuple[frozenset[str], frozenset[int], PlacementRule]:
+        """What of it a scan's answer depends on."""
+        return frozenset(self.bookies), frozenset(database.spec.ledgers.ensemble_size for database in self.databases), self.rule
+
+
+def keep_scan(scans: KeptAnswers, place: str, asked: Asked, scan: LedgerScan | Unknown) -> LedgerScan | Unknown:
+    """The scan itself, which is kept. What could not be read leaves nothing that is known."""
+    if isinstance(scan, LedgerScan):
+        scans.keep(place, asked, scan)
+    else:
+        scans.forget(place)
+    return scan
+
+
+def recent_scan(scans: KeptAnswers, place: str, asked: Asked) -> LedgerScan | None:
+    """The last scan, with its age and the databases as they are now; None when it is too old, or was asked for something else."""
+    kept = scans.of(place)
+    if kept is None or kept.question.of_ledgers != asked.of_ledgers or kept.age_seconds >= kept.answer.good_for_seconds:
+        return None
+    scan: LedgerScan = replace(kept.answer, databases=asked.databases, age_seconds=kept.age_seconds)
+    return scan
+
+
+def scan_ledgers(ensemble: Ensemble, root: str, asked: Asked) -> LedgerScan | Unknown:
+    """What the metadata of all ledgers says of what is asked, and which bookies are named at all.
+
+    Metadata that can't be read makes all of it Unknown: the ledger could name any of them.
+    """
+    begun = time.monotonic()
+    try:
+        layout = ensemble.read(f"{root}/LAYOUT")
+        if layout is None:
+            return Unknown(f"{root} in ZooKeeper has no LAYOUT")
+        paths = _ledger_paths(ensemble, root, decode_layout(layout[0]))
+        if len(paths) > MOST_LEDGERS:
+            return Unknown(f"there are {len(paths)} ledgers; this version reads {MOST_LEDGERS} at most")
+        scan = _scan(root, paths, ensemble.read_many(paths), asked)
+        return replace(scan, seconds=time.monotonic() - begun)
+    except (EnsembleError, MalformedDataError) as error:
+        return Unknown(str(error))
+
+
+def _scan(root: str, paths: list[str], found: Iterable[bytes | None], asked: Asked) -> LedgerScan:
+    largest = max((database.spec.ledgers.ensemble_size for database in asked.databases), default=0)
+    shares: dict[str, list[Share]] = {bookie_id: [] for bookie_id in asked.bookies}
+    counts: dict[str, list[int]] = {}
+    breaking: list[int] = []
+    ledgers, still_open = 0, largest
+    for path, data in zip(paths, found, strict=True):
+        ledger_id = ledger_id_of(path.removeprefix(root))
+        if data is None or ledger_id is None:
+            continue  # deleted since its parent was read
+        metadata = decode_ledger_metadata(ledger_id, data)
+        ledgers += 1
+        largest = max(largest, metadata.ensemble_size)
+        still_open = still_open if metadata.closed else max(still_open, metadata.ensemble_size)
+        _count(metadata, counts)
+        breaking += [ledger_id] if breaks_placement(metadata, asked.rule) else []
+        for bookie_id in asked.bookies:
+            share = share_of(metadata, bookie_id)
+            if share is not None:
+                shares[bookie_id].append(share)
+    ordered = {bookie_id: tuple(sorted(own, key=lambda share: share.ledger_id)) for bookie_id, own in shares.items()}
+    naming = {bookie_id: Naming(*count) for bookie_id, count in sorted(counts.items())}
+    return LedgerScan(ledgers, largest, still_open, ordered, naming, asked.databases, breaches=PlacementBreaches.of(breaking))
+
+
+def _count(metadata: LedgerMetadata, counts: dict[str, list[int]]) -> None:
+    """Add a ledger to the bookies that it names: closed ones, others, the largest ensemble."""
+    for bookie_id in {bookie_id for segment in metadata.segments for bookie_id in segment.bookies}:
+        count = counts.setdefault(bookie_id, [0, 0, 0])
+        count[0 if metadata.closed else 1] += 1
+        count[2] = max(count[2], metadata.ensemble_size)
+
+
+def _ledger_paths(ensemble: Ensemble, root: str, layout: LedgerLayout) -> list[str]:
+    """Level by level: a node is a ledger, or has ledgers below it."""
+    found: list[str] = []
+    level = [f"/{name}" for name in ensemble.children(root) or () if inner_levels(layout, name) is not None]
+    while level:
+        found += [root + path for path in level if ledger_id_of(path) is not None]
+        inner = [path for path in level if ledger_id_of(path) is None]
+        level = [f"{path}/{name}" for path in inner for name in ensemble.children(root + path) or ()]
+    return found

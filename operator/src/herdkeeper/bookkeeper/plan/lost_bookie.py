@@ -1,0 +1,159 @@
+"""A bookie that lost a disk: a new one starts at once beside it, and its identity is retired once no ledger needs it.
+
+No volume is deleted here, and nobody gets a lost one's number or identity: somebody may still bring its volume back. The new bookie then is
+one too many, and leaves. Open ledgers that name a lost one are closed by their writers: they know the last entry, which nobody else may be
+able to find. The auditor is asked to look at once where nobody can come back that its delay waits for. The
+proof is BookKeeper's metadata of all ledgers, open ones as well: autorecovery takes a bookie's name out of a segment only after its entries
+are on another one. The cookie goes last: while it is there, the number lives, and what was cut off goes on.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.bookkeeper.drain.plan import close_orders
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
+from herdkeeper.bookkeeper.state.lost_bookie import LostBookie
+from herdkeeper.planning.actions import Action, CloseLedger, Delete, RemoveCookie, StartBookieAudit, Wait
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+
+MARKS_TO_WAIT_FOR = 1000
+"""With so many ledgers left to copy, reading the metadata of all of them would find what is known already."""
+AUDIT_SECONDS = 60.0
+"""So long the auditor is given before it is asked again."""
+
+
+@dataclass(frozen=True)
+class NeedsLedgers:
+    """The step can't be decided without the metadata of all ledgers, which was not read yet."""
+
+
+Step = Action | Wait | NeedsLedgers
+
+
+def retire_all(
+    lost: Sequence[LostBookie], cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata
+) -> tuple[Step, ...]:
+    """What to do now for all lost bookies. What they wait for is told together; what a person must do gives it its reason."""
+    steps = [retire(each, cluster, seen, metadata) for each in lost]
+    waits = sorted((step for step in steps if isinstance(step, Wait)), key=lambda wait: not wait.reason.needs_person)
+    told = (Wait(waits[0].reason, ". ".join(wait.message for wait in waits)),) if waits else ()
+    return (*(step for step in steps if not isinstance(step, Wait)), *told, *_copied_sooner(lost, cluster, seen, metadata))
+
+
+def _copied_sooner(
+    lost: Sequence[LostBookie], cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata
+) -> tuple[CloseLedger | StartBookieAudit, ...]:
+    """Open ledgers are closed by their writers, then the auditor looks. Neither helps before there are bookies to write to, nor while one
+    of a lost disk still serves: the next ledgers would be there too."""
+    scan = seen.scan
+    if not isinstance(scan, LedgerScan) or len(metadata.writable) < scan.open_ensemble:
+        return ()
+    ids = [bookie_id for each in lost for bookie_id in each.ids]
+    still_open = {bookie_id: [share for share in scan.shares.get(bookie_id, ()) if not share.closed] for bookie_id in ids}
+    serving = {bookie_id for each in lost for bookie_id in each.registered}
+    to_close = {share.ledger_id: share for bookie_id in ids if bookie_id not in serving for share in still_open[bookie_id]}
+    if orders := close_orders((to_close[ledger] for ledger in sorted(to_close)), seen, Reason.RECOVERING):
+        return orders
+    return () if any(still_open.values()) else _audit_now(lost, cluster, seen, metadata)
+
+
+def _audit_now(
+    lost: Sequence[LostBookie], cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata
+) -> tuple[StartBookieAudit, ...]:
+    """The delay is for bookies that come back: where each that ledgers name and that is away is lost for good, nothing is waited for."""
+    scan, delay, store = seen.scan, metadata.recovery_delay, seen.store
+    seconds = cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds
+    if not isinstance(scan, LedgerScan) or not isinstance(store, MetadataStore) or delay is None or delay.seconds != seconds:
+        return ()
+    never_back = {bookie_id for each in lost if each.for_good for bookie_id in each.ids}
+    away = set(scan.naming) - metadata.writable - metadata.read_only
+    no_auditor = not cluster.spec.auto_recovery.enabled or not metadata.replication_enabled or metadata.auditor is None
+    asked = datetime.datetime.fromisoformat(seen.now).timestamp() - delay.changed_at < AUDIT_SECONDS
+    if not away or not away <= never_back or no_auditor or metadata.under_replicated or asked:
+        return ()
+    root = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)).ledgers_root
+    return (StartBookieAudit(store.address, root, seconds, delay.version, tuple(sorted(away))),)
+
+
+def retire(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Step:
+    """The one thing to do now for a lost bookie, or what it waits for."""
+    if waits := _why_not_yet(lost, cluster, metadata):
+        return waits
+    scan = seen.scan
+    if scan is None:
+        return NeedsLedgers()
+    if isinstance(scan, Unknown):
+        return Wait(Reason.UNREADABLE, f"whether a ledger still needs bookie {lost.number} is not known: {scan.why}")
+    if needed := _needed(lost, cluster, scan, metadata):
+        return needed
+    if lost.kept:
+        return Wait(
+            Reason.CLAIM_LOST,
+            f"bookie {lost.number} lost a disk ({lost.why}) and no ledger needs it any more: `kubectl delete pvc {' '.join(lost.kept)} "
+            f"-n {cluster.metadata.namespace}` gives up what is left of it",
+        )
+    return _take_away(lost, cluster, seen, metadata)
+
+
+def _why_not_yet(lost: LostBookie, cluster: BookKeeperCluster, metadata: LedgersMetadata) -> Wait | None:
+    """What can be told without looking at ledgers."""
+    what = f"bookie {lost.number} lost a disk ({lost.why})"
+    if lost.registered:
+        return Wait(Reason.RECOVERING, f"{what}, and {', '.join(lost.registered)} is still registered: its session has to end first")
+    if not cluster.spec.auto_recovery.enabled or not metadata.replication_enabled:
+        how = "set spec.autoRecovery.enabled" if metadata.replication_enabled else "switch it on with BookKeeper's `shell autorecovery -e`"
+        return Wait(Reason.CLAIM_LOST, f"{what} and autorecovery is off, so nothing copies what it held: {how}, or bring the volume back")
+    if metadata.auditor is None:
+        return Wait(Reason.RECOVERING, f"{what}; no auditor is elected yet that would have its entries copied")
+    if metadata.marks.ledgers >= MARKS_TO_WAIT_FOR:
+        return Wait(Reason.RECOVERING, f"{what}; {metadata.marks.ledgers} or more ledgers are being copied to other bookies")
+    return None
+
+
+def _needed(lost: LostBookie, cluster: BookKeeperCluster, scan: LedgerScan, metadata: LedgersMetadata) -> Wait | None:
+    """Why the identity can't go: ledgers name it."""
+    named = [scan.naming[bookie_id] for bookie_id in lost.ids if bookie_id in scan.naming]
+    closed, still_open = sum(found.closed for found in named), sum(found.not_closed for found in named)
+    if not named:
+        return None
+    largest = max(found.largest_ensemble for found in named)
+    copied = f"{metadata.marks.ledgers} are marked for copying"
+    if len(metadata.writable) < largest:
+        enough = cluster.spec.bookies >= largest
+        copied = (
+            f"they can't be copied{' yet' if enough else ''}, since an ensemble of {largest} needs as many writable bookies and "
+            f"{len(metadata.writable)} are there: {'new ones are being started' if enough else f'raise spec.bookies to {largest} or more'}"
+        )
+    return Wait(
+        Reason.RECOVERING,
+        f"bookie {lost.number} lost a disk ({lost.why}): {closed} closed and {still_open} open ledgers still name {', '.join(lost.ids)}; "
+        f"{copied}; auditor {metadata.auditor}, delay {_delay(metadata)}",
+    )
+
+
+def _delay(metadata: LedgersMetadata) -> str:
+    """The delay that the auditor obeys, in words."""
+    delay = metadata.recovery_delay
+    return "unknown" if delay is None or delay.seconds is None else f"{delay.seconds} s"
+
+
+def _take_away(lost: LostBookie, cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata) -> Step:
+    """Pod, then cookies."""
+    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    named = BookKeeperNames(key)
+    stateful_set = seen.objects.get("StatefulSet", named.stateful_set(lost.number))
+    if stateful_set is not None and not stateful_set["metadata"].get("deletionTimestamp"):
+        meta = stateful_set["metadata"]
+        return Delete("apps/v1", "StatefulSet", meta["name"], meta["uid"], Reason.BOOKIE_RETIRED)
+    if stateful_set is not None or seen.objects.get("Pod", named.pod(lost.number)) is not None or lost.going:
+        return Wait(Reason.RECOVERING, f"bookie {lost.number} is retired once its pod and its claims are gone")
+    cookies = [bookie_id for bookie_id in lost.ids if bookie_id in metadata.cookies]
+    if cookies and isinstance(seen.store, MetadataStore):
+        return RemoveCookie(seen.store.address, named.ledgers_root, cookies[0])
+    return Wait(Reason.RECOVERING, f"bookie {lost.number} is retired")

@@ -1,0 +1,79 @@
+"""A bookie whose cookie is missing in ZooKeeper, or whose volumes its entry point refused.
+
+A cookie keeps a bookie from starting on other disks than its own. So it is put back only when the volumes themselves say that they are this
+bookie's, in this cluster, with these directories; the entry point tells what they say once BookKeeper has refused to start. Nothing is ever
+deleted to have a bookie start.
+"""
+
+from __future__ import annotations
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.bookkeeper.build.bookies import BookieIdentity, directories_of
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata, MetadataStore
+from herdkeeper.bookkeeper.state.claims import claim_names
+from herdkeeper.bookkeeper.state.numbers import ids_that_served
+from herdkeeper.bookkeeper.state.refusal import REFUSED, cookie_on_volumes, refusal
+from herdkeeper.codecs.bookkeeper.cookie import Cookie, decode_cookie
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.planning.actions import RestoreCookie, Wait
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.reason import Reason
+
+
+def restored_cookie(
+    cluster: BookKeeperCluster, identity: BookieIdentity, seen: BookKeeperObserved, metadata: LedgersMetadata
+) -> RestoreCookie | Wait | None:
+    """What to do about a bookie's cookie; None for one that has it, or has never been started."""
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    if identity.bookie_id in metadata.writable | metadata.read_only:
+        return None
+    pod = seen.objects.get("Pod", named.pod(identity.number))
+    why, found = refusal(pod, REFUSED), cookie_on_volumes(pod)
+    if why is None and identity.bookie_id in metadata.cookies:
+        return None
+    if why is None and found is None:
+        return _unknown(identity) if identity.bookie_id in ids_that_served(named, seen.objects, metadata) else None
+    why = why or _why_not(found or b"", cluster, identity, metadata)
+    if why is None and isinstance(seen.store, MetadataStore):
+        return RestoreCookie(seen.store.address, named.ledgers_root, _cookie(cluster, identity, metadata))
+    return Wait(
+        Reason.VOLUMES_REFUSED,
+        f"bookie {identity.number} does not start: {why}. Nothing is changed. Mount the right volumes under its claims' names; or, to give "
+        "up what these hold and have its ledgers copied from other bookies: "
+        f"`kubectl delete pvc {' '.join(claim_names(cluster, identity.number))} -n {cluster.metadata.namespace}`",
+    )
+
+
+def _unknown(identity: BookieIdentity) -> Wait:
+    return Wait(
+        Reason.RECOVERING,
+        f"ZooKeeper has no cookie of {identity.bookie_id}, which served before: it is put back once the bookie was started and has told "
+        "that its volumes are of this cluster",
+    )
+
+
+def _cookie(cluster: BookKeeperCluster, identity: BookieIdentity, metadata: LedgersMetadata) -> Cookie:
+    """What this bookie's cookie was."""
+    journal, ledgers = directories_of(cluster)
+    return Cookie(identity.bookie_id, journal, ledgers, metadata.instance_id)
+
+
+def _why_not(found: bytes, cluster: BookKeeperCluster, identity: BookieIdentity, metadata: LedgersMetadata) -> str | None:
+    """Why what the volumes say does not prove that they are this bookie's."""
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    others = sorted(cookie for cookie in metadata.cookies if named.number_of(cookie) == identity.number)
+    if others:
+        return f"ZooKeeper has no cookie of {identity.bookie_id}, but {others[0]}, of other volumes"
+    try:
+        on_volumes = decode_cookie(found)
+    except MalformedDataError as error:
+        return f"ZooKeeper has no cookie of {identity.bookie_id}, and VERSION on its volumes can't be read: {error}"
+    expected = _cookie(cluster, identity, metadata)
+    if on_volumes.instance_id != expected.instance_id:
+        return (
+            f"ZooKeeper has no cookie of {identity.bookie_id}, and its volumes are of the BookKeeper cluster {on_volumes.instance_id} "
+            f"(instanceId in VERSION), not of {expected.instance_id}"
+        )
+    if on_volumes != expected:
+        return f"ZooKeeper has no cookie of {identity.bookie_id}, and VERSION on its volumes says {on_volumes}, expected {expected}"
+    return None

@@ -1,0 +1,62 @@
+"""A bookie's claims follow the sizes in the spec: they grow where their StorageClass can, and never shrink.
+
+Kubernetes grows the file system while the pod runs; BookKeeper measures its disks anew and a bookie that a full disk made read-only becomes
+writable again.
+"""
+
+from __future__ import annotations
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved
+from herdkeeper.bookkeeper.state.claims import ledgers_claims
+from herdkeeper.planning.actions import Resize, Wait
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.quantity import bytes_of
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.shared.volumes import capacity_bytes, requested_bytes
+
+
+def grow_claims(cluster: BookKeeperCluster, number: int, seen: BookKeeperObserved) -> tuple[Resize | Wait, ...]:
+    """What bookie `number`'s claims need, or why they can't have it."""
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    wanted = (
+        ("spec.journal.size", named.journal_claim(number), cluster.spec.journal.size),
+        *(("spec.ledgers.size", name, cluster.spec.ledgers.size) for name in ledgers_claims(cluster, number)),
+    )
+    found = ((path, seen.objects.get("PersistentVolumeClaim", name), size) for path, name, size in wanted)
+    steps = (_grow(path, claim, size, seen) for path, claim, size in found if claim is not None)
+    return tuple(step for step in steps if step is not None)
+
+
+def _grow(path: str, claim: Json, size: str, seen: BookKeeperObserved) -> Resize | Wait | None:
+    name, requested = claim["metadata"]["name"], requested_bytes(claim)
+    bound = (claim.get("status") or {}).get("phase") == "Bound"
+    if requested is None or not bound or claim["metadata"].get("deletionTimestamp"):
+        return None  # the API server lets no other claim ask for more
+    stored = claim["spec"]["resources"]["requests"]["storage"]
+    if bytes_of(size) < requested:
+        return Wait(Reason.INVALID_SPEC, f"{path} is {size}: the claim {name} has {stored} and volumes can't shrink; set {stored}")
+    if bytes_of(size) == requested:
+        return _growing(claim, requested)
+    storage_class = claim["spec"].get("storageClassName")
+    unread = Unknown(f"its StorageClass {storage_class} was not read")
+    expandable = seen.expandable.get(storage_class, unread) if storage_class else False
+    if isinstance(expandable, Unknown):
+        return Wait(Reason.UNREADABLE, f"whether the claim {name} can grow to {size} is not known: {expandable.why}")
+    if not expandable:
+        why = f"its StorageClass {storage_class} does not allow expansion" if storage_class else "it has no StorageClass"
+        fix = f"set {path} back to {stored}, or allowVolumeExpansion on the class if its driver can"
+        return Wait(Reason.INVALID_SPEC, f"{path} is {size}: the claim {name} has {stored} and can't grow, since {why}; {fix}")
+    return Resize(name, claim["metadata"]["uid"], size)
+
+
+def _growing(claim: Json, requested: int) -> Wait | None:
+    """Kubernetes is at it; None once the volume is as large as was asked for, or while there is none yet."""
+    capacity = capacity_bytes(claim)
+    if capacity is None or capacity >= requested:
+        return None
+    conditions = (claim.get("status") or {}).get("conditions") or []
+    told = "; ".join(f"{entry['type']}: {entry.get('message', '')}".rstrip(": ") for entry in conditions if entry.get("status") == "True")
+    return Wait(Reason.RESIZING, f"the volume of {claim['metadata']['name']} grows ({told or 'its driver was asked'})")

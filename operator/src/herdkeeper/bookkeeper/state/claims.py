@@ -1,0 +1,53 @@
+"""The volume claims of a bookie: its journal's and one for each ledger directory. None of them is of use without the others."""
+
+from __future__ import annotations
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.objects import Json, Objects
+
+CLAIM = "PersistentVolumeClaim"
+MOST_LEDGER_VOLUMES = 8
+
+
+def ledgers_claims(cluster: BookKeeperCluster, number: int) -> tuple[str, ...]:
+    """The names of the ledger volumes' claims of bookie `number`."""
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    return tuple(named.ledgers_claim(number, volume) for volume in range(cluster.spec.ledgers.volumes))
+
+
+def claim_names(cluster: BookKeeperCluster, number: int) -> tuple[str, ...]:
+    """The names of all claims of bookie `number`, the journal's first."""
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    return (named.journal_claim(number), *ledgers_claims(cluster, number))
+
+
+def volumes_found(cluster: BookKeeperCluster, objects: Objects, cookies: frozenset[str]) -> int | None:
+    """How many ledger volumes the bookies have that served already; None where no such bookie has one.
+
+    By their StatefulSets, which know of claims that are lost; where none is left, by the claims that are there.
+    """
+    bound = {
+        volume.get("persistentVolumeClaim", {}).get("claimName")
+        for item in objects.of_kind("StatefulSet")
+        for volume in item["spec"]["template"]["spec"].get("volumes") or []
+    }
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    served = sorted({number for cookie in cookies if (number := named.number_of(cookie)) is not None})
+    volumes = {named.ledgers_claim(number, volume): volume for number in served for volume in range(MOST_LEDGER_VOLUMES)}
+    there = [name for name in volumes if name in bound] or [name for name in volumes if objects.get(CLAIM, name) is not None]
+    return max((volumes[name] + 1 for name in there), default=None)
+
+
+def known_instance_id(cluster: BookKeeperCluster, objects: Objects) -> str | None:
+    """The id of the metadata that the volumes belong to: by the status, or else by the bookies' ConfigMap. None for a new cluster."""
+    if cluster.status is not None and cluster.status.instance_id:
+        return cluster.status.instance_id
+    item = objects.get("ConfigMap", BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)).config_map) or {}
+    return str((item.get("data") or {}).get(names.INSTANCE_ID_KEY) or "").strip() or None
+
+
+def claims_of(cluster: BookKeeperCluster, number: int, objects: Objects) -> dict[str, Json | None]:
+    """The same, each with the claim that is there."""
+    return {name: objects.get(CLAIM, name) for name in claim_names(cluster, number)}

@@ -1,0 +1,51 @@
+"""Bookies that lost a disk: how they are recognised, under which ids they were known, and what is left of their claims."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.bookkeeper.state.bookies import LedgersMetadata
+from herdkeeper.bookkeeper.state.claims import claims_of
+from herdkeeper.bookkeeper.state.identity import bookie_ids
+from herdkeeper.bookkeeper.state.refusal import EMPTIED, refusal
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.objects import Objects
+
+
+@dataclass(frozen=True)
+class LostBookie:
+    """A bookie that can't come back under its id.
+
+    `ids`: every id of this number that metadata, claims or its StatefulSet still name; `registered`: those of them whose session lives.
+    `kept`: its claims that nobody has deleted. `going`: those that Kubernetes is about to delete. `why`: what is lost. `for_good`: a claim
+    of it is no more, or about to be; else its disks are there, and were found empty.
+    """
+
+    number: int
+    ids: tuple[str, ...]
+    kept: tuple[str, ...]
+    going: tuple[str, ...]
+    why: str
+    registered: tuple[str, ...] = ()
+    for_good: bool = True
+
+
+def lost_bookie(cluster: BookKeeperCluster, number: int, objects: Objects, metadata: LedgersMetadata) -> LostBookie | None:
+    """Bookie `number` as lost; None for one that is not, or never was. One directory of several is all: its ledgers are nowhere else."""
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    claims = claims_of(cluster, number, objects)
+    gone = [name for name, claim in claims.items() if claim is None]
+    going = tuple(name for name, claim in claims.items() if claim is not None and claim["metadata"].get("deletionTimestamp"))
+    served = objects.get("StatefulSet", named.stateful_set(number)) is not None or any(
+        named.number_of(cookie) == number for cookie in metadata.cookies
+    )
+    pod = objects.get("Pod", named.pod(number))
+    emptied = refusal(pod, EMPTIED)
+    if not served or not (gone or emptied or (going and not objects.pod_ready(named.pod(number)))):
+        return None
+    kept = tuple(name for name, claim in claims.items() if claim is not None and name not in going)
+    what = f"its claim {' and '.join(gone)} is gone" if gone else f"its claim {' and '.join(going)} is being deleted" if going else emptied
+    ids = tuple(sorted(bookie_ids(named, objects, metadata.cookies, number)))
+    registered = tuple(bookie_id for bookie_id in ids if bookie_id in metadata.writable | metadata.read_only)
+    return LostBookie(number, ids, kept, going, str(what), registered, bool(gone or going))

@@ -1,0 +1,117 @@
+"""Which rack and region each bookie stands in, as BookKeeper's placement policies want to know it.
+
+A rack is what the spec's rack label says of a bookie's node (its zone, by default), or the node itself where nodes carry no such label: two
+copies on one node are worse than two in one zone. BookKeeper asks by address and remembers the answer, so the map is by host name, which a
+bookie keeps for life.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.codecs.bookkeeper.placement import PlacementRule
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BookKeeperNames
+from herdkeeper.shared.node import Node, Nodes
+from herdkeeper.shared.objects import Objects
+
+REGION_LABEL = "topology.kubernetes.io/region"
+NO_REGION = "-"
+"""How the file says that a node carries no region."""
+
+
+class PlacementPolicy(StrEnum):
+    """How ensembles are chosen: over racks, or over regions first where bookies stand in several."""
+
+    RACK_AWARE = "RackAware"
+    REGION_AWARE = "RegionAware"
+
+
+@dataclass(frozen=True)
+class Rack:
+    """Where a bookie stands. `region` is None where its node does not say."""
+
+    name: str
+    region: str | None
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What a client that chooses ensembles must be told. `config_map` holds the map and the script that reads it."""
+
+    policy: PlacementPolicy
+    min_racks: int
+    enforced: bool
+    config_map: str
+
+
+def racks_of(cluster: BookKeeperCluster, objects: Objects, nodes: Nodes) -> dict[str, Rack]:
+    """Host -> rack of every bookie that has one, sorted by host.
+
+    A bookie whose node can't be told now (its pod is away, the node is gone or could not be read) keeps the rack that the map has.
+    """
+    named = BookKeeperNames(names.ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    stored = objects.get("ConfigMap", named.racks_config_map)
+    before = parse_racks((stored or {}).get("data", {}).get(names.RACKS_KEY, ""))
+    found: dict[str, Rack] = {}
+    for stateful_set in objects.of_kind("StatefulSet"):
+        number = (stateful_set["metadata"].get("labels") or {}).get(names.BOOKIE_LABEL)
+        if number is None:
+            continue
+        pod = objects.get("Pod", named.pod(int(number))) or {}
+        node = nodes.get(pod.get("spec", {}).get("nodeName") or "")
+        host = named.host(int(number))
+        rack = _rack(node, cluster.spec.placement.rack_label) if isinstance(node, Node) else before.get(host)
+        if rack is not None:
+            found[host] = rack
+    return dict(sorted(found.items()))
+
+
+def placement_of(cluster: BookKeeperCluster, racks: Mapping[str, Rack]) -> Placement:
+    """What the clients of this cluster must be told."""
+    named = BookKeeperNames(names.ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    wanted = cluster.spec.placement
+    return Placement(policy_for(racks), wanted.min_racks_per_write_quorum, wanted.enforced, named.racks_config_map)
+
+
+def rule_of(cluster: BookKeeperCluster, racks: Mapping[str, Rack], bookie_ids: Iterable[str]) -> PlacementRule:
+    """The rule that ledgers are held to. `bookie_ids` are all that are known of, those that are away as well: while a rack is away, its
+    ledgers need it no less. Two zones of one name in two regions are two racks."""
+    named = BookKeeperNames(names.ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    numbers = {bookie_id: named.number_of(bookie_id) for bookie_id in bookie_ids}
+    found = {bookie_id: racks.get(named.host(number)) for bookie_id, number in numbers.items() if number is not None}
+    located = {bookie_id: f"{rack.region or NO_REGION}/{rack.name}" for bookie_id, rack in found.items() if rack is not None}
+    return PlacementRule(located, cluster.spec.placement.min_racks_per_write_quorum, len(set(located.values())))
+
+
+def policy_for(racks: Mapping[str, Rack]) -> PlacementPolicy:
+    """Region-aware once bookies stand in more than one region."""
+    regions = {rack.region for rack in racks.values()}
+    return PlacementPolicy.REGION_AWARE if len(regions - {None}) > 1 else PlacementPolicy.RACK_AWARE
+
+
+def format_racks(racks: Mapping[str, Rack]) -> str:
+    """The map as the script reads it: lines of `host /location region`.
+
+    A location has one level under the rack-aware policy and two under the region-aware one, as BookKeeper's own defaults for an unknown
+    address have: it refuses a topology whose leaves are not equally deep.
+    """
+    by_region = policy_for(racks) is PlacementPolicy.REGION_AWARE
+    return "".join(f"{host} {_location(rack, by_region)} {rack.region or NO_REGION}\n" for host, rack in sorted(racks.items()))
+
+
+def parse_racks(text: str) -> dict[str, Rack]:
+    """What format_racks wrote; lines that it did not write are ignored."""
+    rows = [line.split() for line in text.splitlines()]
+    return {row[0]: Rack(row[1].rpartition("/")[2], None if row[2] == NO_REGION else row[2]) for row in rows if len(row) == 3}
+
+
+def _rack(node: Node, label: str) -> Rack:
+    return Rack(node.labels.get(label) or node.name, node.labels.get(REGION_LABEL) or None)
+
+
+def _location(rack: Rack, by_region: bool) -> str:
+    return f"/{rack.region or 'default-region'}/{rack.name}" if by_region else f"/{rack.name}"

@@ -1,0 +1,241 @@
+"""What is true of a BookKeeper cluster."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.bookkeeper.drain.build import BYTES_KEY
+from herdkeeper.bookkeeper.drain.plan import Drain, drains
+from herdkeeper.bookkeeper.drain.procedure import (
+    CloseLedgers,
+    DeleteClaims,
+    JobState,
+    Leaving,
+    MakeReadOnly,
+    Mark,
+    Move,
+    Record,
+    RemoveTraces,
+    Restart,
+    RetireIdentity,
+    Step,
+    Stop,
+    open_ledgers,
+)
+from herdkeeper.bookkeeper.state import known_config
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataStore
+from herdkeeper.bookkeeper.state.claims import known_instance_id
+from herdkeeper.bookkeeper.state.identity import bookie_ids
+from herdkeeper.bookkeeper.state.lost_bookie import LostBookie
+from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, next_number, scaled_to_zero
+from herdkeeper.bookkeeper.state.racks import policy_for, racks_of
+from herdkeeper.bookkeeper.status.placement_check import placement_check
+from herdkeeper.planning.actions import Wait
+from herdkeeper.planning.lost_node import nodes_reachable
+from herdkeeper.planning.summary import Health, Summary
+from herdkeeper.shared import names
+from herdkeeper.shared.conditions import CONFIG_KNOWN
+from herdkeeper.shared.lost_node import trouble_of
+from herdkeeper.shared.names import BookKeeperNames, ObjectKey
+from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+
+WRITABLE, READ_ONLY, STARTING, AWAY, STOPPED, LOST = "Writable", "ReadOnly", "Starting", "Away", "Stopped", "Lost"
+
+
+def summarize_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> Summary:
+    """Ready when each bookie that stays is registered as writable, its pod is Ready, and autorecovery runs where it is enabled."""
+    named = _names(cluster)
+    metadata = seen.metadata if isinstance(seen.metadata, LedgersMetadata) else None
+    numbers = bookie_numbers(cluster, seen.objects, metadata)
+    bookies = _bookies(cluster, seen, numbers)
+    serving = [
+        bookie["number"]
+        for bookie in bookies
+        if bookie["state"] == WRITABLE and bookie["number"] in numbers.staying and seen.objects.pod_ready(named.pod(bookie["number"]))
+    ]
+    store = seen.store if isinstance(seen.store, MetadataStore) else None
+    before = cluster.status
+    fields = {
+        "zooKeeperAddress": store.address if store else (before.zoo_keeper_address if before else None),
+        "ledgersRoot": named.ledgers_root,
+        "metadataServiceUri": names.metadata_service_uri(store.address, named.ledgers_root) if store else None,
+        # remembered: metadata that is gone or another one later must not be taken for this cluster's
+        "instanceId": known_instance_id(cluster, seen.objects) or (metadata.instance_id if metadata else None),
+        # none of them is known to be writable is not the same as that none is
+        "readyBookies": None if isinstance(seen.metadata, Unknown) else len(serving),
+        "auditor": metadata.auditor if metadata else None,
+        "underReplicated": metadata.under_replicated if metadata else None,
+        "underReplicatedLedgers": metadata.marks.ledgers if metadata else None,
+        "underReplicatedSince": _time(metadata.marks.oldest_ms) if metadata else None,
+        "replicationEnabled": metadata.replication_enabled if metadata else None,
+        "placementCheck": placement_check(cluster, seen),
+        "placementPolicy": policy_for(racks_of(cluster, seen.objects, seen.nodes)).value,
+        # remembered as well: of the bookies with the highest numbers nothing is left to tell of them
+        "nextBookie": next_number(cluster, numbers.living) if metadata else (before.next_bookie if before else None),
+        "bookies": bookies or None,
+    }
+    states = {bookie["number"]: bookie["state"] for bookie in bookies}
+    hanging = nodes_reachable(seen.objects, map(named.pod, numbers.living), seen.nodes, _copied_meanwhile(cluster, metadata))
+    return Summary(_health(cluster, seen, numbers, serving, states), fields, {**_conditions(cluster), **hanging})
+
+
+def _copied_meanwhile(cluster: BookKeeperCluster, metadata: LedgersMetadata | None) -> str:
+    """What happens to the ledgers of bookies that are away."""
+    delay = cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds
+    if metadata is None:
+        return "Whether ledgers are copied can't be read."
+    if not cluster.spec.auto_recovery.enabled or not metadata.replication_enabled:
+        return "Nothing copies its ledgers, since autorecovery is off. Rolls and drains wait."
+    copied = f"{metadata.marks.ledgers} ledgers are marked for it" if metadata.under_replicated else f"it begins after {delay} s"
+    return f"Autorecovery copies its ledgers to other bookies meanwhile ({copied}). Rolls and drains wait."
+
+
+def _conditions(cluster: BookKeeperCluster) -> dict[str, Health]:
+    unknown = known_config.unknown_keys(cluster.spec.config, known_config.BOOKKEEPER)
+    if not unknown:
+        return {}
+    message = f"BookKeeper 4.18 knows no setting {', '.join(unknown)}: the line in spec.config has no effect; correct or remove it"
+    return {CONFIG_KNOWN: Health("False", Reason.UNKNOWN_CONFIG_KEYS, message)}
+
+
+def _time(milliseconds: int | None) -> str | None:
+    if milliseconds is None:
+        return None
+    return datetime.datetime.fromtimestamp(milliseconds // 1000, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _bookies(cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: BookieNumbers) -> list[dict[str, Any]]:
+    named = _names(cluster)
+    metadata = seen.metadata if isinstance(seen.metadata, LedgersMetadata) else None
+    leaving = {drain.number: drain for drain in drains(cluster, seen, metadata)} if metadata else {}
+    racks = racks_of(cluster, seen.objects, seen.nodes)
+    found = []
+    for number in numbers.living:
+        ids = sorted(bookie_ids(named, seen.objects, metadata.cookies if metadata else frozenset(), number))
+        if ids:
+            lost = next((each for each in numbers.lost if each.number == number), None)
+            rack = racks.get(named.host(number))
+            place = {"rack": rack.name if rack else None, "region": rack.region if rack else None}
+            entry = {"number": number, "bookieId": ids[0], "state": _state(ids[0], seen, number, named)}
+            entry |= {key: value for key, value in place.items() if value} | _lost(lost, seen)
+            found.append(entry | ({"drain": drain_fields(leaving[number], seen, named)} if number in leaving else {}))
+    return found
+
+
+def _lost(lost: LostBookie | None, seen: BookKeeperObserved) -> dict[str, Any]:
+    """Of a bookie that lost a disk: what still needs it, as far as that is known."""
+    if lost is None:
+        return {}
+    if not isinstance(seen.scan, LedgerScan):
+        return {"state": LOST}
+    naming = [seen.scan.naming[bookie_id] for bookie_id in lost.ids if bookie_id in seen.scan.naming]
+    return {"state": LOST, "ledgersLeft": sum(each.closed + each.not_closed for each in naming)}
+
+
+def drain_fields(drain: Drain, seen: BookKeeperObserved, named: BookKeeperNames) -> dict[str, Any]:
+    """Status of a bookie that leaves."""
+    fields: dict[str, Any] = {"message": step_sentence(drain.step)}
+    if isinstance(drain.bookie, Leaving):
+        shares = drain.bookie.shares
+        left = sum(share.payload_bytes for share in shares)
+        fields |= {"ledgers": len(shares), "openLedgers": sum(share.written for share in shares), "bytes": left}
+        seconds = _seconds_left(drain.bookie, left, seen, named)
+        fields |= {} if seconds is None else {"secondsLeft": seconds}
+    return fields
+
+
+def step_sentence(step: Step) -> str:  # noqa: C901, PLR0911 - one line a step
+    """A step of a drain, for people."""
+    match step:
+        case Wait():
+            return step.sentence
+        case Mark() | MakeReadOnly():
+            return "it becomes read-only"
+        case Record(_, shares):
+            return f"{len(shares)} ledgers are to be moved"
+        case Move():
+            return "its ledgers are moved and read back"
+        case CloseLedgers(shares):
+            return f"the writers of its open ledgers close them: {open_ledgers(shares)}"
+        case Stop():
+            return "no ledger names it: it stops"
+        case Restart():
+            return "ledgers need it again: it comes back"
+        case RetireIdentity():
+            return "its identity is removed from BookKeeper's metadata"
+        case DeleteClaims():
+            return "its volumes are deleted"
+        case RemoveTraces():
+            return "it is drained"
+        case _:
+            assert_never(step)
+
+
+def _seconds_left(bookie: Leaving, left: int, seen: BookKeeperObserved, named: BookKeeperNames) -> int | None:
+    """From the running round: what it has moved since it began. None while nothing can be told."""
+    running = next((begun for begun in bookie.rounds if begun.job is JobState.RUNNING), None)
+    record = seen.objects.get("ConfigMap", named.drain_round(bookie.number, running.number)) if running else None
+    if record is None or not seen.now:
+        return None
+    moved = int((record.get("data") or {}).get(BYTES_KEY, 0)) - left
+    elapsed = _seconds(seen.now) - _seconds(record["metadata"]["creationTimestamp"])
+    return round(elapsed * left / moved) if moved > 0 else None
+
+
+def _seconds(timestamp: str) -> float:
+    return datetime.datetime.fromisoformat(timestamp).timestamp()
+
+
+def _state(bookie_id: str, seen: BookKeeperObserved, number: int, named: BookKeeperNames) -> str:
+    metadata = seen.metadata
+    if scaled_to_zero(named, seen.objects, number):
+        return STOPPED
+    has_pod = seen.objects.get("Pod", named.pod(number)) is not None
+    if isinstance(metadata, LedgersMetadata):
+        if bookie_id in metadata.writable:
+            return WRITABLE
+        if bookie_id in metadata.read_only:
+            return READ_ONLY
+        return STARTING if has_pod else AWAY
+    return "Unknown" if isinstance(metadata, Unknown) else STARTING
+
+
+def _health(
+    cluster: BookKeeperCluster, seen: BookKeeperObserved, numbers: BookieNumbers, serving: list[int], states: Mapping[int, str]
+) -> Health:
+    if isinstance(seen.metadata, Unknown):
+        return Health("Unknown", Reason.UNREADABLE, seen.metadata.why)
+    named, wanted = _names(cluster), cluster.spec.bookies
+    away = [number for number in numbers.wanted if number not in serving]
+    if away:
+        shown = "; ".join(f"{named.pod(number)}: {_trouble(seen, named.pod(number), states.get(number))}" for number in away)
+        return Health("False", Reason.BOOKIES_NOT_READY, f"{len(serving)} of {wanted} bookies are writable ({shown})")
+    if cluster.spec.auto_recovery.enabled and not _autorecovery_runs(cluster, seen.objects):
+        return Health("False", Reason.AUTORECOVERY_NOT_READY, f"the bookies serve, but not all pods of {named.autorecovery} are Ready")
+    leaving = f"; being drained: {', '.join(map(str, numbers.leaving))}" if numbers.leaving else ""
+    lost = f"; lost, and replaced: {', '.join(str(each.number) for each in numbers.lost)}" if numbers.lost else ""
+    return Health("True", Reason.READY, f"{len(serving)} bookies are writable{leaving}{lost}")
+
+
+def _trouble(seen: BookKeeperObserved, name: str, state: str | None) -> str:
+    if state == READ_ONLY:
+        return "read-only: its volume is fuller than diskUsageThreshold (0.95), or a person made it so; it serves what it has"
+    if seen.objects.pod_ready(name):
+        return "not registered as writable"
+    pod = seen.objects.get("Pod", name)
+    return trouble_of(pod, seen.nodes)
+
+
+def _autorecovery_runs(cluster: BookKeeperCluster, objects: Objects) -> bool:
+    deployment = objects.get("Deployment", _names(cluster).autorecovery)
+    ready = (deployment or {}).get("status", {}).get("readyReplicas") or 0
+    return bool(ready >= cluster.spec.auto_recovery.replicas)
+
+
+def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
+    return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

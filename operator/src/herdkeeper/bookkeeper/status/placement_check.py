@@ -1,0 +1,40 @@
+"""Ledgers whose copies are in too few racks, in the status. Remembered there: all ledgers are not read for it at each reconcile."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.bookkeeper.plan.placement_check import placement_can_be_broken, placement_check_due
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata
+from herdkeeper.shared.unknown import Unknown
+
+SHORTEST_SECONDS = 600.0
+READING_SHARE = 0.01
+"""Of all time, what is spent on reading ledgers for this."""
+
+
+def placement_check(cluster: BookKeeperCluster, seen: BookKeeperObserved) -> dict[str, Any] | None:
+    """The field `placementCheck`: what was found now, or what was before. A scan for another purpose changes it only if it finds something
+    else."""
+    if isinstance(seen.metadata, LedgersMetadata) and not placement_can_be_broken(cluster, seen):
+        return None
+    found = cluster.status.placement_check if cluster.status is not None else None
+    before = None if found is None else found.model_dump(mode="json", by_alias=True, exclude_none=True)
+    if seen.scan is None or not seen.now:
+        return before
+    due = placement_check_due(cluster, seen)
+    if isinstance(seen.scan, Unknown):
+        return _checked(seen.now, SHORTEST_SECONDS, {"message": seen.scan.why}) if due else before
+    breaches = seen.scan.breaches
+    same = found is not None and (found.ledgers, found.first_ledgers) == (breaches.ledgers, breaches.first)
+    if same and not due:
+        return before
+    seconds = max(SHORTEST_SECONDS, seen.scan.seconds / READING_SHARE)
+    return _checked(seen.now, seconds, {"ledgers": breaches.ledgers, "firstLedgers": list(breaches.first)})
+
+
+def _checked(now: str, seconds: float, found: dict[str, Any]) -> dict[str, Any]:
+    again = datetime.datetime.fromisoformat(now) + datetime.timedelta(seconds=seconds)
+    return {"checkedAt": now, "nextCheckAt": again.strftime("%Y-%m-%dT%H:%M:%SZ"), **found}

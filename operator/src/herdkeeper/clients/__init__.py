@@ -1,0 +1,1 @@
+"""Clients of Kubernetes, ZooKeeper and the servers' admin ports."""

@@ -1,0 +1,237 @@
+"""Writes to the Kubernetes API, each of them counted."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from typing import Any
+
+import structlog
+from kubernetes.client import ApiException
+from kubernetes.dynamic import DynamicClient
+
+from herdkeeper.api.resource import API_VERSION, Resource
+from herdkeeper.clients.counters import WRITES
+from herdkeeper.clients.kubernetes import ANSWER_SECONDS, as_sent
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.planning.actions import AddToSecret, Annotate, AnswerRequest, Apply, Create, Delete, Resize
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.objects import Json, is_made_for
+
+STATUS_MANAGER = f"{names.MANAGER}-status"
+APPLY_PATCH = "application/apply-patch+yaml"
+MERGE_PATCH = "application/merge-patch+json"
+
+logger = structlog.get_logger()
+
+
+class RefusedError(Exception):
+    """An action's precondition does not hold, or the API server refused it; the message is a sentence for people."""
+
+
+class KubernetesWriter:
+    """Writes with one client. Every method but `event` raises RefusedError for what the API server refuses.
+
+    What a write made of an object is in the cache at once, so that the next look does not find it undone.
+    """
+
+    def __init__(self, client: DynamicClient, cache: ObjectCache | None = None) -> None:
+        self._client = client
+        self._cache = cache or ObjectCache()
+
+    def apply(self, action: Apply) -> None:
+        """Server-side apply of the full intent, taking over fields that others changed, but never an object that is not ours."""
+        manifest = action.manifest
+        kind, key = manifest["kind"], _key(manifest)
+        if action.new:
+            self._require_no_stranger(manifest)
+        self._request(
+            "patch",
+            self._path(manifest["apiVersion"], kind, key),
+            kind,
+            body=manifest,
+            content_type=APPLY_PATCH,
+            field_manager=names.MANAGER,
+            force_conflicts=True,
+        )
+
+    def create(self, action: Create) -> None:
+        """POST; an object of this name that exists is an error."""
+        manifest = action.manifest
+        resource = self._client.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"])
+        path = resource.path(namespace=manifest["metadata"]["namespace"])
+        self._request("post", path, manifest["kind"], body=manifest, field_manager=names.MANAGER)
+
+    def annotate(self, namespace: str, action: Annotate) -> None:
+        """Merge annotations, if the object still has this uid."""
+        body = {"metadata": {"uid": action.uid, "annotations": action.annotations}}
+        path = self._path(action.api_version, action.kind, ObjectKey(namespace, action.name))
+        self._request("patch", path, action.kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+
+    def add_to_secret(self, namespace: str, action: AddToSecret) -> None:
+        """Merge entries, if the Secret still has this uid."""
+        body = {"metadata": {"uid": action.uid}, "data": action.data}
+        path = self._path("v1", "Secret", ObjectKey(namespace, action.name))
+        self._request("patch", path, "Secret", body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+
+    def answer_request(self, namespace: str, action: AnswerRequest) -> None:
+        """Replace the request by its answer, if the resource is still as it was read."""
+        marks = {action.request.value: None, action.request.answer_annotation: action.answer}
+        body = {"metadata": {"resourceVersion": action.resource_version, "annotations": marks}}
+        path = self._path(API_VERSION, action.kind, ObjectKey(namespace, action.name))
+        self._request("patch", path, action.kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+
+    def resize(self, namespace: str, action: Resize) -> None:
+        """Change what a volume claim asks for, if it still has this uid."""
+        kind = "PersistentVolumeClaim"
+        body = {"metadata": {"uid": action.uid}, "spec": {"resources": {"requests": {"storage": action.size}}}}
+        path = self._path("v1", kind, ObjectKey(namespace, action.name))
+        self._request("patch", path, kind, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+
+    def delete(self, namespace: str, action: Delete) -> None:
+        """Delete in the background, if the object still has this uid, and this version where one is named. One that is gone already is no
+        error."""
+        version = {} if action.resource_version is None else {"resourceVersion": action.resource_version}
+        body = {"preconditions": {"uid": action.uid, **version}, "propagationPolicy": "Background"}
+        try:
+            self._request("delete", self._path(action.api_version, action.kind, ObjectKey(namespace, action.name)), action.kind, body=body)
+        except RefusedError as error:
+            if not (isinstance(error.__cause__, ApiException) and error.__cause__.status == 404):
+                raise
+
+    def set_finalizers(self, resource: Resource, finalizers: tuple[str, ...]) -> None:
+        """Replace the finalizers, if the resource is still as it was read."""
+        metadata = resource.metadata
+        body = {"metadata": {"resourceVersion": metadata.resource_version, "uid": metadata.uid, "finalizers": list(finalizers)}}
+        path = self._path(API_VERSION, resource.KIND, ObjectKey(metadata.namespace, metadata.name))
+        self._request("patch", path, resource.KIND, body=body, content_type=MERGE_PATCH, field_manager=names.MANAGER)
+
+    def write_status(self, resource: Resource, status: Json) -> None:
+        """Server-side apply of the whole status, by a manager of its own. A resource that is gone is no error."""
+        key = ObjectKey(resource.metadata.namespace, resource.metadata.name)
+        body = {
+            "apiVersion": API_VERSION,
+            "kind": resource.KIND,
+            # with the uid, a resource that was deleted meanwhile is not created by its status
+            "metadata": {"name": key.name, "namespace": key.namespace, "uid": resource.metadata.uid},
+            "status": status,
+        }
+        path = f"{self._path(API_VERSION, resource.KIND, key)}/status"
+        try:
+            self._request(
+                "patch",
+                path,
+                f"{resource.KIND}/status",
+                body=body,
+                content_type=APPLY_PATCH,
+                field_manager=STATUS_MANAGER,
+                force_conflicts=True,
+            )
+        except RefusedError as error:
+            if not self._is_gone(resource, error.__cause__):
+                raise
+
+    def _is_gone(self, resource: Resource, refusal: BaseException | None) -> bool:
+        """Whether it was refused since the resource is not there any more. A conflict may have another cause: then nobody else would tell
+        that the status is yet to be written."""
+        if not isinstance(refusal, ApiException) or refusal.status not in (404, 409):
+            return False
+        if refusal.status == 404:
+            return True
+        key = ObjectKey(resource.metadata.namespace, resource.metadata.name)
+        try:
+            found = self._client.resources.get(api_version=API_VERSION, kind=resource.KIND).get(
+                name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent
+            )
+        except ApiException as error:
+            return bool(error.status == 404)
+        return bool(found["metadata"]["uid"] != resource.metadata.uid)
+
+    def event(self, resource: Resource, reason: str, message: str, kind: str) -> None:
+        """An event beside the resource; `kind` is Normal or Warning. What was told before is counted again, by its name.
+
+        Events are news, not state: they count as no write, and one that is refused stops nothing. A namespace that is being deleted
+        takes none.
+        """
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        metadata = resource.metadata
+        same = hashlib.sha256(json.dumps([metadata.uid, reason, message, kind]).encode()).hexdigest()[:16]
+        body = {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": f"{metadata.name}.{same}", "namespace": metadata.namespace},
+            "involvedObject": {
+                "apiVersion": API_VERSION,
+                "kind": resource.KIND,
+                "name": metadata.name,
+                "namespace": metadata.namespace,
+                "uid": metadata.uid,
+                "resourceVersion": metadata.resource_version,
+            },
+            "reason": reason,
+            "message": message[:1000],
+            "type": kind,
+            "source": {"component": names.MANAGER},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+        events = self._client.resources.get(api_version="v1", kind="Event")
+        try:
+            try:
+                self._client.request("post", events.path(namespace=metadata.namespace), body=body, _request_timeout=ANSWER_SECONDS)
+            except ApiException as error:
+                if error.status != 409:
+                    raise
+                self._count_again(events, body)
+        except ApiException as error:
+            logger.warning("event refused", reason=reason, message=message, error=_said(error, "post Event"))
+
+    def _count_again(self, events: Any, body: Json) -> None:
+        """One that is there already. Who counts it at the same time may win: it is news, no account."""
+        key = ObjectKey(body["metadata"]["namespace"], body["metadata"]["name"])
+        found = events.get(name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent)
+        again = {"count": int(found.get("count") or 1) + 1, "lastTimestamp": body["lastTimestamp"]}
+        path = events.path(name=key.name, namespace=key.namespace)
+        self._client.request("patch", path, body=again, content_type=MERGE_PATCH, _request_timeout=ANSWER_SECONDS)
+
+    def _require_no_stranger(self, manifest: Json) -> None:
+        key = _key(manifest)
+        try:
+            found = self._client.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"]).get(
+                name=key.name, namespace=key.namespace, _request_timeout=ANSWER_SECONDS, serializer=as_sent
+            )
+        except ApiException as error:
+            if error.status == 404:
+                return
+            raise RefusedError(_said(error, f"get {manifest['kind']} {key}")) from error
+        wanted = manifest["metadata"]["labels"]
+        if not is_made_for(found, wanted[names.OWNER_KIND_LABEL], wanted[names.OWNER_NAME_LABEL]):
+            raise RefusedError(f"a {manifest['kind']} {key.name} exists that this resource did not make: delete it, or take another name")
+
+    def _path(self, api_version: str, kind: str, key: ObjectKey) -> str:
+        return str(self._client.resources.get(api_version=api_version, kind=kind).path(name=key.name, namespace=key.namespace))
+
+    def _request(self, verb: str, path: str, kind: str, **arguments: Any) -> None:
+        try:
+            answer = self._client.request(verb, path, _request_timeout=ANSWER_SECONDS, serializer=as_sent, **arguments)
+        except ApiException as error:
+            raise RefusedError(_said(error, f"{verb} {kind} {path.rpartition('/')[2]}")) from error
+        WRITES.labels(verb, kind).inc()
+        if answer["kind"] != "Status":  # which a deletion answers with
+            self._cache.put(answer)
+
+
+def _said(error: ApiException, what: str) -> str:
+    """The API server's own sentence, which names field and value."""
+    try:
+        message = json.loads(error.body or "{}").get("message") or error.reason
+    except (ValueError, AttributeError):
+        message = error.reason
+    return f"{what}: {message}"
+
+
+def _key(manifest: Json) -> ObjectKey:
+    return ObjectKey(manifest["metadata"]["namespace"], manifest["metadata"]["name"])

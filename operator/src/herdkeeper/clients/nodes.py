@@ -1,0 +1,29 @@
+"""Looks at the Kubernetes nodes of pods. Each is asked for by name: a list of all nodes is long, and most are not ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from herdkeeper.clients.world import World
+from herdkeeper.shared.node import Nodes
+from herdkeeper.shared.objects import Json, Objects, is_ready, why_gone
+
+
+def nodes_of(pods: Iterable[Json], world: World) -> Nodes:
+    """The nodes that these pods stand on."""
+    doubted: dict[str, bool] = {}
+    for pod in pods:
+        if name := pod.get("spec", {}).get("nodeName"):
+            doubted[name] = doubted.get(name, False) or _is_doubted(pod)
+    return {name: world.kubernetes.node(name, doubted=doubted[name]) for name in sorted(doubted)}
+
+
+def nodes_of_doubted(objects: Objects, names: Iterable[str], world: World) -> Nodes:
+    """The nodes of those pods of which only a node can tell whether they still run."""
+    pods = (objects.get("Pod", name) for name in names)
+    return nodes_of((pod for pod in pods if pod is not None and _is_doubted(pod)), world)
+
+
+def _is_doubted(pod: Json) -> bool:
+    """Whether a pod is not Ready though Kubernetes knows of no process that has ended."""
+    return not is_ready(pod) and why_gone(pod) is None

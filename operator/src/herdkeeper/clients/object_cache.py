@@ -1,0 +1,171 @@
+"""Objects of Kubernetes as the watches told of them: a look reads these instead of asking the API server.
+
+Each object is kept as JSON text. No reader can change what another one reads, and an object takes a tenth of what its dictionaries would.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.objects import Json
+
+_INDEXED_LABELS = (names.OWNER_NAME_LABEL, names.INSTANCE_LABEL)
+DELETED_IS_KNOWN_SECONDS = 600.0
+"""For so long a deletion is remembered, so that no late news brings the object back."""
+RECENT_SECONDS = 300.0
+"""For so long counts what was read of an object that nobody watches, where a reader takes that for good enough."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    version: int
+    labels: Mapping[str, str]
+    text: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How the cache differs from a list of the API server's: objects that it has in an older version or not at all, and objects that it has
+    though they are gone."""
+
+    behind: tuple[ObjectKey, ...] = ()
+    gone: tuple[ObjectKey, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.behind or self.gone)
+
+
+class ObjectCache:
+    """Objects by kind, namespace and name. An older version never replaces a newer one: resourceVersions of one resource are ordered
+    (Kubernetes 1.35, KEP-5504). Any thread may use it.
+    """
+
+    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._entries: dict[tuple[str, ObjectKey], _Entry] = {}
+        self._index: dict[tuple[str, str, str, str], set[ObjectKey]] = {}
+        self._deleted: dict[tuple[str, ObjectKey], tuple[int, float]] = {}
+        self._complete: set[str] = set()
+        self._recent: dict[tuple[str, ObjectKey], tuple[Json | None, float]] = {}
+        self._lock = threading.Lock()
+
+    def put(self, document: Json) -> bool:
+        """An object exists in this version; whether that was news."""
+        place, version = _place(document), _version(document)
+        with self._lock:
+            known, deleted = self._entries.get(place), self._deleted.get(place)
+            if (known is not None and known.version >= version) or (deleted is not None and deleted[0] >= version):
+                return False
+            self._remove(place)
+            metadata = {name: value for name, value in document["metadata"].items() if name != "managedFields"}
+            labels = {sys.intern(name): sys.intern(value) for name, value in (metadata.get("labels") or {}).items()}
+            entry = _Entry(version, labels, json.dumps({**document, "metadata": metadata}, separators=(",", ":")))
+            self._entries[place] = entry
+            for index in _indexes(place, entry.labels):
+                self._index.setdefault(index, set()).add(place[1])
+            return True
+
+    def drop(self, document: Json) -> None:
+        """An object was deleted; the document is its last state."""
+        self._drop(_place(document), _version(document))
+
+    def get(self, kind: str, key: ObjectKey) -> Json | None:
+        """An object, None when none is known."""
+        with self._lock:
+            entry = self._entries.get((kind, key))
+        return None if entry is None else dict(json.loads(entry.text))
+
+    def select(self, kind: str, namespace: str | None, labels: Mapping[str, str]) -> list[Json]:
+        """The objects of a kind with these labels, in a namespace or, when None, in all of them; sorted by namespace and name."""
+        with self._lock:
+            found = [
+                (key, entry.text)
+                for key in self._candidates(kind, namespace, labels)
+                if (entry := self._entries[(kind, key)]) and labels.items() <= entry.labels.items()
+            ]
+        return [json.loads(text) for _, text in sorted(found, key=lambda pair: (pair[0].namespace, pair[0].name))]
+
+    def recent(self, kind: str, key: ObjectKey, read: Callable[[], Json | None]) -> Json | None:
+        """An object that nobody watches, read now unless it was read in the last RECENT_SECONDS. Nobody may change it."""
+        with self._lock:
+            known = self._recent.get((kind, key))
+        if known is not None and self._now() - known[1] < RECENT_SECONDS:
+            return known[0]
+        found = read()
+        with self._lock:
+            self._recent[(kind, key)] = (found, self._now())
+        return found
+
+    def compare(self, kind: str, namespaces: Collection[str], listed: Mapping[ObjectKey, int], version: int) -> Difference:
+        """How what is known of a kind differs from a list of its objects' versions that was made at `version`. `namespaces` are those that
+        were listed, empty for all."""
+        with self._lock:
+            known = {
+                key: entry.version
+                for (found, key), entry in self._entries.items()
+                if found == kind and (not namespaces or key.namespace in namespaces)
+            }
+            deleted = {key: at for (found, key), (at, _) in self._deleted.items() if found == kind}
+        behind = [key for key, listed_version in listed.items() if max(known.get(key, -1), deleted.get(key, -1)) < listed_version]
+        return Difference(tuple(behind), tuple(key for key, at in known.items() if key not in listed and at <= version))
+
+    def forget(self, kind: str, keys: Iterable[ObjectKey], version: int) -> None:
+        """Objects of which a list made at `version` did not tell are gone, unless something newer is known of them by now."""
+        for key in keys:
+            self._drop((kind, key), version)
+
+    def set_complete(self, kind: str, complete: bool) -> None:
+        """Whether all objects of a kind are known, as far as can be told."""
+        with self._lock:
+            (self._complete.add if complete else self._complete.discard)(kind)
+
+    def is_complete(self, kind: str) -> bool:
+        """Whether looks may rest on what is known of a kind."""
+        with self._lock:
+            return kind in self._complete
+
+    def _drop(self, place: tuple[str, ObjectKey], version: int) -> None:
+        with self._lock:
+            known = self._entries.get(place)
+            if known is not None and known.version > version:
+                return
+            self._remove(place)
+            now = self._now()
+            while self._deleted and now - next(iter(self._deleted.values()))[1] > DELETED_IS_KNOWN_SECONDS:
+                del self._deleted[next(iter(self._deleted))]
+            self._deleted.pop(place, None)  # so that the oldest deletion stays the first one
+            self._deleted[place] = (version, now)
+
+    def _remove(self, place: tuple[str, ObjectKey]) -> None:
+        entry = self._entries.pop(place, None)
+        for index in () if entry is None else _indexes(place, entry.labels):
+            self._index[index].discard(place[1])
+            if not self._index[index]:
+                del self._index[index]
+
+    def _candidates(self, kind: str, namespace: str | None, labels: Mapping[str, str]) -> Iterable[ObjectKey]:
+        for label in _INDEXED_LABELS:
+            if namespace is not None and label in labels:
+                return self._index.get((kind, namespace, label, labels[label]), ())
+        return [key for found, key in self._entries if found == kind and namespace in (None, key.namespace)]
+
+
+def _place(document: Json) -> tuple[str, ObjectKey]:
+    metadata = document["metadata"]
+    return str(document["kind"]), ObjectKey(metadata.get("namespace", ""), metadata["name"])
+
+
+def _version(document: Json) -> int:
+    return int(document["metadata"]["resourceVersion"])
+
+
+def _indexes(place: tuple[str, ObjectKey], labels: Mapping[str, str]) -> list[tuple[str, str, str, str]]:
+    kind, key = place
+    return [(kind, key.namespace, label, labels[label]) for label in _INDEXED_LABELS if label in labels]

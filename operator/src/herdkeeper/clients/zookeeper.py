@@ -1,0 +1,384 @@
+"""ZooKeeper as the operator uses it: few reads and compare-and-set writes, through one session per ensemble (member_session.py).
+
+Every read begins with sync(): a read from a follower may be older than what the operator itself wrote.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from kazoo.exceptions import (
+    BadArgumentsError,
+    BadVersionError,
+    ConnectionLoss,
+    KazooException,
+    NoAuthError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+
+from herdkeeper.clients.zookeeper_member import ANSWER_SECONDS, MemberSession, Wake
+
+CONNECT_SECONDS = 5.0
+RECONFIG_SECONDS = 15.0
+GOODBYE_SECONDS = 2.0
+FORGOTTEN_SECONDS = 900.0
+"""A session that nobody has asked for since is ended: its ensemble is gone, most likely. No reconcile takes as long."""
+REQUESTS_IN_FLIGHT = 64
+
+Answer = TypeVar("Answer")
+
+logging.getLogger("kazoo").setLevel(logging.CRITICAL)  # it logs each attempt; what matters becomes an EnsembleError
+
+
+class EnsembleError(Exception):
+    """ZooKeeper did not answer, or refused; the message is a sentence for people."""
+
+
+class ChangedMeanwhileError(EnsembleError):
+    """A compare-and-set found another version than the one that was read."""
+
+
+@dataclass(frozen=True)
+class Znode:
+    """`changed_at` is in seconds since 1970, by ZooKeeper's clock; `transaction` the number of the last change, which tells the order of
+    changes whatever clocks say."""
+
+    data: bytes
+    version: int
+    changed_at: float
+    transaction: int
+
+
+class Ensemble(Protocol):
+    """One ZooKeeper ensemble. Every method raises EnsembleError when it can't be reached.
+
+    Who gives `wake` to a read is told of the next change. Of a znode that is not there nothing is told: its parent's children tell of it.
+    """
+
+    def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
+        """Data and version of a znode, None when there is none."""
+
+    def read_changed(self, path: str, wake: Wake | None = None) -> Znode | None:
+        """The same with the time of the last change."""
+
+    def children(self, path: str, wake: Wake | None = None) -> tuple[str, ...] | None:
+        """Sorted names of its children, None when there is no such znode."""
+
+    def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
+        """The data of many znodes in the order of their paths, None where there is none."""
+
+    def changed_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
+        """Many znodes with the times of their last changes, in the order of their paths, None where there is none. They are read in that
+        order, too."""
+
+    def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
+        """Create persistent znodes in one transaction: all of them or none."""
+
+    def ensure(self, path: str) -> None:
+        """Create an empty persistent znode and its parents where they are missing."""
+
+    def compare_and_set(self, path: str, data: bytes, version: int) -> None:
+        """Write if the version is still this one; ChangedMeanwhileError otherwise."""
+
+    def delete(self, path: str) -> None:
+        """Delete a znode; one that is gone already is no error."""
+
+    def delete_tree(self, path: str) -> None:
+        """Delete a znode and all below it; one that is gone already is no error."""
+
+    def delete_together(self, paths: Sequence[str]) -> bool:
+        """Delete znodes in this order in one transaction; False, and nothing is deleted, when one has children or is ZooKeeper's own."""
+
+
+@dataclass(frozen=True)
+class MembershipChange:
+    """An incremental reconfig: servers that join or change their role (`server.<id>=…` lines), ids of those that leave, and the version of
+    the membership that it starts from."""
+
+    joining: tuple[str, ...]
+    leaving: tuple[int, ...]
+    version: int
+
+
+class KazooEnsemble:
+    """An Ensemble through a session with one of its members."""
+
+    def __init__(self, address: str, session: MemberSession) -> None:
+        self._address = address
+        self._session = session
+        self._client = session.client
+
+    def read(self, path: str, wake: Wake | None = None) -> tuple[bytes, int] | None:
+        """See Ensemble."""
+        found = self.read_changed(path, wake)
+        return None if found is None else (found.data, found.version)
+
+    def read_changed(self, path: str, wake: Wake | None = None) -> Znode | None:
+        """See Ensemble."""
+
+        def get() -> Znode | None:
+            self._answer(self._client.sync_async(path))
+            return self._znode(self._client.get_async(path, watch=self._session.watched_by(wake)))
+
+        return self._ask(path, get)
+
+    def children(self, path: str, wake: Wake | None = None) -> tuple[str, ...] | None:
+        """See Ensemble."""
+
+        def get() -> tuple[str, ...] | None:
+            self._answer(self._client.sync_async(path))
+            try:
+                return tuple(sorted(self._answer(self._client.get_children_async(path, watch=self._session.watched_by(wake)))))
+            except NoNodeError:
+                return None
+
+        return self._ask(path, get)
+
+    def read_many(self, paths: Sequence[str]) -> tuple[bytes | None, ...]:
+        """See Ensemble."""
+        return tuple(None if znode is None else znode.data for znode in self.changed_many(paths))
+
+    def changed_many(self, paths: Sequence[str]) -> tuple[Znode | None, ...]:
+        """See Ensemble. The requests in flight are bounded: a flood of reads expires the session (apache/bookkeeper#2802). One session's
+        requests are answered in their order."""
+
+        def get() -> tuple[Znode | None, ...]:
+            found: list[Znode | None] = []
+            waiting: deque[Any] = deque()
+            if paths:
+                self._answer(self._client.sync_async(paths[0]))
+            for path in paths:
+                waiting.append(self._client.get_async(path))
+                if len(waiting) >= REQUESTS_IN_FLIGHT:
+                    found.append(self._znode(waiting.popleft()))
+            return (*found, *map(self._znode, waiting))
+
+        return self._ask("many znodes", get)
+
+    def create_all(self, znodes: Iterable[tuple[str, bytes]]) -> None:
+        """See Ensemble."""
+
+        def create() -> None:
+            transaction = self._client.transaction()
+            for path, data in znodes:
+                transaction.create(path, data)
+            failed = [result for result in self._answer(transaction.commit_async()) if isinstance(result, Exception)]
+            if failed:
+                raise next((error for error in failed if isinstance(error, (NodeExistsError, NoNodeError))), failed[0])
+
+        self._ask("a new tree", create)
+
+    def ensure(self, path: str) -> None:
+        """See Ensemble."""
+        self._ask(path, lambda: self._answer(self._client.ensure_path_async(path)))
+
+    def compare_and_set(self, path: str, data: bytes, version: int) -> None:
+        """See Ensemble."""
+        try:
+            self._ask(path, lambda: self._answer(self._client.set_async(path, data, version=version)))
+        except EnsembleError as error:
+            if isinstance(error.__cause__, BadVersionError):
+                raise ChangedMeanwhileError(f"{path} changed since it was read") from error
+            raise
+
+    def delete(self, path: str) -> None:
+        """See Ensemble."""
+
+        def delete() -> None:
+            try:
+                self._answer(self._client.delete_async(path))
+            except NoNodeError:
+                return
+
+        self._ask(path, delete)
+
+    def delete_tree(self, path: str) -> None:
+        """See Ensemble. kazoo's own recursion would wait for a silent member."""
+
+        def delete(path: str) -> None:
+            try:
+                for name in self._answer(self._client.get_children_async(path)):
+                    delete(f"{path}/{name}")
+                self._answer(self._client.delete_async(path))
+            except NoNodeError:
+                return
+
+        self._ask(path, lambda: delete(path))
+
+    def delete_together(self, paths: Sequence[str]) -> bool:
+        """See Ensemble."""
+
+        def delete() -> bool:
+            transaction = self._client.transaction()
+            for path in paths:
+                transaction.delete(path)
+            failed = [result for result in self._answer(transaction.commit_async()) if isinstance(result, Exception)]
+            if any(isinstance(error, (NotEmptyError, BadArgumentsError)) for error in failed):
+                return False
+            if failed:
+                raise next((error for error in failed if isinstance(error, NoNodeError)), failed[0])
+            return True
+
+        return self._ask(paths[0], delete)
+
+    def reconfigure(self, change: MembershipChange) -> None:
+        """Change the membership, if it still has the version that was read; ChangedMeanwhileError otherwise."""
+        joining, leaving = ",".join(change.joining) or None, ",".join(map(str, change.leaving)) or None
+
+        def reconfigure() -> None:
+            # slower than anything else: the members that join must have what the others have
+            self._client.reconfig_async(joining, leaving, None, change.version).get(timeout=RECONFIG_SECONDS)
+
+        try:
+            self._ask("reconfig", reconfigure)
+        except EnsembleError as error:
+            match error.__cause__:
+                case BadVersionError():
+                    raise ChangedMeanwhileError("the membership changed since it was read") from error
+                case NoAuthError():
+                    raise EnsembleError(
+                        f"ZooKeeper at {self._address} refused the password: a member was started with another one; restart its pod"
+                    ) from error
+                case _:
+                    raise
+
+    def _znode(self, request: Any) -> Znode | None:
+        """The answer to a request for a znode's data."""
+        try:
+            data, stat = self._answer(request)
+        except NoNodeError:
+            return None
+        return Znode(bytes(data), int(stat.version), stat.mtime / 1000, int(stat.mzxid))
+
+    def _answer(self, request: Any) -> Any:
+        return self._session.answer(request)
+
+    def _ask(self, path: str, question: Callable[[], Answer]) -> Answer:
+        try:
+            if not self._session.usable:
+                raise ConnectionLoss()
+            return question()
+        except (KazooException, KazooTimeoutError, OSError) as error:
+            raise EnsembleError(f"ZooKeeper at {self._address}, {path}: {type(error).__name__} {error}".rstrip()) from error
+
+
+class Contact:
+    """The way to the ensemble at `host:port,host:port`: a session through whichever member answers first, and another one once that fails.
+
+    All members are tried at the same time: a machine that is gone neither accepts nor refuses, and who tries one member after the other
+    waits for it. As long as none answers each is tried on, so that nobody has to come by for it. `asked_at` is when somebody last wanted
+    it, by the monotonic clock. Safe for threads.
+    """
+
+    def __init__(self, address: str, password: str | None = None) -> None:
+        self._address = address
+        self._password = password
+        self._changed = threading.Condition()
+        self._tried: tuple[MemberSession, ...] = ()
+        self._chosen: MemberSession | None = None
+        self._lost_at = 0.0
+        self.asked_at = time.monotonic()
+
+    def ensemble(self) -> KazooEnsemble:
+        """The ensemble. Raises EnsembleError when none of its members answers; who comes CONNECT_SECONDS after it was lost hears so at
+        once: else all workers would wait for it, and nobody for the others."""
+        with self._changed:
+            if self._chosen is not None and not self._chosen.usable:
+                self._try_all(self._chosen.next_patience_seconds())
+            elif self._chosen is None and not self._tried:
+                self._try_all(ANSWER_SECONDS)
+            self._changed.wait_for(self._choose, self._lost_at + CONNECT_SECONDS - time.monotonic())
+            if self._chosen is None:
+                raise EnsembleError(f"ZooKeeper at {self._address} did not answer within {CONNECT_SECONDS:g} s")
+            return KazooEnsemble(self._address, self._chosen)
+
+    def stop(self) -> list[threading.Thread]:
+        """End all that was begun; the threads that do it."""
+        with self._changed:
+            sessions = [*self._tried, *([] if self._chosen is None else [self._chosen])]
+            self._tried, self._chosen = (), None
+        return [session.end() for session in sessions]
+
+    def _try_all(self, patience_seconds: float) -> None:
+        if self._chosen is not None:
+            self._chosen.end()
+        self._chosen = None
+        self._lost_at = time.monotonic()
+        self._tried = tuple(MemberSession(member, self._wake, self._password, patience_seconds) for member in members_of(self._address))
+
+    def _choose(self) -> bool:
+        """Whether there is a session; the first one that is, and the others are ended."""
+        if self._chosen is None:
+            self._chosen = next((session for session in self._tried if session.usable), None)
+            if self._chosen is not None:
+                for session in self._tried:
+                    if session is not self._chosen:
+                        session.end()
+                self._tried = ()
+        return self._chosen is not None
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
+
+
+def members_of(address: str) -> tuple[str, ...]:
+    """The members of a connection string, each with the path that it ends with, if any: `a:1,b:2/c` is `a:1/c` and `b:2/c`."""
+    hosts, slash, path = address.partition("/")
+    return tuple(f"{host}{slash}{path}" for host in hosts.split(","))
+
+
+class Ensembles:
+    """Contacts by address, made when first asked for. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._contacts: dict[str, Contact] = {}
+        self._guard = threading.Lock()
+
+    def at(self, address: str) -> Ensemble:
+        """The ensemble at `host:port,host:port`. Raises EnsembleError."""
+        with self._guard:
+            contact = self._contacts.setdefault(address, Contact(address))
+            contact.asked_at = time.monotonic()
+            for forgotten in [each for each, other in self._contacts.items() if time.monotonic() - other.asked_at > FORGOTTEN_SECONDS]:
+                self._contacts.pop(forgotten).stop()
+        return contact.ensemble()
+
+    def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
+        """See EnsembleDirectory. Through a session of its own: no other one may do everything."""
+        contact = Contact(address, password)
+        try:
+            contact.ensemble().reconfigure(change)
+        finally:
+            contact.stop()
+
+    def stop(self) -> None:
+        """End all sessions; those whose member is silent end by themselves."""
+        with self._guard:
+            contacts = list(self._contacts.values())
+            self._contacts.clear()
+        deadline = time.monotonic() + GOODBYE_SECONDS
+        for ending in [thread for contact in contacts for thread in contact.stop()]:
+            ending.join(max(0.0, deadline - time.monotonic()))
+
+
+class EnsembleDirectory(Protocol):
+    """Finds ensembles by address: Ensembles, or what stands in for it in a test."""
+
+    def at(self, address: str) -> Ensemble:
+        """The ensemble at `host:port,host:port`. Raises EnsembleError."""
+
+    def reconfigure(self, address: str, password: str, change: MembershipChange) -> None:
+        """Change the membership of the ensemble at `address` by compare-and-set on its version.
+
+        Raises EnsembleError; ChangedMeanwhileError when the membership is another one by now.
+        """

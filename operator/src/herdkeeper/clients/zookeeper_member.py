@@ -1,0 +1,110 @@
+"""A session with ZooKeeper through one of its members, which is over as soon as that member falls silent.
+
+kazoo's own calls wait for an answer until the connection counts as broken, and it sends no heartbeat as long as something else is being
+sent: behind a member whose machine is gone they would wait for as long as others keep asking.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KazooState
+
+from herdkeeper.codecs.zookeeper.super_digest import super_credential
+
+SESSION_SECONDS = 30.0
+"""An idle session sends a heartbeat each third of it. Nothing hangs on the session but watches: no znode of ours is ephemeral, and who asks
+finds out within ANSWER_SECONDS that a member is silent."""
+ANSWER_SECONDS = 2.0
+"""After so long without an answer the member counts as silent. A write of ZooKeeper takes some milliseconds, and a SQL node counts as
+silent after as long."""
+LONGEST_ANSWER_SECONDS = 15.0
+
+
+Wake = Callable[[Any], None]
+"""Called by another thread, once, when what was read has changed, or no change would be told any more. Of equal ones one is called."""
+
+
+class MemberSession:
+    """A session through `member`, `host:port`, which connects by itself, again and again, until it is ended.
+
+    `patience_seconds` is how long it waits for an answer, until one came within ANSWER_SECONDS: from then on no longer than that.
+    `password`, where it is given, is that of the user who may do everything. `connected` is called by another thread, whenever that has
+    happened.
+    """
+
+    def __init__(
+        self,
+        member: str,
+        connected: Callable[[], None],
+        password: str | None = None,
+        patience_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        self.client = KazooClient(
+            hosts=member,
+            timeout=SESSION_SECONDS,
+            connection_retry={"max_tries": -1, "delay": 0.1, "max_delay": 0.5},
+            command_retry={"max_tries": 0},
+            auth_data=None if password is None else [("digest", super_credential(password))],
+        )
+        self._tell = connected
+        self._patience_seconds = patience_seconds
+        self._silent = False
+        self._up = False
+        self._wakes: set[Wake] = set()
+        self.client.add_listener(self._changed)
+        self.client.start_async()
+
+    @property
+    def usable(self) -> bool:
+        """Whether it is connected, and has answered whatever it was asked."""
+        return self._up and not self._silent
+
+    def answer(self, request: Any) -> Any:
+        """What ZooKeeper answers to one of kazoo's asynchronous requests. Raises KazooException, and KazooTimeoutError when nothing came:
+        the session is of no use then."""
+        began = time.monotonic()
+        try:
+            return request.get(timeout=self._patience_seconds)
+        except KazooTimeoutError:
+            self._silent = True
+            raise
+        finally:
+            if time.monotonic() - began < ANSWER_SECONDS:
+                self._patience_seconds = ANSWER_SECONDS
+
+    def next_patience_seconds(self) -> float:
+        """How long the session that comes after this one waits for its first answer: longer when this one waited in vain. So members that
+        are only slow are heard in the end."""
+        return min(2 * self._patience_seconds, LONGEST_ANSWER_SECONDS) if self._silent else ANSWER_SECONDS
+
+    def watched_by(self, wake: Wake | None) -> Wake | None:
+        """The same, which is told as well when the session ends: kazoo does not tell the watchers of one that is stopped."""
+        if wake is not None:
+            self._wakes.add(wake)
+        return wake
+
+    def end(self) -> threading.Thread:
+        """End it, in a thread of its own: kazoo says goodbye, and a silent member lets it wait."""
+        for wake in tuple(self._wakes):
+            wake(None)
+        ending = threading.Thread(target=self._end, name="zookeeper-goodbye", daemon=True)
+        ending.start()
+        return ending
+
+    def _end(self) -> None:
+        with contextlib.suppress(KazooException, OSError):
+            self.client.stop()
+            self.client.close()
+
+    def _changed(self, state: KazooState) -> None:
+        self._up = state == KazooState.CONNECTED
+        if self._up:
+            self._tell()

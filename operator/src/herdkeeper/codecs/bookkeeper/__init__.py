@@ -1,0 +1,1 @@
+"""BookKeeper's metadata, entries, digests and wire protocol."""

@@ -1,0 +1,55 @@
+"""Where a bookie listens: the znodes `available/<bookie id>` and `available/readonly/<bookie id>`.
+
+They hold a BookieServiceInfoFormat: endpoints are field 6 with id 1, port 2, host 3. Bookies older than 4.11 write nothing; then the id
+itself is `host:port`. Source: DataFormats.proto and ZKRegistrationClient of BookKeeper 4.18.0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.codecs.protobuf_wire import read_fields
+
+_BOOKIE_ENDPOINT = "bookie"
+_ENDPOINTS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class BookieAddress:
+    """Host and port of a bookie's ledger protocol."""
+
+    host: str
+    port: int
+
+
+def decode_bookie_address(bookie_id: str, data: bytes) -> BookieAddress:
+    """The endpoint `bookie` of a registration. Raises MalformedDataError naming the bookie when there is none."""
+    addresses: dict[str, BookieAddress] = {}
+    try:
+        for field in read_fields(data):
+            if field.number == _ENDPOINTS:
+                name, address = _decode_endpoint(field.data())
+                addresses[name] = address
+    except MalformedDataError as error:
+        raise MalformedDataError(f"registration of bookie {bookie_id}: {error}") from error
+    if _BOOKIE_ENDPOINT in addresses:
+        return addresses[_BOOKIE_ENDPOINT]
+    host, colon, port = bookie_id.rpartition(":")
+    if not addresses and colon and port.isdigit():
+        return BookieAddress(host, int(port))
+    raise MalformedDataError(
+        f"registration of bookie {bookie_id}: no endpoint {_BOOKIE_ENDPOINT!r} among {sorted(addresses)}, and the id is no host:port"
+    )
+
+
+def _decode_endpoint(message: bytes) -> tuple[str, BookieAddress]:
+    name, host, port = "", "", 0
+    for field in read_fields(message):
+        if field.number == 1:
+            name = field.text()
+        elif field.number == 2:
+            port = field.signed()
+        elif field.number == 3:
+            host = field.text()
+    return name, BookieAddress(host, port)

@@ -1,0 +1,1 @@
+"""HerdDB's znodes, log entries, tables and users file."""

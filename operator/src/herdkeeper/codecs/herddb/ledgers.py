@@ -1,0 +1,76 @@
+"""HerdDB's list of a tablespace's log ledgers, `<herd root>/ledgers/<tablespace uuid>`: the write-ahead log, in order.
+
+JSON: activeLedgers, ledgersTimestamps (milliseconds, when each was added), firstLedger (the first one ever, -1 = none yet), zkVersion
+(a stale copy of the znode's version, of no meaning; the znode's own version is what compare-and-set needs).
+Our node program drops ledgers from the beginning on. HerdDB alone, and older versions of that program, dropped them by the clocks of
+those who added them, so not always from there, and the list does not tell that one is missing between two. The znode's version does:
+each write adds one ledger, or removes one, and the first write leaves it at 1 (create, set).
+Source: herddb.cluster.LedgersInfo, ZookeeperMetadataStorageManager.saveActualLedgersList and BookkeeperCommitLog of HerdDB 0.29.0. An
+editor other than the leader fences the leader.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from herdkeeper.codecs.java_data import MalformedDataError
+
+
+@dataclass(frozen=True)
+class LedgerList:
+    """The ledgers of a log. `active` and `added_millis` go together; `first` is None before the first leader.
+
+    `version` is the znode's, None where nobody asks what is missing.
+    """
+
+    active: tuple[int, ...]
+    added_millis: tuple[int, ...]
+    first: int | None
+    version: int | None = None
+
+    @property
+    def begins(self) -> bool:
+        """Whether the log still begins with its first ledger."""
+        return self.first is None or (bool(self.active) and self.active[0] == self.first)
+
+    @property
+    def unexplained_writes(self) -> int | None:
+        """How many writes of the list made none of the ledgers in it; None when its version is not known.
+
+        A drop makes two: the one that added the ledger, and the one that removed it (measured on 147 lists). One alone is the first write,
+        repeated after its answer was lost. Below zero the list was not written by HerdDB alone.
+        """
+        return None if self.version is None else self.version - len(self.active)
+
+    @property
+    def complete(self) -> bool:
+        """Whether no ledger was ever dropped, so that a replay from nothing gives the whole state. False while the version is not known."""
+        return self.first is None or (self.begins and self.unexplained_writes in (0, 1))
+
+
+def ledgers_path(herd_root: str, tablespace_uuid: str) -> str:
+    """Path of the list of a tablespace."""
+    return f"{herd_root}/ledgers/{tablespace_uuid}"
+
+
+def decode_ledgers(data: bytes, version: int | None = None) -> LedgerList:
+    """The list in a znode of that version. An empty znode is an empty list, as for HerdDB.
+
+    Raises:
+        MalformedDataError: no JSON object, a field of another type, lists of different lengths, or ids that do not ascend.
+    """
+    if not data:
+        return LedgerList((), (), None, version)
+    try:
+        document = json.loads(data)
+        active = tuple(int(ledger) for ledger in document["activeLedgers"])
+        added = tuple(int(moment) for moment in document["ledgersTimestamps"])
+        first = int(document["firstLedger"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise MalformedDataError(f"ledger list {data[:200]!r}: expected JSON with activeLedgers, ledgersTimestamps, firstLedger") from error
+    if len(active) != len(added):
+        raise MalformedDataError(f"ledger list with {len(active)} activeLedgers but {len(added)} ledgersTimestamps: expected as many")
+    if list(active) != sorted(set(active)):
+        raise MalformedDataError(f"activeLedgers {list(active)}: expected ascending ledger ids, since LSNs are ordered by them")
+    return LedgerList(active, added, None if first < 0 else first, version)

@@ -1,0 +1,74 @@
+"""HerdDB's record of a tablespace, `<herd root>/tableSpaces/<name in lower case>`: who leads it and which nodes hold it.
+
+VLong version (1), VLong flags (0), UTF uuid, UTF name, UTF leader, VInt expected replicas, VInt n, n x UTF replica,
+VLong longest inactivity of the leader in milliseconds. Source: herddb.model.TableSpace of HerdDB 0.29.0.
+Written by compare-and-set on the znode's version, by HerdDB and by the operator alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.codecs.java_data import JavaDataReader, JavaDataWriter, MalformedDataError
+
+DEFAULT_TABLESPACE = "herd"
+"""HerdDB's own tablespace, which no resource declares."""
+
+
+@dataclass(frozen=True)
+class TablespaceRecord:
+    """One tablespace. Nodes are named by their node ids; HerdDB keeps the replicas as a set, their order means nothing."""
+
+    uuid: str
+    name: str
+    leader: str
+    replicas: tuple[str, ...]
+    expected_replica_count: int
+    max_leader_inactivity_millis: int
+    """After so long without a heartbeat of the leader another replica takes over; 0 = never."""
+
+
+def tablespaces_path(herd_root: str) -> str:
+    """Path below which the records of tablespaces are."""
+    return f"{herd_root}/tableSpaces"
+
+
+def tablespace_path(herd_root: str, name: str) -> str:
+    """Path of the record of a tablespace."""
+    return f"{tablespaces_path(herd_root)}/{name.lower()}"
+
+
+def heartbeat_path(herd_root: str, uuid: str, node: str) -> str:
+    """Path of what a node says of its copy of a tablespace, which it writes anew each second, whatever it says.
+
+    Source: ZookeeperMetadataStorageManager.updateTableSpaceReplicaState of HerdDB 0.29.0.
+    """
+    return f"{herd_root}/replicas/{uuid}/{node}"
+
+
+def decode_tablespace(data: bytes) -> TablespaceRecord:
+    """The record in a znode.
+
+    Raises:
+        MalformedDataError: another version, unknown flags, or bytes that end too early or too late.
+    """
+    reader = JavaDataReader(data)
+    version, flags = reader.v_long(), reader.v_long()
+    if (version, flags) != (1, 0):
+        raise MalformedDataError(f"tablespace record of version {version} with flags {flags}: only version 1 with flags 0 is known")
+    uuid, name, leader = reader.utf(), reader.utf(), reader.utf()
+    expected_replica_count = reader.v_int()
+    replicas = tuple(reader.utf() for _ in range(reader.v_int()))
+    record = TablespaceRecord(uuid, name, leader, replicas, expected_replica_count, reader.v_long())
+    if not reader.at_end():
+        raise MalformedDataError(f"tablespace record {name!r}: {reader.remaining} bytes after its end")
+    return record
+
+
+def encode_tablespace(record: TablespaceRecord) -> bytes:
+    """The bytes that HerdDB reads."""
+    writer = JavaDataWriter().v_long(1).v_long(0).utf(record.uuid).utf(record.name).utf(record.leader)
+    writer.v_int(record.expected_replica_count).v_int(len(record.replicas))
+    for replica in record.replicas:
+        writer.utf(replica)
+    return writer.v_long(record.max_leader_inactivity_millis).to_bytes()

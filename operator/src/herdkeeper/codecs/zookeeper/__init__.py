@@ -1,0 +1,1 @@
+"""ZooKeeper's membership and super digest."""

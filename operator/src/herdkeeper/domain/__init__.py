@@ -1,1 +1,0 @@
-"""Pure knowledge of the field: names, quorum arithmetic, validation, LSN order, reasons."""

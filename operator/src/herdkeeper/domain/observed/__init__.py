@@ -1,1 +1,0 @@
-"""What was seen in one reconcile: plain values that observe/ fills and plan/ and status/ decide upon."""

@@ -1,0 +1,223 @@
+"""Does the actions of a plan, in order, and tells of each by an event and a log line. Stops at the first that fails.
+
+Only moves of leaderships go on: each is another tablespace's, and none has to wait because somebody else was quicker with another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+import structlog
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.api.resource import Resource
+from herdkeeper.bookkeeper.execute import BookieAdmin
+from herdkeeper.clients.kubernetes_writer import KubernetesWriter, RefusedError
+from herdkeeper.clients.world import World
+from herdkeeper.clients.zookeeper import EnsembleError
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.engine import execute_metadata as metadata
+from herdkeeper.herddb.execute import node_orders as sql_node
+from herdkeeper.herddb.execute import tablespaces as tablespace
+from herdkeeper.herddb.execute.node_orders import NodeOrders
+from herdkeeper.herddb.execute.tablespaces import Login
+from herdkeeper.herddb.observe.cluster import read_credentials
+from herdkeeper.herddb.observe.tls import read_tls
+from herdkeeper.herddb.plan.encryption import is_encrypted
+from herdkeeper.herddb.state.cluster import UserCredentials
+from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.planning.actions import (
+    Action,
+    AddToSecret,
+    Annotate,
+    AnswerRequest,
+    Apply,
+    BarPromotion,
+    ChangeMembership,
+    ChangeTablespaceRecord,
+    CheckpointFollower,
+    CloseLedger,
+    Create,
+    CreateTablespace,
+    Delete,
+    DeleteLogs,
+    DeleteZnodes,
+    DropTablespace,
+    EnsureZnode,
+    ForgetNode,
+    FormatLedgersRoot,
+    Plan,
+    RemoveCookie,
+    Resize,
+    RestoreCookie,
+    SetArchiveExpiry,
+    SetBookieMode,
+    SetCopyAside,
+    SetFinalizer,
+    SetLogPin,
+    SetRecoveryDelay,
+    StartBookieAudit,
+    StartFullCheck,
+    WakeNodes,
+)
+from herdkeeper.planning.status import Failed, described
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.reason import Reason
+from herdkeeper.sql.errors import SqlError
+
+logger = structlog.get_logger()
+
+
+class LiveReadsNeededError(Exception):
+    """A look that rests on what the watches told found something to do."""
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What actions are done with. `bookies` reaches their admin ports. `may_act` answers whether this process still holds the Lease: asked
+    before each action. Hands that `only_look` do nothing: `require_live_reads` raises LiveReadsNeededError.
+    """
+
+    writer: KubernetesWriter
+    world: World
+    bookies: BookieAdmin
+    may_act: Callable[[], bool]
+    orders: NodeOrders
+    only_look: bool = False
+
+    def require_live_reads(self) -> None:
+        """Asked for before anything is done, or is read that costs much."""
+        if self.only_look:
+            raise LiveReadsNeededError
+
+
+def execute(resource: Resource, plan: Plan, hands: Hands) -> Failed | None:
+    """Do all actions; what failed first, or None."""
+    if plan.actions:
+        hands.require_live_reads()
+    failed: Failed | None = None
+    only_moves = False
+    for action in plan.actions:
+        if only_moves and not _is_of_a_move(action):
+            continue
+        reason, message = described(action)
+        if not hands.may_act():
+            return Failed("this process lost the Lease")
+        try:
+            _do(resource, action, hands)
+        except (RefusedError, EnsembleError, SqlError, MalformedDataError, OSError) as error:
+            logger.warning("action failed", action=message, error=str(error))
+            hands.writer.event(resource, "ActionFailed", f"{message}: {error}", "Warning")
+            failed = failed or Failed(f"{message}: {error}")
+            if isinstance(action, BarPromotion):
+                continue  # it makes nothing possible: what follows is as right without it
+            if not _is_of_a_move(action):
+                return failed
+            only_moves = True
+            continue
+        logger.info("done", action=message, reason=reason.value)
+        if not isinstance(action, WakeNodes) and not _is_taken_back(resource, action):
+            hands.writer.event(resource, reason.value, message, "Warning" if reason.needs_person else "Normal")
+    return failed
+
+
+def _is_of_a_move(action: Action) -> bool:
+    """Whether an action is part of the move of a leadership. What follows such moves, a Service or an answer, is not: it says that all of
+    them were done."""
+    match action:
+        case ChangeTablespaceRecord(reason=reason):
+            return reason is Reason.LEADER_MOVED
+        case CheckpointFollower() | WakeNodes():
+            return True
+        case _:
+            return False
+
+
+def _is_taken_back(resource: Resource, action: Action) -> bool:
+    """A finalizer that goes before any deletion is no news."""
+    return isinstance(action, SetFinalizer) and not action.present and resource.metadata.deletion_timestamp is None
+
+
+def _do(resource: Resource, action: Action, hands: Hands) -> None:  # noqa: C901, PLR0912, PLR0915 - one line an action
+    namespace, ensembles = resource.metadata.namespace, hands.world.ensembles
+    match action:
+        case Apply():
+            hands.writer.apply(action)
+        case Create():
+            hands.writer.create(action)
+        case Annotate():
+            hands.writer.annotate(namespace, action)
+        case AddToSecret():
+            hands.writer.add_to_secret(namespace, action)
+        case Delete():
+            hands.writer.delete(namespace, action)
+        case SetFinalizer(present):
+            others = tuple(name for name in resource.metadata.finalizers if name != names.FINALIZER)
+            hands.writer.set_finalizers(resource, (*others, names.FINALIZER) if present else others)
+        case SetBookieMode(bookie_id, host, read_only):
+            hands.bookies.set_read_only(bookie_id, host, read_only)
+        case ChangeMembership():
+            metadata.change_membership(ensembles, action)
+        case EnsureZnode(address, path):
+            metadata.ensure_znode(ensembles.at(address), path)
+        case FormatLedgersRoot(address, root):
+            metadata.format_ledgers_root(ensembles.at(address), root)
+        case Resize():
+            hands.writer.resize(namespace, action)
+        case RemoveCookie(address):
+            metadata.remove_cookie(ensembles.at(address), action)
+        case RestoreCookie(address):
+            metadata.restore_cookie(ensembles.at(address), action)
+        case SetRecoveryDelay(address) | StartBookieAudit(address):
+            metadata.set_recovery_delay(ensembles.at(address), action)
+        case DeleteZnodes(address, root):
+            metadata.delete_znodes(ensembles.at(address), root)
+        case ChangeTablespaceRecord(address):
+            metadata.change_tablespace_record(ensembles.at(address), action)
+        case SetLogPin(address):
+            metadata.set_log_pin(ensembles.at(address), action)
+        case SetArchiveExpiry(address):
+            metadata.set_archive_expiry(ensembles.at(address), action)
+        case CheckpointFollower():
+            sql_node.checkpoint_follower(namespace, action, hands.world, hands.orders)
+        case CloseLedger():
+            sql_node.close_ledger(namespace, action, hands.world, hands.orders)
+        case StartFullCheck():
+            sql_node.start_full_check(namespace, action, hands.world, hands.orders)
+        case SetCopyAside():
+            sql_node.set_copy_aside(namespace, action, hands.world, hands.orders)
+        case BarPromotion():
+            sql_node.bar_promotion(namespace, action, hands.world, hands.orders)
+        case WakeNodes():
+            sql_node.wake_nodes(namespace, action, hands.world, hands.orders)
+        case AnswerRequest():
+            hands.writer.answer_request(namespace, action)
+        case ForgetNode(address):
+            metadata.forget_node(ensembles.at(address), action)
+        case DeleteLogs(address):
+            metadata.delete_logs(ensembles.at(address), action)
+        case CreateTablespace(database):
+            tablespace.create_tablespace(ObjectKey(namespace, database), _login(namespace, database, hands.world), action)
+        case DropTablespace(database):
+            tablespace.drop_tablespace(ObjectKey(namespace, database), _login(namespace, database, hands.world), action)
+        case _:
+            assert_never(action)
+
+
+def _login(namespace: str, database: str, world: World) -> Login:
+    cluster = world.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, database))
+    found = read_credentials(cluster, world) if cluster is not None else None
+    if cluster is None or not isinstance(found, UserCredentials):
+        raise RefusedError(f"the credentials of the HerdDBCluster {database} can't be read: {found}")
+    if cluster.spec.tls is not None and not is_encrypted(cluster):
+        raise RefusedError(f"not all SQL nodes of the HerdDBCluster {database} serve TLS yet, and the password is not sent without")
+    match read_tls(cluster, world):
+        case TlsUnusable(_, why):
+            raise RefusedError(why)
+        case TlsUsable(authorities):
+            return Login(found, authorities)
+        case None:
+            return Login(found)

@@ -1,0 +1,219 @@
+"""Actions on ZooKeeper: the metadata roots of BookKeeper and HerdDB, and HerdDB's records. Each write is counted."""
+
+from __future__ import annotations
+
+import uuid
+
+import structlog
+
+from herdkeeper.clients.counters import WRITES
+from herdkeeper.clients.zookeeper import Ensemble, EnsembleDirectory, EnsembleError, MembershipChange
+from herdkeeper.codecs.bookkeeper.cookie import cookie_path, encode_cookie
+from herdkeeper.codecs.bookkeeper.layout import LedgerLayout, decode_layout, ledger_path
+from herdkeeper.codecs.bookkeeper.metadata import decode_ledger_metadata
+from herdkeeper.codecs.bookkeeper.underreplication import recovery_delay_path
+from herdkeeper.codecs.herddb.ledgers import decode_ledgers, ledgers_path
+from herdkeeper.codecs.herddb.node import node_path
+from herdkeeper.codecs.herddb.replica import replicas_path
+from herdkeeper.codecs.herddb.tablespace import decode_tablespace, encode_tablespace, tablespace_path, tablespaces_path
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.planning.actions import (
+    ChangeMembership,
+    ChangeTablespaceRecord,
+    DeleteLogs,
+    ForgetNode,
+    RemoveCookie,
+    RestoreCookie,
+    SetArchiveExpiry,
+    SetLogPin,
+    SetRecoveryDelay,
+    StartBookieAudit,
+)
+from herdkeeper.protocol.log_archive import archive_progress_path, encode_expiry_order
+from herdkeeper.protocol.log_pin import encode_log_pin, log_pin_path, log_pins_path, replica_pin
+
+LAYOUT = b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1"
+"""What BookKeeper 4.18 writes for `zk+hierarchical` (LedgerLayout, format version 2)."""
+IDENTITY = "INSTANCEID"
+"""Child of BookKeeper's root. A root without it is none."""
+
+logger = structlog.get_logger()
+
+
+def ensure_znode(ensemble: Ensemble, path: str) -> None:
+    """A persistent, empty znode and its parents."""
+    ensemble.ensure(path)
+    _count("create")
+
+
+def format_ledgers_root(ensemble: Ensemble, root: str) -> None:
+    """What `bookkeeper shell initnewcluster` makes (ZKRegistrationManager.initNewCluster, 4.18), in one transaction.
+
+    EnsembleError when something is at the root already.
+    """
+    ensemble.ensure(root.rpartition("/")[0])
+    ensemble.create_all(
+        (
+            (root, b""),
+            (f"{root}/available", b""),
+            (f"{root}/available/readonly", b""),
+            (f"{root}/{IDENTITY}", str(uuid.uuid4()).encode()),
+            (f"{root}/LAYOUT", LAYOUT),
+        )
+    )
+    _count("create")
+
+
+def remove_cookie(ensemble: Ensemble, action: RemoveCookie) -> None:
+    """What `bookkeeper shell decommissionbookie` ends with. EnsembleError while the bookie is registered, as that command refuses."""
+    _must_not_be_registered(ensemble, action.root, action.bookie_id)
+    ensemble.delete(cookie_path(action.root, action.bookie_id))
+    _count("delete")
+
+
+def restore_cookie(ensemble: Ensemble, action: RestoreCookie) -> None:
+    """EnsembleError when the metadata is another cluster's by now, when the bookie is registered, or when it has a cookie."""
+    cookie = action.cookie
+    instance = ensemble.read(f"{action.root}/{IDENTITY}")
+    if instance is None or instance[0] != cookie.instance_id.encode():
+        raise EnsembleError(
+            f"{action.root}/{IDENTITY} is not {cookie.instance_id} any more: the cookie of {cookie.bookie_id} is not of this cluster"
+        )
+    _must_not_be_registered(ensemble, action.root, cookie.bookie_id)
+    path = cookie_path(action.root, cookie.bookie_id)
+    ensemble.ensure(path.rpartition("/")[0])
+    ensemble.create_all(((path, encode_cookie(cookie)),))
+    _count("create")
+
+
+def _must_not_be_registered(ensemble: Ensemble, root: str, bookie_id: str) -> None:
+    for registered in ("available", "available/readonly"):
+        if ensemble.read(f"{root}/{registered}/{bookie_id}") is not None:
+            raise EnsembleError(f"{bookie_id} is registered below {root}/{registered}: its cookie stays as it is")
+
+
+def set_recovery_delay(ensemble: Ensemble, action: SetRecoveryDelay | StartBookieAudit) -> None:
+    """Compare-and-set on the version that was read; auditors watch the znode, and look at all ledgers when it stays the same."""
+    ensemble.compare_and_set(recovery_delay_path(action.root), str(action.seconds).encode(), action.version)
+    _count("set")
+
+
+def change_membership(ensembles: EnsembleDirectory, action: ChangeMembership) -> None:
+    """Reconfig by compare-and-set on the version that was read."""
+    joining = () if action.server is None else (action.server.line,)
+    ensembles.reconfigure(action.zookeeper_address, action.password, MembershipChange(joining, action.leaving, action.version))
+    _count("reconfig")
+
+
+def change_tablespace_record(ensemble: Ensemble, action: ChangeTablespaceRecord) -> None:
+    """Compare-and-set on the version that was read."""
+    ensemble.compare_and_set(action.path, encode_tablespace(action.record), action.version)
+    _count("set")
+
+
+def set_log_pin(ensemble: Ensemble, action: SetLogPin) -> None:
+    """EnsembleError when the pin is another one by now."""
+    _set_own(ensemble, action.path, None if action.lsn is None else encode_log_pin(action.lsn), action.version)
+
+
+def set_archive_expiry(ensemble: Ensemble, action: SetArchiveExpiry) -> None:
+    """EnsembleError when it is another one by now."""
+    _set_own(ensemble, action.path, None if action.order is None else encode_expiry_order(action.order), action.version)
+
+
+def _set_own(ensemble: Ensemble, path: str, data: bytes | None, version: int | None) -> None:
+    """Compare-and-set on the version that was read, None where there was no znode. Without data the znode goes, whatever its version is:
+    nobody but the operator writes it."""
+    if data is None:
+        ensemble.delete(path)
+        _count("delete")
+        return
+    if version is None:
+        ensemble.ensure(path.rpartition("/")[0])
+        ensemble.create_all(((path, data),))
+    else:
+        ensemble.compare_and_set(path, data, version)
+    _count("set")
+
+
+def forget_node(ensemble: Ensemble, action: ForgetNode) -> None:
+    """Its heartbeats and what it kept of the logs, then its record. EnsembleError when a tablespace names it by now: it lives on then."""
+    root = action.herd_root
+    for name in ensemble.children(tablespaces_path(root)) or ():
+        found = ensemble.read(tablespace_path(root, name))
+        record = decode_tablespace(found[0]) if found is not None else None
+        if record is not None and action.node in (record.leader, *record.replicas):
+            raise EnsembleError(f"the tablespace {name} names {action.node}: it is not forgotten")
+    for tablespace_uuid in ensemble.children(f"{root}/replicas") or ():
+        ensemble.delete(f"{replicas_path(root, tablespace_uuid)}/{action.node}")
+    for tablespace_uuid in ensemble.children(f"{root}/logPins") or ():
+        ensemble.delete(log_pin_path(root, tablespace_uuid, replica_pin(action.node)))
+    ensemble.delete_tree(replicas_path(root, action.node))  # each node has a tablespace of its own, whose uuid is the node's id
+    ensemble.delete(node_path(root, action.node))
+    _count("delete")
+
+
+def delete_znodes(ensemble: Ensemble, root: str) -> None:
+    """The tree, and those of its parents that are empty then: clusters of one namespace share the first.
+
+    A process may die in the middle, and its successor must know the root again and go on: so the identity goes last, and in one
+    transaction with the root and its parents. EnsembleError when others write below the root meanwhile.
+    """
+    children = ensemble.children(root)
+    if children is None:
+        return
+    for child in children:
+        if child != IDENTITY:
+            ensemble.delete_tree(f"{root}/{child}")
+    last = (*((f"{root}/{IDENTITY}",) if IDENTITY in children else ()), root)
+    parents = _parents(root)
+    if not any(ensemble.delete_together((*last, *parents[:count])) for count in range(len(parents), -1, -1)):
+        raise EnsembleError(f"{root} was written to while it was deleted")
+    _count("delete")
+
+
+def _parents(path: str) -> tuple[str, ...]:
+    """Of `/a/b/c`: `/a/b` and `/a`."""
+    parent = path.rpartition("/")[0]
+    return (parent, *_parents(parent)) if parent else ()
+
+
+def delete_logs(ensemble: Ensemble, action: DeleteLogs) -> None:
+    """The ledgers of the listed tablespaces (all when None), then their lists, pins, heartbeats and what was
+    said of their archive. Bookies collect what nobody names."""
+    root = action.herd_root
+    uuids = action.uuids if action.uuids is not None else ensemble.children(f"{root}/ledgers") or ()
+    layout = ensemble.read(f"{action.ledgers_root}/LAYOUT")
+    for tablespace_uuid in uuids:
+        found = ensemble.read(ledgers_path(root, tablespace_uuid))
+        if found is not None and layout is not None:
+            for ledger in decode_ledgers(found[0]).active:
+                _delete_ledger(ensemble, action.ledgers_root, decode_layout(layout[0]), ledger, tablespace_uuid)
+        ensemble.delete_tree(replicas_path(root, tablespace_uuid))
+        ensemble.delete_tree(log_pins_path(root, tablespace_uuid))
+        ensemble.delete_tree(archive_progress_path(root, tablespace_uuid))
+        ensemble.delete_tree(ledgers_path(root, tablespace_uuid))
+    _count("delete")
+
+
+def _delete_ledger(ensemble: Ensemble, root: str, layout: LedgerLayout, ledger: int, tablespace_uuid: str) -> None:
+    """Delete a ledger that says itself that it is of the tablespace (HerdDB's BookkeeperCommitLog writes `tablespaceuuid`).
+
+    Ledger ids restart in a BookKeeper cluster that was made anew: a list that is older than that names somebody else's ledgers.
+    """
+    path = root + ledger_path(layout, ledger)
+    found = ensemble.read(path)
+    if found is None:
+        return
+    try:
+        owner = decode_ledger_metadata(ledger, found[0]).custom("tablespaceuuid")
+    except MalformedDataError:
+        owner = None
+    if owner != tablespace_uuid.encode():
+        logger.warning("ledger left alone: it does not say that it is of this tablespace", ledger=ledger, tablespace_uuid=tablespace_uuid)
+        return
+    ensemble.delete(path)
+
+
+def _count(verb: str) -> None:
+    WRITES.labels(verb, "Znode").inc()

@@ -1,0 +1,1 @@
+"""Gauges of what statuses tell, served at /metrics."""

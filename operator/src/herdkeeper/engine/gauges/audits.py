@@ -1,0 +1,91 @@
+"""The gauges of the last audits of each BookKeeperCluster, one set for each depth.
+
+What counts is the newest ReplicationAudit of the whole cluster that ran to its end, as its status tells; so a restarted operator shows
+them again as soon as it has seen the resources. An audit of chosen ledgers says nothing of the cluster and is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from prometheus_client import Gauge
+
+from herdkeeper.api import ReplicationAudit
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.shared.names import ObjectKey
+
+_CLUSTER = ["namespace", "bookkeeper", "depth"]
+FINDINGS = Gauge("herdkeeper_audit_findings", "Findings of the newest audit, by severity.", [*_CLUSTER, "severity"])
+ENTRIES = Gauge("herdkeeper_audit_entries", "Entries that the newest audit was about.", _CLUSTER)
+COPIES = Gauge(
+    "herdkeeper_audit_copies", "Copies that the newest audit verified, did not read (Light), or could not look at.", [*_CLUSTER, "state"]
+)
+COMPLETED = Gauge(
+    "herdkeeper_audit_last_complete_timestamp_seconds", "When the newest audit ended that could look at every bookie.", _CLUSTER
+)
+
+_SEVERITIES = {
+    "critical": "Critical",
+    "underReplicated": "UnderReplicated",
+    "atRisk": "AtRisk",
+    "pending": "Pending",
+    "unknown": "Unknown",
+    "low": "Low",
+}
+_STATES = {"replicas": "verified", "replicasUnread": "unread", "replicasUnknown": "unknown"}
+_GAUGES = (ENTRIES, COMPLETED)
+
+
+class LastAudits:
+    """Which audits the gauges show. For several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._shown: dict[tuple[str, str, str], datetime] = {}
+        self._complete: dict[tuple[str, str, str], datetime] = {}
+
+    def show(self, audit: ReplicationAudit, status: Mapping[str, Any]) -> None:
+        """Shows the audit, unless it is not over, is not about a whole cluster, or a newer one of its depth is shown."""
+        counts = status.get("findingsBySeverity")
+        if status.get("phase") != "Succeeded" or not status.get("completedAt") or counts is None or audit.spec.chooses_ledgers:
+            return
+        labels = (audit.metadata.namespace, audit.spec.book_keeper_ref.name, audit.spec.depth)
+        ended = datetime.fromisoformat(status["completedAt"])
+        with self._lock:
+            if not status.get("replicasUnknown") and self._complete.get(labels, ended) <= ended:
+                self._complete[labels] = ended
+                COMPLETED.labels(*labels).set(ended.timestamp())
+            if self._shown.get(labels, ended) > ended:
+                return
+            self._shown[labels] = ended
+            ENTRIES.labels(*labels).set(status.get("entries") or 0)
+            for name, severity in _SEVERITIES.items():
+                FINDINGS.labels(*labels, severity).set(counts.get(name) or 0)
+            for name, state in _STATES.items():
+                COPIES.labels(*labels, state).set(status.get(name) or 0)
+
+    def forget(self, cluster: ObjectKey) -> None:
+        """Takes away what is shown of a cluster that is no more."""
+        with self._lock:
+            for depth in AuditDepth:
+                labels = (cluster.namespace, cluster.name, depth.value)
+                self._shown.pop(labels, None)
+                self._complete.pop(labels, None)
+                for gauge in _GAUGES:
+                    _remove(gauge, *labels)
+                for severity in _SEVERITIES.values():
+                    _remove(FINDINGS, *labels, severity)
+                for state in _STATES.values():
+                    _remove(COPIES, *labels, state)
+
+
+def _remove(gauge: Gauge, *labels: str) -> None:
+    with contextlib.suppress(KeyError):
+        gauge.remove(*labels)
+
+
+LAST_AUDITS = LastAudits()

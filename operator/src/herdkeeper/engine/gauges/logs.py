@@ -1,0 +1,56 @@
+"""The gauges of how near those who need a tablespace's log are to its retention."""
+
+from __future__ import annotations
+
+import contextlib
+
+from prometheus_client import Gauge
+
+from herdkeeper.api import Tablespace
+from herdkeeper.herddb.log.standing import Needer, Phase, Standing
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.unknown import Unknown
+
+IN_TIME = Gauge(
+    "herdkeeper_log_used_in_time",
+    "0 when less than a quarter of the retention is left of the log that somebody needs, or that log is gone, else 1.",
+    ["namespace", "tablespace"],
+)
+RETENTION_ENDS = Gauge(
+    "herdkeeper_log_retention_ends_timestamp_seconds",
+    "When the oldest ledger of the log that is needed is past its retention; absent while that is still written.",
+    ["namespace", "tablespace", "needed_by"],
+)
+
+
+def show_log(tablespace: Tablespace, standings: tuple[Standing, ...] | Unknown) -> None:
+    """Shows how it stands; what nobody knows, or needs, is not shown."""
+    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    known = () if isinstance(standings, Unknown) else standings
+    for needer in Needer:
+        ends = [each.retention_ends for each in known if each.need.by is needer and each.retention_ends is not None]
+        if ends:
+            RETENTION_ENDS.labels(key.namespace, key.name, needer.value).set(min(ends).timestamp())
+        else:
+            _forget(key, needer)
+    if known:
+        IN_TIME.labels(key.namespace, key.name).set(all(each.phase is Phase.IN_TIME for each in known))
+    else:
+        _forget_whether(key)
+
+
+def forget_log(tablespace: ObjectKey) -> None:
+    """Takes away what is shown of a tablespace that is no more."""
+    _forget(tablespace, *Needer)
+    _forget_whether(tablespace)
+
+
+def _forget(tablespace: ObjectKey, *needers: Needer) -> None:
+    for needer in needers:
+        with contextlib.suppress(KeyError):
+            RETENTION_ENDS.remove(tablespace.namespace, tablespace.name, needer.value)
+
+
+def _forget_whether(tablespace: ObjectKey) -> None:
+    with contextlib.suppress(KeyError):
+        IN_TIME.remove(tablespace.namespace, tablespace.name)

@@ -1,0 +1,505 @@
+"""The table of contents: observe -> validate -> build and plan -> execute -> summarize, for each kind of resource.
+
+Called by a worker of engine/queue.py with one key at a time. Reads fresh, remembers nothing: whatever is cut off here is planned again
+from what is then true.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import partial
+from typing import Any
+
+import structlog
+
+from herdkeeper.api import (
+    KINDS,
+    BookKeeperCluster,
+    Checkpoint,
+    HerdDBCluster,
+    ReplicationAudit,
+    ScheduledCheckpoint,
+    ScheduledReplicationAudit,
+    Tablespace,
+    ZooKeeperCluster,
+)
+from herdkeeper.api.resource import Resource
+from herdkeeper.bookkeeper.deletion import plan_bookkeeper_deletion
+from herdkeeper.bookkeeper.observe.bookies import observe_bookkeeper, see_ledgers
+from herdkeeper.bookkeeper.plan.bookies import plan_bookkeeper
+from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved
+from herdkeeper.bookkeeper.status.bookies import summarize_bookkeeper
+from herdkeeper.bookkeeper.validate import bookkeeper_refusals
+from herdkeeper.clients.counters import LIVE_LOOKS
+from herdkeeper.clients.counters import READY as READY_GAUGE
+from herdkeeper.clients.departed import Departure
+from herdkeeper.clients.kubernetes import KubernetesReader, Unreadable, parsed
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.clients.world import World
+from herdkeeper.engine.execute import Hands, LiveReadsNeededError, execute
+from herdkeeper.engine.finalizer import finalizer_step
+from herdkeeper.engine.gauges.audits import LAST_AUDITS
+from herdkeeper.engine.gauges.drills import forget_drill, show_drill
+from herdkeeper.engine.gauges.logs import forget_log, show_log
+from herdkeeper.herddb.deletion import plan_herddb_deletion
+from herdkeeper.herddb.log.in_time import log_standings
+from herdkeeper.herddb.observe.cluster import observe_herddb
+from herdkeeper.herddb.plan.cluster import plan_herddb, plan_refused_herddb
+from herdkeeper.herddb.status.cluster import summarize_herddb
+from herdkeeper.herddb.tablespace.deletion import plan_tablespace_deletion
+from herdkeeper.herddb.tablespace.observe import observe_tablespace
+from herdkeeper.herddb.tablespace.plan import plan_tablespace
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.herddb.tablespace.status import summarize_tablespace
+from herdkeeper.herddb.tablespace.status_full_check import newly_failed, newly_missed
+from herdkeeper.herddb.tablespace.validate import tablespace_refusals
+from herdkeeper.herddb.validate import herddb_refusals
+from herdkeeper.jobs.drill.plan import plan_scheduled_checkpoint
+from herdkeeper.jobs.drill.status import drill_ended, drill_sentence
+from herdkeeper.jobs.observe import observe_audit, observe_checkpoint
+from herdkeeper.jobs.plan import plan_audit, plan_checkpoint
+from herdkeeper.jobs.removal.plan import plan_removal
+from herdkeeper.jobs.schedule.observe import observe_schedule
+from herdkeeper.jobs.schedule.plan import plan_schedule
+from herdkeeper.jobs.schedule.status import summarize_scheduled_audit, summarize_scheduled_checkpoint
+from herdkeeper.jobs.status import summarize_audit, summarize_checkpoint
+from herdkeeper.jobs.validate import audit_refusals, checkpoint_refusals, schedule_refusals
+from herdkeeper.planning.actions import Plan, SetFinalizer, Wait
+from herdkeeper.planning.deletion import plan_unreadable_deletion, waited_seconds, waiting_for_users
+from herdkeeper.planning.refusal import Refusal, unreadable_refusals
+from herdkeeper.planning.status import Failed, planned, refused_status, status_document, stored_status
+from herdkeeper.planning.summary import Summary
+from herdkeeper.settings import Settings
+from herdkeeper.shared import names
+from herdkeeper.shared.conditions import FIELDS_READ, LOG_REPLAYABLE, LOG_USED_IN_TIME, READY, REPLICAS_VERIFIED, USERS_IN_FORCE, condition
+from herdkeeper.shared.dependents import NOBODY, Dependents
+from herdkeeper.shared.left_alone import left_alone_by
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.reason import Reason
+from herdkeeper.zookeeper.deletion import plan_zookeeper_deletion
+from herdkeeper.zookeeper.observe import observe_zookeeper
+from herdkeeper.zookeeper.plan import plan_zookeeper
+from herdkeeper.zookeeper.state import ZooKeeperObserved
+from herdkeeper.zookeeper.status import summarize_zookeeper
+from herdkeeper.zookeeper.validate import zookeeper_refusals
+
+logger = structlog.get_logger()
+
+KIND_OF: Mapping[str, type[Resource]] = {kind.KIND: kind for kind in KINDS}
+AGAIN_AFTER_ACTIONS_SECONDS = 2.0
+"""What was done mostly answers with an event; this is for what does not."""
+
+UNWATCHED_SECONDS = 60.0
+"""How often a resource is looked at that rests on objects of which no watch tells, such as a user's own Secret."""
+
+SHOWN_AGAIN_SECONDS = 15.0
+"""How often a plan that is shown instead of executed is made anew."""
+
+
+NOTHING = Plan()
+
+
+@dataclass(frozen=True)
+class Key:
+    """A resource: its kind, namespace and name. `only_leaders`: of a HerdDBCluster nothing but its lost leaders is looked at."""
+
+    kind: str
+    namespace: str
+    name: str
+    only_leaders: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.namespace}/{self.name}{'/leaders' if self.only_leaders else ''}"
+
+    @property
+    def whole(self) -> Key:
+        """The key of all that there is to do for the resource."""
+        return replace(self, only_leaders=False)
+
+
+def touched_by(stacks_of: Callable[[Key], frozenset[Hashable]], key: Key) -> frozenset[Hashable]:
+    """What a reconcile touches. Resources of one stack, of which only one may be disturbed at a time, have something in common: each then
+    sees what the others did. So have the Checkpoints of a namespace: none begins to write where another one has just begun to remove.
+    `stacks_of` names the stack of a cluster."""
+    if key.kind == Checkpoint.KIND:
+        return frozenset({(key.kind, key.namespace)})
+    disturbs = key.kind in (ZooKeeperCluster.KIND, BookKeeperCluster.KIND, HerdDBCluster.KIND) and not key.only_leaders
+    return frozenset({key.whole, *(("stack", stack) for stack in stacks_of(key))} if disturbs else {key.whole})
+
+
+def leaders_of(key: Key) -> Key | None:
+    """What of a key needs not wait until nothing else of its stack is looked at: a scan of all ledgers, or members of ZooKeeper that don't
+    answer, take seconds in which a lost leader would stay lost. A move disturbs nothing, and is a compare-and-set."""
+    return replace(key, only_leaders=True) if key.kind == HerdDBCluster.KIND and not key.only_leaders else None
+
+
+class Outcome(Enum):
+    """How a reconcile ended."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    FAILED = "failed"
+    GONE = "gone"
+
+
+@dataclass(frozen=True)
+class Result:
+    """`look_again_seconds` is None when only an event or the resync shall bring the key back; after a failure, when only its back-off
+    shall."""
+
+    outcome: Outcome
+    look_again_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How one kind is reconciled. Each function takes the resource and what was seen of it; `plan_deletion` also the seconds that it has
+    waited for a silent backend, and is None for kinds without data of their own. `see_ledgers` adds to what
+    was seen what a plan needs rarely. `plan_refused` is what goes on although the resource is refused; None when nothing does."""
+
+    observe: Callable[[Any, World], Any]
+    refusals: Callable[[Any, Any], tuple[Refusal, ...]]
+    plan: Callable[[Any, Any], Plan]
+    summarize: Callable[[Any, Any], Summary]
+    plan_deletion: Callable[[Any, Any, float], Plan] | None = None
+    see_ledgers: Callable[[Any, Any, World], Any] | None = None
+    plan_refused: Callable[[Any, Any], Plan] | None = None
+
+
+def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
+    """The rooms, in the order in which a reconcile walks through them."""
+    return {
+        ZooKeeperCluster.KIND: Steps(
+            observe_zookeeper,
+            lambda cluster, seen: zookeeper_refusals(cluster, seen.voters),
+            plan_zookeeper,
+            summarize_zookeeper,
+            plan_zookeeper_deletion,
+        ),
+        BookKeeperCluster.KIND: Steps(
+            observe_bookkeeper,
+            lambda cluster, _: bookkeeper_refusals(cluster),
+            partial(_with_image, plan_bookkeeper, settings.spark_image),
+            summarize_bookkeeper,
+            plan_bookkeeper_deletion,
+            see_ledgers,
+        ),
+        HerdDBCluster.KIND: Steps(
+            observe_herddb,
+            lambda cluster, seen: herddb_refusals(cluster, seen.bookkeeper),
+            plan_herddb,
+            summarize_herddb,
+            plan_herddb_deletion,
+            plan_refused=plan_refused_herddb,
+        ),
+        Tablespace.KIND: Steps(
+            _see_tablespace,
+            lambda tablespace, seen: tablespace_refusals(tablespace, seen.herddb, seen.others),
+            partial(_with_image, plan_tablespace, settings.spark_image),
+            summarize_tablespace,
+            plan_tablespace_deletion,
+        ),
+        Checkpoint.KIND: Steps(
+            observe_checkpoint,
+            lambda checkpoint, seen: checkpoint_refusals(checkpoint, seen.tablespace),
+            partial(_with_image, plan_checkpoint, settings.spark_image),
+            summarize_checkpoint,
+            lambda checkpoint, seen, waited: plan_removal(checkpoint, seen, settings.spark_image, waited),
+        ),
+        ScheduledCheckpoint.KIND: Steps(
+            observe_schedule,
+            lambda schedule, _: schedule_refusals(schedule),
+            partial(_with_image, plan_scheduled_checkpoint, settings.spark_image),
+            summarize_scheduled_checkpoint,
+        ),
+        ReplicationAudit.KIND: Steps(
+            observe_audit,
+            lambda audit, _: audit_refusals(audit),
+            partial(_with_image, plan_audit, settings.spark_image),
+            summarize_audit,
+        ),
+        ScheduledReplicationAudit.KIND: Steps(
+            observe_schedule,
+            lambda schedule, _: schedule_refusals(schedule),
+            plan_schedule,
+            summarize_scheduled_audit,
+        ),
+    }
+
+
+def reconcile(key: Key, steps: Steps, hands: Hands, cache: ObjectCache | None = None) -> Result:
+    """Bring one resource a step nearer to what it declares. Raises ApiException when the API server does not answer.
+
+    First it is looked at as the watches told of it. Where nothing is to be done, the API server is asked for nothing; else the look is made
+    again from live reads: nothing is done that only the cache says.
+    """
+    if cache is None:
+        return _reconcile(key, steps, hands)
+    source = hands.world.kubernetes.watched(cache)
+    world = replace(hands.world, kubernetes=KubernetesReader(source))
+    try:
+        result = _reconcile(key, steps, replace(hands, world=world, only_look=True))
+    except LiveReadsNeededError:
+        LIVE_LOOKS.labels(key.kind).inc()
+        return _reconcile(key, steps, hands)
+    if not source.unwatched or result.outcome is Outcome.GONE:
+        return result
+    return replace(result, look_again_seconds=min(UNWATCHED_SECONDS, result.look_again_seconds or UNWATCHED_SECONDS))
+
+
+def _reconcile(key: Key, steps: Steps, hands: Hands) -> Result:
+    found = hands.world.kubernetes.resource(KIND_OF[key.kind], ObjectKey(key.namespace, key.name))
+    departure = hands.world.departed.get(key)
+    if found is not None:
+        hands.world.departed.forget(key)
+    match found:
+        case None if departure is not None:
+            return _reconcile_departed(key, departure, steps, hands)
+        case None:
+            return _gone(key)
+        case Resource() if key.only_leaders:
+            return _reconcile_leaders(found, steps, hands)
+        case Unreadable() if key.only_leaders:
+            return Result(Outcome.REFUSED)
+        case Unreadable(_, error, rest):
+            return _reconcile_unreadable(rest, unreadable_refusals(error), hands)
+        case Resource():
+            return _reconcile_resource(found, steps, hands)
+
+
+def _reconcile_resource(resource: Resource, steps: Steps, hands: Hands) -> Result:
+    deleting = resource.metadata.deletion_timestamp is not None
+    if deleting and names.FINALIZER not in resource.metadata.finalizers:
+        return _gone(_key(resource))  # Kubernetes takes the rest; what has no owner stays
+    seen = steps.observe(resource, hands.world)
+    if not deleting and (refusals := steps.refusals(resource, seen)):
+        return _refuse(resource, refusals, hands, _plan_refused(resource, seen, steps))
+    plan = _plan(resource, seen, steps)
+    if plan.needs_ledgers and steps.see_ledgers is not None:
+        hands.require_live_reads()
+        seen = steps.see_ledgers(resource, seen, hands.world)
+        plan = _plan(resource, seen, steps)
+    summary = steps.summarize(resource, seen)
+    if isinstance(resource, ReplicationAudit) and seen.bookkeeper is not None:
+        LAST_AUDITS.show(resource, summary.fields)
+    if isinstance(resource, ScheduledCheckpoint):
+        show_drill(resource, summary.fields.get("lastDrill"))
+    if isinstance(resource, Tablespace):
+        show_log(resource, seen.standings)
+    if resource.metadata.annotations.get(names.PLAN_ANNOTATION) == "true" and not deleting:
+        summary = replace(summary, fields={**summary.fields, "plan": planned(plan)})
+        plan = _shown(plan)
+    failed = execute(resource, plan, hands)
+    if deleting and failed is None and any(isinstance(action, SetFinalizer) for action in plan.actions):
+        return _gone(_key(resource))
+    _write_status(resource, status_document(resource, summary, plan, failed, _now()), hands)
+    return _result(plan, Outcome.OK, failed)
+
+
+def is_departed(key: Key, document: dict[str, Any]) -> bool:
+    """Whether a resource that is gone was to take its data with it, and had no finalizer yet that would have kept it for that."""
+    metadata = document["metadata"]
+    if key.kind == Checkpoint.KIND or names.FINALIZER in (metadata.get("finalizers") or []):
+        return False  # the Job that removes a Checkpoint's files goes with the Checkpoint
+    found = parsed(KIND_OF[key.kind], document)
+    return (
+        not isinstance(found, Unreadable)
+        and getattr(found.spec, "deletion_policy", "Retain") == "Delete"
+        and left_alone_by(found.metadata) is None
+    )
+
+
+def _reconcile_departed(key: Key, departure: Departure, steps: Steps, hands: Hands) -> Result:
+    """The data of a resource that is gone already goes as it would have under its finalizer, which there is none of to take away."""
+    hands.require_live_reads()
+    resource = parsed(KIND_OF[key.kind], departure.document)
+    if isinstance(resource, Unreadable) or steps.plan_deletion is None:
+        hands.world.departed.forget(key)
+        return _gone(key)
+    resource = resource.model_copy(update={"metadata": resource.metadata.model_copy(update={"deletion_timestamp": _now()})})
+    seen = steps.observe(resource, hands.world)
+    plan = waiting_for_users(_users(seen)) or steps.plan_deletion(resource, seen, departure.seconds)
+    last = [action for action in plan.actions if isinstance(action, SetFinalizer)]
+    failed = execute(resource, replace(plan, actions=tuple(action for action in plan.actions if action not in last)), hands)
+    if failed is not None or not last:
+        return _result(plan, Outcome.OK, failed)
+    for action in last:
+        hands.writer.event(resource, action.reason.value, action.message, "Warning" if action.reason.needs_person else "Normal")
+    hands.world.departed.forget(key)
+    return _gone(key)
+
+
+def _reconcile_leaders(resource: Resource, steps: Steps, hands: Hands) -> Result:
+    """What goes on even for a refused one: lost leaders are replaced. All else, the status too, is left to the resource's whole key."""
+    if resource.metadata.deletion_timestamp is not None:
+        return Result(Outcome.OK)
+    plan = _plan_refused(resource, steps.observe(resource, hands.world), steps)
+    failed = execute(resource, plan, hands)
+    return Result(Outcome.OK if failed is None else Outcome.FAILED, plan.look_anyway_seconds)
+
+
+def _reconcile_unreadable(stub: Resource, refusals: tuple[Refusal, ...], hands: Hands) -> Result:
+    """Nothing is changed, but that a deleted one lets go of its finalizer: else its namespace could never be deleted."""
+    metadata = stub.metadata
+    if metadata.deletion_timestamp is None:
+        return _refuse(stub, refusals, hands)
+    if names.FINALIZER not in metadata.finalizers:
+        return _gone(_key(stub))
+    plan = plan_unreadable_deletion(refusals[0].sentence, _age_seconds(metadata.deletion_timestamp))
+    if not plan.actions:
+        return replace(_refuse(stub, refusals, hands), look_again_seconds=plan.look_again_seconds)
+    return Result(Outcome.FAILED) if execute(stub, plan, hands) else _gone(_key(stub))
+
+
+def _plan(resource: Resource, seen: Any, steps: Steps) -> Plan:
+    if resource.metadata.annotations.get(names.PAUSED_ANNOTATION) == "true":
+        message = f"the annotation {names.PAUSED_ANNOTATION} stops every change; remove it to go on"
+        return Plan(wait=Wait(Reason.PAUSED, message))
+    users = _users(seen)
+    if finalizer := finalizer_step(resource, users):
+        return Plan((finalizer,), look_again_seconds=0.1)
+    if resource.metadata.deletion_timestamp is not None and steps.plan_deletion is not None:
+        if waiting := waiting_for_users(users):
+            return waiting
+        return steps.plan_deletion(resource, seen, waited_seconds(resource, datetime.datetime.now(datetime.UTC)))
+    plan: Plan = steps.plan(resource, seen)
+    return plan
+
+
+def _users(seen: Any) -> Dependents:
+    return seen.dependents if isinstance(seen, ZooKeeperObserved | BookKeeperObserved) else NOBODY
+
+
+def _plan_refused(resource: Resource, seen: Any, steps: Steps) -> Plan:
+    """A refusal stops what was asked for, not what keeps the running servers serving; who wants that stopped too says so."""
+    if steps.plan_refused is None or left_alone_by(resource.metadata) is not None:
+        return Plan()
+    return steps.plan_refused(resource, seen)
+
+
+def _shown(plan: Plan) -> Plan:
+    """A plan of which nothing is executed; what it depends on may change without an event."""
+    message = f"the annotation {names.PLAN_ANNOTATION} stops every change; status.plan says what would be done; remove it to go on"
+    return Plan(wait=Wait(Reason.PLANNED, message), look_again_seconds=max(plan.look_again_seconds or 0.0, SHOWN_AGAIN_SECONDS))
+
+
+def _gone(key: Key) -> Result:
+    """A resource that is no more is not one that is not Ready."""
+    with contextlib.suppress(KeyError):
+        READY_GAUGE.remove(key.kind, key.namespace, key.name)
+    if key.kind == ScheduledCheckpoint.KIND:
+        forget_drill(ObjectKey(key.namespace, key.name))
+    if key.kind == Tablespace.KIND:
+        forget_log(ObjectKey(key.namespace, key.name))
+    if key.kind == BookKeeperCluster.KIND:
+        LAST_AUDITS.forget(ObjectKey(key.namespace, key.name))
+    return Result(Outcome.GONE)
+
+
+def _key(resource: Resource) -> Key:
+    return Key(resource.KIND, resource.metadata.namespace, resource.metadata.name)
+
+
+def _refuse(resource: Resource, refusals: tuple[Refusal, ...], hands: Hands, plan: Plan = NOTHING) -> Result:
+    """Nothing is changed while a resource says what it must not say, except by a plan of what does not follow from it."""
+    failed = execute(resource, plan, hands)
+    _write_status(resource, refused_status(resource, refusals, plan, failed, _now()), hands)
+    return _result(plan, Outcome.REFUSED, failed)
+
+
+def _write_status(resource: Resource, status: dict[str, Any], hands: Hands) -> None:
+    """Write what differs from the stored status, and tell of a Ready that changed its reason. Later reconciles rest on a status (what was
+    founded, which instance id), so only who may act writes one."""
+    before = stored_status(resource)
+    ready = next(entry for entry in status["conditions"] if entry["type"] == READY)
+    key = _key(resource)
+    READY_GAUGE.labels(key.kind, key.namespace, key.name).set(ready["status"] == "True")
+    if _comparable(before) == _comparable(status) or not hands.may_act():
+        return
+    hands.require_live_reads()
+    hands.writer.write_status(resource, status)
+    was = condition(resource, READY)
+    if was is None or (was.status, was.reason) != (ready["status"], ready["reason"]):
+        kind = "Warning" if Reason(ready["reason"]).needs_person else "Normal"
+        hands.writer.event(resource, ready["reason"], ready["message"], kind)
+        logger.info("ready changed", status=ready["status"], reason=ready["reason"], message=ready["message"])
+    for kind in (REPLICAS_VERIFIED, LOG_USED_IN_TIME, LOG_REPLAYABLE, FIELDS_READ):
+        _tell_of_condition(resource, status, kind, hands)
+    _tell_of_users(resource, status, hands)
+    _tell_of_drills(resource, before.get("lastDrill"), status.get("lastDrill"), hands)
+    for failed in newly_failed(before.get("fullCheck"), status.get("fullCheck")):
+        hands.writer.event(resource, Reason.FULL_CHECK_FAILED.value, failed, "Warning")
+        logger.warning("full check failed", reason=Reason.FULL_CHECK_FAILED.value, message=failed)
+    if (missed := newly_missed(before.get("fullCheck"), status.get("fullCheck"))) is not None:
+        hands.writer.event(resource, Reason.TIME_MISSED.value, missed, "Normal")
+        logger.info("full check missed", reason=Reason.TIME_MISSED.value, message=missed)
+
+
+def _tell_of_drills(resource: Resource, before: dict[str, Any] | None, after: dict[str, Any] | None, hands: Hands) -> None:
+    """What became of a restore drill that has ended."""
+    ended = drill_ended(before, after)
+    if ended is None:
+        return
+    reason = Reason.DRILLED if ended["outcome"] == "Succeeded" else Reason.DRILL_FAILED
+    hands.writer.event(resource, reason.value, drill_sentence(ended), "Warning" if reason.needs_person else "Normal")
+    logger.info("restore drill ended", reason=reason.value, message=drill_sentence(ended))
+
+
+def _tell_of_condition(resource: Resource, status: dict[str, Any], kind: str, hands: Hands) -> None:
+    """That it turned False, a replica differs or the log's retention nears, and that it is so no more. That nobody knows yet is no news."""
+    was, now = condition(resource, kind), _entry(status, kind)
+    before = was.status if was is not None else None
+    if now is None or now["status"] == before or "False" not in (before, now["status"]):
+        return
+    hands.writer.event(resource, now["reason"], now["message"], "Warning" if now["status"] == "False" else "Normal")
+    logger.warning("condition turned", condition=kind, status=now["status"], reason=now["reason"], message=now["message"])
+
+
+def _tell_of_users(resource: Resource, status: dict[str, Any], hands: Hands) -> None:
+    """Whose login is not as its Secret says, and that all are. That nodes take changes up is part of each change, and no news."""
+    was, entry = condition(resource, USERS_IN_FORCE), _entry(status, USERS_IN_FORCE)
+    if entry is None or entry["reason"] == Reason.USERS_CHANGING or (was is not None and was.message == entry["message"]):
+        return
+    kind = "Normal" if entry["status"] == "True" else "Warning"
+    hands.writer.event(resource, entry["reason"], entry["message"], kind)
+    logger.info("users changed", status=entry["status"], reason=entry["reason"], message=entry["message"])
+
+
+def _entry(status: dict[str, Any], kind: str) -> dict[str, Any] | None:
+    return next((entry for entry in status["conditions"] if entry["type"] == kind), None)
+
+
+def _comparable(status: dict[str, Any]) -> dict[str, Any]:
+    """Without empty lists: whether one is stored as empty or not at all means the same."""
+    return {name: value for name, value in status.items() if value not in ([], (), None)}
+
+
+def _result(plan: Plan, outcome: Outcome, failed: Failed | None) -> Result:
+    return Result(Outcome.FAILED, plan.look_anyway_seconds) if failed is not None else Result(outcome, _look_again(plan))
+
+
+def _look_again(plan: Plan) -> float | None:
+    if plan.look_again_seconds is not None:
+        return plan.look_again_seconds
+    return AGAIN_AFTER_ACTIONS_SECONDS if plan.actions else None
+
+
+def _see_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserved:
+    seen = observe_tablespace(tablespace, world)
+    return replace(seen, standings=log_standings(tablespace, seen))
+
+
+def _with_image(plan: Callable[[Any, Any, str], Plan], image: str, resource: Any, seen: Any) -> Plan:
+    return plan(resource, seen, image)
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _age_seconds(timestamp: str) -> float:
+    return (datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(timestamp)).total_seconds()

@@ -1,0 +1,1 @@
+"""HerdDBCluster and Tablespace: SQL nodes, leadership, replicas, the log."""

@@ -1,0 +1,33 @@
+"""What a deleted HerdDBCluster takes with it."""
+
+from __future__ import annotations
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.herddb.state.cluster import HerdDBObserved
+from herdkeeper.herddb.state.log_store import log_store
+from herdkeeper.planning.actions import DeleteLogs, DeleteZnodes, Plan
+from herdkeeper.planning.deletion import DONE, patiently, take_down, waiting_for_users
+from herdkeeper.shared.dependents import Dependents
+from herdkeeper.shared.names import HerdDBNames, ObjectKey
+from herdkeeper.shared.unknown import Unknown
+
+
+def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, waited: float) -> Plan:
+    """Wait for the tablespaces that drop their data, then take the nodes down, delete their volumes, the generated Secret, their logs and
+    their metadata. Those that shall live are no reason to wait: a tablespace is nothing outside its database."""
+    if waiting := waiting_for_users(Dependents(deleting=seen.dependents.deleting)):
+        return waiting
+    if plan := take_down(seen.objects, ("PersistentVolumeClaim", "Secret")):
+        return plan
+    root = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)).herd_root
+    log = log_store(seen.bookkeeper)
+    match seen.root:
+        case False:
+            return Plan((DONE,))
+        case True if log is not None:
+            logs = DeleteLogs(log.zookeeper_address, log.ledgers_root, root, None)
+            return Plan((logs, DeleteZnodes(log.zookeeper_address, root)), look_again_seconds=0.5)
+        case Unknown(why):
+            return patiently(waited, f"{root} in ZooKeeper and the ledgers of its log", why)
+        case _:
+            return patiently(waited, f"{root} in ZooKeeper and the ledgers of its log", "there is no BookKeeperCluster any more")

@@ -1,0 +1,1 @@
+"""Orders to SQL nodes, and statements."""

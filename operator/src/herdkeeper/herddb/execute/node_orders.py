@@ -1,0 +1,118 @@
+"""Orders to SQL nodes over their HTTP port, with the token of the cluster's Secret (images/herddb, README)."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol
+
+import structlog
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.clients.counters import WRITES
+from herdkeeper.clients.kubernetes_writer import RefusedError
+from herdkeeper.clients.world import World
+from herdkeeper.herddb.observe.cluster import address_of, read_token
+from herdkeeper.planning.actions import BarPromotion, CheckpointFollower, CloseLedger, SetCopyAside, StartFullCheck, WakeNodes
+from herdkeeper.shared.names import HERDDB_HTTP_PORT, ObjectKey
+from herdkeeper.shared.unknown import Unknown
+
+WAKE_SECONDS = 1.0
+CHECKPOINT_SECONDS = 10.0
+SET_ASIDE_SECONDS = 20.0
+BAR_SECONDS = 5.0
+CLOSE_SECONDS = 20.0
+"""The node itself gives up sooner."""
+FULL_CHECK_SECONDS = 5.0
+"""It is begun, not waited for."""
+
+MOST_AT_A_TIME = 8
+
+logger = structlog.get_logger()
+
+
+class NodeOrders(Protocol):
+    """Sends orders by HTTP."""
+
+    def post(self, url: str, token: str, timeout_seconds: float) -> Any | Unknown:
+        """The decoded answer; Unknown when there is none, or no success, with what the node said."""
+
+
+class HttpNodeOrders:
+    """NodeOrders through the network."""
+
+    def post(self, url: str, token: str, timeout_seconds: float) -> Any | Unknown:
+        """See NodeOrders."""
+        request = urllib.request.Request(url, method="POST", headers={"Authorization": f"Bearer {token}"})  # noqa: S310 - all http
+        try:
+            with urllib.request.urlopen(request, timeout=timeout_seconds) as answer:  # noqa: S310 - as above
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            return Unknown(f"{url} answered {error.code}: {error.read(500).decode(errors='replace')}")
+        except (urllib.error.URLError, http.client.HTTPException, OSError, ValueError) as error:
+            return Unknown(f"{url} did not answer: {error}")
+
+
+def order(database: ObjectKey, node: str, path: str, world: World, orders: NodeOrders, *, seconds: float) -> Any | Unknown:  # noqa: PLR0913
+    """One order to one node of the HerdDBCluster, e.g. `/activator/wake`. Unknown when it was not done, with the reason."""
+    cluster = world.kubernetes.readable(HerdDBCluster, database)
+    token = read_token(cluster, world) if cluster is not None else Unknown(f"there is no HerdDBCluster {database.name}")
+    if isinstance(token, Unknown):
+        return token
+    return orders.post(f"http://{address_of(database, node, world)}:{HERDDB_HTTP_PORT}{path}", token, seconds)
+
+
+def wake_nodes(namespace: str, action: WakeNodes, world: World, orders: NodeOrders) -> None:
+    """See WakeNodes. All at the same time: one that does not answer does not keep the others asleep."""
+
+    def wake(node: str) -> Any | Unknown:
+        return order(ObjectKey(namespace, action.herddb), node, "/activator/wake", world, orders, seconds=WAKE_SECONDS)
+
+    with ThreadPoolExecutor(max_workers=MOST_AT_A_TIME) as threads:
+        for node, answer in zip(action.nodes, threads.map(wake, action.nodes), strict=True):
+            if isinstance(answer, Unknown):
+                logger.info("not woken", node=node, why=answer.why)
+
+
+def checkpoint_follower(namespace: str, action: CheckpointFollower, world: World, orders: NodeOrders) -> None:
+    """See CheckpointFollower."""
+    path = f"/tablespaces/{action.tablespace}/checkpoint"
+    answer = order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=CHECKPOINT_SECONDS)
+    if isinstance(answer, Unknown):
+        logger.info("not checkpointed", node=action.node, tablespace=action.tablespace, why=answer.why)
+
+
+def set_copy_aside(namespace: str, action: SetCopyAside, world: World, orders: NodeOrders) -> None:
+    """See SetCopyAside. Raises RefusedError with what the node said. Done again, it finds nothing to move."""
+    path = f"/tablespaces/{action.tablespace}/set-aside?uuid={action.uuid}"
+    answer = _followed(order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=SET_ASIDE_SECONDS), "Evidence")
+    logger.info("copy set aside", node=action.node, tablespace=action.tablespace, evidence=answer.get("evidence"), why=action.why)
+
+
+def bar_promotion(namespace: str, action: BarPromotion, world: World, orders: NodeOrders) -> None:
+    """See BarPromotion. Raises RefusedError with what the node said. It can be repeated."""
+    path = f"/tablespaces/{action.tablespace}/{'bar' if action.barred else 'unbar'}?uuid={action.uuid}"
+    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=BAR_SECONDS), "PromotionBar")
+
+
+def close_ledger(namespace: str, action: CloseLedger, world: World, orders: NodeOrders) -> None:
+    """See CloseLedger. Raises RefusedError with what the node said: it does not lead, or can't open another ledger now."""
+    path = f"/tablespaces/{action.tablespace}/close-ledger?ledger={action.ledger_id}"
+    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=CLOSE_SECONDS), "Ledger")
+
+
+def start_full_check(namespace: str, action: StartFullCheck, world: World, orders: NodeOrders) -> None:
+    """See StartFullCheck. Raises RefusedError with what the node said: it does not lead."""
+    path = f"/tablespaces/{action.tablespace}/check?maxStopMillis={action.longest_stop_millis}"
+    _followed(order(ObjectKey(namespace, action.herddb), action.node, path, world, orders, seconds=FULL_CHECK_SECONDS), "FullCheck")
+
+
+def _followed(answer: Any | Unknown, counted_as: str) -> Any:
+    """The answer to an order that was followed, which is counted. Raises RefusedError with what the node said where it was not."""
+    if isinstance(answer, Unknown):
+        raise RefusedError(answer.why)
+    WRITES.labels("post", counted_as).inc()
+    return answer

@@ -1,0 +1,1 @@
+"""Who leads each tablespace, and how a leadership moves. Pure."""

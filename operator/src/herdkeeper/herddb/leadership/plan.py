@@ -1,0 +1,257 @@
+"""The leaders of all tablespaces of a HerdDBCluster: what herddb/leadership/decision.py decides for each, as actions.
+
+Only the cluster's own key moves leaders; a Tablespace asks, by its annotation or its preference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from herdkeeper.api import HerdDBCluster, Tablespace
+from herdkeeper.api.resource import API_VERSION
+from herdkeeper.api.tablespace import Failover
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.leadership.decision import (
+    Blocked,
+    Decision,
+    Keep,
+    Move,
+    Node,
+    Refused,
+    Situation,
+    decide,
+    why_no_ledger,
+    why_not_leading,
+)
+from herdkeeper.herddb.leadership.hand_over import Arrival, Deadline, HandOver, serves_seconds, turn_of, why_not_yet
+from herdkeeper.herddb.leadership.moves import move_actions
+from herdkeeper.herddb.leadership.next_look import SOON_SECONDS, next_look
+from herdkeeper.herddb.leadership.services import declaring, leader_services
+from herdkeeper.herddb.leadership.take_over import HELD_SECONDS, NOTHING_KNOWN, TAKE_OVER_SECONDS, NotTaken, TakeOvers, take_overs
+from herdkeeper.herddb.state.cluster import HerdDBObserved
+from herdkeeper.herddb.state.log_store import LogStore
+from herdkeeper.herddb.state.nodes import names_of, present_nodes
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.planning.actions import Action, Annotate, AnswerRequest, Plan, Request, Wait, soonest
+from herdkeeper.shared import names
+from herdkeeper.shared.left_alone import left_alone_by
+from herdkeeper.shared.objects import stopping, why_gone, why_leaving
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+
+TURN_SECONDS = 0.5
+"""How often it is looked whether the next tablespace's turn has come: about as long as a boot takes, on processors that the boot needs."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms leaders are moved. `no_writing` is why no new leader could write now, None when one could; `leave` are the nodes that
+    shall lead nothing, each with the reason. `only_lost`: nobody's wish counts, only leaders that have ended, hang or are about to end are
+    replaced. `known` is what is known of nodes that did not take over what they were given.
+    """
+
+    no_writing: str | Unknown | None
+    leave: Mapping[str, str] = field(default_factory=dict)
+    only_lost: bool = False
+    known: TakeOvers = NOTHING_KNOWN
+
+
+@dataclass(frozen=True)
+class Case:
+    """A tablespace as it was seen, and what was decided for it. `asking` is the resource whose request it answers; None when there is
+    none."""
+
+    found: VersionedRecord
+    situation: Situation
+    asking: Tablespace | None
+    decision: Decision
+
+
+def plan_leaders(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, terms: Terms) -> Plan:
+    """The moves that are due, the Services that follow them, the answers to requests, and why a leader that should be left is not."""
+    if isinstance(seen.records, Unknown):
+        # No event tells that ZooKeeper answers again, and the leader may be on the machine that took a member of it along.
+        return Plan(look_again_seconds=SOON_SECONDS, look_anyway_seconds=SOON_SECONDS)
+    records = [found for _, found in sorted(seen.records.items(), key=lambda pair: turn_of(pair[0]))]
+    terms = replace(terms, known=take_overs(cluster.metadata.annotations, records, seen.nodes, _time(seen)))
+    cases, later = _in_turn(cluster, seen, [_case(cluster, seen, found, terms) for found in records])
+    due = [(case.found, case.decision) for case in cases if isinstance(case.decision, Move)]
+    answers = [action for case in cases for action in _answer(case.asking, case.decision)]
+    led = [replace(case.found.record, leader=_leader_after(case)) for case in cases]
+    blocked = [f"{case.found.record.name}: {case.decision.why}" for case in cases if isinstance(case.decision, Blocked)]
+    # A Service that has yet to be made is no part of a move, and must not hold one up, e.g. by a quota.
+    services = (apply for apply in leader_services(seen, led) if not apply.new)
+    actions = (*move_actions(cluster, log, due), *services, *answers, *_marks(cluster, cases, terms))
+    again = soonest(*(next_look(case.situation, case.decision) for case in cases), TURN_SECONDS if later else None)
+    return Plan(
+        actions,
+        Wait(Reason.NO_LEADER, ". ".join(blocked)) if blocked else None,
+        look_again_seconds=soonest(again, SOON_SECONDS if actions else None),
+        look_anyway_seconds=again,
+        later=later,
+    )
+
+
+def _case(cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, terms: Terms) -> Case:
+    asking = None if terms.only_lost else resource_of(seen, found.record.name)
+    situation = _situation(cluster, seen, found, asking, terms)
+    return Case(found, situation, asking, decide(situation))
+
+
+def _leader_after(case: Case) -> str:
+    return case.decision.to if isinstance(case.decision, Move) else case.found.record.leader
+
+
+def _in_turn(cluster: HerdDBCluster, seen: HerdDBObserved, wanted: Sequence[Case]) -> tuple[list[Case], tuple[str, ...]]:
+    """What is done of it now: a leader that serves stays until its tablespace's turn comes. Besides, in words, what is left for later."""
+    leaving = {case.found.record.name: each for case in wanted if (each := _hand_over(cluster, seen, case)) is not None}
+    waiting = why_not_yet(list(leaving.values()), [arrival for case in wanted for arrival in _arrival(case)])
+    later = tuple(f"Moving the leadership of {name} to {leaving[name].to} later, since {why}" for name, why in waiting.items())
+    return [_now(case, leaving.get(case.found.record.name), waiting) for case in wanted], later
+
+
+def _now(case: Case, hand_over: HandOver | None, waiting: Mapping[str, str]) -> Case:
+    record, decision = case.found.record, case.decision
+    if hand_over is None or not isinstance(decision, Move):
+        return case
+    if record.name in waiting:
+        return replace(case, decision=Keep(f"{record.leader} leads meanwhile: {waiting[record.name]}", settled=False))
+    in_time = not hand_over.deadline.at_once
+    return replace(case, decision=replace(decision, checkpoint_first=decision.checkpoint_first and in_time))
+
+
+def _hand_over(cluster: HerdDBCluster, seen: HerdDBObserved, case: Case) -> HandOver | None:
+    record, decision = case.found.record, case.decision
+    if not isinstance(decision, Move) or not decision.in_turn:
+        return None
+    ending = stopping(seen.objects.get("Pod", record.leader))
+    if ending is None:
+        return HandOver(record.name, decision.to)
+    serves_until = min(ending.asked_at + serves_seconds(cluster), ending.killed_at)
+    return HandOver(record.name, decision.to, Deadline(seen.now - ending.asked_at, serves_until - seen.now))
+
+
+def _arrival(case: Case) -> tuple[Arrival, ...]:
+    """A tablespace that its leader boots, or will."""
+    record, situation = case.found.record, case.situation
+    match case.decision:
+        case Move(to, in_turn=False):
+            return (Arrival(record.name, to, 0.0),)
+        case Keep() if situation.changed_at is not None and why_not_leading(situation.nodes[record.leader], record) is not None:
+            return (Arrival(record.name, record.leader, situation.now - situation.changed_at),)
+        case _:
+            return ()
+
+
+def _marks(cluster: HerdDBCluster, cases: Sequence[Case], terms: Terms) -> tuple[Annotate, ...]:
+    """Who has not taken over what he was given, and who has since. Behind the moves: a mark that is lost costs one more try."""
+    missed = {case.found.record.leader: found for case in cases if (found := _not_taken(case, terms.known)) is not None}
+    over = () if terms.only_lost else terms.known.over
+    return (
+        *(_mark(cluster, node, found.text, Reason.DID_NOT_LEAD) for node, found in sorted(missed.items())),
+        *(_mark(cluster, node, None, Reason.LEADS_AGAIN) for node in over if node not in missed),
+    )
+
+
+def _mark(cluster: HerdDBCluster, node: str, text: str | None, reason: Reason) -> Annotate:
+    metadata = cluster.metadata
+    return Annotate(cluster.KIND, metadata.name, metadata.uid, {f"{names.DID_NOT_LEAD_PREFIX}{node}": text}, reason, API_VERSION)
+
+
+def _not_taken(case: Case, known: TakeOvers) -> NotTaken | None:
+    """That its leader did not take it over, if that is so and not told yet. One whose process has just been told to end is none of them,
+    nor one that could not open a ledger: nobody could."""
+    record, situation = case.found.record, case.situation
+    leader = situation.nodes.get(record.leader)
+    if leader is None or leader.leaving is not None or situation.changed_at is None or why_no_ledger(situation) is not None:
+        return None
+    age = situation.now - situation.changed_at
+    lost = isinstance(case.decision, Move) and case.decision.leader_lost
+    late = age >= TAKE_OVER_SECONDS and why_not_leading(leader, record) is not None
+    before = known.missed.get(record.leader)
+    if not 0 <= age < HELD_SECONDS or not (lost or late) or (before is not None and before.at >= int(situation.changed_at)):
+        return None
+    return NotTaken(record.name, int(situation.changed_at), before.times + 1 if before is not None else 1)
+
+
+def _time(seen: HerdDBObserved) -> float:
+    """By ZooKeeper's clock, and by the operator's where that is not known."""
+    return seen.now if seen.zookeeper.now is None else seen.zookeeper.now
+
+
+def resource_of(seen: HerdDBObserved, name: str) -> Tablespace | None:
+    """The resource that declares a tablespace; None when there is none, or it shall be left alone."""
+    first = declaring(seen, name)
+    return None if first is not None and left_alone_by(first.metadata) else first
+
+
+def nodes_of(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord, terms: Terms) -> dict[str, Node]:
+    """What is known of each node of the cluster, with regard to one tablespace."""
+    found = {}
+    for name in present_nodes(cluster, seen.objects):
+        pod = seen.objects.get("Pod", name)
+        view = seen.nodes.get(name, Unknown("it was not asked"))
+        copy = view if isinstance(view, Unknown) else next((each for each in view if each.name == record.name), None)
+        # what only leaving nodes have can't be led elsewhere
+        leaves = terms.leave.get(name) if any(other not in terms.leave for other in record.replicas) else None
+        heartbeat = seen.heartbeats.get(record.name, {}).get(name)
+        found[name] = Node(
+            gone=why_gone(pod),
+            leaving=why_leaving(pod),
+            relieved=leaves,
+            held_back=terms.known.not_now.get(name),
+            late=name in terms.known.late,
+            copy=copy,
+            running_since=seen.zookeeper.registered.get(name),
+            silent_seconds=seen.silent_seconds.get(name),
+            heartbeat=heartbeat,
+            report=seen.reports.get(name),
+        )
+    return found
+
+
+def _situation(
+    cluster: HerdDBCluster, seen: HerdDBObserved, found: VersionedRecord, tablespace: Tablespace | None, terms: Terms
+) -> Situation:
+    """`tablespace` is the resource whose wishes count; None when nobody's do."""
+    declared = declaring(seen, found.record.name)
+    # how patient to be is no change: it holds for one that is left alone, too
+    failover = declared.spec.failover if declared is not None else Failover()
+    return Situation(
+        record=found.record,
+        nodes=nodes_of(cluster, seen, found.record, terms),
+        no_writing=terms.no_writing,
+        changed_at=found.changed_at,
+        now=_time(seen),
+        requested=tablespace.metadata.annotations.get(names.SWITCHOVER_ANNOTATION) if tablespace is not None else None,
+        preferred=_preferred(cluster, seen, tablespace) if tablespace is not None else None,
+        hung_seconds=failover.hung_leader_seconds,
+        relieve=tablespace is not None,
+    )
+
+
+def _preferred(cluster: HerdDBCluster, seen: HerdDBObserved, tablespace: Tablespace) -> str | None:
+    """The node that gets its leadership back. One that is yet to be restarted gets none before: it would have to be relieved again."""
+    preferred = tablespace.spec.preferred_leader if tablespace.spec.failback == "WhenHealthy" else None
+    revision = seen.objects.revision(names_of(cluster).stateful_set)
+    restarts = preferred is not None and revision is not None and seen.objects.outdated(preferred, revision)
+    return None if restarts else preferred
+
+
+def _answer(tablespace: Tablespace | None, decision: Decision) -> tuple[Action, ...]:
+    """A request is answered once: by what was done, by what is so already, or by why not."""
+    if tablespace is None or names.SWITCHOVER_ANNOTATION not in tablespace.metadata.annotations:
+        return ()
+    match decision:
+        case Move(to, why):
+            asked = tablespace.metadata.annotations[names.SWITCHOVER_ANNOTATION]
+            answer = f"{'done' if to == asked else 'overtaken'}: led by {to}, since {why}"
+        case Keep(why):
+            answer = f"done: {why}"
+        case Refused(why):
+            answer = f"refused: {why}"
+        case Blocked(why):
+            answer = f"refused: {why}"
+    metadata = tablespace.metadata
+    return (AnswerRequest(tablespace.KIND, metadata.name, metadata.resource_version, Request.SWITCHOVER, answer),)

@@ -1,0 +1,37 @@
+"""Which SQL nodes must not make themselves the leader of a tablespace, as they do when no operator runs, and which may again.
+
+HerdDB's own failover knows no verdicts. A copy that differs leaves the replica list, but not before the leader leads and the others are
+settled; until then its node keeps on its disk that it must not. Only what a Checkpoint found out takes that back, or the end of the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.tablespace.verdicts import Verdict
+from herdkeeper.planning.actions import BarPromotion
+from herdkeeper.shared.unknown import Unknown
+
+
+def promotion_bars(
+    herddb: str,
+    record: TablespaceRecord,
+    copies: Mapping[str, NodeTablespace | Unknown | None],
+    verdicts: Mapping[str, Verdict],
+) -> tuple[BarPromotion, ...]:
+    """The orders to the nodes of the HerdDBCluster `herddb`. `copies` is what they say of the tablespace (None: nothing), `verdicts` what
+    is known of their rows. A node that does not answer, or whose program does not tell whether it is barred, is asked for nothing.
+    """
+    asked = (_order(herddb, record, copies.get(node), verdict) for node, verdict in sorted(verdicts.items()))
+    return tuple(order for order in asked if order is not None)
+
+
+def _order(herddb: str, record: TablespaceRecord, copy: NodeTablespace | Unknown | None, verdict: Verdict) -> BarPromotion | None:
+    if not isinstance(copy, NodeTablespace) or copy.uuid != record.uuid:
+        return None
+    follows = verdict.node in record.replicas and verdict.node != record.leader
+    bar = copy.barred is False and follows and not verdict.equal
+    unbar = copy.barred is True and verdict.equal
+    return BarPromotion(herddb, verdict.node, record.name, record.uuid, bar, f"it {verdict.sentence}") if bar or unbar else None

@@ -1,0 +1,173 @@
+"""What of the archive of a tablespace's log may go, and which Checkpoints its recovery window stands on.
+
+A window that begins at W is whole while there is a base, a verified Checkpoint that holds nothing later than W, and all of the log from
+where that has to be gone on from. What lies before it is of no use then. Whatever is not known keeps everything.
+
+The status says first that the window begins later; only when that is stored is the archiver told what may go, and it says so itself before
+it takes anything away. Whoever ends in between leaves more than is promised, and never less.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api.tablespace import LogArchive
+from herdkeeper.herddb.log.checkpoint_base import Base, bases
+from herdkeeper.herddb.log.identity import LogIdentity, log_of
+from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder, archive_begins
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning.actions import SetArchiveExpiry
+from herdkeeper.protocol.log_archive import ArchivedRange, ExpiryOrder, expiry_order_path
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.time import moment_of
+from herdkeeper.shared.timetable import duration_of
+from herdkeeper.shared.unknown import Unknown
+
+
+@dataclass(frozen=True)
+class KeptFrom:
+    """What is archived before `base.restart` may go: the window asked for needs the base, and the archive from there on."""
+
+    base: Base
+
+
+@dataclass(frozen=True)
+class KeptWhole:
+    """Nothing of the archive may go, for now."""
+
+    why: str
+
+
+def decide_expiry(
+    archive: LogArchive, seen: ArchiveObserved, checkpoints: Iterable[Checkpoint], log: LogIdentity | Unknown
+) -> KeptFrom | KeptWhole | None:
+    """What may go of the archive of this log; None where the spec keeps everything."""
+    if archive.retention is None:
+        return None
+    place, progress, found = archive.destination.place, seen.progress, bases(checkpoints, log)
+    for unread in (progress, seen.order, seen.unread, found):
+        if isinstance(unread, Unknown):
+            return KeptWhole(unread.why)
+    if (
+        isinstance(found, Unknown)
+        or progress is None
+        or isinstance(progress, Unknown)
+        or progress.destination != place
+        or progress.held is None
+    ):
+        return KeptWhole("nothing is archived yet")
+    held, within = progress.held, archive.retention.keep_within
+    start = window_start(within, datetime.datetime.fromtimestamp(seen.now, datetime.UTC), held.last_millis)
+    reached = reached_bases(held, archive_begins(held, seen, place), found)
+    old = [base for base in reached if (moment := base.holds_nothing_after) is not None and moment <= start]
+    if old:
+        return KeptFrom(max(old, key=_order))
+    if held.begins_log and held.first_millis / 1000 >= start.timestamp():
+        return KeptWhole(f"the log does not reach back for {within} yet")
+    oldest = min(reached, key=_order, default=None)
+    known = "and there is none to go on from" if oldest is None else f"the oldest one to go on from is {oldest.name} ({oldest.moment})"
+    return KeptWhole(f"no verified Checkpoint is of a moment {within} ago or before, {known}")
+
+
+def window_start(keep_within: str, now: datetime.datetime, archived_until_millis: int) -> datetime.datetime:
+    """Where a window begins: back from what is archived, whose stamps are leaders', or from the present time if that is earlier.
+
+    Both clocks have to go on for anything to expire; one that was set wrong lets nothing go.
+    """
+    until = datetime.datetime.fromtimestamp(archived_until_millis / 1000, datetime.UTC)
+    return min(now, until) - duration_of(keep_within)
+
+
+def reached_bases(held: ArchivedRange, begins: tuple[int, int], found: Iterable[Base]) -> tuple[Base, ...]:
+    """Those from which an archive that begins at an LSN goes on."""
+    return tuple(base for base in found if begins <= base.restart and base.lsn <= held.last)
+
+
+def expiry_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetArchiveExpiry, ...]:
+    """How the archiver is told what may go: nothing, as long as the status does not say yet that the window begins later."""
+    archive, order = tablespace.spec.log.archive, seen.archive.order
+    if isinstance(order, Unknown):
+        return ()
+    decision = None if archive is None else decide_expiry(archive, seen.archive, seen.checkpoints, seen.log_of(uuid))
+    match decision:
+        case None:
+            return withdraw(seen, uuid, "spec.log.archive.retention does not ask for it any more")
+        case KeptWhole(why):
+            return withdraw(seen, uuid, why)
+        case KeptFrom(base) if archive is not None and _published(tablespace, base):
+            return _tell(archive, seen, base, uuid)
+        case KeptFrom():
+            return ()
+
+
+def withdraw(seen: TablespaceObserved, uuid: str, why: str) -> tuple[SetArchiveExpiry, ...]:
+    """Nothing of the archive may go any more, if something may."""
+    return _set(seen, uuid, None, why) if isinstance(seen.archive.order, SeenOrder) else ()
+
+
+def needed_by_archive(
+    tablespace: Tablespace, checkpoints: Iterable[Checkpoint], instance_id: str | Unknown, now: datetime.datetime
+) -> frozenset[str] | Unknown:
+    """The Checkpoints, by name, that a schedule must keep for the recovery window of a tablespace's archive, whose log is kept by the
+    BookKeeper cluster of this INSTANCEID.
+
+    The one that the status says the window begins with, and with a retention: the newest one of a moment at or before its beginning, and
+    the oldest one after it, which becomes the base once it is old enough. Without that one a schedule that keeps a few would let none get
+    as old as the window, and the archive would grow for ever.
+    """
+    archive, status = tablespace.spec.log.archive, tablespace.status
+    if archive is None:
+        return frozenset()
+    if status is None or tablespace.made_uuid is None:
+        why = f"the Tablespace {tablespace.metadata.name} does not tell its uuid"
+        return Unknown(f"{why}, so which Checkpoints its archive needs is not known")
+    found = bases(checkpoints, log_of(instance_id, tablespace.made_uuid))
+    if isinstance(found, Unknown):
+        return Unknown(f"{found.why}, nor which Checkpoints the archive of the Tablespace {tablespace.metadata.name} needs")
+    begin = status.recovery_window.from_lsn if status.recovery_window is not None else None
+    needed = {base.name for base in found if begin is not None and base.lsn == (begin.ledger_id, begin.entry_id)}
+    if archive.retention is None:
+        return frozenset(needed)
+    until = moment_of(status.archive.lsn_timestamp) if status.archive is not None else None
+    dated = [(moment, base) for base in found if (moment := base.holds_nothing_after) is not None]
+    if until is None:
+        before, after = [], [base for _, base in dated]
+    else:
+        start = window_start(archive.retention.keep_within, now, int(until.timestamp() * 1000))
+        before = [base for moment, base in dated if moment <= start]
+        after = [base for moment, base in dated if moment > start]
+    ends = (max(before, key=_order, default=None), min(after, key=_order, default=None))
+    return frozenset(needed | {base.name for base in ends if base is not None})
+
+
+def _order(base: Base) -> tuple[tuple[int, int], str]:
+    return base.lsn, base.name
+
+
+def _published(tablespace: Tablespace, base: Base) -> bool:
+    """Whether the stored status begins the window with this base."""
+    window = tablespace.status.recovery_window if tablespace.status is not None else None
+    return window is not None and window.from_lsn is not None and (window.from_lsn.ledger_id, window.from_lsn.entry_id) == base.lsn
+
+
+def _tell(archive: LogArchive, seen: TablespaceObserved, base: Base, uuid: str) -> tuple[SetArchiveExpiry, ...]:
+    place, before = archive.destination.place, seen.archive.order
+    manifest = base.manifest if base.place == place else ""
+    order = ExpiryOrder(place, base.restart, manifest)
+    progress = seen.archive.progress
+    held = None if progress is None or isinstance(progress, Unknown) else progress.held
+    if held is None or base.restart <= held.first or (isinstance(before, SeenOrder) and before.order == order):
+        return ()
+    return _set(seen, uuid, order, f"the Checkpoint {base.name} is the newest verified one as old as the recovery window")
+
+
+def _set(seen: TablespaceObserved, uuid: str, order: ExpiryOrder | None, why: str) -> tuple[SetArchiveExpiry, ...]:
+    if seen.herddb is None or seen.zookeeper_address is None:
+        return ()
+    root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
+    version = seen.archive.order.version if isinstance(seen.archive.order, SeenOrder) else None
+    return (SetArchiveExpiry(seen.zookeeper_address, expiry_order_path(root, uuid), order, version, why),)

@@ -1,0 +1,83 @@
+"""Tablespace -> the Deployment of the one pod that archives its log. The arguments are those of herdkeeper_jobs.archive.cli."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.api import Tablespace
+from herdkeeper.planning import pods as pod
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey, TablespaceNames
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.quantity import bytes_of
+from herdkeeper.spark import build_encryption_keys as encryption_keys
+from herdkeeper.spark import build_file_system as file_system
+from herdkeeper.spark.build_job import store_access
+from herdkeeper.spark.object_store import StoreSecrets
+
+DESTINATION = "/archive"
+"""Where the destination's claim is mounted."""
+
+
+@dataclass(frozen=True)
+class ArchivedLog:
+    """Where the log is that is archived."""
+
+    zookeeper_address: str
+    ledgers_root: str
+    herd_root: str
+
+
+def build_archiver(tablespace: Tablespace, log: ArchivedLog, default_image: str, secrets: StoreSecrets | None = None) -> Json:
+    """The Deployment. `secrets` is what a store is opened with: a process has the keys that it was started with, so others start it
+    anew. ValueError for a Tablespace whose log is not archived."""
+    archive = tablespace.spec.log.archive
+    if archive is None:
+        raise ValueError("spec.log.archive is absent: there is nothing to archive")
+    claim, store, rate = archive.destination.claim_name, archive.destination.store, archive.bytes_per_second_per_bookie
+    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    labels = names.labels(names.ARCHIVE_COMPONENT, tablespace.KIND, key.name)
+    keys, options = encryption_keys.secrets_of(archive.destination), file_system.secrets_of(archive.destination)
+    environment = [*(store_access(store) if store else ()), *encryption_keys.variables(keys)]
+    container = {
+        "name": "archiver",
+        "image": archive.image or default_image,
+        "args": [
+            *("python3", "-m", "herdkeeper_jobs.archive.cli"),
+            *("--zookeeper", log.zookeeper_address),
+            *("--ledgers-root", log.ledgers_root),
+            *("--herd-root", log.herd_root),
+            *("--tablespace", tablespace.sql_name),
+            *("--destination", DESTINATION if store is None else store.address),
+            *(("--claim", claim) if claim else ("--place", archive.destination.place)),
+            *encryption_keys.encrypts(archive.destination),
+            *("--run-id", tablespace.metadata.uid or key.name),
+            *("--every", str(archive.every_seconds)),
+            *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
+        ],
+        "resources": pod.compute(archive.resources),
+        "volumeMounts": [
+            *([{"name": "destination", "mountPath": DESTINATION}] if claim else []),
+            *encryption_keys.mounts(keys),
+            *file_system.mounts(options),
+        ],
+        **({"env": environment} if environment else {}),
+    }
+    destination = [{"name": "destination", "persistentVolumeClaim": {"claimName": claim}}] if claim else []
+    volumes = [*destination, *encryption_keys.volumes(keys), *file_system.volumes(options)]
+    opened_with = {names.CONFIG_ANNOTATION: pod.config_hash(secrets.values)} if secrets else {}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": pod.metadata(tablespace, names.ARCHIVE_COMPONENT, TablespaceNames(key).archive),
+        "spec": {
+            "replicas": 1,
+            # Two at once do no harm, but one of them only reads what the other one writes, and a volume may be mountable once.
+            "strategy": {"type": "Recreate"},
+            "selector": {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, key.name)},
+            "template": {
+                "metadata": pod.template_metadata(labels, opened_with, archive.pods),
+                "spec": {**pod.pod_spec(container, volumes, 30), **pod.admitted(archive.pods)},
+            },
+        },
+    }

@@ -1,0 +1,42 @@
+"""Whose log it is. Ledger ids start again in a BookKeeper cluster that is made anew, so an LSN alone names nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from herdkeeper.api import BookKeeperCluster
+from herdkeeper.shared.unknown import Unknown
+
+NOT_LOOKED_AT = Unknown("the BookKeeperCluster was not looked at, so whose log it is is not known")
+
+
+@dataclass(frozen=True)
+class LogIdentity:
+    """The log of a tablespace: the INSTANCEID that BookKeeper gave the cluster that keeps it, and the tablespace's uuid."""
+
+    instance_id: str
+    tablespace_uuid: str
+
+
+def instance_of(bookkeeper: BookKeeperCluster | None, name: str) -> str | Unknown:
+    """The INSTANCEID of the BookKeeperCluster of this name, as its status has it; Unknown where there is none that can be read, or it does
+    not say."""
+    if bookkeeper is None:
+        return Unknown(f"the BookKeeperCluster {name} is not there, or can't be read, so whose log it is is not known")
+    if bookkeeper.status is None or not bookkeeper.status.instance_id:
+        return Unknown(f"the BookKeeperCluster {name} does not tell its instanceId yet, so whose log it is is not known")
+    return bookkeeper.status.instance_id
+
+
+def log_of(instance_id: str | Unknown, uuid: str) -> LogIdentity | Unknown:
+    """The log of the tablespace with this uuid."""
+    return instance_id if isinstance(instance_id, Unknown) else LogIdentity(instance_id, uuid)
+
+
+def log_of_manifest(path: str | None) -> LogIdentity | None:
+    """Of which log a checkpoint is, as its manifest's path names it: `<INSTANCEID>/<uuid>/manifests/<LSN>.json`. None for another path."""
+    match (path or "").split("/")[-4:]:
+        case [instance_id, uuid, "manifests", _]:
+            return LogIdentity(instance_id, uuid)
+        case _:
+            return None

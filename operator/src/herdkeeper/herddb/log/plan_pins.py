@@ -1,0 +1,129 @@
+"""From where on the log of a tablespace is kept: for its Checkpoints, until it is archived, and until more than one disk holds its rows.
+The SQL nodes release nothing from there on (images/herddb).
+
+The pins are in ZooKeeper, so they hold while no operator runs, and for whoever leads. They only move on: what they have let go may be gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from herdkeeper.api import Tablespace
+from herdkeeper.herddb.leadership.decision import why_not_passed
+from herdkeeper.herddb.log.checkpoint_base import bases
+from herdkeeper.herddb.log.seen_archive import archived_at
+from herdkeeper.herddb.log.seen_pins import LogPin
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning.actions import SetLogPin
+from herdkeeper.protocol.log_pin import ARCHIVE, BEGIN, CHECKPOINT, SECOND_DISK, log_pin_path
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.unknown import Unknown
+
+
+def log_pin_steps(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
+    """How the pins become what the spec asks for, if they are not yet. `uuid` is the tablespace's."""
+    return (
+        *_for_checkpoints(tablespace, seen, uuid),
+        *_for_the_archive(tablespace, seen, uuid),
+        *_for_a_second_disk(tablespace, seen, uuid),
+    )
+
+
+def unpin(seen: TablespaceObserved, uuid: str, why: str) -> tuple[SetLogPin, ...]:
+    """Take all pins away that there are."""
+    return tuple(step for name in (CHECKPOINT, ARCHIVE, SECOND_DISK) for step in _take(seen, uuid, name, why))
+
+
+def unreadable_pin(seen: TablespaceObserved) -> Unknown | None:
+    """Why it is not known which pins there are; None when it is."""
+    return next((pin for pin in (seen.log_pin, seen.archive.pin, seen.disk_pin) if isinstance(pin, Unknown)), None)
+
+
+def _for_checkpoints(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
+    pin = seen.log_pin
+    if isinstance(pin, Unknown):
+        return ()
+    if not tablespace.spec.log.keep_until_checkpoint:
+        return _take(seen, uuid, CHECKPOINT, "spec.log.keepUntilCheckpoint does not ask for it any more")
+    newest = _newest(seen, uuid)
+    if isinstance(newest, Unknown):
+        # Without a pin nothing is kept; one that is there stays where it is.
+        return _set(seen, (uuid, CHECKPOINT), BEGIN, newest.why) if pin is None else ()
+    lsn, why = (BEGIN, "no Checkpoint was verified yet") if newest is None else newest
+    if pin is not None and pin.lsn is not None and pin.lsn >= lsn:
+        return ()
+    return _set(seen, (uuid, CHECKPOINT), lsn, why)
+
+
+def _for_the_archive(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
+    """Ledgers are released whole, so the pin moves from one to another only."""
+    pin, archive = seen.archive.pin, tablespace.spec.log.archive
+    if isinstance(pin, Unknown):
+        return ()
+    if archive is None:
+        return _take(seen, uuid, ARCHIVE, "spec.log.archive does not ask for it any more")
+    held = archived_at(seen.archive, archive.destination.place)
+    if held is None:
+        return _set(seen, (uuid, ARCHIVE), BEGIN, f"nothing is archived yet at {archive.destination.described}") if pin is None else ()
+    if pin is not None and pin.lsn is not None and pin.lsn[0] >= held.resume[0]:
+        return ()
+    return _set(seen, (uuid, ARCHIVE), held.resume, "everything before is archived")
+
+
+def _for_a_second_disk(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> tuple[SetLogPin, ...]:
+    """The bookies keep what neither two replicas' disks nor a Checkpoint nor the archive hold; it moves from one ledger to another only."""
+    pin = seen.disk_pin
+    if isinstance(pin, Unknown):
+        return ()
+    if tablespace.spec.log.release_on_one_disk:
+        return _take(seen, uuid, SECOND_DISK, "spec.log.releaseOnOneDisk takes the risk")
+    lsn, why = max([(BEGIN, "one disk alone holds what it says"), *_held_twice(tablespace, seen, uuid)])
+    if pin is not None and pin.lsn is not None and pin.lsn[0] >= lsn[0]:
+        return ()
+    return _set(seen, (uuid, SECOND_DISK), lsn, why)
+
+
+def _held_twice(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> Iterator[tuple[tuple[int, int], str]]:
+    """Up to where something else than the bookies and one disk holds the rows, and what. What is not known holds nothing."""
+    record = seen.record.record if isinstance(seen.record, VersionedRecord) else None
+    views = [seen.nodes.get(node) for node in (record.replicas if record is not None else ())]
+    copies = [copy for view in views if isinstance(view, tuple) for copy in view if copy.uuid == uuid and why_not_passed(copy) is None]
+    disks = sorted((copy.checkpoint for copy in copies if copy.checkpoint is not None), reverse=True)
+    if len(disks) > 1:
+        yield disks[1], "two SQL nodes' disks hold everything before"
+    newest = _newest(seen, uuid)
+    if newest is not None and not isinstance(newest, Unknown):
+        yield newest
+    archive = tablespace.spec.log.archive
+    held = archived_at(seen.archive, archive.destination.place) if archive is not None else None
+    if held is not None:
+        yield held.resume, "everything before is archived"
+
+
+def _take(seen: TablespaceObserved, uuid: str, name: str, why: str) -> tuple[SetLogPin, ...]:
+    return _set(seen, (uuid, name), None, why) if isinstance(_pin(seen, name), LogPin) else ()
+
+
+def _pin(seen: TablespaceObserved, name: str) -> LogPin | Unknown | None:
+    return {ARCHIVE: seen.archive.pin, SECOND_DISK: seen.disk_pin, CHECKPOINT: seen.log_pin}[name]
+
+
+def _set(seen: TablespaceObserved, which: tuple[str, str], lsn: tuple[int, int] | None, why: str) -> tuple[SetLogPin, ...]:
+    """`which`: the tablespace's uuid and the pin's name."""
+    if seen.herddb is None or seen.zookeeper_address is None:
+        return ()
+    root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
+    pin = _pin(seen, which[1])
+    version = pin.version if isinstance(pin, LogPin) else None
+    return (SetLogPin(seen.zookeeper_address, log_pin_path(root, *which), lsn, version, why),)
+
+
+def _newest(seen: TablespaceObserved, uuid: str) -> tuple[tuple[int, int], str] | Unknown | None:
+    """Where the newest one has to be gone on from, and its name."""
+    found = bases(seen.checkpoints, seen.log_of(uuid))
+    if isinstance(found, Unknown):
+        return found
+    newest = max(found, key=lambda base: (base.lsn, base.restart, base.name), default=None)
+    return None if newest is None else (newest.restart, f"the Checkpoint {newest.name} is verified, and goes on from there")

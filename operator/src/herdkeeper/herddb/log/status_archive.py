@@ -1,0 +1,169 @@
+"""What is archived of a tablespace's log: status.archive, status.recoveryWindow and the condition LogArchived."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import Any, assert_never
+
+from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api.tablespace import LogArchive
+from herdkeeper.herddb.log.archive_expiry import KeptFrom, KeptWhole, decide_expiry, reached_bases
+from herdkeeper.herddb.log.checkpoint_base import Base, bases
+from herdkeeper.herddb.log.identity import LogIdentity
+from herdkeeper.herddb.log.seen_archive import ArchiveObserved, archive_begins, archived_at
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning.summary import Health
+from herdkeeper.protocol.log_archive import ArchivedRange, ArchiveProgress
+from herdkeeper.shared.conditions import LOG_ARCHIVED
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.object_store import StoreUnusable
+
+LATE_SECONDS = 60.0
+"""How much later than at its next look an archive may be current before it counts as lagging: a look takes its time."""
+LATE_LOOKS = 3
+
+
+def archive_fields(tablespace: Tablespace, seen: TablespaceObserved, uuid: str) -> dict[str, Any]:
+    """The status fields, of a tablespace with this uuid; those of before while nobody knows."""
+    archive = tablespace.spec.log.archive
+    if archive is None:
+        return {}
+    place, progress = archive.destination.place, seen.archive.progress
+    if isinstance(progress, Unknown):
+        return _remembered(tablespace)
+    if progress is None or progress.destination != place:
+        return {"archive": _where(archive)}
+    held, log = progress.held, seen.log_of(uuid)
+    decision = decide_expiry(archive, seen.archive, seen.checkpoints, log)
+    known = {
+        **_where(archive),
+        "firstLsn": None if held is None else _lsn(held.first),
+        "lsn": None if held is None else _lsn(held.last),
+        "lsnTimestamp": None if held is None else _stamp(held.last_millis),
+        "currentAt": None if progress.current_at_millis is None else _stamp(progress.current_at_millis),
+        "lagSeconds": None if progress.lag_seconds is None else round(progress.lag_seconds),
+        "expiry": _expiry(archive, decision, progress.expiry_trouble),
+    }
+    window = None if held is None else recovery_window(held, archive_begins(held, seen.archive, place), seen.checkpoints, (log, decision))
+    if isinstance(window, Unknown):
+        window = _remembered(tablespace).get("recoveryWindow")
+    return {
+        "archive": {key: value for key, value in known.items() if value is not None},
+        **({} if window is None else {"recoveryWindow": window}),
+    }
+
+
+def recovery_window(
+    held: ArchivedRange,
+    begins: tuple[int, int],
+    checkpoints: tuple[Checkpoint, ...],
+    what: tuple[LogIdentity | Unknown, KeptFrom | KeptWhole | None],
+) -> dict[str, Any] | Unknown | None:
+    """From where on, and up to where, moments can be had from an archive that is there from `begins` on; None while there is none.
+
+    An archive that begins with the log needs nothing else. Of another one the oldest verified checkpoint counts from which it goes on.
+    Where something may go, the window begins with what is kept, whether the rest is gone already or not. `what`: the log, and what was
+    decided. Unknown where it depends on Checkpoints, and nobody knows which are of this log.
+    """
+    log, decision = what
+    to = {"to": _stamp(held.last_millis), "toLsn": _lsn(held.last)}
+    if isinstance(decision, KeptFrom):
+        return {**_since(decision.base), **to}
+    if held.begins_log and begins == held.first:
+        return {"from": _stamp(held.first_millis), "fromLsn": _lsn(held.first), **to}
+    found = bases(checkpoints, log)
+    if isinstance(found, Unknown):
+        return found
+    reached = reached_bases(held, begins, found)
+    return {**_since(min(reached, key=lambda base: base.lsn)), **to} if reached else None
+
+
+def _since(base: Base) -> dict[str, Any]:
+    return {**({} if base.moment is None else {"from": base.moment}), "fromLsn": _lsn(base.lsn)}
+
+
+def _expiry(archive: LogArchive, decision: KeptFrom | KeptWhole | None, trouble: str) -> str | None:
+    """What becomes of what is old, for a person. It has no times that change with each look."""
+    if decision is None or archive.retention is None:
+        return None
+    stuck = f"; what is before could not be taken away: {trouble}" if trouble else ""
+    match decision:
+        case KeptFrom(base):
+            at, since = _text(base.lsn), _text(base.restart)
+            of = f"the newest verified one that is {archive.retention.keep_within} old"
+            return f"kept from LSN {since} on, for the Checkpoint {base.name} at {at}: {of}{stuck}"
+        case KeptWhole(why):
+            return f"nothing goes: {why}"
+        case _:
+            assert_never(decision)
+
+
+def log_archived(tablespace: Tablespace, seen: TablespaceObserved) -> Mapping[str, Health]:
+    """The condition, by its type; nothing where the log is not archived."""
+    archive = tablespace.spec.log.archive
+    return {} if archive is None else {LOG_ARCHIVED: _health(archive, seen.archive)}
+
+
+def _health(archive: LogArchive, seen: ArchiveObserved) -> Health:
+    where, progress = archive.destination, seen.progress
+    if isinstance(progress, Unknown):
+        return Health("Unknown", Reason.UNREADABLE, progress.why)
+    pod = f"; its pod: {seen.trouble}" if seen.trouble else ""
+    if progress is None or progress.destination != where.place:
+        return _unopened(seen, "nothing is archived yet") or Health(
+            "False", Reason.ARCHIVE_STARTING, f"nothing is archived yet at {where.described}{pod}"
+        )
+    if progress.trouble:
+        return _unopened(seen, _until(progress)) or Health("False", Reason.ARCHIVE_STANDS, f"{_until(progress)}: {progress.trouble}")
+    if progress.current_at_millis is None:
+        return _unopened(seen, _until(progress)) or Health(
+            "False", Reason.ARCHIVE_STARTING, f"what the log has is being archived at {where.described}{pod}"
+        )
+    # Whoever archived so far may not have encrypted it as it is to be.
+    is_to_stop = where.encryption is not None and isinstance(seen.store, StoreUnusable)
+    if is_to_stop or seen.now - progress.current_at_millis / 1000 > LATE_LOOKS * archive.every_seconds + LATE_SECONDS:
+        return _unopened(seen, _until(progress)) or Health("False", Reason.ARCHIVE_LAGS, f"{_until(progress)}{pod}")
+    start = "" if archived_at(seen, where.place) is not None else "; the log has no confirmed entry yet"
+    stuck = f"; nothing of it expires: {progress.expiry_trouble}" if progress.expiry_trouble else ""
+    no_other = f"; another pod could not open it: {seen.store.why}" if isinstance(seen.store, StoreUnusable) else ""
+    done = f"the log is archived at {where.described}, each {archive.every_seconds} s"
+    return Health("True", Reason.ARCHIVED, f"{done}{start}{stuck}{no_other}")
+
+
+def _unopened(seen: ArchiveObserved, so_far: str) -> Health | None:
+    """That a Secret is missing, or lacks a key, where nothing goes on: a pod that has its keys already may."""
+    return Health("False", seen.store.reason, f"{so_far}: {seen.store.why}") if isinstance(seen.store, StoreUnusable) else None
+
+
+def _until(progress: ArchiveProgress) -> str:
+    if progress.current_at_millis is None:
+        return "the archive has not come to the log's end yet"
+    return f"all that was confirmed at {_stamp(progress.current_at_millis)} is archived, and nothing since"
+
+
+def _remembered(tablespace: Tablespace) -> dict[str, Any]:
+    status = tablespace.status
+    found = {} if status is None else {"archive": status.archive, "recoveryWindow": status.recovery_window}
+    return {name: value.model_dump(mode="json", by_alias=True, exclude_none=True) for name, value in found.items() if value is not None}
+
+
+def _where(archive: LogArchive) -> dict[str, Any]:
+    """The place of the archive, as its status names it."""
+    claim, store = archive.destination.claim_name, archive.destination.store
+    if store is not None:
+        return {store.FIELD: store.model_dump(mode="json", by_alias=True, exclude_none=True)}
+    return {"claimName": claim}
+
+
+def _lsn(lsn: tuple[int, int]) -> dict[str, int]:
+    return {"ledgerId": lsn[0], "entryId": lsn[1]}
+
+
+def _text(lsn: tuple[int, int]) -> str:
+    return f"{lsn[0]},{lsn[1]}"
+
+
+def _stamp(millis: int) -> str:
+    return datetime.datetime.fromtimestamp(millis / 1000, datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

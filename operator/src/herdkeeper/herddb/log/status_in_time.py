@@ -1,0 +1,105 @@
+"""The condition LogUsedInTime: whether those who need the log have had it well before it is past its retention."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from herdkeeper.herddb.log.checkpoint_base import Base
+from herdkeeper.herddb.log.seen_pins import SeenStream
+from herdkeeper.herddb.log.standing import Need, Needer, Phase, Standing
+from herdkeeper.planning.summary import Health
+from herdkeeper.shared.conditions import LOG_USED_IN_TIME
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
+from herdkeeper.shared.unknown import Unknown
+
+_REASONS = {
+    Phase.IN_TIME: Reason.USED_IN_TIME,
+    Phase.NEARS: Reason.RETENTION_NEARS,
+    Phase.PAST: Reason.RETENTION_OVER,
+    Phase.GONE: Reason.LOG_GONE,
+}
+"""In the order of their urgency."""
+
+
+def log_used_in_time(standings: tuple[Standing, ...] | Unknown) -> Mapping[str, Health]:
+    """The condition, by its type; nothing where nobody needs the log. It tells times, not how long they are ago: a message that changes
+    with each look would be a write of the status for each."""
+    if isinstance(standings, Unknown):
+        return {LOG_USED_IN_TIME: Health("Unknown", Reason.UNREADABLE, standings.why)}
+    if not standings:
+        return {}
+    late = [each for each in standings if each.phase is not Phase.IN_TIME]
+    if not late:
+        return {LOG_USED_IN_TIME: Health("True", Reason.USED_IN_TIME, "nobody needs a part of the log that is about to be released")}
+    worst = max((each.phase for each in late), key=list(_REASONS).index)
+    return {LOG_USED_IN_TIME: Health("False", _REASONS[worst], "; and ".join(_sentence(each) for each in late))}
+
+
+def _sentence(standing: Standing) -> str:
+    if standing.phase is Phase.GONE:
+        return f"{_has(standing)}, and the log behind that is gone: {_when_gone(standing)}"
+    assert standing.ended is not None
+    assert standing.retention_ends is not None
+    ended, over = text_of(standing.ended), text_of(standing.retention_ends)
+    past = standing.phase is Phase.PAST
+    if standing.need.kept:
+        fate = f"since {over} it is kept beyond retentionHours" if past else f"from {over} on it would be kept beyond retentionHours"
+        return f"{_has(standing)}; the log behind that ended at {ended}, and {fate}, and fills the bookies: {_to_do(standing)}"
+    fate = "may be released at any moment" if past else f"is released at {over}"
+    return f"{_has(standing)}; the log behind that ended at {ended}, and {fate}: {_to_do(standing)}"
+
+
+def _has(standing: Standing) -> str:
+    """How far the log was used."""
+    match standing.need:
+        case Need(Needer.CHECKPOINT, base=None):
+            return "no Checkpoint is verified yet, so the next one needs the log from its beginning on"
+        case Need(Needer.CHECKPOINT, base=Base() as base):
+            of = f" of {base.stamp}" if base.stamp is not None else ""
+            return f"the newest verified Checkpoint is {base.name}{of}, and the next one goes on from LSN {_lsn(base.restart)}"
+        case Need(Needer.ARCHIVE, since=None):
+            return "nothing of the log is archived yet"
+        case Need(Needer.STREAM, stream=SeenStream(pin=None, name=name)):
+            return f"nobody can read what the stream {name} needs (its znode stream-{name} holds something else)"
+        case Need(Needer.ARCHIVE, since=since) if since is not None:
+            return f"the log is archived up to LSN {_lsn(since)}"
+        case Need(since=since, stream=stream):
+            name = "" if stream is None else stream.name
+            return f"the stream {name} {'has read nothing' if since is None else f'needs the log from LSN {_lsn(since)} on'}"
+
+
+def _to_do(standing: Standing) -> str:
+    match standing.need.by:
+        case Needer.CHECKPOINT if standing.need.kept:
+            return "make a Checkpoint, or see why the last one failed"
+        case Needer.CHECKPOINT:
+            return "make a Checkpoint, or see why the last one failed; spec.log.keepUntilCheckpoint keeps the log until there is one"
+        case Needer.ARCHIVE:
+            return "see the condition LogArchived"
+        case Needer.STREAM:
+            until = standing.need.stream.counts_until if standing.need.stream is not None else None
+            kept = "" if until is None else f", which counts until {text_of(until)} unless it moves"
+            return f"start the stream again, see why it is slow, or remove its pin{kept}"
+        case _:
+            assert_never(standing.need.by)
+
+
+def _when_gone(standing: Standing) -> str:
+    match standing.need.by:
+        case Needer.CHECKPOINT:
+            return (
+                "make a Checkpoint now; it begins with a follower's tables where a follower may serve (at least two replicas; three to be "
+                "proven by another one), else copy the rows into a new Tablespace, and make Checkpoints of that"
+            )
+        case Needer.ARCHIVE:
+            return "see the condition LogArchived"
+        case Needer.STREAM:
+            return "it can't go on (LogTruncatedError); begin it anew behind a Checkpoint, or remove its pin"
+        case _:
+            assert_never(standing.need.by)
+
+
+def _lsn(lsn: tuple[int, int]) -> str:
+    return f"{lsn[0]},{lsn[1]}"

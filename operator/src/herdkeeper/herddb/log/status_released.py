@@ -1,0 +1,41 @@
+"""The condition LogReleased: ledgers of the log that are past the retention, and kept since somebody needs them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.planning.summary import Health
+from herdkeeper.protocol.log_pin import ARCHIVE, CHECKPOINT, SECOND_DISK, stream_of
+from herdkeeper.shared.conditions import LOG_RELEASED
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+
+
+def log_released(leader: NodeTablespace | Unknown | None) -> Mapping[str, Health]:
+    """The condition, by its type, out of what the leader says; nothing while nothing is held back. Of a leader that is silent nothing is
+    told: that is said elsewhere."""
+    retained = leader.retained_log if isinstance(leader, NodeTablespace) else None
+    if retained is None:
+        return {}
+    since = datetime.datetime.fromtimestamp(retained.since_millis / 1000, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    needed = " and ".join(_who(name) for name in retained.kept_for)
+    message = (
+        f"{retained.ledgers} ledgers of the log are past retentionHours, and fill the bookies: the oldest ended at {since}, "
+        f"and is needed by {needed}"
+    )
+    return {LOG_RELEASED: Health("False", Reason.LOG_RETAINED, message)}
+
+
+def _who(name: str) -> str:
+    if name == ARCHIVE:
+        return "the archive, which has not copied it yet (spec.log.archive): see the condition LogArchived"
+    if (stream := stream_of(name)) is not None:
+        return f"the stream {stream}, which has not read it yet: see status.streams"
+    if name == SECOND_DISK:
+        return (
+            "nobody but one SQL node's disk, which may be lost: a second replica (spec.replicas) that is settled, a Checkpoint with "
+            "verify: Follower or spec.log.archive frees it, and spec.log.releaseOnOneDisk takes the risk"
+        )
+    return "the next Checkpoint (spec.log.keepUntilCheckpoint): see why there is no newer one" if name == CHECKPOINT else name

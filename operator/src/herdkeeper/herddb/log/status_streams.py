@@ -1,0 +1,42 @@
+"""The streams of changes that a tablespace's log is kept for: status.streams, the one that needs most of it first."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from herdkeeper.api import Tablespace
+from herdkeeper.herddb.log.seen_pins import SeenStream
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.shared.time import text_of
+from herdkeeper.shared.unknown import Unknown
+
+MOST_STREAMS = 50
+"""In a status: whoever makes names without end must not make it too large to be written."""
+_NOWHERE = (-1, -2)
+"""Before all LSNs: a pin that nobody can read keeps everything."""
+
+
+def stream_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:
+    """The status field; that of before while nobody knows. Of a stream that moves it has nothing that changes as it does."""
+    if isinstance(seen.streams, Unknown):
+        before = tablespace.status.streams if tablespace.status is not None else ()
+        return {"streams": [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in before]}
+    ordered = sorted(seen.streams, key=lambda each: (each.pin.lsn if each.pin is not None else _NOWHERE, each.name))
+    return {"streams": [_field(each, seen.now) for each in ordered[:MOST_STREAMS]]}
+
+
+def _field(stream: SeenStream, now: datetime.datetime) -> dict[str, Any]:
+    if stream.pin is None:
+        return {"name": stream.name, "state": "Unreadable", "standsSince": text_of(stream.moved_at)}
+    if now <= stream.stands_at:
+        return {"name": stream.name, "state": "Moves"}
+    ledger_id, entry_id = stream.pin.lsn
+    until = stream.counts_until
+    return {
+        "name": stream.name,
+        "state": "Abandoned" if stream.is_abandoned(now) else "Stands",
+        "standsSince": text_of(stream.moved_at),
+        **({} if until is None else {"countsUntil": text_of(until)}),
+        **({"lsn": {"ledgerId": ledger_id, "entryId": entry_id}} if ledger_id >= 0 else {}),
+    }

@@ -1,0 +1,1 @@
+"""Reads of the SQL nodes and of HerdDB's records."""

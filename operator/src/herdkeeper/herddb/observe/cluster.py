@@ -1,0 +1,373 @@
+"""Looks at a HerdDBCluster."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace
+from herdkeeper.clients.dependents import observe_dependents
+from herdkeeper.clients.kubernetes import SECRETS, SHARED, WORKLOADS
+from herdkeeper.clients.nodes import nodes_of_doubted
+from herdkeeper.clients.stack import ensemble_disturbed, servers_disturbed
+from herdkeeper.clients.world import World
+from herdkeeper.clients.zookeeper import EnsembleError
+from herdkeeper.codecs.herddb.node import nodes_path
+from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
+from herdkeeper.codecs.herddb.users import FIT, FIT_FOR_ADMINISTRATOR, unfit, unfit_of_administrator
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.herddb.observe.tls import read_tls
+from herdkeeper.herddb.observe.zookeeper_clock import Heartbeats, read_times
+from herdkeeper.herddb.state.cluster import (
+    Counts,
+    CredentialsMissing,
+    FullCheck,
+    HerdDBObserved,
+    NodeTablespace,
+    NodeView,
+    RetainedLog,
+    TableVerdict,
+    Unreplayable,
+    UserCredentials,
+)
+from herdkeeper.herddb.state.log_store import LogStore, log_store
+from herdkeeper.herddb.state.nodes import mounted_secret, names_of, present_nodes
+from herdkeeper.herddb.state.zookeeper_times import NOT_TOLD, ZooKeeperTimes
+from herdkeeper.herddb.tablespace.observe_verdicts import Declared, declared_tablespaces, judged_nodes
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.protocol.log_pin import SECOND_DISK, log_pin_path
+from herdkeeper.protocol.self_report import SelfReport
+from herdkeeper.shared import names
+from herdkeeper.shared.names import HerdDBNames, ObjectKey, TablespaceNames
+from herdkeeper.shared.objects import Objects, why_gone
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+
+MOST_READERS = 8
+SILENT_SECONDS = 2.0
+"""A node that said nothing for so long, twice its period, is not asked: clients stand still while its answer is waited for. Nor is one that
+says that ZooKeeper has not answered it for so long: it can't tell of its tablespaces without."""
+
+
+def observe_herddb(cluster: HerdDBCluster, world: World) -> HerdDBObserved:
+    """Its objects, credentials, root in ZooKeeper, and what each Ready node says of its tablespaces."""
+    key = ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    named = HerdDBNames(key)
+    objects = world.kubernetes.owned(cluster.KIND, key, (*WORKLOADS, *SHARED, *SECRETS))
+    bookkeeper = world.kubernetes.readable(BookKeeperCluster, ObjectKey(key.namespace, cluster.spec.book_keeper_ref.name))
+    log = log_store(bookkeeper)
+    declared = declared_tablespaces(cluster, world)
+    tablespaces = tuple(each.tablespace for each in declared if each.readable)
+    # ZooKeeper first: until one of its members answers seconds may pass, in which a node goes on being silent.
+    records = _records(world, log, named.herd_root)
+    silent_seconds = _silent_seconds(cluster, objects, world)
+    reports = _reports(objects, silent_seconds, world)
+    doubted = _doubted(silent_seconds, reports)
+    nodes = judged_nodes(cluster, _read_running_nodes(cluster, objects, doubted, world), declared, world)
+    times, heartbeats = _times(world, log, records, named.herd_root)
+    return HerdDBObserved(
+        objects=objects,
+        bookkeeper=bookkeeper,
+        root_parent=_exists(world, log, named.herd_root.rpartition("/")[0]),
+        root=_exists(world, log, named.herd_root),
+        credentials=read_credentials(cluster, world),
+        nodes=nodes,
+        records=records,
+        registered=_registered(world, log, named.herd_root),
+        tablespaces=tablespaces,
+        taken_services=_taken_services(tablespaces, objects, world),
+        now=time.time(),
+        fresh_password=secrets.token_urlsafe(24),
+        fresh_token=secrets.token_urlsafe(32),
+        dependents=observe_dependents(cluster, Tablespace, world),
+        disturbance=_disturbance(bookkeeper, world),
+        silent_seconds=silent_seconds,
+        reports=reports,
+        heartbeats=heartbeats,
+        zookeeper=times,
+        machines=nodes_of_doubted(objects, present_nodes(cluster, objects), world),
+        tls=read_tls(cluster, world),
+        users=read_users(cluster, world),
+        ownerless_pins=_ownerless_pins(world, log, named.herd_root, _undeclared(records, declared)),
+    )
+
+
+def _undeclared(records: Mapping[str, VersionedRecord] | Unknown, declared: Sequence[Declared]) -> list[str]:
+    """The uuids of the tablespaces that no resource declares, be it readable or not."""
+    if isinstance(records, Unknown):
+        return []
+    names_declared = {each.sql_name.lower() for each in declared} | {DEFAULT_TABLESPACE}
+    return [found.record.uuid for name, found in sorted(records.items()) if name.lower() not in names_declared]
+
+
+def _ownerless_pins(world: World, log: LogStore | None, root: str, uuids: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    if log is None or not uuids:
+        return ()
+    paths = [log_pin_path(root, uuid, SECOND_DISK) for uuid in uuids]
+    try:
+        ensemble = world.ensembles.at(log.zookeeper_address)
+        return tuple((path, found[1]) for path in paths if (found := ensemble.read(path)) is not None)
+    except EnsembleError:
+        return ()
+
+
+def _disturbance(bookkeeper: BookKeeperCluster | None, world: World) -> str | None:
+    """Which bookie, or member of the ensemble, is being disturbed."""
+    return None if bookkeeper is None else servers_disturbed(bookkeeper, world) or ensemble_disturbed(bookkeeper, world)
+
+
+def read_credentials(cluster: HerdDBCluster, world: World) -> UserCredentials | CredentialsMissing | None:
+    """The administrator's credentials; None when they shall be generated and are not yet."""
+    namespace = cluster.metadata.namespace
+    reference = cluster.spec.credentials_secret_ref
+    named = HerdDBNames(ObjectKey(namespace, cluster.metadata.name))
+    name = reference.name if reference else named.generated_secret
+    values = world.kubernetes.secret(ObjectKey(namespace, name))
+    if values is None:
+        return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"there is no Secret {name}") if reference else None
+    login = _login_of(name, values)
+    if isinstance(login, UserCredentials) and (part := unfit_of_administrator(login.username, login.password)) is not None:
+        return _unfit(Reason.INVALID_SPEC, name, part, FIT_FOR_ADMINISTRATOR)
+    return login
+
+
+def read_users(cluster: HerdDBCluster, world: World) -> dict[str, UserCredentials | CredentialsMissing]:
+    """What the Secrets of `spec.users` hold, by their names."""
+    keys = [ObjectKey(cluster.metadata.namespace, user.secret_name) for user in cluster.spec.users]
+    if not keys:
+        return {}
+    # all at the same time: a leader that is lost is replaced only after this look
+    with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(keys))) as readers:
+        values = dict(zip((key.name for key in keys), readers.map(world.kubernetes.secret, keys), strict=True))
+    missing = CredentialsMissing(
+        Reason.WAITING_FOR_SECRET, f"there is no such Secret; create it with {names.USERNAME_KEY} and {names.PASSWORD_KEY}"
+    )
+    return {name: missing if held is None else _user_of(name, held) for name, held in values.items()}
+
+
+def _user_of(name: str, values: Mapping[str, str]) -> UserCredentials | CredentialsMissing:
+    login = _login_of(name, values)
+    if isinstance(login, UserCredentials) and (part := unfit(login.username, login.password)) is not None:
+        return _unfit(Reason.INVALID_SECRET, name, part, FIT)
+    return login
+
+
+def _unfit(reason: Reason, name: str, part: str, fix: str) -> CredentialsMissing:
+    return CredentialsMissing(reason, f"the Secret {name} has a {part} that HerdDB's users file can't hold: {fix}")
+
+
+def _login_of(name: str, values: Mapping[str, str]) -> UserCredentials | CredentialsMissing:
+    missing = [entry for entry in (names.USERNAME_KEY, names.PASSWORD_KEY) if not values.get(entry)]
+    if missing:
+        return CredentialsMissing(Reason.WAITING_FOR_SECRET, f"the Secret {name} lacks {' and '.join(missing)}: add it")
+    return UserCredentials(values[names.USERNAME_KEY], values[names.PASSWORD_KEY])
+
+
+def read_token(cluster: HerdDBCluster, world: World) -> str | Unknown:
+    """The token that the nodes' HTTP port asks for."""
+    secret = mounted_secret(cluster)
+    values = world.kubernetes.secret(ObjectKey(cluster.metadata.namespace, secret))
+    token = (values or {}).get(names.TOKEN_KEY)
+    return token or Unknown(f"the Secret {secret} has no {names.TOKEN_KEY} yet")
+
+
+def read_nodes(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, NodeView | Unknown]:
+    """What each Ready node says of its tablespaces (images/herddb, GET /tablespaces), by pod name."""
+    ready = [node for node in present_nodes(cluster, objects) if objects.pod_ready(node)]
+    return _read_all({node: host_of(names_of(cluster), objects, node) for node in ready}, world)
+
+
+def host_of(named: HerdDBNames, objects: Objects, node: str) -> str:
+    """Where a node is found: at its pod's IP address, by its name only before that is known. After a restart DNS may still give the address
+    that the pod had before, or none yet, and where DNS does not answer nobody shall wait for it."""
+    address = ((objects.get("Pod", node) or {}).get("status") or {}).get("podIP")
+    if not address:
+        return named.host_of(node)
+    return f"[{address}]" if ":" in address else str(address)
+
+
+def address_of(database: ObjectKey, node: str, world: World) -> str:
+    """The same, of a node of the HerdDBCluster `database`, with its pod read for it."""
+    pod = world.kubernetes.document("v1", "Pod", ObjectKey(database.namespace, node))
+    return host_of(HerdDBNames(database), Objects({} if pod is None else {("Pod", node): pod}), node)
+
+
+def _read_all(hosts: Mapping[str, str], world: World) -> dict[str, NodeView | Unknown]:
+    """All at the same time: one that is silent does not keep the others waiting."""
+    if not hosts:
+        return {}
+    urls = [f"http://{host}:{names.HERDDB_HTTP_PORT}/tablespaces" for host in hosts.values()]
+    with ThreadPoolExecutor(max_workers=min(MOST_READERS, len(urls))) as readers:
+        return dict(zip(hosts, readers.map(lambda url: read_node(world, url), urls), strict=True))
+
+
+def _read_running_nodes(
+    cluster: HerdDBCluster, objects: Objects, doubted: Mapping[str, Unknown], world: World
+) -> dict[str, NodeView | Unknown]:
+    """The same of each node whose process has not ended as far as Kubernetes knows: a leader that is about to stop still serves."""
+    running = [node for node in present_nodes(cluster, objects) if why_gone(objects.get("Pod", node)) is None]
+    asked = {node: host_of(names_of(cluster), objects, node) for node in running if node not in doubted}
+    return {**_read_all(asked, world), **doubted}
+
+
+def _silent_seconds(cluster: HerdDBCluster, objects: Objects, world: World) -> dict[str, float]:
+    pods = {node: objects.get("Pod", node) for node in present_nodes(cluster, objects)}
+    found = {node: world.signs_of_life.silent_seconds(pod["metadata"]["uid"]) for node, pod in pods.items() if pod is not None}
+    return {node: seconds for node, seconds in found.items() if seconds is not None}
+
+
+def _reports(objects: Objects, silent_seconds: Mapping[str, float], world: World) -> dict[str, SelfReport]:
+    """Of nodes that speak: what a silent one said last may not be so any more."""
+    speaking = [node for node, seconds in silent_seconds.items() if seconds < SILENT_SECONDS]
+    pods = {node: pod for node in speaking if (pod := objects.get("Pod", node)) is not None}
+    found = {node: world.signs_of_life.said(pod["metadata"]["uid"]) for node, pod in pods.items()}
+    return {node: report for node, report in found.items() if report is not None}
+
+
+def _doubted(silent_seconds: Mapping[str, float], reports: Mapping[str, SelfReport]) -> dict[str, Unknown]:
+    """The nodes that are not asked, and why."""
+    silent = {node: Unknown("its process gives no sign of life") for node, seconds in silent_seconds.items() if seconds >= SILENT_SECONDS}
+    cut_off = {
+        node: Unknown("it says that ZooKeeper does not answer it")
+        for node, report in reports.items()
+        if report.zookeeper_silent >= SILENT_SECONDS
+    }
+    return {**silent, **cut_off}
+
+
+def _times(
+    world: World, log: LogStore | None, records: Mapping[str, VersionedRecord] | Unknown, root: str
+) -> tuple[ZooKeeperTimes, Heartbeats]:
+    """From what can't be read nothing follows."""
+    if log is None or isinstance(records, Unknown):
+        return NOT_TOLD, {}
+    try:
+        return read_times(world.ensembles.at(log.zookeeper_address), root, records)
+    except EnsembleError:
+        return NOT_TOLD, {}
+
+
+def read_node(world: World, url: str) -> NodeView | Unknown:
+    """One node's view."""
+    answer = world.http.get(url)
+    if isinstance(answer, Unknown):
+        return answer
+    try:
+        return tuple(_tablespace(entry) for entry in answer)
+    except (KeyError, TypeError) as error:
+        return Unknown(f"{url} answered something else than tablespaces: {error!r}")
+
+
+def _tablespace(entry: dict[str, Any]) -> NodeTablespace:
+    # who does not tell the leader has compared HerdDB's own digest, which fails equal copies
+    told = {table: check for table, check in sorted((entry.get("checks") or {}).items()) if "leader" in check}
+    return NodeTablespace(
+        name=str(entry["name"]),
+        uuid=str(entry["uuid"]),
+        role=str(entry["role"]),
+        ready=bool(entry["ready"]),
+        lsn=_lsn(entry.get("applied")),
+        last_error=entry.get("lastError"),
+        checkpoint=_lsn(entry.get("checkpoint")),
+        recoverable=entry.get("recoverable"),
+        retained_log=_retained(entry.get("retainedLog")),
+        checks=tuple(_verdict(table, check) for table, check in told.items()),
+        full_check=_full_check(entry),
+        barred=entry.get("barred"),
+        counts=_counts(entry.get("counts")),
+        unreplayable=_unreplayable(entry.get("unreplayable")),
+    )
+
+
+def _counts(told: dict[str, Any] | None) -> Counts | None:
+    lsn = _lsn(told["position"]) if told and told["exact"] is True else None
+    return Counts(lsn, {str(table): int(rows) for table, rows in told["tables"].items()}) if told and lsn is not None else None
+
+
+def _unreplayable(told: dict[str, Any] | None) -> Unreplayable | None:
+    if not told:
+        return None
+    return Unreplayable((int(told["ledgerId"]), int(told["offset"])), str(told["entryType"]), told.get("table"), str(told["message"]))
+
+
+def _verdict(table: str, told: dict[str, Any]) -> TableVerdict:
+    position = told["position"]
+    return TableVerdict(table, bool(told["pass"]), (int(position["ledgerId"]), int(position["entryId"])), str(told["leader"]))
+
+
+def _full_check(entry: dict[str, Any]) -> FullCheck | Unknown | None:
+    """What can't be read of a check must not hide the rest: who can lead is told by that."""
+    if "fullCheck" not in entry:
+        return Unknown("its node program is an older one: change the image of the HerdDBCluster")
+    try:
+        return _told_check(entry["fullCheck"]) if entry["fullCheck"] is not None else None
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return Unknown(f"its node program tells something else of a check: {error!r}")
+
+
+def _told_check(told: dict[str, Any]) -> FullCheck:
+    return FullCheck(
+        started_millis=int(told["startedAtMillis"]),
+        ended_millis=None if told["endedAtMillis"] is None else int(told["endedAtMillis"]),
+        after=(int(told["after"]["ledgerId"]), int(told["after"]["entryId"])),
+        until=_lsn(told["until"]),
+        tables=tuple((str(table), int(millis)) for table, millis in sorted(told["tables"].items())),
+        not_checked=tuple((str(table), str(why)) for table, why in sorted(told["notChecked"].items())),
+        writes_stopped_millis=int(told["writesStoppedMillis"]),
+        longest_stop_millis=int(told["longestStopMillis"]),
+        error=told["error"],
+    )
+
+
+def _retained(told: dict[str, Any] | None) -> RetainedLog | None:
+    return RetainedLog(int(told["ledgers"]), int(told["sinceMillis"]), tuple(map(str, told["keptFor"]))) if told else None
+
+
+def _lsn(position: dict[str, Any] | None) -> tuple[int, int] | None:
+    return (int(position["ledgerId"]), int(position["entryId"])) if position else None
+
+
+def _records(world: World, log: LogStore | None, root: str) -> dict[str, VersionedRecord] | Unknown:
+    """HerdDB's record of each tablespace, with the time of its last change."""
+    if log is None:
+        return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
+    try:
+        ensemble = world.ensembles.at(log.zookeeper_address)
+        known = ensemble.children(tablespaces_path(root), world.wake) or ()
+        found = {name: ensemble.read_changed(tablespace_path(root, name), world.wake) for name in known}
+        return {
+            name: VersionedRecord(decode_tablespace(znode.data), znode.version, znode.changed_at)
+            for name, znode in found.items()
+            if znode is not None
+        }
+    except (EnsembleError, MalformedDataError) as error:
+        return Unknown(str(error))
+
+
+def _registered(world: World, log: LogStore | None, root: str) -> tuple[str, ...] | Unknown:
+    if log is None:
+        return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
+    try:
+        return world.ensembles.at(log.zookeeper_address).children(nodes_path(root), world.wake) or ()
+    except EnsembleError as error:
+        return Unknown(str(error))
+
+
+def _taken_services(tablespaces: Sequence[Tablespace], objects: Objects, world: World) -> frozenset[str]:
+    """Looked at one by one, but only until the Service is there."""
+    keys = [ObjectKey(each.metadata.namespace, each.metadata.name) for each in tablespaces]
+    services = [ObjectKey(key.namespace, TablespaceNames(key).leader_service) for key in keys]
+    missing = [key for key in services if objects.get("Service", key.name) is None]
+    return frozenset(key.name for key in missing if world.kubernetes.document("v1", "Service", key) is not None)
+
+
+def _exists(world: World, log: LogStore | None, path: str) -> bool | Unknown:
+    if log is None:
+        return Unknown("the BookKeeperCluster does not name its ZooKeeper yet")
+    try:
+        return world.ensembles.at(log.zookeeper_address).read(path) is not None
+    except EnsembleError as error:
+        return Unknown(str(error))

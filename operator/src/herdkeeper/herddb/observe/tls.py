@@ -1,0 +1,109 @@
+"""Looks at the Secret with the certificate of a HerdDBCluster's SQL nodes, by doing what a node and a client would do with it.
+
+Nothing is sent anywhere: both ends of the handshake are in memory, and so is the file that OpenSSL insists on reading the key from.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.clients.world import World
+from herdkeeper.herddb.state.nodes import names_of, staying_nodes
+from herdkeeper.herddb.state.tls import TlsUnusable, TlsUsable
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.reason import Reason
+from herdkeeper.sql.encryption import client_context
+
+KEYS = (names.CERTIFICATE_KEY, names.PRIVATE_KEY_KEY, names.AUTHORITIES_KEY)
+_MOST_FLIGHTS = 10
+"""A handshake of TLS 1.2 or 1.3 takes two or three; this only ends one that would never."""
+
+
+def read_tls(cluster: HerdDBCluster, world: World) -> TlsUsable | TlsUnusable | None:
+    """Whether the named Secret can be served with; None when no encryption is asked for."""
+    tls = cluster.spec.tls
+    if tls is None:
+        return None
+    values = world.kubernetes.secret(ObjectKey(cluster.metadata.namespace, tls.secret_name))
+    if values is None:
+        return TlsUnusable(Reason.WAITING_FOR_SECRET, f"spec.tls.secretName is {tls.secret_name}: there is no such Secret; create it")
+    hosts = [names_of(cluster).host_of(node) for node in staying_nodes(cluster)]
+    return judged(tls.secret_name, values, hosts)
+
+
+def judged(secret: str, values: Mapping[str, str], hosts: Iterable[str]) -> TlsUsable | TlsUnusable:
+    """Whether nodes under these host names can serve with what the Secret holds."""
+    missing = [key for key in KEYS if not values.get(key)]
+    if missing:
+        why = f"the Secret {secret} lacks {' and '.join(missing)}: add it ({names.AUTHORITIES_KEY}: the certificates that clients trust)"
+        return TlsUnusable(Reason.WAITING_FOR_SECRET, why)
+    certificate, key, authorities = (values[each] for each in KEYS)
+    try:
+        client = client_context(authorities)
+    except ssl.SSLError as error:
+        return _refused(secret, names.AUTHORITIES_KEY, f"holds no certificates in PEM ({_told(error)})")
+    try:
+        server = _server_context(certificate, key)
+    except ssl.SSLError as error:
+        what = f"{names.CERTIFICATE_KEY} and {names.PRIVATE_KEY_KEY}"
+        return _refused(secret, what, f"are no certificate in PEM and its key without a password ({_told(error)})")
+    for host in hosts:
+        try:
+            _shake_hands(client, server, host)
+        except ssl.SSLCertVerificationError as error:
+            what = f"can't be verified by {names.AUTHORITIES_KEY} as the certificate of {host}: {error.verify_message}"
+            return _refused(secret, names.CERTIFICATE_KEY, what)
+        except ssl.SSLError as error:
+            return _refused(secret, names.CERTIFICATE_KEY, f"can't be served with: {_told(error)}")
+    return TlsUsable(authorities)
+
+
+def _refused(secret: str, key: str, what: str) -> TlsUnusable:
+    return TlsUnusable(Reason.INVALID_SECRET, f"the Secret {secret}: {key} {what}")
+
+
+def _told(error: ssl.SSLError) -> str:
+    """OpenSSL's own word, where the error is one of it."""
+    return getattr(error, "reason", None) or str(error)
+
+
+def _server_context(certificate: str, key: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with _in_memory(f"{certificate}\n{key}\n") as path:
+        context.load_cert_chain(path, password=lambda: "")
+    return context
+
+
+@contextmanager
+def _in_memory(text: str) -> Iterator[str]:
+    """A path to a file that is on no disk."""
+    descriptor = os.memfd_create("tls")
+    try:
+        os.write(descriptor, text.encode())
+        yield f"/proc/self/fd/{descriptor}"
+    finally:
+        os.close(descriptor)
+
+
+def _shake_hands(client_side: ssl.SSLContext, server_side: ssl.SSLContext, host: str) -> None:
+    """Raises what the client makes of the server's certificate."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_side.wrap_bio(to_client, to_server, server_hostname=host)
+    server = server_side.wrap_bio(to_server, to_client, server_side=True)
+    for _ in range(_MOST_FLIGHTS):
+        try:
+            client.do_handshake()
+        except ssl.SSLWantReadError:
+            pass
+        else:
+            return
+        try:
+            server.do_handshake()
+        except ssl.SSLWantReadError:
+            continue
+    raise ssl.SSLError(f"no end of the handshake after {_MOST_FLIGHTS} flights")

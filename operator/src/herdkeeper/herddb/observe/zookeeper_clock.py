@@ -1,0 +1,34 @@
+"""Reads what tells the time by ZooKeeper's clock: heartbeats of copies, and when their nodes registered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from herdkeeper.clients.zookeeper import Ensemble
+from herdkeeper.codecs.herddb.node import node_path
+from herdkeeper.codecs.herddb.tablespace import heartbeat_path
+from herdkeeper.herddb.state.zookeeper_times import ZooKeeperTimes
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+
+Heartbeats = Mapping[str, Mapping[str, float]]
+"""By tablespace and node, in seconds since 1970 by ZooKeeper's clock."""
+
+
+def read_times(ensemble: Ensemble, root: str, records: Mapping[str, VersionedRecord]) -> tuple[ZooKeeperTimes, Heartbeats]:
+    """Of all copies that these records name, since one that fails sends no heartbeats, and of their nodes. Raises EnsembleError.
+
+    The time is that of the heartbeat that was written last, and not the latest of all times: a dead copy's stays for ever, and may be of a
+    member with a fast clock that led ZooKeeper then. A leader's heartbeat is read after those of its followers: what lies between the reads
+    makes it look younger, never older than they are.
+    """
+    copies = [(name, node) for name, found in records.items() for node in sorted(found.record.replicas, key=found.record.leader.__eq__)]
+    paths = [heartbeat_path(root, records[name].record.uuid, node) for name, node in copies]
+    beats = {copy: znode for copy, znode in zip(copies, ensemble.changed_many(paths), strict=True) if znode is not None}
+    nodes = sorted({node for _, node in copies})
+    registered = ensemble.changed_many([node_path(root, node) for node in nodes])
+    last = max(beats.values(), key=lambda znode: znode.transaction, default=None)
+    times = ZooKeeperTimes(
+        None if last is None else last.changed_at,
+        {node: znode.changed_at for node, znode in zip(nodes, registered, strict=True) if znode is not None},
+    )
+    return times, {name: {node: znode.changed_at for (of, node), znode in beats.items() if of == name} for name in records}

@@ -1,0 +1,183 @@
+"""The next steps of a HerdDB cluster: credentials, the root in ZooKeeper, the nodes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster
+from herdkeeper.herddb.build import build_herddb, build_herddb_secret, token_data, users_data
+from herdkeeper.herddb.leadership.next_look import SOON_SECONDS
+from herdkeeper.herddb.leadership.plan import Terms, plan_leaders
+from herdkeeper.herddb.leadership.services import leader_services
+from herdkeeper.herddb.plan.restart import Relieve, leading, next_restart
+from herdkeeper.herddb.plan.scale_down import ScaleDown, forget_gone_nodes, scale_down
+from herdkeeper.herddb.plan.users import bring_users
+from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token, users_file
+from herdkeeper.herddb.state.log_store import LogStore, log_store
+from herdkeeper.herddb.state.nodes import mounted_secret, names_of
+from herdkeeper.herddb.state.tls import TlsUnusable
+from herdkeeper.herddb.state.users import users_of
+from herdkeeper.herddb.tablespace.default import plan_default_tablespace
+from herdkeeper.planning.actions import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, SetLogPin, Wait, soonest
+from herdkeeper.planning.intent import settle
+from herdkeeper.planning.rolling import Gate, moving, roll
+from herdkeeper.shared.conditions import is_ready_resource
+from herdkeeper.shared.lost_node import unreachable
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+
+ADMINISTRATOR = "herdkeeper"
+"""User name in a generated Secret."""
+
+
+def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
+    """What to do now for SQL nodes that shall live."""
+    log = log_store(seen.bookkeeper)
+    if log is None:
+        return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has no bookies yet")
+    shrink = scale_down(cluster, seen)
+    leaders = plan_leaders(cluster, seen, log, Terms(why_no_ledger_can_open(cluster, seen.bookkeeper), shrink.leave))
+    # Nothing else comes between a leader that is lost and the next one.
+    if leaders.actions:
+        return shrink.told(leaders)
+    return shrink.told(_at_the_latest(leaders, _plan_objects(cluster, seen, log, leaders, shrink)))
+
+
+def _at_the_latest(leaders: Plan, plan: Plan) -> Plan:
+    """A leader that can't be replaced yet is looked at again soon, whatever else is waited for meanwhile, or fails."""
+    return replace(
+        plan,
+        look_again_seconds=soonest(leaders.look_again_seconds, plan.look_again_seconds),
+        look_anyway_seconds=soonest(leaders.look_anyway_seconds, plan.look_anyway_seconds),
+    )
+
+
+def plan_refused_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
+    """What goes on while what the resource says is refused: a leader that is lost is replaced and its Service follows, of nodes that run as
+    they were told before. Nothing of this follows from what is refused, nor from which nodes shall lead nothing: one of these may take
+    over, which costs another move later and no time without a leader."""
+    log = log_store(seen.bookkeeper)
+    if log is None:
+        return Plan()
+    return plan_leaders(cluster, seen, log, Terms(why_no_ledger_can_open(cluster, seen.bookkeeper), only_lost=True))
+
+
+def _unmet(seen: HerdDBObserved) -> Plan | None:
+    """What must be known, or right, before a node is touched."""
+    if isinstance(seen.tls, TlsUnusable):
+        return Plan((), Wait(seen.tls.reason, seen.tls.why), 5.0)
+    if isinstance(seen.root_parent, Unknown):
+        return Plan.waiting(Reason.UNREADABLE, seen.root_parent.why, SOON_SECONDS)
+    return None
+
+
+def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan, shrink: ScaleDown) -> Plan:
+    if isinstance(seen.credentials, CredentialsMissing):
+        return Plan.waiting(seen.credentials.reason, seen.credentials.why)
+    if (unmet := _unmet(seen)) is not None:
+        return unmet
+    named = names_of(cluster)
+    new = seen.objects.get("StatefulSet", named.stateful_set) is None
+    if new and (why := why_no_ledger_can_open(cluster, seen.bookkeeper)):
+        return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why.why if isinstance(why, Unknown) else why)
+    actions: list[Action] = []
+    if not seen.root_parent:
+        actions.append(EnsureZnode(log.zookeeper_address, named.herd_root.rpartition("/")[0]))
+    secret, secret_actions = _secret(cluster, seen, seen.credentials or _fresh(seen))
+    actions += secret_actions
+    # Behind all that is needed, and nothing waits for them: they make nothing possible, and may be forbidden.
+    hints = () if secret_actions else bring_users(cluster, seen)
+    *others, stateful_set = build_herddb(cluster, log, secret, shrink.nodes)
+    actions += settle(others, seen.objects)
+    pods = [named.pod(number) for number in range(shrink.nodes)]
+    gate = Gate(_why_not_disturb(seen))
+    step = roll(stateful_set, seen.objects, pods, gate)
+    if isinstance(step, Wait):
+        return Plan((*actions, *hints), step, 10)
+    if step is not None:
+        actions.append(step)
+    if actions:
+        return Plan((*actions, *hints), leaders.wait, _soon(seen, pods))
+    plan = _plan_nodes(cluster, seen, log, leaders, shrink)
+    return replace(plan, actions=(*plan.actions, *hints))
+
+
+def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: Plan, shrink: ScaleDown) -> Plan:
+    """What the nodes themselves need once their objects are as intended."""
+    named = names_of(cluster)
+    pods = [named.pod(number) for number in range(shrink.nodes)]
+    hanging = unreachable(seen.objects, pods, seen.machines)
+    gate = Gate(_why_not_disturb(seen), hanging, leading(seen), moving(seen.objects, dict.fromkeys(pods, named.stateful_set), hanging))
+    restart = next_restart(named.stateful_set, seen, pods, gate)
+    match restart:
+        case Delete():
+            return Plan((restart,), look_again_seconds=2)
+        case Relieve(node):
+            leave = {**shrink.leave, node: "it is restarted with its new template"}
+            return plan_leaders(cluster, seen, log, Terms(why_no_ledger_can_open(cluster, seen.bookkeeper), leave))
+        case Wait():
+            # what it waits for may be a node that leaves, which goes only once HerdDB's own tablespace has left it
+            return Plan(plan_default_tablespace(cluster, seen, log, shrink.leaving), restart, 3)
+        case None:
+            records = [found.record for found in seen.records.values()] if not isinstance(seen.records, Unknown) else []
+            changes: tuple[Action, ...] = (
+                *plan_default_tablespace(cluster, seen, log, shrink.leaving),
+                *leader_services(seen, records),
+                *forget_gone_nodes(cluster, seen, log.zookeeper_address),
+                *(
+                    SetLogPin(log.zookeeper_address, path, None, version, "no Tablespace declares it")
+                    for path, version in seen.ownerless_pins
+                ),
+            )
+            return Plan(changes, leaders.wait, 1.0 if changes else _soon(seen, pods))
+        case _:
+            assert_never(restart)
+
+
+def _soon(seen: HerdDBObserved, pods: list[str]) -> float | None:
+    return None if all(map(seen.objects.pod_ready, pods)) else 5.0
+
+
+def why_no_ledger_can_open(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None) -> str | Unknown | None:
+    """A SQL node without enough bookies would only fail and start again. Unknown while nothing tells how many there are."""
+    ready = bookkeeper.status.ready_bookies if bookkeeper is not None and bookkeeper.status is not None else None
+    if ready is None:
+        return Unknown(f"how many bookies of the BookKeeperCluster {cluster.spec.book_keeper_ref.name} are writable is not known")
+    wanted = cluster.spec.ledgers.ensemble_size
+    if ready >= wanted:
+        return None
+    return f"the BookKeeperCluster {cluster.spec.book_keeper_ref.name} has {ready} writable bookies of the {wanted} that a ledger needs"
+
+
+def _why_not_disturb(seen: HerdDBObserved) -> str | None:
+    return seen.disturbance if is_ready_resource(seen.bookkeeper) else "its BookKeeperCluster is not Ready"
+
+
+def _secret(cluster: HerdDBCluster, seen: HerdDBObserved, administrator: UserCredentials) -> tuple[str, tuple[Action, ...]]:
+    """Name of the Secret that the pods mount, and what must be done for it.
+
+    The password of a generated one is made once and then only read. What is made by it, the users file, follows when somebody changes
+    it, or a Secret of another user; a token that the Secret lacks, since it is older than the tokens, is added; one that it has stays.
+    """
+    name = mounted_secret(cluster)
+    token = secret_token(seen.objects, name) or seen.fresh_token
+    users = users_of(cluster, administrator, seen.users, users_file(seen.objects, name)).users
+    intended = build_herddb_secret(cluster, name, users, token)
+    if cluster.spec.credentials_secret_ref is not None:
+        return name, settle((intended,), seen.objects)
+    if seen.credentials is None:
+        return name, (Create(intended),)
+    live = seen.objects.get("Secret", name)
+    lacking = _lacking(live, {**users_data(users, token), **token_data(token)}) if live is not None else {}
+    return name, (AddToSecret(name, live["metadata"]["uid"], lacking),) if live is not None and lacking else ()
+
+
+def _lacking(secret: Json, intended: dict[str, str]) -> dict[str, str]:
+    """What a generated Secret needs beside its username and password, and has not, or not as they are now."""
+    return {key: value for key, value in intended.items() if (secret.get("data") or {}).get(key) != value}
+
+
+def _fresh(seen: HerdDBObserved) -> UserCredentials:
+    return UserCredentials(ADMINISTRATOR, seen.fresh_password)

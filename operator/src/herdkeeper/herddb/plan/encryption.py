@@ -1,0 +1,23 @@
+"""When the operator and its jobs may send a password to SQL nodes that shall be encrypted."""
+
+from __future__ import annotations
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.herddb.state.tls import TlsUnusable
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning.actions import Wait
+from herdkeeper.shared.reason import Reason
+
+
+def is_encrypted(herddb: HerdDBCluster | None) -> bool:
+    """Whether every SQL node serves TLS, as the resource says."""
+    return herddb is not None and herddb.status is not None and herddb.status.encrypted is True
+
+
+def why_no_login(seen: TablespaceObserved) -> Wait | None:
+    """What a login waits for; None when nothing is in its way."""
+    if isinstance(seen.tls, TlsUnusable):
+        return Wait(seen.tls.reason, seen.tls.why)
+    if seen.tls is not None and not is_encrypted(seen.herddb):
+        return Wait(Reason.WAITING_FOR_HERDDB, "not all SQL nodes serve TLS yet: they are restarted one by one")
+    return None

@@ -1,0 +1,202 @@
+"""Fewer SQL nodes: what must be true before one may go, and what is done for those that have gone. The highest numbers go first.
+
+1. Each tablespace gets copies on nodes that stay, as many as it declares (herddb/tablespace/plan.py, by `status.leavingNodes`).
+2. Leaderships leave, once the copies that stay could lead at once.
+3. Copies on leaving nodes are taken off the lists.
+4. The StatefulSet shrinks by one, when no record names its last node.
+5. A node whose pod is gone is forgotten: its claim under deletionPolicy Delete, then its record in ZooKeeper.
+
+A node lives while a record names it: one that was named at the last moment is started again. Nothing remembers how far it has come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, TablespaceRecord
+from herdkeeper.herddb.leadership.services import declaring
+from herdkeeper.herddb.state.cluster import HerdDBObserved
+from herdkeeper.herddb.state.nodes import names_of, number_of, present_nodes, running_nodes, staying_nodes
+from herdkeeper.herddb.tablespace.default import copy_on
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.replicas import Copies, why_not_as_good
+from herdkeeper.planning.actions import Action, ForgetNode, Plan, Wait, deletions
+from herdkeeper.shared import names
+from herdkeeper.shared.left_alone import left_alone_by
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+
+SOON_SECONDS = 2.0
+CLAIM = "PersistentVolumeClaim"
+
+
+@dataclass(frozen=True)
+class ScaleDown:
+    """`nodes`: how many nodes the StatefulSet shall have for now. `leaving`: those whose copies may move; `leave`: those that shall lead
+    nothing, with the reason. `wait`: what the next step waits for. `later`: the steps to come, in words."""
+
+    nodes: int
+    leaving: tuple[str, ...] = ()
+    leave: Mapping[str, str] = field(default_factory=dict)
+    wait: Wait | None = None
+    later: tuple[str, ...] = ()
+
+    def told(self, plan: Plan) -> Plan:
+        """The plan, with what it waits for and what is to come."""
+        soon = SOON_SECONDS if self.wait is not None else None
+        blockers = (self.wait.sentence,) if self.wait is not None else ()
+        return replace(
+            plan,
+            wait=plan.wait or self.wait,
+            look_again_seconds=plan.look_again_seconds or soon,
+            later=(*plan.later, *self.later),
+            blockers=(*plan.blockers, *blockers),
+        )
+
+
+def scale_down(cluster: HerdDBCluster, seen: HerdDBObserved) -> ScaleDown:
+    """What fewer nodes need now; of as many as declared, nothing."""
+    running = running_nodes(cluster, seen.objects) or 0
+    metadata = _metadata(seen)
+    if isinstance(metadata, Unknown):
+        held = max(running, cluster.spec.replicas)
+        return ScaleDown(held, wait=Wait(Reason.UNREADABLE, metadata.why) if held > cluster.spec.replicas else None)
+    records, registered = metadata
+    needed = max(cluster.spec.replicas, _named(cluster, records, registered, running))
+    going = present_nodes(cluster, seen.objects)[cluster.spec.replicas :]
+    if not going and needed == cluster.spec.replicas:
+        return ScaleDown(needed)
+    later = _later(cluster, records, going)
+    if blocked := _blocked(cluster, seen, records, going):
+        return ScaleDown(max(running, needed), wait=blocked, later=later)
+    stopping = [node for node in going if (number_of(names_of(cluster), node) or 0) >= running and seen.objects.get("Pod", node)]
+    wait = Wait(Reason.POD_STOPPING, f"{' and '.join(stopping)} is stopping") if stopping else None
+    step = ScaleDown(max(running if stopping else running - 1, needed), going, wait=wait, later=later)
+    return _vacate(cluster, seen, records, step) if needed > cluster.spec.replicas else step
+
+
+def forget_gone_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, zookeeper_address: str) -> tuple[Action, ...]:
+    """What is left of nodes that no record names, beyond those that shall run, and without a pod. The record goes last: it tells that there
+    was one."""
+    metadata = _metadata(seen)
+    if isinstance(metadata, Unknown):
+        return ()
+    records, registered = metadata
+    named, running = names_of(cluster), running_nodes(cluster, seen.objects) or 0
+    first = max(cluster.spec.replicas, running, _named(cluster, records, registered, running))
+
+    def gone(node: str) -> bool:
+        number = number_of(named, node)
+        return number is not None and number >= first and seen.objects.get("Pod", node) is None
+
+    claims = [claim for claim in seen.objects.of_kind(CLAIM) if gone(claim["metadata"]["name"].removeprefix(names.DATA_CLAIM_PREFIX))]
+    return (
+        *(deletions(claims, Reason.LEFT) if cluster.spec.deletion_policy == "Delete" else ()),
+        *(ForgetNode(zookeeper_address, named.herd_root, node) for node in registered if gone(node)),
+    )
+
+
+def _metadata(seen: HerdDBObserved) -> tuple[Mapping[str, VersionedRecord], tuple[str, ...]] | Unknown:
+    """The records and the registered nodes. Where records are missing, volumes may be all that is left: nobody knows then who is named."""
+    if isinstance(seen.records, Unknown):
+        return seen.records
+    if isinstance(seen.registered, Unknown):
+        return seen.registered
+    if not seen.records:
+        return Unknown("ZooKeeper has no record of any tablespace, not even of HerdDB's own")
+    made = [each for each in seen.tablespaces if each.made_uuid and not each.metadata.deletion_timestamp]
+    lost = sorted(each.metadata.name for each in made if each.sql_name not in seen.records)
+    if lost:
+        return Unknown(f"ZooKeeper has no record of what {' and '.join(lost)} made: delete a Tablespace that was dropped on purpose")
+    return seen.records, seen.registered
+
+
+def _named(cluster: HerdDBCluster, records: Mapping[str, VersionedRecord], registered: tuple[str, ...], running: int) -> int:
+    """One more than the highest number that a record names; of nodes that never were, none."""
+    nodes = {node for found in records.values() for node in _nodes(found.record)}
+    numbers = {node: number for node in nodes if (number := number_of(names_of(cluster), node)) is not None}
+    return max((number + 1 for node, number in numbers.items() if number < running or node in registered), default=0)
+
+
+def _blocked(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str, VersionedRecord], going: tuple[str, ...]) -> Wait | None:
+    """Why nothing may move yet; the reasons that a person can act on, all of them."""
+    silent = [
+        f"{node} does not answer ({view.why})"
+        for node in staying_nodes(cluster)
+        if isinstance(view := seen.nodes.get(node, Unknown("it was not asked")), Unknown)
+    ]
+    reasons = [*_declared(cluster, seen, going), *(_unmovable(seen, found.record, going) for found in records.values())]
+    found = [reason for reason in reasons if reason is not None]
+    if found:
+        return Wait(Reason.WAITING_FOR_TABLESPACE, f"no SQL node leaves yet: {'; '.join(found)}")
+    return Wait(Reason.UNREADABLE, f"no SQL node leaves yet: {'; '.join(silent)}") if silent else None
+
+
+def _declared(cluster: HerdDBCluster, seen: HerdDBObserved, going: tuple[str, ...]) -> list[str]:
+    """What Tablespaces declare that fewer nodes can't be."""
+    remaining, reasons = cluster.spec.replicas, []
+    for tablespace in seen.tablespaces:
+        if tablespace.metadata.deletion_timestamp is not None:
+            continue
+        name = tablespace.metadata.name
+        if tablespace.spec.replicas > remaining:
+            reasons.append(
+                f"the Tablespace {name} declares {tablespace.spec.replicas} copies and {remaining} nodes would remain: lower its "
+                f"spec.replicas, or set spec.replicas of {cluster.metadata.name} to at least {tablespace.spec.replicas}"
+            )
+        if tablespace.spec.preferred_leader in going:
+            reasons.append(
+                f"the Tablespace {name} prefers {tablespace.spec.preferred_leader}, which leaves: change its spec.preferredLeader"
+            )
+    return reasons
+
+
+def _unmovable(seen: HerdDBObserved, record: TablespaceRecord, going: tuple[str, ...]) -> str | None:
+    """Why nobody would move the copies of a tablespace; None when somebody does, or none has to."""
+    held = sorted(node for node in _nodes(record) if node in going)
+    if not held or record.name == DEFAULT_TABLESPACE:
+        return None
+    tablespace, has = declaring(seen, record.name), f"{' and '.join(held)} has a copy"
+    if tablespace is None:
+        return f"no Tablespace declares {record.name}, of which {has}: declare it, or drop it"
+    if stops := left_alone_by(tablespace.metadata):
+        return f"the Tablespace {tablespace.metadata.name}, of which {has}, is left alone: remove its annotation {stops}"
+    return None
+
+
+def _vacate(cluster: HerdDBCluster, seen: HerdDBObserved, records: Mapping[str, VersionedRecord], step: ScaleDown) -> ScaleDown:
+    """Copies are still on nodes that leave. Leaderships go when all of them can, so that none goes from one leaving node to another."""
+    held = {name: found.record for name, found in sorted(records.items()) if any(node in step.leaving for node in _nodes(found.record))}
+    shown = "; ".join(
+        f"{name}: {', '.join(sorted(node for node in _nodes(record) if node in step.leaving))}" for name, record in held.items()
+    )
+    wait = Wait(Reason.WAITING_FOR_TABLESPACE, f"copies move to nodes that stay before theirs stop ({shown})")
+    able = all(_can_be_left(cluster, seen, record) for record in held.values() if record.leader in step.leaving)
+    leave = dict.fromkeys(step.leaving, f"spec.replicas is {cluster.spec.replicas}") if able else {}
+    return replace(step, leave=leave, wait=wait)
+
+
+def _can_be_left(cluster: HerdDBCluster, seen: HerdDBObserved, record: TablespaceRecord) -> bool:
+    staying = staying_nodes(cluster)
+    copies = Copies(record, 1, frozenset(), {node: copy_on(seen, node, record.name) for node in _nodes(record)}, ())
+    return any(node in staying and why_not_as_good(copies, node) is None for node in record.replicas)
+
+
+def _nodes(record: TablespaceRecord) -> set[str]:
+    return {record.leader, *record.replicas}
+
+
+def _later(cluster: HerdDBCluster, records: Mapping[str, VersionedRecord], going: tuple[str, ...]) -> tuple[str, ...]:
+    """The steps to come, the highest node first."""
+    sentences: list[str] = []
+    for node in reversed(going):
+        for name, found in sorted(records.items()):
+            if found.record.leader == node:
+                sentences.append(f"Moving the leadership of {name} from {node} to a node that stays")
+            if node in found.record.replicas:
+                sentences.append(f"Moving the copy of {name} from {node} to a node that stays")
+        claim = f"{'Deleting' if cluster.spec.deletion_policy == 'Delete' else 'Keeping'} the claim {names.DATA_CLAIM_PREFIX}{node}"
+        sentences += [f"Stopping {node}", claim, f"Removing {node} from HerdDB's nodes"]
+    return tuple(sentences)

@@ -1,0 +1,38 @@
+"""What brings changed users to the nodes sooner.
+
+The kubelet looks at what a pod mounts about once a minute and a half, and at once when the pod itself was changed: a mark on the pods of
+all nodes that are late makes the time short in which some have the old users and some the new ones. Nothing depends on it.
+"""
+
+from __future__ import annotations
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.codecs.herddb.users import revision_of
+from herdkeeper.herddb.state.cluster import HerdDBObserved, users_file
+from herdkeeper.herddb.state.nodes import mounted_secret, present_nodes
+from herdkeeper.planning.actions import Annotate
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json, annotation
+from herdkeeper.shared.reason import Reason
+
+
+def bring_users(cluster: HerdDBCluster, seen: HerdDBObserved) -> tuple[Annotate, ...]:
+    """The pods of nodes that tell of other users than the Secret has, each once for each users file."""
+    revision = revision_of(users_file(seen.objects, mounted_secret(cluster)))
+    if revision is None:
+        return ()
+    pods = {node: seen.objects.get("Pod", node) for node in present_nodes(cluster, seen.objects) if _is_late(seen, node, revision)}
+    return tuple(
+        Annotate("Pod", node, pod["metadata"]["uid"], {names.USERS_ANNOTATION: revision}, Reason.USERS_CHANGING)
+        for node, pod in pods.items()
+        if pod is not None and _is_unmarked(pod, revision)
+    )
+
+
+def _is_late(seen: HerdDBObserved, node: str, revision: str) -> bool:
+    report = seen.reports.get(node)
+    return report is not None and report.users is not None and report.users.revision != revision
+
+
+def _is_unmarked(pod: Json, revision: str) -> bool:
+    return not pod["metadata"].get("deletionTimestamp") and annotation(pod, names.USERS_ANNOTATION) != revision

@@ -1,0 +1,1 @@
+"""Tablespace: its replicas, their verdicts, how it is created and filled."""

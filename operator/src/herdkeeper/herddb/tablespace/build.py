@@ -1,0 +1,64 @@
+"""Tablespace -> what its clients connect with: a Service that follows its leader, and a Secret."""
+
+from __future__ import annotations
+
+import base64
+
+from herdkeeper.api import HerdDBCluster, Tablespace
+from herdkeeper.herddb.state.cluster import UserCredentials
+from herdkeeper.planning import pods as pod
+from herdkeeper.shared import names
+from herdkeeper.shared.names import HerdDBNames, ObjectKey, TablespaceNames
+from herdkeeper.shared.objects import Json
+
+COMPONENT = names.HERDDB_COMPONENT
+
+
+def build_leader_service(tablespace: Tablespace, leader: str) -> Json:
+    """The Service of the pod `leader`. It goes with the Tablespace; its labels name the HerdDBCluster, whose key keeps it true.
+
+    Kubernetes puts a pod's name on it as a label, so that another leader is one write, and addresses need none. Ready or not: a node is
+    not Ready while any of its tablespaces is not settled, and who leads this one serves it all the same.
+    """
+    database = tablespace.spec.herd_db_ref.name
+    metadata = pod.metadata(tablespace, COMPONENT, _names(tablespace).leader_service)
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {**metadata, "labels": names.labels(COMPONENT, HerdDBCluster.KIND, database)},
+        "spec": {
+            "publishNotReadyAddresses": True,
+            "selector": {**names.selector(COMPONENT, database), names.POD_NAME_LABEL: leader},
+            "ports": [{"name": "sql", "port": names.HERDDB_SQL_PORT, "targetPort": names.HERDDB_SQL_PORT}],
+        },
+    }
+
+
+def build_connection_secret(
+    tablespace: Tablespace, zookeeper_address: str, credentials: UserCredentials, authorities: str | None = None
+) -> Json:
+    """All that a client needs. It goes with the Tablespace: what it holds is kept elsewhere. `zookeeper_address` is `host:port,…`;
+    `authorities` are the certificates (PEM) that verify the SQL nodes, None when they don't all serve TLS."""
+    named = _names(tablespace)
+    database = HerdDBNames(ObjectKey(tablespace.metadata.namespace, tablespace.spec.herd_db_ref.name))
+    values = {
+        names.CONNECTION_HOST_KEY: named.leader_host,
+        names.CONNECTION_PORT_KEY: str(names.HERDDB_SQL_PORT),
+        names.CONNECTION_URL_KEY: database.jdbc_url(zookeeper_address),
+        names.CONNECTION_LEADER_URL_KEY: named.leader_jdbc_url(encrypted=authorities is not None),
+        names.CONNECTION_USER_KEY: credentials.username,
+        names.PASSWORD_KEY: credentials.password,
+        names.CONNECTION_DATABASE_KEY: tablespace.sql_name,
+        **({names.AUTHORITIES_KEY: authorities} if authorities is not None else {}),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": pod.metadata(tablespace, COMPONENT, named.connection_secret),
+        "type": "Opaque",
+        "data": {key: base64.b64encode(value.encode()).decode() for key, value in values.items()},
+    }
+
+
+def _names(tablespace: Tablespace) -> TablespaceNames:
+    return TablespaceNames(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name))

@@ -1,0 +1,68 @@
+"""HerdDB's own tablespace `herd`, which every node needs and only one has at first.
+
+A statement is planned with the connection's default tablespace, which for most clients is `herd`: a node without a copy of it keeps such a
+client waiting for a minute. HerdDB makes it with one replica and without failover.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, tablespace_path
+from herdkeeper.herddb.state.cluster import HerdDBObserved, NodeTablespace
+from herdkeeper.herddb.state.log_store import LogStore
+from herdkeeper.herddb.state.nodes import staying_nodes
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.replicas import AddReplica, Copies, RemoveReplica, next_replica
+from herdkeeper.planning.actions import ChangeTablespaceRecord
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.unknown import Unknown
+
+MAX_INACTIVITY_MILLIS = 60_000
+EXPECTED_REPLICAS = 1
+
+
+def plan_default_tablespace(
+    cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaving: Sequence[str] = ()
+) -> tuple[ChangeTablespaceRecord, ...]:
+    """The next change of its record: the failover's settings, then one replica after the other, each once the others are settled; at last
+    those of nodes that leave go."""
+    found = seen.records.get(DEFAULT_TABLESPACE) if not isinstance(seen.records, Unknown) else None
+    if found is None:
+        return ()
+    record = found.record
+    if (record.expected_replica_count, record.max_leader_inactivity_millis) != (EXPECTED_REPLICAS, MAX_INACTIVITY_MILLIS):
+        wished = replace(record, expected_replica_count=EXPECTED_REPLICAS, max_leader_inactivity_millis=MAX_INACTIVITY_MILLIS)
+        return (_change(cluster, log, VersionedRecord(wished, found.version), "made able to fail over"),)
+    staying = staying_nodes(cluster)
+    free = [node for node in staying if node not in record.replicas and _answers(seen, node)]
+    # one at least: with no node that stays and serves, none of those that leave gives its copy up
+    wanted = max(1, len(free) + sum(node not in leaving for node in record.replicas))
+    copies = {node: copy_on(seen, node, DEFAULT_TABLESPACE) for node in {record.leader, *record.replicas}}
+    match next_replica(Copies(record, wanted, frozenset(leaving), copies, free)):
+        case AddReplica(node):
+            grown = replace(record, replicas=(*record.replicas, node))
+            return (_change(cluster, log, VersionedRecord(grown, found.version), f"replica on {node}"),)
+        case RemoveReplica(node, why):
+            fewer = replace(record, replicas=tuple(other for other in record.replicas if other != node))
+            return (_change(cluster, log, VersionedRecord(fewer, found.version), f"no replica on {node} any more, since {why}"),)
+        case _:
+            return ()
+
+
+def copy_on(seen: HerdDBObserved, node: str, name: str) -> NodeTablespace | Unknown | None:
+    """What a node says of a tablespace; None when it says nothing of it."""
+    view = seen.nodes.get(node, Unknown("it was not asked"))
+    return view if isinstance(view, Unknown) else next((copy for copy in view if copy.name == name), None)
+
+
+def _answers(seen: HerdDBObserved, node: str) -> bool:
+    return seen.objects.pod_ready(node) and not isinstance(seen.nodes.get(node, Unknown("it was not asked")), Unknown)
+
+
+def _change(cluster: HerdDBCluster, log: LogStore, wished: VersionedRecord, why: str) -> ChangeTablespaceRecord:
+    root = names.herd_root(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    return ChangeTablespaceRecord(log.zookeeper_address, tablespace_path(root, wished.record.name), wished.record, wished.version, why)

@@ -1,0 +1,78 @@
+"""What a deleted Tablespace takes with it."""
+
+from __future__ import annotations
+
+from herdkeeper.api import Tablespace
+from herdkeeper.herddb.log.archive_expiry import withdraw
+from herdkeeper.herddb.log.plan_pins import unpin, unreadable_pin
+from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning.actions import Action, DeleteLogs, DropTablespace, Plan, SetFinalizer
+from herdkeeper.planning.deletion import patiently
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+
+
+def keeps_log(tablespace: Tablespace) -> bool:
+    """Whether pins keep its log."""
+    return tablespace.spec.log.keep_until_checkpoint or tablespace.spec.log.archive is not None
+
+
+def plan_tablespace_deletion(tablespace: Tablespace, seen: TablespaceObserved, waited: float) -> Plan:
+    """Drop the tablespace that this resource made, then delete what DROP leaves behind. Another one of the same name is left alone, and so
+    is one that another resource has taken over: it could, where this one was gone before its data.
+
+    Under Retain the tablespace lives on, and only its log is not kept any more: nobody is left to say when it may go.
+    """
+    uuid = tablespace.made_uuid
+    if tablespace.spec.deletion_policy == "Retain":
+        return _let_go(tablespace, seen, uuid, waited)
+    if uuid is None:
+        return Plan((SetFinalizer(False, Reason.DATA_DELETED, "there is nothing to drop: this resource never made a tablespace"),))
+    if heirs := [other.metadata.name for other in seen.others if other.made_uuid == uuid]:
+        return Plan((SetFinalizer(False, Reason.DATA_KEPT, f"the tablespace stays: it is that of the Tablespace {heirs[0]} by now"),))
+    return _drop(tablespace, seen, uuid, waited)
+
+
+def _drop(tablespace: Tablespace, seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
+    what = f"the tablespace {tablespace.sql_name} and its log"
+    if seen.herddb is None or seen.zookeeper_address is None or seen.ledgers_root is None:
+        return patiently(waited, what, "there is no database any more")
+    match seen.record:
+        case VersionedRecord(record) if record.uuid == uuid:
+            node = seen.system_leader
+            if node is None or isinstance(seen.nodes.get(node, Unknown("")), Unknown):
+                return patiently(waited, what, "no SQL node answers")
+            return Plan((DropTablespace(seen.herddb.metadata.name, node, record.name),), look_again_seconds=1)
+        case Unknown(why):
+            return patiently(waited, what, why)
+        case VersionedRecord() | RecordAbsent():
+            return _delete_log(seen, uuid, waited)
+
+
+def _let_go(tablespace: Tablespace, seen: TablespaceObserved, uuid: str | None, waited: float) -> Plan:
+    if (unread := unreadable_pin(seen)) is not None:
+        return patiently(waited, "what keeps the log", unread.why)
+    if uuid is not None and keeps_log(tablespace) and seen.herddb is not None and seen.zookeeper_address is None:
+        # Nobody has looked whether there are pins, and one that stays keeps the log for ever.
+        return patiently(waited, "what keeps the log", "the BookKeeperCluster does not tell where the log is")
+    why = "the Tablespace is deleted"
+    steps: tuple[Action, ...] = () if uuid is None else (*unpin(seen, uuid, why), *withdraw(seen, uuid, why))
+    if steps:
+        return Plan(steps, look_again_seconds=0.5)
+    return Plan((SetFinalizer(False, Reason.DATA_KEPT, "deletionPolicy is Retain: the tablespace stays, its log is released by age"),))
+
+
+def _delete_log(seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
+    match seen.log_left:
+        case False:
+            return Plan((SetFinalizer(False, Reason.DATA_DELETED, "the tablespace is dropped and its log deleted"),))
+        case True if seen.herddb is not None and seen.zookeeper_address is not None and seen.ledgers_root is not None:
+            root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
+            return Plan((DeleteLogs(seen.zookeeper_address, seen.ledgers_root, root, (uuid,)),), look_again_seconds=0.5)
+        case Unknown(why):
+            return patiently(waited, "the log of the dropped tablespace", why)
+        case _:
+            return patiently(waited, "the log of the dropped tablespace", "there is no database any more")

@@ -1,0 +1,232 @@
+"""The check of all tables of a tablespace: when it is due, what its leader tells of it, and what each follower found.
+
+The leader writes digests of its rows to the log, and each follower compares its own when it gets there. So a verdict belongs to a check
+by its place in the log, behind where the check began and not behind where it ended: clocks and older verdicts say nothing. A follower that
+was booting skips the check, and one that can't be read says nothing: neither has passed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from herdkeeper.api import Tablespace
+from herdkeeper.api.checkpoint import Lsn
+from herdkeeper.api.schedule import Timing
+from herdkeeper.api.tablespace import CheckedReplica, CheckedTable, FullCheckStatus, FullCheckTimes, LogBoundary, UncheckedTable
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.state.cluster import FullCheck, NodeTablespace, NodeView, TableVerdict
+from herdkeeper.shared.unknown import Unknown
+
+BEGIN = (-1, -1)
+"""The LSN before the first entry of all."""
+NIGHT_HOURS = 6
+"""Between midnight and then lie the weekly times that nobody has declared."""
+
+ReplicaFound = Literal["Passed", "Failed", "NotAnswered"]
+NodeViews = Mapping[str, NodeView | Unknown]
+
+
+@dataclass(frozen=True)
+class KnownCheck:
+    """A check of which `node` told, when it led. `started_at` and `completed_at` are RFC 3339, the latter None while it runs, or where it
+    will never be known. LSNs are (ledger id, entry id): its entries lie behind `after`, up to `until` (None before the first).
+
+    `tables` are seconds for which writes could have had to wait, by table; `not_checked` is why others could not be read, `error` why it
+    ended early. `replicas` are the followers that there were when it was first seen, None for one that has just been seen.
+    """
+
+    node: str
+    started_at: str
+    completed_at: str | None
+    after: tuple[int, int]
+    until: tuple[int, int] | None
+    tables: Mapping[str, float]
+    not_checked: Mapping[str, str]
+    writes_stopped_seconds: float
+    longest_stop_seconds: float
+    error: str | None = None
+    replicas: tuple[CheckedReplica, ...] | None = None
+
+    @property
+    def identity(self) -> tuple[tuple[int, int], str, str]:
+        """What tells one check from another, and orders them: by the log, since leaders' clocks differ."""
+        return self.after, self.started_at, self.node
+
+
+def copy_of(nodes: NodeViews, node: str, record: TablespaceRecord) -> NodeTablespace | Unknown | None:
+    """What a node says of the tablespace; None when it says nothing of it."""
+    view = nodes.get(node, Unknown(f"{node} is not Ready"))
+    if isinstance(view, Unknown):
+        return view
+    return next((copy for copy in view if copy.uuid == record.uuid), None)
+
+
+def remembered_check(tablespace: Tablespace) -> KnownCheck | None:
+    """The last check that the status tells of."""
+    status = tablespace.status.full_check if tablespace.status is not None else None
+    if status is None or status.started_at is None or status.leader is None:
+        return None
+    return KnownCheck(
+        status.leader,
+        status.started_at,
+        status.completed_at,
+        _pair(status.after_lsn) or BEGIN,
+        _pair(status.until_lsn),
+        {table.name: table.writes_stopped_seconds for table in status.tables},
+        {table.name: table.why for table in status.not_checked},
+        status.writes_stopped_seconds or 0.0,
+        status.longest_writes_stopped_seconds or 0.0,
+        status.error,
+        status.replicas,
+    )
+
+
+def timing_of(tablespace: Tablespace) -> Timing | None:
+    """When checks are begun by themselves; None when they never are. Tablespaces that declare no times have theirs at different ones, so
+    that not all of a fleet are read at once."""
+    declared = tablespace.spec.full_check
+    if declared.schedule is None and tablespace.spec.replicas < 2:
+        return None
+    return Timing(
+        schedule=declared.schedule or _some_night(tablespace.metadata.uid),
+        time_zone=declared.time_zone,
+        suspend=declared.suspend,
+        starting_deadline_seconds=declared.starting_deadline_seconds,
+    )
+
+
+def _some_night(uid: str) -> str:
+    """Once a week, in cron's five fields."""
+    drawn = int.from_bytes(hashlib.sha256(uid.encode()).digest()[:8])
+    day, minute = divmod(drawn % (7 * NIGHT_HOURS * 60), NIGHT_HOURS * 60)
+    return f"{minute % 60} {minute // 60} * * {day}"
+
+
+def declared_times(timing: Timing) -> str:
+    """What a schedule's times follow from, as the status has it."""
+    return f"{timing.schedule} ({timing.time_zone})"
+
+
+def remembered_times(tablespace: Tablespace) -> FullCheckTimes | None:
+    """What the status tells of the times of the schedule that is declared; None when it tells nothing, or of another schedule."""
+    status, timing = tablespace.status, timing_of(tablespace)
+    times = status.full_check.schedule if status is not None and status.full_check is not None else None
+    return times if times is not None and timing is not None and times.declared == declared_times(timing) else None
+
+
+def untold_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
+    """A check that a node tells of and the status does not yet."""
+    told, before = told_check(nodes, record), remembered_check(tablespace)
+    return told if told is not None and (before is None or told.identity > before.identity) else None
+
+
+def told_check(nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
+    """The newest check that a replica's node tells of, which may not lead any more."""
+    copies = {node: copy_of(nodes, node, record) for node in (record.leader, *record.replicas)}
+    told = [
+        _told(node, copy.full_check)
+        for node, copy in copies.items()
+        if isinstance(copy, NodeTablespace) and isinstance(copy.full_check, FullCheck)
+    ]
+    return max(told, key=lambda check: check.identity, default=None)
+
+
+def runs(check: KnownCheck | None) -> bool:
+    """Whether a check that a node tells of is not over."""
+    return check is not None and check.completed_at is None and check.error is None
+
+
+def newest_check(tablespace: Tablespace, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck | None:
+    """What is known of the last check, out of the status and what nodes tell, with each follower's verdict as far as it is known."""
+    before, told = remembered_check(tablespace), told_check(nodes, record)
+    if told is not None and (before is None or told.identity > before.identity):
+        check = told
+    elif told is not None and before is not None and told.identity == before.identity:
+        check = replace(told, replicas=before.replicas)
+    elif before is not None:
+        check = _perhaps_lost(before, nodes, record)
+    else:
+        return None
+    followers = [CheckedReplica(node=node, verdict="NotAnswered") for node in sorted(record.replicas) if node != check.node]
+    replicas = check.replicas if check.replicas is not None else tuple(followers)
+    return replace(check, replicas=tuple(_answered(check, known, copy_of(nodes, known.node, record)) for known in replicas))
+
+
+def waits_for_follower(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord) -> bool:
+    """Whether a follower that answers has yet to come to where the check ended."""
+    copies = [copy_of(nodes, replica.node, record) for replica in check.replicas or () if replica.verdict == "NotAnswered"]
+    return any(
+        isinstance(copy, NodeTablespace) and copy.lsn is not None and check.until is not None and copy.lsn < check.until for copy in copies
+    )
+
+
+def _told(node: str, check: FullCheck) -> KnownCheck:
+    return KnownCheck(
+        node,
+        _moment(check.started_millis),
+        None if check.ended_millis is None else _moment(check.ended_millis),
+        check.after,
+        check.until,
+        {table: millis / 1000 for table, millis in check.tables},
+        dict(check.not_checked),
+        check.writes_stopped_millis / 1000,
+        check.longest_stop_millis / 1000,
+        check.error,
+    )
+
+
+def _perhaps_lost(check: KnownCheck, nodes: NodeViews, record: TablespaceRecord) -> KnownCheck:
+    """A check of which its own node knows nothing any more did not come to its end. A leader that can't be asked may still run it, and one
+    that was replaced tells how far it came when it is back, if ever."""
+    if not runs(check):
+        return check
+    if isinstance(copy_of(nodes, check.node, record), Unknown):
+        return check if check.node == record.leader else replace(check, error=f"{check.node} can't be asked, and does not lead any more")
+    return replace(check, error=f"{check.node} knows nothing of it any more: its process ended before the check did")
+
+
+def _answered(check: KnownCheck, known: CheckedReplica, copy: NodeTablespace | Unknown | None) -> CheckedReplica:
+    """What the node tells of this check, else what is remembered of it."""
+    if not isinstance(copy, NodeTablespace):
+        return known
+    about = [verdict for verdict in copy.checks if verdict.table in check.tables and _is_about(verdict, check)]
+    if failed := tuple(sorted(verdict.table for verdict in about if not verdict.passed)):
+        return CheckedReplica(node=known.node, verdict="Failed", different_tables=failed)
+    all_passed = bool(check.tables) and {verdict.table for verdict in about} >= set(check.tables)
+    if all_passed and check.completed_at is not None and check.error is None:
+        return CheckedReplica(node=known.node, verdict="Passed")
+    return known
+
+
+def _is_about(verdict: TableVerdict, check: KnownCheck) -> bool:
+    return check.after < verdict.lsn and (check.until is None or verdict.lsn <= check.until)
+
+
+def full_check_status(check: KnownCheck) -> FullCheckStatus:
+    """As the status has it."""
+    return FullCheckStatus(
+        leader=check.node,
+        started_at=check.started_at,
+        completed_at=check.completed_at,
+        writes_stopped_seconds=check.writes_stopped_seconds,
+        longest_writes_stopped_seconds=check.longest_stop_seconds,
+        tables=tuple(CheckedTable(name=name, writes_stopped_seconds=seconds) for name, seconds in sorted(check.tables.items())),
+        not_checked=tuple(UncheckedTable(name=name, why=why) for name, why in sorted(check.not_checked.items())),
+        replicas=check.replicas or (),
+        after_lsn=LogBoundary(ledger_id=check.after[0], entry_id=check.after[1]) if check.after > BEGIN else None,
+        until_lsn=Lsn(ledger_id=check.until[0], entry_id=check.until[1]) if check.until is not None else None,
+        error=check.error,
+    )
+
+
+def _pair(lsn: Lsn | LogBoundary | None) -> tuple[int, int] | None:
+    return (lsn.ledger_id, lsn.entry_id) if lsn is not None else None
+
+
+def _moment(millis: int) -> str:
+    moment = datetime.datetime.fromtimestamp(millis / 1000, datetime.UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,289 @@
+"""Looks at a Tablespace: HerdDB's record of it, and what the nodes say."""
+
+from __future__ import annotations
+
+import datetime
+from collections import Counter
+from dataclasses import dataclass
+
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, Tablespace
+from herdkeeper.clients.kubernetes import WORKLOADS, Unreadable, parsed, parsed_wholly
+from herdkeeper.clients.nodes import nodes_of
+from herdkeeper.clients.world import World
+from herdkeeper.clients.zookeeper import Ensemble, EnsembleError
+from herdkeeper.clients.zookeeper_member import Wake
+from herdkeeper.codecs.herddb.ledgers import LedgerList, decode_ledgers, ledgers_path
+from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE, decode_tablespace, tablespace_path, tablespaces_path
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.herddb.log.identity import instance_of
+from herdkeeper.herddb.log.seen_archive import ArchiveObserved, SeenOrder
+from herdkeeper.herddb.log.seen_pins import LogPin, SeenStream
+from herdkeeper.herddb.observe.cluster import read_credentials, read_nodes
+from herdkeeper.herddb.observe.tls import read_tls
+from herdkeeper.herddb.state.cluster import UserCredentials
+from herdkeeper.herddb.state.log_store import LogStore, log_store
+from herdkeeper.herddb.tablespace.observe_restore import see_restore
+from herdkeeper.herddb.tablespace.place import Place
+from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.herddb.tablespace.verdicts import judged, verdicts_in_force
+from herdkeeper.protocol.log_archive import (
+    ArchiveProgress,
+    archive_progress_path,
+    decode_archive_progress,
+    decode_expiry_order,
+    expiry_order_path,
+)
+from herdkeeper.protocol.log_pin import (
+    ARCHIVE,
+    CHECKPOINT,
+    SECOND_DISK,
+    decode_log_pin,
+    decode_stream_pin,
+    log_pin_path,
+    log_pins_path,
+    stream_of,
+)
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey, TablespaceNames
+from herdkeeper.shared.node import Node
+from herdkeeper.shared.objects import Json, Objects, is_made_for, is_ready, pod_trouble
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.object_store import ARCHIVE_FIELD, StoreSecrets, StoreUnusable
+from herdkeeper.spark.observe_object_store import observe_keys, observe_store_secrets
+
+PODS = (("v1", "Pod"),)
+
+
+def observe_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserved:
+    """The database that it belongs to, its record, its log, and what the nodes say of it."""
+    namespace, now = tablespace.metadata.namespace, datetime.datetime.now(datetime.UTC)
+    herddb = world.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, tablespace.spec.herd_db_ref.name))
+    bookkeeper = None
+    if herddb is not None:
+        bookkeeper = world.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, herddb.spec.book_keeper_ref.name))
+    log = log_store(bookkeeper)
+    others = tuple(other for other in world.kubernetes.resources(Tablespace, namespace) if other.metadata.name != tablespace.metadata.name)
+    if herddb is None or log is None:
+        why = Unknown("there is no database yet")
+        return TablespaceObserved(herddb, None, None, why, why, None, {}, {}, others, now=now)
+    metadata = _read_metadata(tablespace, herddb, log, world)
+    key = ObjectKey(namespace, herddb.metadata.name)
+    objects, taken = _for_clients(tablespace, world)
+    credentials = read_credentials(herddb, world)
+    pods = world.kubernetes.owned(herddb.KIND, key, PODS)
+    checkpoints, unread = checkpoints_of(tablespace, world)
+    nodes = read_nodes(herddb, pods, world)
+    if isinstance(metadata.record, VersionedRecord):
+        uuid = metadata.record.record.uuid
+        nodes = judged(nodes, uuid, verdicts_in_force(tablespace, uuid, checkpoints, nodes))
+    seen = TablespaceObserved(
+        herddb=herddb,
+        zookeeper_address=log.zookeeper_address,
+        ledgers_root=log.ledgers_root,
+        record=metadata.record,
+        log_left=metadata.log_left,
+        system_leader=metadata.leaders.get(DEFAULT_TABLESPACE),
+        leaderships=Counter(metadata.leaders.values()),
+        nodes=nodes,
+        others=others,
+        objects=objects,
+        taken=taken,
+        credentials=credentials if isinstance(credentials, UserCredentials) else None,
+        places=_places(pods, world) if _is_chosen(tablespace, herddb, metadata.record) else {},
+        checkpoints=checkpoints,
+        tls=read_tls(herddb, world),
+        log_pin=metadata.log_pin,
+        disk_pin=metadata.disk_pin,
+        archive=ArchiveObserved(
+            metadata.progress,
+            metadata.archive_pin,
+            _archiver_trouble(tablespace, world),
+            now.timestamp(),
+            metadata.order,
+            unread,
+            _secrets_of_archive(tablespace, world),
+        ),
+        ledgers=metadata.ledgers,
+        streams=metadata.streams,
+        now=now,
+        instance_id=instance_of(bookkeeper, herddb.spec.book_keeper_ref.name),
+    )
+    return see_restore(tablespace, seen, world)
+
+
+def checkpoints_of(tablespace: Tablespace, world: World) -> tuple[tuple[Checkpoint, ...], Unknown | None]:
+    """The readable Checkpoints of a tablespace, and which of them can't be read. One that does not tell whose it is may be of this one."""
+    documents = world.kubernetes.documents(Checkpoint, tablespace.metadata.namespace)
+    mine = [document for document in documents if _named(document) in (None, tablespace.metadata.name)]
+    wholly = parsed_wholly(Checkpoint, mine)
+    if not isinstance(wholly, Unknown):
+        return wholly, None
+    found = (parsed(Checkpoint, document) for document in mine)
+    return tuple(item for item in found if not isinstance(item, Unreadable)), wholly
+
+
+def _named(document: Json) -> str | None:
+    """The tablespace that a Checkpoint says it is of."""
+    reference = (document.get("spec") or {}).get("tablespaceRef")
+    return reference.get("name") if isinstance(reference, dict) else None
+
+
+def _is_chosen(tablespace: Tablespace, herddb: HerdDBCluster, record: VersionedRecord | RecordAbsent | Unknown) -> bool:
+    """Whether a node has to be chosen, for a copy more or less: else nobody asks where they run."""
+    if not isinstance(record, VersionedRecord):
+        return False
+    replicas, leaving = record.record.replicas, herddb.status.leaving_nodes if herddb.status is not None else ()
+    return len(replicas) != tablespace.spec.replicas or any(node in leaving for node in replicas)
+
+
+def _places(pods: Objects, world: World) -> dict[str, Place]:
+    """By pod."""
+    machines = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods.of_kind("Pod")}
+    found = nodes_of(pods.of_kind("Pod"), world)
+    zones = {machine: node.labels.get(names.ZONE_LABEL) for machine, node in found.items() if isinstance(node, Node)}
+    return {pod: Place(machine, zones.get(machine)) for pod, machine in machines.items()}
+
+
+def _for_clients(tablespace: Tablespace, world: World) -> tuple[Objects, tuple[str, ...]]:
+    """Its connection Secret, its archiver, and what stands under its names that was not made for it."""
+    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    named = TablespaceNames(key)
+    wanted = (
+        ("v1", "Service", named.leader_service, (HerdDBCluster.KIND, tablespace.spec.herd_db_ref.name)),
+        ("v1", "Secret", named.connection_secret, (Tablespace.KIND, key.name)),
+        *((("apps/v1", "Deployment", named.archive, (Tablespace.KIND, key.name)),) if tablespace.spec.log.archive is not None else ()),
+    )
+    left = world.kubernetes.owned(Tablespace.KIND, key, (WORKLOADS[1],))  # of an archive that is declared no more
+    found = {(kind, name): world.kubernetes.document(version, kind, ObjectKey(key.namespace, name)) for version, kind, name, _ in wanted}
+    live = {(kind, name): item for _, kind, name, owner in wanted if (item := found[kind, name]) is not None and is_made_for(item, *owner)}
+    return Objects({**left.items, **live}), tuple(
+        f"{kind} {name}" for (kind, name), item in found.items() if item is not None and (kind, name) not in live
+    )
+
+
+@dataclass(frozen=True)
+class _Metadata:
+    """What HerdDB keeps in ZooKeeper. `leaders` by tablespace, in lower case as the znodes are named."""
+
+    record: VersionedRecord | RecordAbsent | Unknown
+    log_left: bool | Unknown
+    leaders: dict[str, str]
+    log_pin: LogPin | Unknown | None
+    archive_pin: LogPin | Unknown | None
+    disk_pin: LogPin | Unknown | None
+    progress: ArchiveProgress | Unknown | None
+    order: SeenOrder | Unknown | None
+    ledgers: LedgerList | Unknown | None
+    streams: tuple[SeenStream, ...] | Unknown = ()
+
+
+def _read_metadata(tablespace: Tablespace, herddb: HerdDBCluster, log: LogStore, world: World) -> _Metadata:
+    root = names.herd_root(ObjectKey(herddb.metadata.namespace, herddb.metadata.name))
+    uuid = tablespace.made_uuid
+    try:
+        ensemble = world.ensembles.at(log.zookeeper_address)
+        left = uuid is not None and ensemble.read(ledgers_path(root, uuid)) is not None
+        record = _record(ensemble, root, tablespace.sql_name, world.wake)
+        pinned = uuid or (record.record.uuid if isinstance(record, VersionedRecord) else None)
+        if pinned is None:
+            return _Metadata(record, left, _leaders(ensemble, root, world.wake), None, None, None, None, None, None)
+        checkpoint_pin, archive_pin, disk_pin = (
+            _pin(ensemble, log_pin_path(root, pinned, name)) for name in (CHECKPOINT, ARCHIVE, SECOND_DISK)
+        )
+        progress = _progress(ensemble, archive_progress_path(root, pinned))
+        order = _order(ensemble, expiry_order_path(root, pinned))
+        ledgers = _ledgers(ensemble, ledgers_path(root, pinned))
+        streams = _streams(ensemble, root, pinned, world.wake)
+        leaders = _leaders(ensemble, root, world.wake)
+        return _Metadata(record, left, leaders, checkpoint_pin, archive_pin, disk_pin, progress, order, ledgers, streams)
+    except (EnsembleError, MalformedDataError) as error:
+        why = Unknown(str(error))
+        return _Metadata(why, why, {}, why, why, why, why, why, why, why)
+
+
+def _record(ensemble: Ensemble, root: str, name: str, wake: Wake | None = None) -> VersionedRecord | RecordAbsent:
+    found = ensemble.read(tablespace_path(root, name), wake)
+    return RecordAbsent() if found is None else VersionedRecord(decode_tablespace(found[0]), found[1])
+
+
+def _ledgers(ensemble: Ensemble, path: str) -> LedgerList | Unknown | None:
+    found = ensemble.read(path)
+    try:
+        return None if found is None else decode_ledgers(*found)
+    except MalformedDataError as error:
+        return Unknown(str(error))
+
+
+def _archiver_trouble(tablespace: Tablespace, world: World) -> str:
+    """Why the archiver's pod does not run; empty when it does, or there shall be none."""
+    if tablespace.spec.log.archive is None:
+        return ""
+    pods = world.kubernetes.owned(tablespace.KIND, ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name), PODS)
+    archivers = [pod for pod in pods.of_kind("Pod") if pod["metadata"]["labels"].get(names.COMPONENT_LABEL) == names.ARCHIVE_COMPONENT]
+    if any(is_ready(pod) for pod in archivers):
+        return ""
+    return pod_trouble(archivers[0] if archivers else None)
+
+
+def _secrets_of_archive(tablespace: Tablespace, world: World) -> StoreSecrets | StoreUnusable | None:
+    archive = tablespace.spec.log.archive
+    if archive is None:
+        return None
+    where, namespace = archive.destination, tablespace.metadata.namespace
+    opened_with = observe_store_secrets(where.store, namespace, ARCHIVE_FIELD, world)
+    if isinstance(opened_with, StoreUnusable):
+        return opened_with
+    return observe_keys(where.encryption, f"{ARCHIVE_FIELD}encryption", world, namespace=namespace, writes=True) or opened_with
+
+
+def _progress(ensemble: Ensemble, path: str) -> ArchiveProgress | Unknown | None:
+    found = ensemble.read(path)
+    try:
+        return None if found is None else decode_archive_progress(found[0])
+    except MalformedDataError as error:
+        return Unknown(str(error))
+
+
+def _order(ensemble: Ensemble, path: str) -> SeenOrder | None:
+    found = ensemble.read(path)
+    if found is None:
+        return None
+    try:
+        return SeenOrder(decode_expiry_order(found[0]), found[1])
+    except MalformedDataError:
+        return SeenOrder(None, found[1])
+
+
+def _pin(ensemble: Ensemble, path: str) -> LogPin | None:
+    found = ensemble.read(path)
+    if found is None:
+        return None
+    try:
+        return LogPin(decode_log_pin(found[0]), found[1])
+    except MalformedDataError:
+        return LogPin(None, found[1])
+
+
+def _streams(ensemble: Ensemble, root: str, uuid: str, wake: Wake | None) -> tuple[SeenStream, ...]:
+    names_of_pins = ensemble.children(log_pins_path(root, uuid), wake) or ()
+    found = ((name, stream_of(name)) for name in names_of_pins)
+    seen = (_stream(ensemble, log_pin_path(root, uuid, name), stream) for name, stream in found if stream is not None)
+    return tuple(each for each in seen if each is not None)
+
+
+def _stream(ensemble: Ensemble, path: str, name: str) -> SeenStream | None:
+    found = ensemble.read_changed(path)
+    if found is None:
+        return None
+    moved_at = datetime.datetime.fromtimestamp(found.changed_at, datetime.UTC)
+    try:
+        return SeenStream(name, decode_stream_pin(found.data), moved_at)
+    except MalformedDataError:
+        return SeenStream(name, None, moved_at)
+
+
+def _leaders(ensemble: Ensemble, root: str, wake: Wake | None) -> dict[str, str]:
+    """Who leads each tablespace."""
+    found = {name: _record(ensemble, root, name) for name in ensemble.children(tablespaces_path(root), wake) or ()}
+    return {name: record.record.leader for name, record in found.items() if isinstance(record, VersionedRecord)}

@@ -1,0 +1,87 @@
+"""Looks at a restore: the Checkpoint that it names, its Job, and how many rows SQL says are loaded."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api.job import Destination
+from herdkeeper.clients.kubernetes import JOBS
+from herdkeeper.clients.world import World
+from herdkeeper.herddb.state.tls import TlsUnusable
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
+from herdkeeper.protocol.restore_bookkeeping import HEADER_STEP, RESTORE_TABLE, ROWS_KEY
+from herdkeeper.shared import names
+from herdkeeper.shared.names import HERDDB_SQL_PORT, HerdDBNames, ObjectKey
+from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.observe_object_store import observe_destination
+from herdkeeper.spark.observe_work import observe_work
+from herdkeeper.sql.connection import Address, Connection, Credentials
+from herdkeeper.sql.encryption import Encryption
+from herdkeeper.sql.errors import SqlError
+
+ANSWER_SECONDS = 2.0
+"""Progress is for people: a leader that has something else to do is asked again later."""
+_ROWS = f"SELECT `step`, `loaded`, `detail` FROM `{RESTORE_TABLE}` WHERE `step` = ?"  # noqa: S608 - a name of our own
+_LOADED = f"SELECT SUM(`loaded`) AS `total` FROM `{RESTORE_TABLE}`"  # noqa: S608
+
+
+def see_restore(tablespace: Tablespace, seen: TablespaceObserved, world: World) -> TablespaceObserved:
+    """What was seen of a tablespace, and of its restore besides."""
+    if not tablespace.is_restoring:
+        return seen
+    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    reference = tablespace.spec.bootstrap.checkpoint if tablespace.spec.bootstrap is not None else None
+    checkpoint = world.kubernetes.readable(Checkpoint, ObjectKey(key.namespace, reference.name)) if reference is not None else None
+    objects = Objects({**seen.objects.items, **world.kubernetes.owned(tablespace.KIND, key, JOBS).items})
+    runs = objects.get("Job", names.restore_names(key).job) is not None
+    progress = _progress(seen) if runs else None
+    bootstrap = tablespace.spec.bootstrap
+    makes_one = bootstrap is not None and bootstrap.target is not None
+    field, source = _source(tablespace, checkpoint)
+    unusable = observe_destination(source, field, world, namespace=key.namespace, writes=makes_one)
+    if bootstrap is not None and unusable is None:
+        unusable = observe_destination(bootstrap.archive, "spec.bootstrap.archive.", world, namespace=key.namespace, writes=False)
+    work = observe_work(key.namespace, world) if makes_one and not runs else ()
+    return replace(seen, objects=objects, checkpoint=checkpoint, progress=progress, store_unusable=unusable, work=work)
+
+
+def _source(tablespace: Tablespace, checkpoint: Checkpoint | None) -> tuple[str, Destination | None]:
+    """What the fields begin with that say where the checkpoint lies, and the place: what is noted comes before what a reference names."""
+    bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
+    if bootstrap is not None and bootstrap.archive is not None and bootstrap.archive.folder is not None:
+        return "spec.bootstrap.archive.", bootstrap.archive
+    if bootstrap is not None and bootstrap.files is not None:
+        return "spec.bootstrap.files.", bootstrap.files
+    named = (begun.source if begun is not None else None, checkpoint.spec.destination if checkpoint is not None else None)
+    place = next((destination for destination in named if destination is not None), None)
+    reference = bootstrap.checkpoint if bootstrap is not None else None
+    return f"the Checkpoint {reference.name if reference is not None else ''}: spec.destination.", place
+
+
+def _progress(seen: TablespaceObserved) -> RestoreProgress | Unknown:
+    """By SQL on the leader: what is committed, whichever driver loaded it."""
+    if not isinstance(seen.record, VersionedRecord) or seen.herddb is None or seen.credentials is None:
+        return Unknown("the tablespace has no leader that could be asked")
+    record = seen.record.record
+    host = HerdDBNames(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name)).host_of(record.leader)
+    if isinstance(seen.tls, TlsUnusable):
+        return Unknown(seen.tls.why)
+    address = Address(host, HERDDB_SQL_PORT, Encryption(host, seen.tls.authorities) if seen.tls is not None else None)
+    login = Credentials(seen.credentials.username, seen.credentials.password)
+    try:
+        with Connection.connect(address, login, record.name, timeout_seconds=ANSWER_SECONDS) as connection:
+            headers = connection.query(_ROWS, [HEADER_STEP])
+            totals = connection.query(_LOADED)
+        return progress_of(headers[0]["detail"], totals[0]["total"]) if headers else Unknown("it has not begun to load")
+    except (SqlError, ValueError, TypeError, KeyError) as error:
+        return Unknown(str(error))
+
+
+def progress_of(detail: Any, loaded: Any) -> RestoreProgress:
+    """From the header's detail and the sum of what the steps loaded. Raises ValueError, TypeError or KeyError for something else."""
+    return RestoreProgress(int(loaded or 0), int(json.loads(detail)[ROWS_KEY]))

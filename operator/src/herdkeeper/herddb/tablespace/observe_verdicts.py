@@ -1,0 +1,88 @@
+"""What is known of the rows of each SQL node's copies, from all that remembers it: Tablespaces, and Checkpoints where these say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+from herdkeeper.api import Checkpoint, HerdDBCluster, Tablespace
+from herdkeeper.clients.kubernetes import Unreadable, parsed
+from herdkeeper.clients.world import World
+from herdkeeper.codecs.herddb.tablespace import DEFAULT_TABLESPACE
+from herdkeeper.herddb.state.cluster import NodeTablespace, NodeView
+from herdkeeper.herddb.tablespace.verdicts import judged, verdicts_in_force
+from herdkeeper.shared.unknown import Unknown
+
+_TOLD_IN = frozenset({"status.uuid", "status.replicas"})
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A Tablespace resource and its name in SQL. One that is not `readable` has no spec."""
+
+    sql_name: str
+    tablespace: Tablespace
+    readable: bool
+
+    @property
+    def tells(self) -> bool:
+        """Whether its status, which remembers verdicts, can be read."""
+        return not _TOLD_IN.intersection(self.tablespace.unread_fields)
+
+
+def declared_tablespaces(cluster: HerdDBCluster, world: World) -> tuple[Declared, ...]:
+    """Those of a HerdDBCluster, by their resources' names. One that does not tell whose it is may be of this one."""
+    declared = []
+    for document in world.kubernetes.documents(Tablespace, cluster.metadata.namespace):
+        spec, found = document.get("spec") or {}, parsed(Tablespace, document)
+        if ((spec.get("herdDBRef") or {}).get("name") or cluster.metadata.name) != cluster.metadata.name:
+            continue
+        name = spec.get("tablespaceName") or str(document["metadata"]["name"]).replace("-", "_")
+        readable = not isinstance(found, Unreadable)
+        declared.append(Declared(name, found.rest if isinstance(found, Unreadable) else found, readable))
+    return tuple(declared)
+
+
+def judged_nodes(
+    cluster: HerdDBCluster, nodes: Mapping[str, NodeView | Unknown], declared: Sequence[Declared], world: World
+) -> dict[str, NodeView | Unknown]:
+    """What nodes say of their tablespaces, and what is known of the rows of each. Checkpoints are read only for tablespaces of which no
+    status says which they are: it was lost, or the resource is gone."""
+
+    @cache
+    def checkpoints() -> tuple[Checkpoint, ...]:
+        found = (parsed(Checkpoint, document) for document in world.kubernetes.documents(Checkpoint, cluster.metadata.namespace))
+        return tuple(each for each in found if not isinstance(each, Unreadable))
+
+    found = dict(nodes)
+    for uuid, name in _named_copies(nodes).items():
+        telling = [each for each in declared if each.tells and each.tablespace.made_uuid == uuid]
+        for each in telling:
+            found = judged(found, uuid, verdicts_in_force(each.tablespace, uuid, nodes=nodes))
+        if telling:
+            continue
+        namesakes = [each for each in declared if each.sql_name == name]
+        for tablespace in (*(each.tablespace for each in namesakes), *(() if namesakes else (None,))):
+            found = judged(found, uuid, verdicts_in_force(tablespace, uuid, checkpoints(), nodes))
+        if mute := [each.tablespace for each in namesakes if not each.tells]:
+            found = _untold(found, uuid, mute[0])
+    return found
+
+
+def _named_copies(nodes: Mapping[str, NodeView | Unknown]) -> dict[str, str]:
+    """The names of the tablespaces that Tablespace resources can declare, by uuid."""
+    copies = (copy for view in nodes.values() if not isinstance(view, Unknown) for copy in view)
+    return {copy.uuid: copy.name for copy in copies if copy.name != DEFAULT_TABLESPACE}
+
+
+def _untold(nodes: Mapping[str, NodeView | Unknown], uuid: str, mute: Tablespace) -> dict[str, NodeView | Unknown]:
+    why = Unknown(
+        f"whether its rows are the log's can't be told: the status of the Tablespace {mute.metadata.name} can't be read "
+        f"({', '.join(sorted(_TOLD_IN.intersection(mute.unread_fields)))}): put it right, or run the operator that wrote it"
+    )
+
+    def doubted(copy: NodeTablespace) -> NodeTablespace:
+        return replace(copy, differs=why) if copy.uuid == uuid and copy.differs is None else copy
+
+    return {node: view if isinstance(view, Unknown) else tuple(map(doubted, view)) for node, view in nodes.items()}

@@ -1,0 +1,206 @@
+"""The full check of a tablespace, on request and by schedule: writes stand still while it reads, so it is begun only where it can tell
+something.
+
+A check that a node tells of and the status does not is the one of the time that is due, or the answer to who asks: the process ended before
+it could say so, and writes are not stopped twice.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass, replace
+
+from herdkeeper.api import Tablespace
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.state.cluster import NodeTablespace
+from herdkeeper.herddb.tablespace.full_check import (
+    KnownCheck,
+    copy_of,
+    newest_check,
+    remembered_check,
+    remembered_times,
+    runs,
+    timing_of,
+    told_check,
+    untold_check,
+    waits_for_follower,
+)
+from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning.actions import AnswerRequest, Plan, Request, StartFullCheck, soonest
+from herdkeeper.planning.due import Missed, NotDue, Start, decide_time, pending_time
+from herdkeeper.shared import names
+from herdkeeper.shared.conditions import PROGRESSING, condition, is_ready_resource, is_settled_resource, why_not_ready
+from herdkeeper.shared.time import moment_of
+from herdkeeper.shared.unknown import Unknown
+
+RUNNING_SECONDS = 2.0
+"""No event tells that a check has ended, or that a follower has come to its end."""
+HELD_SECONDS = 5.0
+"""Nor does one tell of all that a check which is due waits for."""
+NO_FOLLOWER = "there is no follower that could be compared: writes would stop for nothing"
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The check of the time `due` was begun: a node tells of it, and the status does not yet."""
+
+    due: datetime.datetime
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is due at the time `due` waits for something."""
+
+    due: datetime.datetime
+    why: str
+
+
+CheckDecision = Start | Begun | Held | Missed | NotDue
+
+
+def decide_check(tablespace: Tablespace, seen: TablespaceObserved) -> CheckDecision:
+    """What becomes of the newest time of `spec.fullCheck` that is not dealt with. Those that were missed before it are left out."""
+    return _decide(tablespace, seen, _why_refused(tablespace, seen))
+
+
+def _decide(tablespace: Tablespace, seen: TablespaceObserved, refused: str | TablespaceRecord) -> CheckDecision:
+    timing = timing_of(tablespace)
+    due = pending_time(timing, _done_until(tablespace, seen.now), seen.now) if timing is not None else None
+    if timing is None or due is None:
+        return NotDue()
+    if _untold(tablespace, seen) is not None:
+        return Begun(due)
+    if not _can_have_followers(tablespace, seen):
+        return Missed(due, NO_FOLLOWER)
+    in_the_way = _in_the_way(tablespace, seen, due)
+    decision = decide_time(timing, due, in_the_way, seen.now)
+    if in_the_way is not None or not isinstance(refused, str):
+        return decision
+    return Held(due, refused) if isinstance(decision, Start) else replace(decision, why=f"{decision.why} ({refused})")
+
+
+def full_check_steps(tablespace: Tablespace, seen: TablespaceObserved, changes: str | None) -> Plan:
+    """The order to the leader, the answer to who asked, and when to look again while a check is not over, or waits. `changes`: how the
+    tablespace's record is being changed in this moment, None when it is not."""
+    refused = _why_refused(tablespace, seen)
+    decision = _decide(tablespace, seen, refused)
+    soon = _soon(tablespace, seen, decision)
+    asked, due = names.FULL_CHECK_ANNOTATION in tablespace.metadata.annotations, isinstance(decision, Start)
+    if not (asked or due):
+        return Plan(look_again_seconds=soon)
+    if asked and (begun := _untold(tablespace, seen)) is not None:
+        return Plan((_answer(tablespace, f"done: {begun.node} checks all tables since {begun.started_at}"),), look_again_seconds=soon)
+    allowed = f"it is being changed: {changes}" if changes is not None else refused
+    if isinstance(allowed, str):
+        refusal = (_answer(tablespace, f"refused: {allowed}"),) if asked else ()
+        return Plan(refusal, look_again_seconds=HELD_SECONDS if due and soon is None else soon)
+    longest = tablespace.spec.full_check.max_writes_stopped_milliseconds
+    order = StartFullCheck(tablespace.spec.herd_db_ref.name, allowed.leader, allowed.name, longest)
+    # what is due is an answer, too
+    answer = _answer(tablespace, f"done: {allowed.leader} checks all tables; status.fullCheck tells what it finds")
+    return Plan((order, answer) if asked else (order,), look_again_seconds=1.0)
+
+
+def _soon(tablespace: Tablespace, seen: TablespaceObserved, decision: CheckDecision) -> float | None:
+    running = RUNNING_SECONDS if _is_under_way(tablespace, seen) else None
+    return soonest(running, HELD_SECONDS if isinstance(decision, Held) else None)
+
+
+def _done_until(tablespace: Tablespace, now: datetime.datetime) -> datetime.datetime:
+    """When the schedule was first seen, or the last check began, also one that was asked for; or the last time that was dealt with. Nothing
+    is due by a schedule that was not seen before: the declaration of a nightly check must not stop the writes of the day."""
+    times, check = remembered_times(tablespace), remembered_check(tablespace)
+    if times is None:
+        return now
+    told = (times.since, times.last_schedule_time, times.last_missed_time, check.started_at if check is not None else None)
+    return max((moment for text in told if (moment := moment_of(text)) is not None), default=now)
+
+
+def _in_the_way(tablespace: Tablespace, seen: TablespaceObserved, due: datetime.datetime) -> str | None:
+    """The check that is not over, or was not when this time came. One that can't be asked for may still run."""
+    record = seen.record.record if isinstance(seen.record, VersionedRecord) else None
+    check = newest_check(tablespace, seen.nodes, record) if record is not None else remembered_check(tablespace)
+    if check is None:
+        return None
+    started, completed = moment_of(check.started_at), moment_of(check.completed_at)
+    ran = started is not None and completed is not None and started < due < completed
+    return f"the check that {check.node} began at {check.started_at}" if runs(check) or ran else None
+
+
+def _can_have_followers(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
+    """Whether waiting for a follower makes sense."""
+    return tablespace.spec.replicas > 1 or (isinstance(seen.record, VersionedRecord) and len(seen.record.record.replicas) > 1)
+
+
+def _answer(tablespace: Tablespace, answer: str) -> AnswerRequest:
+    metadata = tablespace.metadata
+    return AnswerRequest(tablespace.KIND, metadata.name, metadata.resource_version, Request.FULL_CHECK, answer)
+
+
+def _is_under_way(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
+    if not isinstance(seen.record, VersionedRecord):
+        return False
+    check = newest_check(tablespace, seen.nodes, seen.record.record)
+    return check is not None and (runs(check) or waits_for_follower(check, seen.nodes, seen.record.record))
+
+
+def _untold(tablespace: Tablespace, seen: TablespaceObserved) -> KnownCheck | None:
+    return untold_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
+
+
+def _why_refused(tablespace: Tablespace, seen: TablespaceObserved) -> str | TablespaceRecord:
+    """Why no check is begun now; the record when one may be."""
+    match seen.record:
+        case Unknown(why):
+            return why
+        case RecordAbsent():
+            return "the tablespace does not exist yet"
+        case VersionedRecord(record):
+            told = told_check(seen.nodes, record)
+            if told is not None and runs(told):
+                return f"one runs on {told.node} since {told.started_at}"
+            return _why_not_calm(tablespace, seen) or _why_not_checkable(seen, record) or record
+
+
+def _why_not_calm(tablespace: Tablespace, seen: TablespaceObserved) -> str | None:
+    """A leader that changes meanwhile would end the check, and its scan would hold up the change."""
+    if not is_ready_resource(tablespace):
+        return f"the tablespace is not Ready ({why_not_ready(tablespace)})"
+    if names.SWITCHOVER_ANNOTATION in tablespace.metadata.annotations:
+        return "a switchover is asked for"
+    name = tablespace.spec.herd_db_ref.name
+    if seen.herddb is None:
+        return f"there is no HerdDBCluster {name}"
+    if not is_settled_resource(seen.herddb):
+        changing = condition(seen.herddb, PROGRESSING)
+        why = changing.message if changing is not None and changing.status != "False" else why_not_ready(seen.herddb)
+        return f"the HerdDBCluster {name} is not settled ({why})"
+    return None
+
+
+def _why_not_checkable(seen: TablespaceObserved, record: TablespaceRecord) -> str | None:
+    followers = [node for node in sorted(record.replicas) if node != record.leader]
+    if not followers:
+        return NO_FOLLOWER
+    for node in (record.leader, *followers):
+        copy = copy_of(seen.nodes, node, record)
+        wanted = "leader" if node == record.leader else "follower"
+        if isinstance(copy, Unknown):
+            return f"{node} can't be asked ({copy.why})"
+        if copy is None or copy.role != wanted or not copy.ready:
+            return f"{node} is no settled {wanted} ({_what_it_is(copy, wanted)})"
+        if why := _why_mute(copy):
+            return f"{node} {why}"
+    return None
+
+
+def _what_it_is(copy: NodeTablespace | None, wanted: str) -> str:
+    if copy is None:
+        return "it does not hold the tablespace"
+    return f"it is {copy.role}" if copy.role != wanted else "it is not ready"
+
+
+def _why_mute(copy: NodeTablespace) -> str | None:
+    """An older node program's follower could not say which check a verdict is about."""
+    return f"can't check all tables ({copy.full_check.why})" if isinstance(copy.full_check, Unknown) else None

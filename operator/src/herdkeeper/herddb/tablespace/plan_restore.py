@@ -1,0 +1,169 @@
+"""How a new tablespace is filled from a checkpoint: found first, then the tablespace is created, then a Job fills and verifies it.
+
+Never over a tablespace that exists: the status says that a restore is due before the tablespace is created, so one that is there without
+that note is somebody else's. A Job that failed is made again once a person has deleted it, and goes on where the last one stopped.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from herdkeeper.api import Checkpoint, Tablespace
+from herdkeeper.api.job import Destination
+from herdkeeper.api.tablespace import Bootstrap, RestoreStatus
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.plan.encryption import why_no_login
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning.actions import Plan, Wait
+from herdkeeper.planning.intent import settle
+from herdkeeper.shared import names
+from herdkeeper.shared.names import HerdDBNames, ObjectKey
+from herdkeeper.shared.reason import Reason
+from herdkeeper.spark.build_job import ArchiveSource, Login, RestoreSource, build_restore
+
+PROGRESS_SECONDS = 10.0
+"""How often it is looked how many rows are loaded, of which no event tells."""
+
+
+@dataclass(frozen=True)
+class RestoreFiles:
+    """Where the checkpoint is: a volume or an object store, and the manifest's path there. `manifest` is None where a moment is made of the
+    archive in a tablespace's `folder` there."""
+
+    destination: Destination
+    manifest: str | None
+    folder: str | None = None
+
+    @property
+    def path(self) -> str:
+        """Of the manifest, or the folder. ValueError when neither is known."""
+        if (path := self.manifest or self.folder) is None:
+            raise ValueError("neither a manifest nor a folder is known")
+        return path
+
+
+def comes_too_late(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
+    """Whether a Tablespace names a Checkpoint that was already being deleted with its files. A removal waits for those that came before,
+    and both sides ask here."""
+    deleted = checkpoint.metadata.deletion_timestamp
+    if deleted is None or checkpoint.spec.deletion_policy == "Retain" or tablespace.restore is not None or tablespace.mark is not None:
+        return False
+    return datetime.datetime.fromisoformat(tablespace.metadata.creation_timestamp) >= datetime.datetime.fromisoformat(deleted)
+
+
+def files_of(tablespace: Tablespace, seen: TablespaceObserved) -> RestoreFiles | Wait:
+    """The checkpoint's files, or why they are not known. Those of a restore that has begun are remembered: its Checkpoint may be gone."""
+    bootstrap = tablespace.spec.bootstrap
+    if bootstrap is None:
+        raise ValueError("spec.bootstrap is absent: there is nothing to restore")
+    if (known := _known_files(bootstrap, tablespace.restore)) is not None:
+        return known
+    field = f"spec.bootstrap.checkpoint.name is {bootstrap.checkpoint.name if bootstrap.checkpoint else 'absent'}"
+    checkpoint = seen.checkpoint
+    if checkpoint is None:
+        return Wait(Reason.WAITING_FOR_CHECKPOINT, f"{field}: there is no such Checkpoint yet; create it")
+    if (waiting := _not_usable(tablespace, checkpoint, field)) is not None:
+        return waiting
+    status = checkpoint.status
+    if status is None or status.phase != "Succeeded" or not status.manifest:
+        return Wait(Reason.WAITING_FOR_CHECKPOINT, f"{field}: that Checkpoint has not succeeded yet")
+    return RestoreFiles(checkpoint.spec.destination, status.manifest)
+
+
+def _known_files(bootstrap: Bootstrap, begun: RestoreStatus | None) -> RestoreFiles | None:
+    """The files that are declared, with the keys that are named now, or noted; None where a Checkpoint has to be asked."""
+    if bootstrap.archive is not None and bootstrap.archive.folder is not None:
+        return RestoreFiles(bootstrap.archive, None, bootstrap.archive.folder)
+    if bootstrap.files is not None:
+        return RestoreFiles(bootstrap.files, bootstrap.files.manifest)
+    if begun is not None and begun.source is not None and begun.manifest:
+        return RestoreFiles(begun.source, begun.manifest)
+    return None
+
+
+def _not_usable(tablespace: Tablespace, checkpoint: Checkpoint, field: str) -> Wait | None:
+    """Why nothing will ever be made from a Checkpoint; None when that may be."""
+    if comes_too_late(tablespace, checkpoint):
+        why = "is being deleted with its files"
+    elif checkpoint.status is not None and checkpoint.status.phase == "Failed":
+        why = "failed"
+    else:
+        return None
+    return Wait(Reason.INVALID_SPEC, f"{field}: that Checkpoint {why}; delete this Tablespace and create one from another Checkpoint")
+
+
+def before_creation(tablespace: Tablespace, seen: TablespaceObserved) -> Plan | None:
+    """What must be there before the tablespace is created; None when all is."""
+    if not tablespace.is_restoring:
+        return None
+    files = files_of(tablespace, seen)
+    if isinstance(files, Wait):
+        return Plan((), files, 5.0)
+    if seen.store_unusable is not None:
+        return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
+    return None if tablespace.restore is not None else Plan(look_again_seconds=0.2)  # the status comes first, see above
+
+
+def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | None:
+    """Why nothing is restored into the tablespace that is there; None when it was made for this resource."""
+    if tablespace.spec.bootstrap is None or tablespace.restore is not None or tablespace.made_uuid == record.uuid:
+        return None
+    message = (
+        f"spec.bootstrap is set, and HerdDB has a tablespace {record.name} already ({record.uuid}): a restore never goes over one. Create "
+        "another Tablespace with a spec.tablespaceName that is free, or, to keep that one as it is, one without spec.bootstrap"
+    )
+    return Plan.waiting(Reason.INVALID_SPEC, message, 60)
+
+
+def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
+    """Make the Job, unless it is there. Asked for once the tablespace's leader leads."""
+    key = ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)
+    if seen.objects.get("Job", names.restore_names(key).job) is not None:
+        return Plan(look_again_seconds=PROGRESS_SECONDS)
+    files = files_of(tablespace, seen)
+    if isinstance(files, Wait):
+        return Plan((), files, 5.0)
+    if seen.store_unusable is not None:
+        return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
+    if (unencrypted := why_no_login(seen)) is not None:
+        return Plan((), unencrypted, 5.0)
+    if (removal := _removal_there(tablespace, files, seen)) is not None:
+        return Plan((), removal, 5.0)
+    if seen.herddb is None or seen.zookeeper_address is None:
+        raise ValueError("a record was read, so its database and its ensemble are known")
+    database = ObjectKey(key.namespace, seen.herddb.metadata.name)
+    reference = seen.herddb.spec.credentials_secret_ref
+    secret = reference.name if reference else HerdDBNames(database).generated_secret
+    tls = seen.herddb.spec.tls
+    source = RestoreSource(
+        seen.zookeeper_address,
+        names.herd_root(database),
+        files.destination,
+        files.path,
+        Login(secret, tls.secret_name if tls else None),
+        _archive(tablespace, seen),
+    )
+    return Plan(settle(build_restore(tablespace, source, spark_image), seen.objects), look_again_seconds=PROGRESS_SECONDS)
+
+
+def _archive(tablespace: Tablespace, seen: TablespaceObserved) -> ArchiveSource | None:
+    """Where the old log is archived; beside its archiver, where that still runs in this namespace."""
+    archive = tablespace.spec.bootstrap.archive if tablespace.spec.bootstrap is not None else None
+    if archive is None:
+        return None
+    claim = archive.claim_name
+    logs = ((other.metadata.name, other.spec.log.archive) for other in seen.others)
+    beside = sorted(name for name, log in logs if claim and log is not None and log.destination.claim_name == claim)
+    return ArchiveSource(next(iter(beside), None), archive)
+
+
+def _removal_there(tablespace: Tablespace, files: RestoreFiles, seen: TablespaceObserved) -> Wait | None:
+    """A moment's checkpoint is looked for where files are being removed: the run might take for its own what is about to go."""
+    if tablespace.spec.bootstrap is None or tablespace.spec.bootstrap.target is None:
+        return None
+    removing = sorted({work.owner for work in seen.work if work.component == names.REMOVAL_COMPONENT and work.at(files.destination.place)})
+    if not removing:
+        return None
+    message = f"files of the Checkpoint {', '.join(removing)} are being removed from the same place, {files.destination.described}"
+    return Wait(Reason.WAITING_FOR_OTHERS, message)

@@ -1,0 +1,132 @@
+"""What is true of a tablespace."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from herdkeeper.api import Tablespace
+from herdkeeper.codecs.herddb.tablespace import TablespaceRecord
+from herdkeeper.herddb.log.status_archive import archive_fields, log_archived
+from herdkeeper.herddb.log.status_in_time import log_used_in_time
+from herdkeeper.herddb.log.status_released import log_released
+from herdkeeper.herddb.log.status_streams import stream_fields
+from herdkeeper.herddb.state.nodes import staying_nodes
+from herdkeeper.herddb.tablespace.full_check import newest_check
+from herdkeeper.herddb.tablespace.plan import own_copy
+from herdkeeper.herddb.tablespace.plan_restore import refuse_existing
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.herddb.tablespace.status_full_check import full_check_fields
+from herdkeeper.herddb.tablespace.status_replay import log_replayable
+from herdkeeper.herddb.tablespace.status_replicas import replicas_verified
+from herdkeeper.herddb.tablespace.status_restore import restore_fields, restore_health
+from herdkeeper.herddb.tablespace.verdicts import Verdict, different, replicas_of, verdicts_in_force, verdicts_on
+from herdkeeper.planning.summary import Health, Summary
+from herdkeeper.shared import names
+from herdkeeper.shared.conditions import REPLICAS_VERIFIED
+from herdkeeper.shared.names import ObjectKey, TablespaceNames
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+
+
+def summarize_tablespace(tablespace: Tablespace, seen: TablespaceObserved) -> Summary:
+    """Ready when its leader leads, and as many copies as declared are settled in their roles."""
+    before = tablespace.made_uuid
+    answer = tablespace.metadata.annotations.get(names.SWITCHOVER_ANSWER_ANNOTATION)
+    checked = full_check_fields(tablespace, seen)
+    fields: dict[str, Any] = {"tablespaceName": tablespace.sql_name, "uuid": before, "lastSwitchover": answer, "fullCheck": checked}
+    if not isinstance(seen.record, VersionedRecord):
+        if isinstance(seen.record, Unknown):
+            unreadable = Health("Unknown", Reason.UNREADABLE, seen.record.why)
+            return Summary(unreadable, {**fields, "replicas": _remembered(tablespace)}, {REPLICAS_VERIFIED: unreadable})
+        missing = Health("False", Reason.CREATING, "the tablespace does not exist yet")
+        return Summary(missing, {**fields, "restore": restore_fields(tablespace, seen)})
+    record = seen.record.record
+    if refuse_existing(tablespace, record) is not None:
+        return Summary(Health("False", Reason.INVALID_SPEC, "another tablespace has its name"), fields)
+    copies = [_copy(seen, node, record.name) for node in sorted(record.replicas)]
+    settled = [copy for copy in copies if copy["ready"]]
+    verdicts = verdicts_in_force(tablespace, record.uuid, seen.checkpoints, seen.nodes)
+    fields |= {
+        "uuid": before or record.uuid,
+        "leader": record.leader,
+        "replicas": [
+            *({"node": copy["node"], "role": copy["role"], **_verdict(verdicts.get(copy["node"]))} for copy in copies),
+            *_removed(record, verdicts),
+        ],
+        "readyReplicas": len(settled),
+        **_for_clients(tablespace, seen),
+        "restore": restore_fields(tablespace, seen),
+        **archive_fields(tablespace, seen, record.uuid),
+        **stream_fields(tablespace, seen),
+    }
+    health = _health(tablespace, record, copies, len(settled))
+    check = newest_check(tablespace, seen.nodes, record)
+    verified = replicas_verified(tablespace, record, _about_present_nodes(verdicts, record, seen), check)
+    released = log_released(own_copy(seen, record.leader, record.name))
+    in_time = log_used_in_time(seen.standings)
+    conditions = {REPLICAS_VERIFIED: verified, **released, **in_time, **log_archived(tablespace, seen)}
+    conditions |= log_replayable(record.name, record.uuid, seen.nodes)
+    return Summary(restore_health(tablespace, seen) or health, fields, conditions)
+
+
+def _about_present_nodes(verdicts: Mapping[str, Verdict], record: TablespaceRecord, seen: TablespaceObserved) -> Mapping[str, Verdict]:
+    """Without those of nodes that have left the database: their copies serve nobody, and are looked at again when they come back."""
+    if seen.herddb is None:
+        return verdicts
+    return verdicts_on(verdicts, (record.leader, *record.replicas, *staying_nodes(seen.herddb)))
+
+
+def _remembered(tablespace: Tablespace) -> list[dict[str, Any]]:
+    """What is known of the replicas outlives a moment in which their list can't be read: what became of a Checkpoint is told only once."""
+    return [{**replica.model_dump(mode="json", by_alias=True, exclude_none=True), "role": "unknown"} for replica in replicas_of(tablespace)]
+
+
+def _removed(record: TablespaceRecord, verdicts: Mapping[str, Verdict]) -> list[dict[str, Any]]:
+    """Copies that differ and are off the list: remembered until they are moved aside, whenever their node comes back."""
+    off = different(verdicts, (node for node in verdicts if node not in record.replicas))
+    return [{"node": verdict.node, "role": "removed", **_verdict(verdict)} for verdict in off]
+
+
+def _verdict(verdict: Verdict | None) -> dict[str, Any]:
+    if verdict is None:
+        return {"verdict": "NotChecked"}
+    known = {
+        "verdict": "Equal" if verdict.equal else "Different",
+        "verifiedLsn": {"ledgerId": verdict.lsn[0], "entryId": verdict.lsn[1]},
+        "verifiedAt": verdict.at,
+        "verifiedBy": verdict.checkpoint,
+        "differentTables": list(verdict.different_tables) or None,
+    }
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def _for_clients(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, str]:
+    """What is there for clients, by its field."""
+    named = TablespaceNames(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name))
+    offered = {"leaderService": ("Service", named.leader_service), "connectionSecret": ("Secret", named.connection_secret)}
+    return {field: name for field, (kind, name) in offered.items() if seen.objects.get(kind, name) is not None}
+
+
+def _copy(seen: TablespaceObserved, node: str, name: str) -> dict[str, Any]:
+    found = own_copy(seen, node, name)
+    if found is None:
+        return {"node": node, "role": "unknown", "ready": False, "trouble": "the node does not hold it yet"}
+    if isinstance(found, Unknown):
+        return {"node": node, "role": "unknown", "ready": False, "trouble": found.why}
+    # The LSN moves with every write: in the status it would be a write of the operator for each of the clients' writes.
+    return {"node": node, "role": found.role, "ready": found.ready, "trouble": found.last_error or found.role}
+
+
+def _health(tablespace: Tablespace, record: TablespaceRecord, copies: list[dict[str, Any]], settled: int) -> Health:
+    leads = any(copy["node"] == record.leader and copy["role"] == "leader" and copy["ready"] for copy in copies)
+    if not leads:
+        trouble = next((copy["trouble"] for copy in copies if copy["node"] == record.leader), "it is no replica")
+        return Health("False", Reason.NO_LEADER, f"{record.leader} shall lead, and does not yet ({trouble})")
+    wanted = tablespace.spec.replicas
+    if settled < wanted:
+        shown = "; ".join(f"{copy['node']}: {copy['trouble']}" for copy in copies if not copy["ready"])
+        more = f" ({shown})" if shown else ""
+        return Health("False", Reason.REPLICAS_NOT_READY, f"{settled} of {wanted} copies are settled{more}")
+    return Health("True", Reason.READY, f"{record.leader} leads, {settled} copies are settled")

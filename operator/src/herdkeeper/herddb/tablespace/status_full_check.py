@@ -1,0 +1,90 @@
+"""What the full check found, and what became of its schedule, as a Tablespace's status tells it; and what a person has to know of a
+replica that failed, or of a time that was missed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from herdkeeper.api import Tablespace
+from herdkeeper.api.tablespace import FullCheckStatus, FullCheckTimes
+from herdkeeper.herddb.tablespace.full_check import declared_times, full_check_status, newest_check, remembered_times, timing_of
+from herdkeeper.herddb.tablespace.plan_full_check import Begun, Held, decide_check
+from herdkeeper.herddb.tablespace.record import VersionedRecord
+from herdkeeper.herddb.tablespace.state import TablespaceObserved
+from herdkeeper.planning.due import Missed, timetable_of
+from herdkeeper.shared import names
+from herdkeeper.shared.time import text_of
+
+NOTE = (
+    "a follower that failed can't lead, and is not removed, since the leader may be the wrong one: "
+    "a Checkpoint with verify: Follower tells whether it has the rows of the log"
+)
+
+
+def full_check_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
+    """status.fullCheck; None when no check was ever asked for or told of, and none is due by itself. What was known stays known while
+    nothing can be read."""
+    answer = tablespace.metadata.annotations.get(names.FULL_CHECK_ANSWER_ANNOTATION)
+    before = tablespace.status.full_check if tablespace.status is not None else None
+    check = newest_check(tablespace, seen.nodes, seen.record.record) if isinstance(seen.record, VersionedRecord) else None
+    status = full_check_status(check) if check is not None else before or FullCheckStatus()
+    found = status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    kept = {name: value for name, value in found.items() if name not in ("lastRequest", "note", "schedule")}
+    told = {"lastRequest": answer} if answer is not None else {}
+    note = {"note": NOTE} if any(replica["verdict"] == "Failed" for replica in kept.get("replicas", ())) else {}
+    times = _times(tablespace, seen)
+    fields = {**told, **kept, **note, **({"schedule": times} if times is not None else {})}
+    return fields if any(value != [] for value in fields.values()) else None
+
+
+def _times(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
+    """What became of the times of the schedule. A time is told as one at which a check was begun in the same write that tells of the check
+    for the first time, so that whoever ends in between leaves neither or both."""
+    timing = timing_of(tablespace)
+    if timing is None:
+        return None
+    before = remembered_times(tablespace) or FullCheckTimes(declared=declared_times(timing), since=text_of(seen.now))
+    decision = decide_check(tablespace, seen)
+    following = None if timing.suspend else timetable_of(timing).after(seen.now)
+    times = FullCheckTimes(
+        declared=before.declared,
+        since=before.since,
+        last_schedule_time=text_of(decision.due) if isinstance(decision, Begun) else before.last_schedule_time,
+        next_schedule_time=text_of(following) if following is not None else None,
+        waits_for=decision.why if isinstance(decision, Held) else None,
+        last_missed_time=text_of(decision.due) if isinstance(decision, Missed) else before.last_missed_time,
+        last_missed_why=decision.why if isinstance(decision, Missed) else before.last_missed_why,
+    )
+    return times.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def newly_missed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> str | None:
+    """A sentence for a time that was left out since the status was written last; both are status.fullCheck."""
+    was, times = (before or {}).get("schedule", {}), (after or {}).get("schedule", {})
+    if (missed := times.get("lastMissedTime")) is None or missed == was.get("lastMissedTime"):
+        return None
+    return f"no full check was begun for {missed}, since {times['lastMissedWhy']}"
+
+
+def newly_failed(before: dict[str, Any] | None, after: dict[str, Any] | None) -> tuple[str, ...]:
+    """A sentence for each replica that failed the check since the status was written last; both are status.fullCheck."""
+    if after is None:
+        return ()
+    same = before is not None and before.get("startedAt") == after.get("startedAt")
+    known = [_failure(replica) for replica in before.get("replicas", ())] if same and before is not None else []
+    failed = [replica for replica in after.get("replicas", ()) if _failure(replica) is not None]
+    return tuple(_sentence(replica, after) for replica in failed if _failure(replica) not in known)
+
+
+def _failure(replica: dict[str, Any]) -> tuple[str, tuple[str, ...]] | None:
+    return (replica["node"], tuple(replica.get("differentTables", ()))) if replica["verdict"] == "Failed" else None
+
+
+def _sentence(replica: dict[str, Any], check: dict[str, Any]) -> str:
+    node, tables = replica["node"], ", ".join(replica.get("differentTables", ()))
+    passed = [other["node"] for other in check["replicas"] if other["verdict"] == "Passed"]
+    others = f"{', '.join(passed)} passed" if passed else "no other follower has passed"
+    return (
+        f"{node} had other rows than the leader {check['leader']} in {tables} at the full check of {check['startedAt']}; {others}. "
+        f"Note that {NOTE}. Make one: a copy that differs from the log is made anew; where it does not, the leader's rows are in doubt"
+    )

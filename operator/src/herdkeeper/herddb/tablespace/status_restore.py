@@ -1,0 +1,137 @@
+"""What became of a restore: the Job's state, its driver's last words, and how far the load is."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from herdkeeper.api import Tablespace
+from herdkeeper.herddb.tablespace.plan_restore import RestoreFiles, files_of
+from herdkeeper.herddb.tablespace.record import RecordAbsent
+from herdkeeper.herddb.tablespace.state import RestoreProgress, TablespaceObserved
+from herdkeeper.planning.summary import Health
+from herdkeeper.protocol.job_summary import JobOutcome, RestoreSummary, SummaryError
+from herdkeeper.shared import names
+from herdkeeper.shared.left_alone import left_alone_by
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.reason import Reason
+from herdkeeper.spark.build_job import root_of
+from herdkeeper.spark.run import Run, observe_run
+
+
+def restore_fields(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any] | None:
+    """status.restore; None for a tablespace that is not made from a checkpoint, or for which nothing was begun.
+
+    It is there before the tablespace is, see herddb/tablespace/plan_restore.py.
+    """
+    before = tablespace.restore
+    if tablespace.spec.bootstrap is None or (before is None and not (tablespace.is_restoring and _is_due(tablespace, seen))):
+        return None
+    if not tablespace.is_restoring and before is not None:
+        return before.model_dump(mode="json", by_alias=True, exclude_none=True)
+    run, said = _run(tablespace, seen)
+    fields = {"phase": run.phase, **run.fields, **_source(tablespace, seen), **_rows(seen)}
+    if before is not None and "rowsLoaded" not in fields and run.phase == "Running":
+        fields |= {"rowsLoaded": before.rows_loaded, "rows": before.rows}
+    if run.phase == "Succeeded" and said is not None:
+        known = said.ledger_id is not None and said.entry_id is not None
+        fields |= {
+            "lsn": {"ledgerId": said.ledger_id, "entryId": said.entry_id} if known else None,
+            "lsnTimestamp": said.lsn_timestamp or None,
+            "manifest": _restored_manifest(tablespace, seen, said) or fields.get("manifest"),
+            "rows": said.rows,
+            "rowsLoaded": None,
+            "verified": said.verified or None,
+            "durationSeconds": round(said.duration_seconds, 1),
+        }
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def restore_health(tablespace: Tablespace, seen: TablespaceObserved) -> Health | None:
+    """Why a tablespace is not Ready for its restore; None when that is over, or none is declared."""
+    if not tablespace.is_restoring:
+        return None
+    run, said = _run(tablespace, seen)
+    match run.phase:
+        case "Pending":
+            return Health("False", Reason.RESTORING, f"the restore has not begun: {run.message}")
+        case "Running":
+            return Health("False", Reason.RESTORING, _sentence(tablespace, seen))
+        case "Failed":
+            return Health("False", Reason.RESTORE_FAILED, f"{_failure(run, said)}; {_advice(tablespace, said)}")
+        case "Succeeded":
+            return None
+        case _:
+            assert_never(run.phase)
+
+
+def _sentence(tablespace: Tablespace, seen: TablespaceObserved) -> str:
+    match seen.progress:
+        case RestoreProgress(loaded, rows) if loaded >= rows:
+            return f"all {rows} rows are loaded and are compared with the checkpoint"
+        case RestoreProgress(loaded, rows):
+            return f"{loaded} of {rows} rows are loaded"
+        case _ if tablespace.spec.bootstrap is not None and tablespace.spec.bootstrap.target is not None:
+            return "the checkpoint of that moment is made from the archive of the log, then its rows are loaded"
+        case _:
+            return "rows are loaded from the checkpoint"
+
+
+def _failure(run: Run, said: RestoreSummary | None) -> str:
+    return f"the restore failed: {said.message}" if said is not None else f"the restore failed: {run.message}"
+
+
+def _advice(tablespace: Tablespace, said: RestoreSummary | None) -> str:
+    """What a person can do. Deleting is named only where nothing but this restore wrote."""
+    job = _job(tablespace)
+    if said is not None and said.outcome is JobOutcome.INVARIANT_VIOLATED:
+        return "delete this Tablespace with deletionPolicy Delete, which drops what was loaded, and create it again once that is mended"
+    again = f"once that is mended, delete the Job {job}: the next one goes on where it stopped"
+    refused = said is not None and said.outcome is JobOutcome.CONFIGURATION_REFUSED
+    if refused and tablespace.spec.bootstrap is not None and tablespace.spec.bootstrap.target is not None:
+        return f"for another moment delete this Tablespace and create it with that; {again}"
+    return again
+
+
+def _run(tablespace: Tablespace, seen: TablespaceObserved) -> tuple[Run, RestoreSummary | None]:
+    run = observe_run(seen.objects, _job(tablespace))
+    if run.said is None:
+        return run, None
+    try:
+        return run, RestoreSummary.from_json(run.said)
+    except SummaryError:
+        return run, None
+
+
+def _is_due(tablespace: Tablespace, seen: TablespaceObserved) -> bool:
+    """Whether the tablespace is created next: not while nothing is changed, there is another one, or the checkpoint is not known."""
+    if left_alone_by(tablespace.metadata):
+        return False
+    begun = isinstance(seen.record, RecordAbsent) or tablespace.mark is not None
+    return begun and isinstance(files_of(tablespace, seen), RestoreFiles)
+
+
+def _source(tablespace: Tablespace, seen: TablespaceObserved) -> dict[str, Any]:
+    files = files_of(tablespace, seen)
+    if not isinstance(files, RestoreFiles):
+        return {}
+    place = files.destination
+    said = {"objectStore": place.object_store, "fileSystem": place.file_system, "encryption": place.encryption}
+    shown = {name: value.model_dump(mode="json", by_alias=True, exclude_none=True) for name, value in said.items() if value is not None}
+    return {"claimName": files.destination.claim_name, **shown, "manifest": files.manifest}
+
+
+def _restored_manifest(tablespace: Tablespace, seen: TablespaceObserved, said: RestoreSummary) -> str | None:
+    """The path of the checkpoint of the moment that was restored, as far as it is another one than what is named."""
+    files = files_of(tablespace, seen)
+    if not isinstance(files, RestoreFiles) or tablespace.spec.bootstrap is None or tablespace.spec.bootstrap.target is None:
+        return None
+    return said.manifest.removeprefix(f"{root_of(files.destination)}/") or None
+
+
+def _rows(seen: TablespaceObserved) -> dict[str, int]:
+    progress = seen.progress
+    return {"rowsLoaded": progress.loaded, "rows": progress.rows} if isinstance(progress, RestoreProgress) else {}
+
+
+def _job(tablespace: Tablespace) -> str:
+    return names.restore_names(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)).job

@@ -1,0 +1,109 @@
+"""What a Tablespace must not say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from herdkeeper.api import (
+    HerdDBCluster,
+    Tablespace,
+)
+from herdkeeper.api.resource import ObjectMeta
+from herdkeeper.api.tablespace import Failover
+from herdkeeper.herddb.tablespace.full_check import timing_of
+from herdkeeper.planning.refusal import (
+    Refusal,
+    job_refusals,
+    name_refusals,
+    timetable_refusals,
+)
+from herdkeeper.shared import names
+from herdkeeper.shared.told_nodes import told_nodes
+
+_SQL_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+def tablespace_refusals(tablespace: Tablespace, herddb: HerdDBCluster | None, others: Iterable[Tablespace] = ()) -> tuple[Refusal, ...]:
+    """What a Tablespace says and must not say.
+
+    `herddb` is the HerdDBCluster that it refers to (None while there is none); `others` are the Tablespaces of the namespace, of which one
+    may already hold the SQL name.
+    """
+    return (
+        *name_refusals(tablespace.metadata),
+        *_sql_name_refusals(tablespace),
+        *_taken_sql_name(tablespace, others),
+        *_replicas_beyond_nodes(tablespace, herddb),
+        *_preferred_leader_refusals(tablespace, herddb),
+        *_failover_refusals(tablespace.spec.failover),
+        *(timetable_refusals(timing, "spec.fullCheck") if (timing := timing_of(tablespace)) is not None else ()),
+        *(job_refusals(tablespace.spec.bootstrap.job, "spec.bootstrap.job") if tablespace.spec.bootstrap else ()),
+    )
+
+
+def _failover_refusals(failover: Failover) -> Iterator[Refusal]:
+    least, found = failover.hung_leader_seconds, failover.max_leader_inactivity_seconds
+    if found <= least:
+        yield Refusal(
+            "spec.failover.maxLeaderInactivitySeconds",
+            str(found),
+            f"it is not above spec.failover.hungLeaderSeconds ({least}): followers would take over before the operator judges",
+            f"set at least {least + 1}, or lower hungLeaderSeconds",
+        )
+
+
+def _sql_name_refusals(tablespace: Tablespace) -> Iterator[Refusal]:
+    name = tablespace.sql_name
+    path = "spec.tablespaceName" if tablespace.spec.tablespace_name else "metadata.name"
+    if not _SQL_NAME.fullmatch(name):
+        yield Refusal(path, name, "it is no name in SQL", "take small letters, digits and `_`, beginning with a letter, 63 at most")
+    elif name == "herd":
+        yield Refusal(path, name, "HerdDB keeps this tablespace for itself", "take another name")
+
+
+def _taken_sql_name(tablespace: Tablespace, others: Iterable[Tablespace]) -> Iterator[Refusal]:
+    """The older resource keeps the name: both see that alike, whatever order they are reconciled in."""
+    mine = tablespace.metadata
+    for other in others:
+        same = other.spec.herd_db_ref == tablespace.spec.herd_db_ref and other.sql_name == tablespace.sql_name
+        # one that is being dropped has the name until it is gone: who took it over before would lose it
+        holds = other.metadata.deletion_timestamp is None or names.FINALIZER in other.metadata.finalizers
+        if same and other.metadata.name != mine.name and holds and _older(other.metadata, mine):
+            yield Refusal(
+                "spec.tablespaceName",
+                tablespace.sql_name,
+                f"the Tablespace {other.metadata.name} declares it already in the HerdDBCluster {other.spec.herd_db_ref.name}",
+                "delete this resource and create one with another tablespaceName",
+            )
+
+
+def _older(one: ObjectMeta, other: ObjectMeta) -> bool:
+    return (one.creation_timestamp, one.name) < (other.creation_timestamp, other.name)
+
+
+def _replicas_beyond_nodes(tablespace: Tablespace, herddb: HerdDBCluster | None) -> Iterator[Refusal]:
+    """Nodes that leave count: it is the HerdDBCluster that waits then, and a tablespace that serves is not refused."""
+    if herddb is not None and tablespace.spec.replicas > (nodes := len(told_nodes(herddb))):
+        yield Refusal(
+            "spec.replicas",
+            str(tablespace.spec.replicas),
+            f"the HerdDBCluster {herddb.metadata.name} has {nodes} SQL nodes and a node holds one copy",
+            f"lower it to at most {nodes}, or raise spec.replicas of {herddb.metadata.name}",
+        )
+
+
+def _preferred_leader_refusals(tablespace: Tablespace, herddb: HerdDBCluster | None) -> Iterator[Refusal]:
+    preferred, failback = tablespace.spec.preferred_leader, tablespace.spec.failback
+    if preferred is None and failback != "Never":
+        yield Refusal("spec.failback", failback, "no leader is preferred", "set spec.preferredLeader, or failback: Never")
+    if preferred is None or herddb is None:
+        return
+    nodes = told_nodes(herddb)
+    if preferred not in nodes:
+        yield Refusal(
+            "spec.preferredLeader",
+            preferred,
+            f"it is no SQL node of the HerdDBCluster {herddb.metadata.name}",
+            f"name one of {', '.join(nodes)}",
+        )

@@ -1,0 +1,1 @@
+"""Checkpoint and ReplicationAudit, their schedules and drills."""

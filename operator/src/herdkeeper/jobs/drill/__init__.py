@@ -1,0 +1,1 @@
+"""Restore drills of a schedule."""

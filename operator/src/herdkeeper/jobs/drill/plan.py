@@ -1,0 +1,185 @@
+"""Restore drills: at its times a schedule has a checkpoint restored into a server that is thrown away, only to see that it can be.
+
+What is restored is drawn, and noted in the status, before anything is made: the removal of a Checkpoint's files looks there, and the drill
+looks once more, with the note stored, whether the Checkpoint is still there. So neither misses the other. All steps follow from the note.
+"""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from herdkeeper.api import Checkpoint, ScheduledCheckpoint
+from herdkeeper.api.resource import API_VERSION
+from herdkeeper.api.restore_drill import DrillStatus
+from herdkeeper.jobs.drill.draw import drawn_moment, drawn_name, seed_of
+from herdkeeper.jobs.schedule.build import build_drill_checkpoint
+from herdkeeper.jobs.schedule.plan import plan_schedule
+from herdkeeper.jobs.schedule.state import Run, ScheduleObserved
+from herdkeeper.planning.actions import Action, Create, Delete, Plan, soonest
+from herdkeeper.planning.due import newest_time, seconds_to_next
+from herdkeeper.shared import names
+from herdkeeper.shared.left_alone import left_alone_by
+from herdkeeper.shared.objects import job_ended
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import moment_of
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.build_job import DrillSource, build_drill
+
+NOTED_SECONDS = 0.2
+"""Until a drill that is drawn goes on: it is noted first."""
+AGAIN_SECONDS = 30.0
+"""How often it is looked for what no event tells."""
+
+
+@dataclass(frozen=True)
+class DrawnCheckpoint:
+    """A verified Checkpoint of the schedule. `moment` is its own, None where it is not known."""
+
+    name: str
+    moment: str | None
+
+
+@dataclass(frozen=True)
+class DrawnMoment:
+    """A moment of the recovery window. A Checkpoint of this name is made of it."""
+
+    name: str
+    moment: str
+
+
+@dataclass(frozen=True)
+class NothingToDraw:
+    """There is nothing that could be restored, for now."""
+
+    why: str
+
+
+Draw = DrawnCheckpoint | DrawnMoment | NothingToDraw
+
+
+def plan_scheduled_checkpoint(schedule: ScheduledCheckpoint, seen: ScheduleObserved, spark_image: str) -> Plan:
+    """What the schedule's times ask for, and its drills'."""
+    runs = plan_schedule(schedule, seen)
+    if isinstance(seen.runs, Unknown):
+        return runs
+    drills = plan_drill(schedule, seen, spark_image)
+    return Plan((*runs.actions, *drills.actions), runs.wait, soonest(runs.look_again_seconds, drills.look_again_seconds))
+
+
+def plan_drill(schedule: ScheduledCheckpoint, seen: ScheduleObserved, spark_image: str) -> Plan:
+    """The next step of the drill that is noted, and the end of what others have left."""
+    drill = running_drill(schedule)
+    left = _left_over(schedule, seen, drill)
+    if drill is None:
+        return Plan(left, look_again_seconds=_until_the_next(schedule, seen))
+    return Plan((*left, *_go_on(schedule, seen, drill, spark_image)), look_again_seconds=AGAIN_SECONDS)
+
+
+def running_drill(schedule: ScheduledCheckpoint) -> DrillStatus | None:
+    """The drill that the stored status tells of, unless it is over or no drills are declared any more."""
+    drill = schedule.status.last_drill if schedule.status is not None else None
+    return drill if drill is not None and drill.outcome == "Running" and schedule.spec.drill is not None else None
+
+
+def due_of(drill: DrillStatus) -> datetime.datetime:
+    """The time that a drill is for. ValueError for a status that tells none."""
+    due = moment_of(drill.scheduled_time)
+    if due is None:
+        raise ValueError(f"status.lastDrill.scheduledTime is {drill.scheduled_time!r}: it is no time")
+    return due
+
+
+def due_drill(schedule: ScheduledCheckpoint, now: datetime.datetime) -> datetime.datetime | None:
+    """The newest time for which no drill was begun yet; None when there is none, or nothing shall be begun."""
+    status, drill = schedule.status, schedule.spec.drill
+    since = moment_of(status.drills_since) if status is not None else None
+    if drill is None or since is None or schedule.spec.suspend or left_alone_by(schedule.metadata) is not None:
+        return None
+    last = status.last_drill if status is not None else None
+    if last is not None and last.outcome == "Running":
+        return None
+    return newest_time(drill, since if last is None else max(since, due_of(last)), now)
+
+
+def draw(schedule: ScheduledCheckpoint, seen: ScheduleObserved, due: datetime.datetime) -> Draw:
+    """What the drill of a time restores: a moment of the recovery window where the log is archived, else a verified Checkpoint."""
+    tablespace, seed = seen.tablespace, seed_of(schedule, due)
+    if isinstance(tablespace, Unknown):
+        return NothingToDraw(tablespace.why)
+    if tablespace is None or seen.drill.herddb is None:
+        return NothingToDraw(f"the Tablespace {schedule.spec.template.tablespace_ref.name}, or its database, is not there")
+    window = tablespace.status.recovery_window if tablespace.status is not None else None
+    if tablespace.spec.log.archive is not None and window is not None:
+        begin, end = moment_of(window.from_), moment_of(window.to)
+        if begin is not None and end is not None and begin <= end:
+            moment = drawn_moment(begin, end, seed).astimezone(datetime.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            return DrawnMoment(names.drill_checkpoint(schedule.metadata.name, due), moment)
+    if isinstance(seen.runs, Unknown):
+        return NothingToDraw(seen.runs.why)
+    name = drawn_name((run.name for run in seen.runs if _restorable(run, seen)), seed)
+    if name is None:
+        return NothingToDraw("there is no verified Checkpoint of this schedule yet")
+    found = seen.drill.checkpoint(name)
+    return DrawnCheckpoint(name, found.status.lsn_timestamp if found is not None and found.status is not None else None)
+
+
+def is_of_a_moment(schedule: ScheduledCheckpoint, drill: DrillStatus) -> bool:
+    """Whether the Checkpoint that a drill restores is made for it."""
+    return drill.checkpoint == names.drill_checkpoint(schedule.metadata.name, due_of(drill))
+
+
+def _restorable(run: Run, seen: ScheduleObserved) -> bool:
+    found = seen.drill.checkpoint(run.name)
+    return run.verified and not run.going and found is not None and found.manifest is not None
+
+
+def _go_on(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillStatus, spark_image: str) -> tuple[Action, ...]:
+    """One step, or nothing while something is waited for. What can't go on becomes an outcome in the status."""
+    job = names.drill_job(schedule.metadata.name, due_of(drill))
+    if seen.drill.objects.get("Job", job) is not None:
+        return ()
+    checkpoint = seen.drill.checkpoint(drill.checkpoint)
+    if checkpoint is None and is_of_a_moment(schedule, drill) and drill.moment is not None:
+        return (Create(build_drill_checkpoint(schedule, due_of(drill), drill.moment), Reason.DRILL_STARTED),)
+    if checkpoint is None or not is_restorable(checkpoint) or checkpoint.manifest is None or seen.drill.herddb is None:
+        return ()
+    if seen.drill.store_unusable is not None:
+        return ()  # its pod would wait for the Secret until its deadline
+    source = DrillSource(checkpoint.spec.destination, checkpoint.manifest, seen.drill.herddb.spec.image, job)
+    return (Create(build_drill(schedule, source, spark_image), Reason.DRILL_STARTED),)
+
+
+def is_restorable(checkpoint: Checkpoint) -> bool:
+    """Whether a Checkpoint succeeded, was verified, and nobody has deleted it."""
+    status = checkpoint.status
+    there = checkpoint.metadata.deletion_timestamp is None and checkpoint.manifest is not None
+    return there and status is not None and status.phase == "Succeeded" and bool(status.verified)
+
+
+def _left_over(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillStatus | None) -> tuple[Delete, ...]:
+    """What no drill that is noted needs. A Job that has ended goes by itself, and its logs stay until then."""
+    kept = () if drill is None else (drill.checkpoint, names.drill_job(schedule.metadata.name, due_of(drill)))
+    checkpoints = (
+        Delete(API_VERSION, Checkpoint.KIND, made.metadata.name, made.metadata.uid, Reason.DRILL_ENDED)
+        for made in seen.drill.made_for_drills
+        if made.metadata.name not in kept and made.metadata.deletion_timestamp is None
+    )
+    jobs = (
+        Delete("batch/v1", "Job", job["metadata"]["name"], job["metadata"]["uid"], Reason.DRILL_ENDED)
+        for job in seen.drill.objects.of_kind("Job")
+        if job["metadata"]["name"] not in kept and job_ended(job) is None and not job["metadata"].get("deletionTimestamp")
+    )
+    return (*checkpoints, *jobs)
+
+
+def _until_the_next(schedule: ScheduledCheckpoint, seen: ScheduleObserved) -> float | None:
+    if schedule.spec.drill is None:
+        return None
+    if schedule.status is None or schedule.status.drills_since is None:
+        return NOTED_SECONDS
+    due = due_drill(schedule, seen.now)
+    if due is not None:
+        return AGAIN_SECONDS if isinstance(draw(schedule, seen, due), NothingToDraw) else NOTED_SECONDS
+    following = seconds_to_next(schedule.spec.drill, seen.now)
+    return None if following is None else max(NOTED_SECONDS, following)

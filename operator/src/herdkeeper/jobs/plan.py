@@ -1,0 +1,187 @@
+"""The next step of a Checkpoint or ReplicationAudit: its Job is made once, when what it refers to serves."""
+
+from __future__ import annotations
+
+import datetime
+
+from herdkeeper.api import Checkpoint, HerdDBCluster, ReplicationAudit, Tablespace
+from herdkeeper.api.replication_audit import Window
+from herdkeeper.api.tablespace import ReplicaStatus
+from herdkeeper.herddb.state.log_store import log_store
+from herdkeeper.herddb.state.nodes import mounted_secret
+from herdkeeper.herddb.tablespace.verdicts import replicas_of
+from herdkeeper.jobs.audit.window import described, goes_on_at, present, window_of
+from herdkeeper.jobs.state import JobObserved
+from herdkeeper.planning.actions import Plan, deletions
+from herdkeeper.planning.intent import settle
+from herdkeeper.shared import names
+from herdkeeper.shared.conditions import READY, condition, is_ready_resource, why_not_ready
+from herdkeeper.shared.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
+from herdkeeper.spark.build_job import (
+    ArchiveSource,
+    AuditSource,
+    CheckpointSource,
+    FollowerSource,
+    OpenWindow,
+    build_audit,
+    build_checkpoint,
+)
+
+_AGAIN_SECONDS = 1.0
+"""After a Job was deleted, until one of its name can be made."""
+_COPIES_MISSING = (Reason.REPLICAS_NOT_READY, Reason.NO_LEADER, Reason.WAITING_FOR_FOLLOWER, Reason.WAITING_FOR_HERDDB)
+"""Why a Tablespace is not Ready whose log is whole."""
+_GONE = ("Stopped", "Lost")
+"""Bookies whose racks no new copy can be in."""
+
+
+def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) -> Plan:
+    """Make the Job unless it is there, or ended before. One that ended is never run again: the resource is the record of one run."""
+    name = names.checkpoint_names(_key(checkpoint)).job
+    if checkpoint.is_over or seen.objects.get("Job", name) is not None:
+        return Plan()
+    if waiting := _waiting_for_places(checkpoint, seen):
+        return waiting
+    log = log_store(seen.bookkeeper)
+    if seen.tablespace is None or seen.herddb is None or log is None:
+        return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {checkpoint.spec.tablespace_ref.name} is not there yet")
+    if not _is_fit(seen.tablespace):
+        why = why_not_ready(seen.tablespace)
+        return Plan.waiting(Reason.WAITING_FOR_TABLESPACE, f"the Tablespace {seen.tablespace.metadata.name} is not Ready ({why})")
+    follower = _address(_next_compared(seen.tablespace), seen.herddb)
+    if checkpoint.spec.verify == "Follower" and follower is None:
+        return Plan.waiting(Reason.WAITING_FOR_FOLLOWER, f"the Tablespace {seen.tablespace.metadata.name} has no settled follower now")
+    source = CheckpointSource(
+        zookeeper_address=log.zookeeper_address,
+        ledgers_root=log.ledgers_root,
+        herd_root=names.herd_root(_key(seen.herddb)),
+        tablespace=seen.tablespace.sql_name,
+        leader=_address(_leader(seen.tablespace), seen.herddb),
+        follower=follower,
+        archive=_archive(seen.tablespace),
+        begins_with=_begins_with(seen.tablespace, seen.herddb),
+    )
+    return _once(build_checkpoint(checkpoint, source, spark_image), seen)
+
+
+def _is_fit(tablespace: Tablespace) -> bool:
+    """Whether its log is one to make a checkpoint of. That needs ZooKeeper and the bookies, not all of its copies: nodes that are slow to
+    answer for a moment hold no Checkpoint back."""
+    ready = condition(tablespace, READY)
+    if is_ready_resource(tablespace) or ready is None or ready.status != "False":
+        return is_ready_resource(tablespace)
+    there = tablespace.made_uuid is not None and tablespace.metadata.deletion_timestamp is None
+    current = ready.observed_generation == tablespace.metadata.generation
+    return there and current and not tablespace.is_restoring and ready.reason in _COPIES_MISSING
+
+
+def _waiting_for_places(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
+    """Why nothing can be written to the destination, or read of the archive, now; None when both can be."""
+    if removing := sorted({work.owner for work in seen.work if work.component == names.REMOVAL_COMPONENT and work.at(checkpoint.place)}):
+        # This run might find the manifest that is about to go, and take it for its own result.
+        place = checkpoint.spec.destination.described
+        message = f"files of the Checkpoint {', '.join(removing)} are being removed from the same place, {place}"
+        return Plan.waiting(Reason.WAITING_FOR_OTHERS, message)
+    if seen.store_unusable is not None:
+        return Plan.waiting(seen.store_unusable.reason, seen.store_unusable.why)
+    if (unusable := seen.archive_unusable) is not None:
+        why = f"the log is archived by the Tablespace {checkpoint.spec.tablespace_ref.name}, whose {unusable.why}"
+        return Plan.waiting(unusable.reason, why)
+    return None
+
+
+def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> Plan:
+    """Make the Job unless it is there, or the run ended before; that of a paused run anew when its window opens. An unhealthy cluster is
+    audited all the same: that is when it is needed."""
+    name = names.audit_names(_key(audit)).job
+    if audit.is_over:
+        return Plan()
+    if seen.objects.get("Job", name) is not None:
+        return _going_on(audit, seen, name)
+    log = log_store(seen.bookkeeper)
+    if seen.bookkeeper is None or log is None or not (seen.bookkeeper.status and seen.bookkeeper.status.instance_id):
+        return Plan.waiting(
+            Reason.WAITING_FOR_BOOKKEEPER, f"the BookKeeperCluster {audit.spec.book_keeper_ref.name} is not there, or has no metadata yet"
+        )
+    racks = {bookie.bookie_id: bookie.rack for bookie in seen.bookkeeper.status.bookies if bookie.rack and bookie.state not in _GONE}
+    source = AuditSource(log.zookeeper_address, log.ledgers_root, racks, log.placement.min_racks)
+    if audit.spec.window is None:
+        return _once(build_audit(audit, source, spark_image), seen)
+    window, now = window_of(audit.spec.window), present(seen)
+    closes = window.closing(now)
+    if closes is None:
+        return _until(window.opening_after(now), audit.spec.window, now)
+    return _once(build_audit(audit, source, spark_image, OpenWindow(now, closes)), seen)
+
+
+def _going_on(audit: ReplicationAudit, seen: JobObserved, job: str) -> Plan:
+    """The Job of a paused run goes when the window opens: the next one, of the same name and run id, goes on where it ended."""
+    opens = goes_on_at(audit, seen)
+    if opens is None:
+        return Plan()
+    if (left := (opens - present(seen)).total_seconds()) > 0:
+        return Plan(look_again_seconds=max(_AGAIN_SECONDS, left))
+    return Plan(deletions([seen.objects.get("Job", job)], Reason.RUN_GOES_ON), look_again_seconds=_AGAIN_SECONDS)
+
+
+def _until(opens: datetime.datetime, window: Window, now: datetime.datetime) -> Plan:
+    message = f"it reads from {described(window)} only; it begins at {text_of(opens)}"
+    return Plan.waiting(Reason.WAITING_FOR_WINDOW, message, max(_AGAIN_SECONDS, (opens - now).total_seconds()))
+
+
+def _archive(tablespace: Tablespace) -> ArchiveSource | None:
+    archive = tablespace.spec.log.archive
+    return None if archive is None else ArchiveSource(tablespace.metadata.name, archive.destination)
+
+
+def _leader(tablespace: Tablespace) -> str | None:
+    return next((replica.node for replica in replicas_of(tablespace) if replica.role == "leader"), None)
+
+
+def _next_compared(tablespace: Tablespace) -> str | None:
+    """The follower whose turn it is: one that was never compared with the log, then the one that was longest ago. One that is known to
+    differ comes last, since it would fail this Checkpoint, too.
+    """
+
+    def order(replica: ReplicaStatus) -> tuple[bool, tuple[int, int], str]:
+        lsn = replica.verified_lsn
+        return replica.verdict == "Different", (lsn.ledger_id, lsn.entry_id) if lsn is not None else (-1, -1), replica.node
+
+    followers = (replica for replica in replicas_of(tablespace) if replica.role == "follower")
+    return next((replica.node for replica in sorted(followers, key=order)), None)
+
+
+def _begins_with(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSource | None:
+    """The follower whose tables may be begun with: one that was found equal to the log before any other, and of several the one that was
+    last. It is proven by another follower; one that is alone must have been found equal. None where no follower is fit: one that is known
+    to differ neither gives tables nor proves any.
+    """
+
+    def order(replica: ReplicaStatus) -> tuple[bool, tuple[int, int], str]:
+        lsn = replica.verified_lsn
+        return replica.verdict != "Equal", (-lsn.ledger_id, -lsn.entry_id) if lsn is not None else (0, 0), replica.node
+
+    fit = [replica for replica in replicas_of(tablespace) if replica.role == "follower" and replica.verdict != "Different"]
+    ordered = sorted(fit, key=order)
+    if not ordered or (len(ordered) == 1 and ordered[0].verdict != "Equal"):
+        return None
+    addresses = [_address(replica.node, herddb) for replica in ordered[:2]]
+    secret = mounted_secret(herddb)
+    follower, witness = addresses[0], addresses[1] if len(addresses) > 1 else None
+    return None if follower is None else FollowerSource(follower, witness, secret)
+
+
+def _address(node: str | None, herddb: HerdDBCluster) -> str | None:
+    """host:port of the node program of a SQL node."""
+    return None if node is None else f"{HerdDBNames(_key(herddb)).host_of(node)}:{HERDDB_HTTP_PORT}"
+
+
+def _once(manifests: tuple[Json, ...], seen: JobObserved) -> Plan:
+    return Plan(settle(manifests, seen.objects))
+
+
+def _key(resource: Checkpoint | ReplicationAudit | HerdDBCluster) -> ObjectKey:
+    return ObjectKey(resource.metadata.namespace, resource.metadata.name)

@@ -1,0 +1,201 @@
+"""What becomes of a Checkpoint's files when it is deleted under deletionPolicy Delete.
+
+A Job removes them, once the run has ended and nobody else needs them. Two Checkpoints between which nothing was written are of the same LSN
+and have one manifest: the last of them takes it along. Whoever can't be read may need the files, so nothing is removed meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from herdkeeper.api import Checkpoint, ScheduledCheckpoint, Tablespace
+from herdkeeper.herddb.tablespace.plan_restore import comes_too_late
+from herdkeeper.jobs.drill.draw import drilled_checkpoint
+from herdkeeper.jobs.removal.state import RemovalObserved
+from herdkeeper.jobs.state import JobObserved
+from herdkeeper.planning.actions import Delete, Plan, SetFinalizer
+from herdkeeper.planning.deletion import PATIENCE_SECONDS
+from herdkeeper.planning.intent import settle
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.objects import Json, driver_said, job_ended
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.build_job import build_removal
+
+
+def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: float = 0.0) -> Plan:
+    """The next step of a deletion that has waited for so many seconds. ValueError when it was not looked at who may need the files."""
+    removal = seen.removal
+    if removal is None:
+        raise ValueError("a Checkpoint that is being deleted is observed with those that may need its files")
+    if removal.claim is None and checkpoint.spec.destination.store is None:
+        return _let_go(Reason.DATA_DELETED, f"there is nothing to remove: the volume claim {checkpoint.place} is gone")
+    job = seen.objects.get("Job", names.removal_names(_key(checkpoint)).job)
+    if job is not None:
+        return _follow(job, checkpoint, seen)
+    return _ending(checkpoint, seen) or _kept_by_somebody(checkpoint, seen, removal) or _begin(checkpoint, seen, spark_image, waited)
+
+
+def _kept_by_somebody(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved) -> Plan | None:
+    """Why no Job is made; None when its run has ended, left something, and nobody needs that."""
+    if checkpoint.status is None or checkpoint.status.job is None:
+        return _let_go(Reason.DATA_DELETED, "there is nothing to remove: no job of it was ever started")
+    if removal.claim is not None and removal.claim["metadata"].get("deletionTimestamp"):
+        return Plan.waiting(Reason.DELETING, f"the volume claim {checkpoint.place} is being deleted, and everything on it")
+    # Without a manifest only files of this very run go, which nobody else knows.
+    return None if checkpoint.manifest is None else _needed(checkpoint, seen, removal)
+
+
+def _begin(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: float) -> Plan:
+    """The Job. A Secret that went first, as it does with its namespace, holds up the deletion for a while only."""
+    if (unusable := seen.store_unusable) is not None:
+        if waited >= PATIENCE_SECONDS:
+            return _let_go(Reason.DELETION_GIVEN_UP, f"its files in {checkpoint.place} were left behind: {unusable.why}")
+        why = f"{unusable.why}; or set spec.deletionPolicy to Retain, which leaves the files"
+        return Plan.waiting(unusable.reason, f"its files are not removed: {why}")
+    made = settle((build_removal(checkpoint, checkpoint.manifest, spark_image),), seen.objects)
+    return Plan(made, Plan.waiting(Reason.DELETING, "a job removes its files").wait)
+
+
+def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
+    name = job["metadata"]["name"]
+    if not any(reference["uid"] == checkpoint.metadata.uid for reference in job["metadata"].get("ownerReferences") or []):
+        return Plan.waiting(Reason.DELETING, f"the Job {name} is of an earlier Checkpoint of this name, and about to go", 2)
+    said = driver_said(seen.objects, name)
+    match job_ended(job):
+        case "Complete":
+            return _let_go(Reason.DATA_DELETED, said or "its files are removed, as deletionPolicy Delete says")
+        case "Failed":
+            why = said or next((entry.get("message") for entry in job["status"]["conditions"] if entry["type"] == "Failed"), None)
+            message = f"its files could not be removed: {why}. Mend that and delete the Job {name}, which makes another one, or set "
+            return Plan.waiting(Reason.REMOVAL_FAILED, f"{message}spec.deletionPolicy to Retain, which leaves what is left of them")
+        case _:
+            return Plan.waiting(Reason.DELETING, f"the Job {name} removes its files")
+
+
+def _ending(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
+    """What is done while its own run is not over; None when it is."""
+    job = seen.objects.get("Job", names.checkpoint_names(_key(checkpoint)).job)
+    if job is not None and job_ended(job) is not None:
+        # Its manifest must be known before those that share it are looked for.
+        noted = Plan.waiting(Reason.DELETING, "its job has ended: what became of it is noted first", 0.2)
+        return None if checkpoint.is_over else noted
+    waiting = Plan.waiting(Reason.DELETING, "its job is being stopped", 2)
+    if job is not None and not job["metadata"].get("deletionTimestamp"):
+        metadata = job["metadata"]
+        return Plan((Delete(job["apiVersion"], "Job", metadata["name"], metadata["uid"], Reason.DELETING),), waiting.wait, 2)
+    mine = (work for work in seen.work if work.owner == checkpoint.metadata.name)
+    return waiting if job is not None or any(not work.ended for work in mine) else None
+
+
+def _needed(checkpoint: Checkpoint, seen: JobObserved, removal: RemovalObserved) -> Plan | None:
+    """Who needs the checkpoint, and so what is done instead of removing it; None when nobody does."""
+    if isinstance(removal.checkpoints, Unknown):
+        return _unreadable(removal.checkpoints)
+    if isinstance(removal.tablespaces, Unknown):
+        return _unreadable(removal.tablespaces)
+    if isinstance(removal.schedules, Unknown):
+        return _unreadable(removal.schedules)
+    others = [other for other in removal.checkpoints if other.place == checkpoint.place]
+    return (
+        _needed_by_checkpoints(checkpoint, seen, others)
+        or _needed_by_tablespaces(checkpoint, removal.tablespaces, others)
+        or _needed_by_drills(checkpoint, removal.schedules, others)
+    )
+
+
+def _needed_by_checkpoints(checkpoint: Checkpoint, seen: JobObserved, others: list[Checkpoint]) -> Plan | None:
+    if silent := [other for other in others if _may_share(other, checkpoint)]:
+        why = f"{_listed(silent)} succeeded without telling of which manifest, so whether it is this one is not known; delete it first"
+        return Plan.waiting(Reason.UNREADABLE, why)
+    if writing := _writing(checkpoint, seen, others):
+        message = f"these runs write to the same place, and may find the same manifest: {', '.join(writing)}"
+        return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
+    living = [other for other in others if other.metadata.deletion_timestamp is None]
+    if sharing := [other for other in living if other.manifest == checkpoint.manifest]:
+        return _let_go(Reason.DATA_KEPT, f"its files stay: {_listed(sharing)} has the same manifest {checkpoint.manifest}")
+    return None
+
+
+def _needed_by_tablespaces(checkpoint: Checkpoint, tablespaces: tuple[Tablespace, ...], others: list[Checkpoint]) -> Plan | None:
+    same = [checkpoint, *(other for other in others if other.manifest == checkpoint.manifest)]
+    there = (checkpoint, *others)
+    if reading := [one for one in tablespaces if _makes_one_there(one, there) or any(_reads(one, other) for other in same)]:
+        message = f"{_listed(reading)} is being made from it, or of a moment at the same place: wait until it is Ready, or delete it"
+        return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, message)
+    return None
+
+
+def _needed_by_drills(checkpoint: Checkpoint, schedules: tuple[ScheduledCheckpoint, ...], others: list[Checkpoint]) -> Plan | None:
+    """A drill says in its schedule's status what it will read before it begins, and looks then whether that is still there."""
+    same = {checkpoint.metadata.name, *(other.metadata.name for other in others if other.manifest == checkpoint.manifest)}
+    if drilling := [schedule for schedule in schedules if drilled_checkpoint(schedule) in same]:
+        return Plan.waiting(Reason.WAITING_FOR_DEPENDENTS, f"a restore drill of {_listed(drilling)} reads it: wait for its end")
+    return None
+
+
+def _unreadable(unknown: Unknown) -> Plan:
+    return Plan.waiting(Reason.UNREADABLE, f"{unknown.why}, so whether it needs these files is not known; mend or delete it")
+
+
+def _may_share(other: Checkpoint, checkpoint: Checkpoint) -> bool:
+    """Whether another one has a manifest of the same tablespace of which it does not tell."""
+    if other.status is None or other.metadata.deletion_timestamp is not None:
+        return False
+    silent = other.status.phase == "Succeeded" and other.manifest is None
+    return silent and other.spec.tablespace_ref == checkpoint.spec.tablespace_ref
+
+
+def _writing(checkpoint: Checkpoint, seen: JobObserved, others: list[Checkpoint]) -> list[str]:
+    """Other Checkpoints whose run is not over, or not yet known to be."""
+    over = {other.metadata.name for other in others if other.is_over}
+    runs = [work for work in seen.work if work.component == names.CHECKPOINT_COMPONENT and work.place == checkpoint.place]
+    found = {work.owner for work in runs if not work.ended or work.owner not in over}
+    return [f"{Checkpoint.KIND} {name}" for name in sorted(found - {checkpoint.metadata.name})]
+
+
+def _makes_one_there(tablespace: Tablespace, checkpoints: tuple[Checkpoint, ...]) -> bool:
+    """Whether a Tablespace is made as of a moment whose checkpoint is looked for, or made, where these are: it may begin with any."""
+    bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
+    if bootstrap is None or bootstrap.target is None or not _is_made(tablespace):
+        return False
+    place = checkpoints[0].place
+    if bootstrap.archive is not None and bootstrap.archive.folder is not None:
+        return bootstrap.archive.place == place
+    if begun is not None and begun.source is not None:
+        return begun.source.place == place
+    if bootstrap.files is not None:
+        return bootstrap.files.place == place
+    named = (one for one in checkpoints if bootstrap.checkpoint is not None and one.metadata.name == bootstrap.checkpoint.name)
+    return any(not comes_too_late(tablespace, one) for one in named)
+
+
+def _is_made(tablespace: Tablespace) -> bool:
+    """Whether a Tablespace is still made from something. One that is being deleted needs it no more."""
+    return tablespace.is_restoring and tablespace.metadata.deletion_timestamp is None
+
+
+def _reads(tablespace: Tablespace, checkpoint: Checkpoint) -> bool:
+    """Whether a Tablespace is, or will be, made from this checkpoint."""
+    bootstrap, begun = tablespace.spec.bootstrap, tablespace.restore
+    if bootstrap is None or not _is_made(tablespace):
+        return False
+    if begun is not None and begun.source is not None and begun.manifest:
+        return (begun.source.place, begun.manifest) == (checkpoint.place, checkpoint.manifest)
+    if bootstrap.files is not None:
+        return (bootstrap.files.place, bootstrap.files.manifest) == (checkpoint.place, checkpoint.manifest)
+    named = bootstrap.checkpoint is not None and bootstrap.checkpoint.name == checkpoint.metadata.name
+    return named and not comes_too_late(tablespace, checkpoint)
+
+
+def _let_go(reason: Reason, message: str) -> Plan:
+    return Plan((SetFinalizer(False, reason, message),))
+
+
+def _listed(resources: Iterable[Checkpoint | ScheduledCheckpoint | Tablespace]) -> str:
+    return ", ".join(f"{resource.KIND} {resource.metadata.name}" for resource in resources)
+
+
+def _key(checkpoint: Checkpoint) -> ObjectKey:
+    return ObjectKey(checkpoint.metadata.namespace, checkpoint.metadata.name)

@@ -1,0 +1,1 @@
+"""ScheduledCheckpoint and ScheduledReplicationAudit."""

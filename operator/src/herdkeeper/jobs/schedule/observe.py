@@ -1,0 +1,97 @@
+"""Looks at a schedule: the runs that it made."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import replace
+
+from herdkeeper.api import BookKeeperCluster, Checkpoint, HerdDBCluster, ScheduledCheckpoint, ScheduledReplicationAudit, Tablespace
+from herdkeeper.api.resource import API_VERSION
+from herdkeeper.clients.kubernetes import parsed_wholly
+from herdkeeper.clients.world import World
+from herdkeeper.herddb.log.checkpoint_base import is_made_for_a_drill
+from herdkeeper.herddb.log.identity import instance_of
+from herdkeeper.herddb.tablespace.observe import checkpoints_of
+from herdkeeper.jobs.drill.draw import drilled_checkpoint
+from herdkeeper.jobs.drill.state import DrillObserved
+from herdkeeper.jobs.schedule.build import kind_of_runs
+from herdkeeper.jobs.schedule.state import ScheduleObserved, run_of
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.objects import Json, Objects
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.spark.object_store import StoreUnusable
+from herdkeeper.spark.observe_object_store import observe_destination
+
+DRILL_OBJECTS = (("batch/v1", "Job"), ("v1", "Pod"))
+
+
+def observe_schedule(schedule: ScheduledCheckpoint | ScheduledReplicationAudit, world: World) -> ScheduleObserved:
+    """The runs of this schedule, not those of one that had its name before, the present time, and whose archive may need them."""
+    metadata = schedule.metadata
+    kind, _ = kind_of_runs(schedule)
+    found = world.kubernetes.owned(schedule.KIND, ObjectKey(metadata.namespace, metadata.name), ((API_VERSION, kind.KIND),))
+    mine = [document for document in found.of_kind(kind.KIND) if _is_owned_by(document, metadata.uid)]
+    now = datetime.datetime.now(datetime.UTC)
+    made = parsed_wholly(kind, mine)
+    if isinstance(made, Unknown):
+        return ScheduleObserved(made, now)
+    runs = (run_of(each) for each in made if not (isinstance(each, Checkpoint) and is_made_for_a_drill(each)))
+    seen = ScheduleObserved(tuple(sorted(runs, key=lambda run: (run.due, run.name))), now)
+    if not isinstance(schedule, ScheduledCheckpoint):
+        return seen
+    checkpoints = tuple(each for each in made if isinstance(each, Checkpoint))
+    return _with_drill(schedule, _with_tablespace(schedule, seen, world), checkpoints, world)
+
+
+def _with_tablespace(schedule: ScheduledCheckpoint, seen: ScheduleObserved, world: World) -> ScheduleObserved:
+    """What its archive may need of the checkpoints can't be known without it."""
+    key = ObjectKey(schedule.metadata.namespace, schedule.spec.template.tablespace_ref.name)
+    document = world.kubernetes.document(API_VERSION, Tablespace.KIND, key)
+    if document is None:
+        return seen
+    found = parsed_wholly(Tablespace, [document])
+    if isinstance(found, Unknown):
+        return replace(seen, tablespace=found)
+    (tablespace,) = found
+    if tablespace.spec.log.archive is None:
+        return replace(seen, tablespace=tablespace)
+    checkpoints, unread = checkpoints_of(tablespace, world)
+    known = checkpoints if unread is None else unread
+    return replace(seen, tablespace=tablespace, checkpoints=known, instance_id=_instance(tablespace, world))
+
+
+def _instance(tablespace: Tablespace, world: World) -> str | Unknown:
+    namespace, name = tablespace.metadata.namespace, tablespace.spec.herd_db_ref.name
+    herddb = world.kubernetes.readable(HerdDBCluster, ObjectKey(namespace, name))
+    if herddb is None:
+        return Unknown(f"the HerdDBCluster {name} is not there, or can't be read, so whose log it is is not known")
+    bookkeeper = herddb.spec.book_keeper_ref.name
+    return instance_of(world.kubernetes.readable(BookKeeperCluster, ObjectKey(namespace, bookkeeper)), bookkeeper)
+
+
+def _with_drill(
+    schedule: ScheduledCheckpoint, seen: ScheduleObserved, checkpoints: tuple[Checkpoint, ...], world: World
+) -> ScheduleObserved:
+    """Jobs are looked for as long as a drill is declared or remembered: one that is not declared any more is stopped."""
+    if schedule.spec.drill is None and (schedule.status is None or schedule.status.drills_since is None):
+        return replace(seen, drill=DrillObserved(Objects({}), checkpoints))
+    key = ObjectKey(schedule.metadata.namespace, schedule.metadata.name)
+    found = world.kubernetes.owned(schedule.KIND, key, DRILL_OBJECTS)
+    mine = {of: item for of, item in found.items.items() if of[0] != "Job" or _is_owned_by(item, schedule.metadata.uid)}
+    herddb = None
+    if schedule.spec.drill is not None and isinstance(seen.tablespace, Tablespace):
+        herddb = world.kubernetes.readable(HerdDBCluster, ObjectKey(key.namespace, seen.tablespace.spec.herd_db_ref.name))
+    return replace(seen, drill=DrillObserved(Objects(mine), checkpoints, herddb, _unusable(schedule, checkpoints, world)))
+
+
+def _unusable(schedule: ScheduledCheckpoint, checkpoints: tuple[Checkpoint, ...], world: World) -> StoreUnusable | None:
+    """Why what is drilled can't be read, as far as its Secrets tell."""
+    name = drilled_checkpoint(schedule)
+    drilled = next((each for each in checkpoints if each.metadata.name == name), None)
+    destination = drilled.spec.destination if drilled is not None else None
+    field = f"the Checkpoint {name}: spec.destination."
+    return observe_destination(destination, field, world, namespace=schedule.metadata.namespace, writes=False)
+
+
+def _is_owned_by(document: Json, uid: str) -> bool:
+    return any(reference["uid"] == uid for reference in document["metadata"].get("ownerReferences") or [])

@@ -1,0 +1,213 @@
+"""What became of a Checkpoint or a ReplicationAudit: the Job's state, and what its driver said in its termination message."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, assert_never
+
+from herdkeeper.api import Checkpoint, ReplicationAudit
+from herdkeeper.api.replication_audit import RepairMode
+from herdkeeper.jobs.audit.end import unknown_result, words_may_come
+from herdkeeper.jobs.audit.window import goes_on_at
+from herdkeeper.jobs.state import JobObserved
+from herdkeeper.planning.summary import Health, Summary
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.job_summary import AuditSummary, CheckpointSummary, FollowerComparison, JobOutcome, SummaryError
+from herdkeeper.shared import names
+from herdkeeper.shared.conditions import READY, condition
+from herdkeeper.shared.names import HerdDBNames, ObjectKey
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.time import text_of
+from herdkeeper.spark.run import Run, observe_run
+
+
+def summarize_checkpoint(checkpoint: Checkpoint, seen: JobObserved) -> Summary:
+    """The phase, and of an ended run its LSN, rows and bytes. What is known of one that ended before stays, and of one that is deleted
+    though its Job has gone."""
+    job = names.checkpoint_names(ObjectKey(checkpoint.metadata.namespace, checkpoint.metadata.name)).job
+    deleting = checkpoint.metadata.deletion_timestamp is not None
+    gone = deleting and checkpoint.status is not None and seen.objects.get("Job", job) is None
+    if checkpoint.is_over or gone:
+        summary = _kept(checkpoint)
+    else:
+        summary = _told(observe_run(seen.objects, job), lambda said: checkpoint_fields(CheckpointSummary.from_json(said)))
+    return replace(summary, health=Health("False", Reason.DELETING, "its files are being removed")) if deleting else summary
+
+
+def summarize_audit(audit: ReplicationAudit, seen: JobObserved) -> Summary:
+    """The phase, and of an ended run what was audited and found; of a paused one so far. What is known of one that ended before stays."""
+    if audit.is_over:
+        return _kept(audit)
+    run = observe_run(seen.objects, names.audit_names(ObjectKey(audit.metadata.namespace, audit.metadata.name)).job)
+    if (opens := goes_on_at(audit, seen)) is not None:
+        return _paused(audit, run, opens)
+    if words_may_come(audit, seen):
+        return _awaited(run)
+    if (fault := unknown_result(audit, seen)) is not None:
+        return _unknown(audit, run, fault)
+    return _told(run, lambda said: audit_fields(AuditSummary.from_json(said), audit.spec.repair))
+
+
+def _awaited(run: Run) -> Summary:
+    fields = {name: value for name, value in run.fields.items() if name != "completedAt"}
+    return Summary(Health("False", Reason.RUNNING, "the job ended, its driver's last words are to come"), {**fields, "phase": "Running"})
+
+
+def _unknown(audit: ReplicationAudit, run: Run, fault: str) -> Summary:
+    """Of a run that ended well and did not tell what it found: no success, which would pass for a clean audit."""
+    paused = ", nor whether it was done or paused" if audit.spec.window is not None else ""
+    table = " and in the table audit_runs at its destination" if audit.spec.destination is not None else ""
+    message = (
+        f"what it found is not known{paused}: its job ended well, but its driver's last words {fault}. Look in the log of its pod, while "
+        f"that is there (kubectl logs job/{run.fields['job']}){table}, and create another audit"
+    )
+    return Summary(Health("Unknown", Reason.RESULT_UNKNOWN, message), {**run.fields, "phase": "Failed"})
+
+
+def _paused(audit: ReplicationAudit, run: Run, opens: datetime.datetime) -> Summary:
+    """What the driver said when it paused, if it could be read."""
+    fields: dict[str, Any] = {"message": "paused"}
+    with contextlib.suppress(SummaryError):
+        fields = audit_fields(AuditSummary.from_json(run.said or ""), audit.spec.repair)
+    message = f"{fields.pop('message')}; it goes on at {text_of(opens)}"
+    done = {name: value for name, value in run.fields.items() if name != "completedAt"}
+    everything = {**done, "phase": "Paused", "resumesAt": text_of(opens), **fields}
+    return Summary(Health("False", Reason.WAITING_FOR_WINDOW, message), everything)
+
+
+def _told(run: Run, fields_of: Callable[[str], dict[str, Any]]) -> Summary:
+    """Of a run that has ended the driver's words are read, which may not be a summary."""
+    if run.said is None or run.phase not in ("Succeeded", "Failed"):
+        return _summary(run, {})
+    try:
+        return _summary(run, fields_of(run.said))
+    except SummaryError:
+        return _summary(run, {})
+
+
+def checkpoint_fields(summary: CheckpointSummary) -> dict[str, Any]:
+    """Status fields out of the driver's summary."""
+    return {
+        "message": summary.message,
+        "lsn": _lsn(summary.ledger_id, summary.entry_id),
+        "lsnTimestamp": summary.lsn_timestamp or None,
+        "latestTimestamp": summary.latest_timestamp or None,
+        "manifest": summary.manifest or None,
+        "reused": True if summary.outcome is JobOutcome.ALREADY_DONE else None,
+        "report": summary.report or None,
+        "base": _lsn(summary.base_ledger_id, summary.base_entry_id),
+        "baseFollower": HerdDBNames.node_at(summary.base_follower) if summary.base_follower else None,
+        "restartLsn": _lsn(summary.restart_ledger_id, summary.restart_entry_id),
+        "entriesRead": summary.entries_read or None,
+        "tables": [{"name": table.name, "rows": table.rows} for table in summary.tables] or None,
+        "rows": summary.rows,
+        "bytes": summary.bytes,
+        "encryptedWith": summary.encrypted_with or None,
+        "openTransactions": summary.open_transactions,
+        "verified": summary.verified or None,
+        "comparison": _comparison(summary.comparison) if summary.comparison is not None else None,
+        "durationSeconds": round(summary.duration_seconds, 1),
+    }
+
+
+def _lsn(ledger_id: int | None, entry_id: int | None) -> dict[str, int] | None:
+    return None if ledger_id is None or entry_id is None else {"ledgerId": ledger_id, "entryId": entry_id}
+
+
+def _comparison(found: FollowerComparison) -> dict[str, Any]:
+    different = found.different_tables_total > 0
+    return {
+        "node": HerdDBNames.node_at(found.follower),
+        "tablespaceUuid": found.tablespace_uuid,
+        "lsn": {"ledgerId": found.ledger_id, "entryId": found.entry_id},
+        "result": "Different" if different else "Equal",
+        **({"differentTables": list(found.different_tables), "differentTablesTotal": found.different_tables_total} if different else {}),
+    }
+
+
+def audit_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, Any]:
+    """Status fields out of the driver's summary; `repair` is what the audit was told."""
+    findings = [
+        {
+            "kind": finding.kind.value,
+            "severity": finding.severity.value,
+            "ledgerId": finding.ledger_id,
+            "firstEntry": finding.first_entry_id,
+            "lastEntry": finding.last_entry_id,
+            "bookieId": finding.bookie_id,
+            "repair": finding.repair.value if finding.repair else None,
+            "repairDetail": finding.repair_detail or None,
+        }
+        for finding in summary.findings
+    ]
+    return {
+        "message": summary.message,
+        "ledgerFilter": summary.ledger_filter or None,
+        "ledgers": summary.ledgers,
+        "entries": summary.entries,
+        "replicas": summary.copies_verified,
+        **({"replicasUnread": summary.copies_unread} if summary.depth is AuditDepth.LIGHT else {}),
+        "bytes": summary.bytes_read,
+        "durationSeconds": round(summary.duration_seconds, 1),
+        **_repair_fields(summary, repair),
+        "report": summary.report or None,
+        "replicasUnknown": summary.copies_unknown,
+        "findingsTotal": len(findings) + summary.findings_omitted,
+        "findingsBySeverity": {
+            "critical": summary.critical,
+            "underReplicated": summary.under_replicated,
+            "atRisk": summary.at_risk,
+            "pending": summary.pending,
+            "unknown": summary.unknown,
+            "low": summary.low,
+        },
+        "findings": [{key: value for key, value in finding.items() if value is not None} for finding in findings] or None,
+    }
+
+
+def _repair_fields(summary: AuditSummary, repair: RepairMode) -> dict[str, int]:
+    """Nothing of a run that ended early: what it had repaired by then it didn't tell."""
+    if summary.outcome.exit_code or summary.outcome is JobOutcome.PAUSED:
+        return {}
+    match repair:
+        case "Report":
+            return {}
+        case "DryRun":
+            return {"replicasRepairable": summary.copies_repairable, "findingsNotRepaired": summary.not_repaired}
+        case "Repair":
+            return {"replicasRepaired": summary.copies_repaired, "findingsNotRepaired": summary.not_repaired}
+        case _:
+            assert_never(repair)
+
+
+def _summary(run: Run, fields: dict[str, Any]) -> Summary:
+    message = str(fields.pop("message", "") or run.message)
+    everything = {**run.fields, **fields}
+    match run.phase:
+        case "Succeeded":
+            return Summary(Health("True", Reason.SUCCEEDED, message), everything)
+        case "Failed":
+            return Summary(Health("False", Reason.FAILED, message), everything)
+        case "Running":
+            return Summary(Health("False", Reason.RUNNING, message), everything)
+        case "Pending":
+            return Summary(Health("False", Reason.WAITING_FOR_PODS, message), everything)
+
+
+def _kept(resource: Checkpoint | ReplicationAudit) -> Summary:
+    """What is known of a run: it stays, whatever became of its Job."""
+    if resource.status is None:
+        raise ValueError("nothing is known of a run without a status")
+    fields = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True)
+    message = str(fields.pop("message", ""))
+    for name in ("conditions", "observedGeneration", "plan"):
+        fields.pop(name, None)
+    if resource.status.phase == "Succeeded":
+        return Summary(Health("True", Reason.SUCCEEDED, message), fields)
+    ready = condition(resource, READY)
+    if ready is not None and ready.reason == Reason.RESULT_UNKNOWN:
+        return Summary(Health("Unknown", Reason.RESULT_UNKNOWN, message), fields)
+    return Summary(Health("False", Reason.FAILED, message), fields)

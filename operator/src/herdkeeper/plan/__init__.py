@@ -1,1 +1,0 @@
-"""Pure decisions: (desired, observed) -> a few ordered actions, or the reason to wait."""

@@ -1,0 +1,72 @@
+"""What becomes of the times of a schedule, whatever is begun at them: only the newest one counts, and nothing begins beside another one."""
+
+from __future__ import annotations
+
+import datetime
+from dataclasses import dataclass
+
+from herdkeeper.api.schedule import Times, Timing
+from herdkeeper.planning.actions import soonest
+from herdkeeper.shared.timetable import Timetable
+
+AFTER_ACTIONS_SECONDS = 2.0
+"""What was made tells by its events; this is for an event that is lost."""
+SOONEST_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Start:
+    """What is due at the time `due` is to be begun."""
+
+    due: datetime.datetime
+
+
+@dataclass(frozen=True)
+class Missed:
+    """Nothing is begun for the time `due`, now or later."""
+
+    due: datetime.datetime
+    why: str
+
+
+@dataclass(frozen=True)
+class NotDue:
+    """Nothing is due, or only what a suspended schedule leaves for later."""
+
+
+def timetable_of(timing: Times) -> Timetable:
+    """The times of a schedule whose spec was validated."""
+    return Timetable.of(timing.schedule, timing.time_zone)
+
+
+def newest_time(times: Times, done_until: datetime.datetime, now: datetime.datetime) -> datetime.datetime | None:
+    """The newest time that is not dealt with; None when there is none. Those that were missed before it are left out."""
+    due = timetable_of(times).latest(now)
+    return None if due is None or due <= done_until else due
+
+
+def pending_time(timing: Timing, done_until: datetime.datetime, now: datetime.datetime) -> datetime.datetime | None:
+    """As `newest_time`; None as long as the schedule is suspended."""
+    return None if timing.suspend else newest_time(timing, done_until, now)
+
+
+def decide_time(timing: Timing, due: datetime.datetime, in_the_way: str | None, now: datetime.datetime) -> Start | Missed:
+    """What becomes of a time that is not dealt with. `in_the_way`: what was not over when it came."""
+    if in_the_way is not None:
+        return Missed(due, f"{in_the_way} was not over")
+    deadline = timing.starting_deadline_seconds
+    if deadline is not None and now - due > datetime.timedelta(seconds=deadline):
+        return Missed(due, f"startingDeadlineSeconds ({deadline}) had passed")
+    return Start(due)
+
+
+def seconds_to_next(times: Times, now: datetime.datetime) -> float | None:
+    """Until the next time of a schedule; None when there is none."""
+    following = timetable_of(times).after(now)
+    return None if following is None else max(SOONEST_SECONDS, (following - now).total_seconds())
+
+
+def look_again(again: float | None, to_next: float | None, *, acts: bool) -> float | None:
+    """When to look again: at the next time of a schedule, which may be far off, and no later than without it: what was done is looked
+    after (`acts`)."""
+    return soonest(AFTER_ACTIONS_SECONDS if acts and again is None else again, to_next)

@@ -1,0 +1,34 @@
+"""The condition NodesReachable: pods that hang on a node that is down, and what a person may do. See shared/lost_node.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from herdkeeper.planning.summary import Health
+from herdkeeper.shared.conditions import NODES_REACHABLE
+from herdkeeper.shared.lost_node import OUT_OF_SERVICE, LostNode, lost_nodes
+from herdkeeper.shared.node import Nodes
+from herdkeeper.shared.objects import Objects
+from herdkeeper.shared.reason import Reason
+
+
+def nodes_reachable(objects: Objects, pods: Iterable[str], nodes: Nodes, meanwhile: str) -> Mapping[str, Health]:
+    """The condition, by its type; nothing while no pod hangs. `meanwhile` is a sentence: what happens to the data of these pods."""
+    lost = lost_nodes(objects, pods, nodes)
+    if not lost:
+        return {}
+    reason = Reason.NODE_LOST if any(node.given_up for node in lost) else Reason.NODE_SILENT
+    return {NODES_REACHABLE: Health("False", reason, f"{' '.join(map(_told, lost))} {meanwhile}")}
+
+
+def _told(lost: LostNode) -> str:
+    what = f"{' and '.join(lost.pods)}: the node {lost.name} {lost.down.why} since {lost.down.since}."
+    if lost.down.out_of_service:
+        return f"{what} It is marked as out of service, so Kubernetes removes what hangs there."
+    if not lost.given_up:
+        return f"{what} Nothing there is changed; Kubernetes gives its pods up five minutes after it went silent."
+    return (
+        f"{what} Kubernetes has given up {' and '.join(lost.given_up)}, and keeps what may still run, with its volumes, until the node is "
+        f"back. Once the machine is known to be off: `kubectl taint nodes {lost.name} {OUT_OF_SERVICE}`; before it runs again: "
+        f"`kubectl taint nodes {lost.name} {OUT_OF_SERVICE}-`."
+    )

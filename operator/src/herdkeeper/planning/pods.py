@@ -1,0 +1,205 @@
+"""What all pods that the operator makes have in common: security, spreading, volumes, and how configuration changes reach them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import assert_never
+
+from herdkeeper.api.pods import Pods, PodTraits
+from herdkeeper.api.resource import API_VERSION, Compute, Resource, VolumeClaim
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json
+
+USER_ID = 10001
+"""User and group of every image; volumes belong to the group."""
+
+CONTAINER_SECURITY: Json = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+POD_SECURITY: Json = {
+    "runAsNonRoot": True,
+    "runAsUser": USER_ID,
+    "runAsGroup": USER_ID,
+    "fsGroup": USER_ID,
+    "fsGroupChangePolicy": "OnRootMismatch",
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+TEMPORARY_VOLUME: Json = {"name": "tmp", "emptyDir": {}}
+TEMPORARY_MOUNT: Json = {"name": "tmp", "mountPath": "/tmp"}  # noqa: S108 - inside the container, a volume of its own
+CONFIG_MOUNT: Json = {"name": "config", "mountPath": "/config", "readOnly": True}
+
+
+def metadata(owner: Resource, component: str, name: str) -> Json:
+    """Metadata of an object that goes away with its owner."""
+    reference = {
+        "apiVersion": API_VERSION,
+        "kind": owner.KIND,
+        "name": owner.metadata.name,
+        "uid": owner.metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+    return {**retained_metadata(owner, component, name), "ownerReferences": [reference]}
+
+
+def retained_metadata(owner: Resource, component: str, name: str) -> Json:
+    """Metadata of an object that holds data or passwords: without owner, so that deleting the owner deletes no data."""
+    return {
+        "name": name,
+        "namespace": owner.metadata.namespace,
+        "labels": names.labels(component, owner.KIND, owner.metadata.name),
+    }
+
+
+def config_hash(data: Mapping[str, str]) -> str:
+    """A short hash of configuration files. On the pod template, so that another configuration rolls the pods."""
+    return hashlib.sha256(json.dumps(dict(data), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def properties(lines: Mapping[str, object], more: Mapping[str, str]) -> str:
+    """A configuration file of `key=value` lines; `more` (the user's, validated) stands behind and wins."""
+    return "".join(f"{key}={value}\n" for key, value in {**lines, **more}.items())
+
+
+def compute(resources: Compute) -> Json:
+    """Requests and limits. No CPU limit: throttled servers miss heartbeats."""
+    return {"requests": {"cpu": resources.cpu, "memory": resources.memory}, "limits": {"memory": resources.memory}}
+
+
+def claim_spec(volume: VolumeClaim) -> Json:
+    """Spec of a volume claim."""
+    spec: Json = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": volume.size}}}
+    return spec if volume.storage_class_name is None else {**spec, "storageClassName": volume.storage_class_name}
+
+
+def config_volume(config_map: str) -> Json:
+    """The volume of the mounted configuration."""
+    return {"name": "config", "configMap": {"name": config_map}}
+
+
+def template_metadata(labels: Mapping[str, str], annotations: Mapping[str, str], pods: PodTraits) -> Json:
+    """Metadata of a pod template: the operator's own, and what the resource adds (which can't have its keys)."""
+    found = {"labels": {**pods.labels, **labels}, "annotations": {**pods.annotations, **annotations}}
+    return {name: value for name, value in found.items() if value}
+
+
+def placed(selector: Mapping[str, str], pods: Pods) -> Json:
+    """Where pods may run: over zones, then over nodes, and as the resource says.
+
+    Spread is preferred only, unless the resource asks for more, so that a small cluster still runs everything.
+    """
+    chosen = {"matchLabels": dict(selector)}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": chosen}
+    anti_affinity: Json
+    match pods.anti_affinity:
+        case "Preferred":
+            anti_affinity = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}
+        case "Required":
+            anti_affinity = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+        case never:
+            assert_never(never)
+    return {
+        "topologySpreadConstraints": [
+            {"maxSkew": 1, "topologyKey": names.ZONE_LABEL, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": chosen}
+        ],
+        "affinity": {"podAntiAffinity": anti_affinity},
+        **admitted(pods),
+    }
+
+
+def admitted(pods: PodTraits) -> Json:
+    """What lets pods run on chosen nodes, for those that are not spread (Jobs), too."""
+    spec: Json = {
+        "nodeSelector": dict(pods.node_selector),
+        "tolerations": [toleration.model_dump(by_alias=True, exclude_none=True) for toleration in pods.tolerations],
+        "priorityClassName": pods.priority_class_name,
+        "imagePullSecrets": [{"name": secret.name} for secret in pods.image_pull_secrets],
+    }
+    # absent, not empty: another template would restart servers for nothing
+    return {name: value for name, value in spec.items() if value}
+
+
+def pod_spec(container: Json, volumes: list[Json], grace_seconds: int) -> Json:
+    """A pod of one container, without rights and without a token."""
+    return {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": grace_seconds,
+        "securityContext": POD_SECURITY,
+        "containers": [secured(container)],
+        "volumes": [*volumes, TEMPORARY_VOLUME],
+    }
+
+
+def secured(container: Json) -> Json:
+    """A container without rights, with room for temporary files. The last lines of one that fails are seen in its pod's status."""
+    mounts = [*container.get("volumeMounts", []), TEMPORARY_MOUNT]
+    return {
+        "imagePullPolicy": "IfNotPresent",
+        "securityContext": CONTAINER_SECURITY,
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        **container,
+        "volumeMounts": mounts,
+    }
+
+
+def field(name: str, path: str) -> Json:
+    """An environment variable with a field of the pod itself."""
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def secret(name: str, holder: str, key: str) -> Json:
+    """An environment variable with a value of a Secret."""
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": holder, "key": key}}}
+
+
+def http_probe(path: str, port: int, failures: int = 3) -> Json:
+    """A probe by HTTP status code."""
+    return {"httpGet": {"path": path, "port": port}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": failures}
+
+
+def config_map(owner: Resource, component: str, name: str, data: Mapping[str, str]) -> Json:
+    """A ConfigMap."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(owner, component, name), "data": dict(data)}
+
+
+def headless_service(owner: Resource, component: str, name: str, ports: Mapping[str, int]) -> Json:
+    """A Service that gives each pod its host name, ready or not: members must find each other before any of them is ready."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(owner, component, name),
+        "spec": {
+            "clusterIP": "None",
+            "publishNotReadyAddresses": True,
+            "selector": names.selector(component, owner.metadata.name),
+            "ports": [{"name": key, "port": port, "targetPort": port} for key, port in ports.items()],
+        },
+    }
+
+
+def client_service(owner: Resource, component: str, name: str, ports: Mapping[str, int]) -> Json:
+    """A Service of the ready pods."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(owner, component, name),
+        "spec": {
+            "selector": names.selector(component, owner.metadata.name),
+            "ports": [{"name": key, "port": port, "targetPort": port} for key, port in ports.items()],
+        },
+    }
+
+
+def disruption_budget(owner: Resource, component: str, name: str) -> Json:
+    """One voluntary disruption at a time."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(owner, component, name),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": names.selector(component, owner.metadata.name)}},
+    }

@@ -1,0 +1,116 @@
+"""Something that a resource says and must not say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from herdkeeper.api.job import SparkJob
+from herdkeeper.api.resource import ObjectMeta
+from herdkeeper.api.schedule import FIVE_FIELDS, Times
+from herdkeeper.shared import owned_config
+from herdkeeper.shared.owned_config import OwnedKeys
+from herdkeeper.shared.quantity import MIB, bytes_of
+from herdkeeper.shared.timetable import Timetable, TimetableError
+
+MAXIMUM_NAME = 40
+"""Characters of a resource's name: the longest suffix of a pod (`-bookie-999-0`, `-autorecovery-<hash>-<random>`) must fit into 63 with
+it."""
+MINIMUM_MEMORY_MIB = {"zookeeper": 192, "bookie": 512, "autorecovery": 256, "herddb": 512, "driver": 1024, "executor": 256}
+"""Least memory limits (MiB): each process's measured resident size at its smallest useful heap, and half of it again. Below, it is killed
+in a loop."""
+NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Something that a resource says and must not say.
+
+    `path` is the field as a user writes it (`spec.ledgers.writeQuorum`), `value` what stands there, `problem` why that can't be, `fix`
+    what to write instead.
+    """
+
+    path: str
+    value: str
+    problem: str
+    fix: str
+
+    @property
+    def sentence(self) -> str:
+        """The refusal as one sentence for a condition, an event or a log line."""
+        return f"{self.path} is {self.value}: {self.problem}; {self.fix}"
+
+
+def unreadable_refusals(error: ValidationError) -> tuple[Refusal, ...]:
+    """The refusals of a resource that its model could not read: one per field. Such a resource was stored under older rules, or past
+    them."""
+    return tuple(
+        Refusal(
+            path=".".join(str(part) for part in problem["loc"]),
+            value=repr(problem["input"]) if not isinstance(problem["input"], Mapping) else "an object",
+            problem=problem["msg"],
+            fix="correct it as docs/reference.md describes the field",
+        )
+        for problem in error.errors()
+    )
+
+
+def name_refusals(metadata: ObjectMeta, most: int = MAXIMUM_NAME, made_of_it: str = "the names of pods and services") -> Iterator[Refusal]:
+    if len(metadata.name) > most:
+        yield Refusal(
+            "metadata.name",
+            metadata.name,
+            f"it has {len(metadata.name)} characters and {made_of_it} are made from it",
+            f"take a name of at most {most} characters",
+        )
+    if not NAME.fullmatch(metadata.name):
+        yield Refusal(
+            "metadata.name",
+            metadata.name,
+            "the names of services are made from it",
+            "take small letters, digits and `-` only, beginning with a letter and ending with a letter or digit",
+        )
+
+
+def timetable_refusals(timing: Times, path: str) -> Iterator[Refusal]:
+    try:
+        Timetable.of(timing.schedule, timing.time_zone)
+    except TimetableError as error:
+        if error.field == "timeZone":
+            yield unknown_time_zone(f"{path}.timeZone", timing.time_zone)
+        else:
+            yield Refusal(f"{path}.schedule", repr(timing.schedule), str(error), f"write {FIVE_FIELDS}")
+
+
+def unknown_time_zone(path: str, name: str) -> Refusal:
+    return Refusal(path, repr(name), "there is no time zone of this name", "take a name of the IANA database, e.g. UTC or Europe/Vienna")
+
+
+def job_refusals(job: SparkJob, path: str = "spec.job") -> Iterator[Refusal]:
+    yield from memory_refusals(f"{path}.resources.memory", job.resources.memory, "driver")
+    if job.executors.instances > 0:
+        yield from memory_refusals(f"{path}.executors.memory", job.executors.memory, "executor")
+
+
+def memory_refusals(path: str, memory: str, process: str) -> Iterator[Refusal]:
+    minimum = MINIMUM_MEMORY_MIB[process]
+    if bytes_of(memory) < minimum * MIB:
+        yield Refusal(path, memory, f"a {process} process does not run in less than {minimum}Mi", f"set at least {minimum}Mi")
+
+
+def config_refusals(config: Mapping[str, str], owned: OwnedKeys, prefixes: tuple[str, ...] = ()) -> Iterator[Refusal]:
+    for key, value in sorted(config.items()):
+        owner = owned_config.owner_of(key, owned, prefixes)
+        if owner is not None:
+            fix = "remove it" if owner == "the operator" else f"set {owner} instead"
+            yield Refusal(f"spec.config[{key}]", repr(value), f"the key is decided by {owner}", fix)
+        elif re.search(r"[\r\n]", key + value) or value.endswith("\\") or not re.fullmatch(r"[A-Za-z0-9._-]+", key):
+            yield Refusal(
+                f"spec.config[{key!r}]",
+                repr(value),
+                "it would not be one line of the file",  # a backslash at its end joins the next line to it
+                "write one key of letters, digits, `.`, `_`, `-` and one value, without line breaks and without a backslash at its end",
+            )

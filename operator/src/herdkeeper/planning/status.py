@@ -1,0 +1,253 @@
+"""Summary and plan -> the status that is stored: Ready, Progressing, the state in one sentence, the kind's own fields."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, assert_never
+
+from herdkeeper.api.resource import Condition, Resource
+from herdkeeper.planning.actions import (
+    Action,
+    AddToSecret,
+    Annotate,
+    AnswerRequest,
+    Apply,
+    BarPromotion,
+    ChangeMembership,
+    ChangeTablespaceRecord,
+    CheckpointFollower,
+    CloseLedger,
+    Create,
+    CreateTablespace,
+    Delete,
+    DeleteLogs,
+    DeleteZnodes,
+    DropTablespace,
+    EnsureZnode,
+    ForgetNode,
+    FormatLedgersRoot,
+    Plan,
+    RemoveCookie,
+    Resize,
+    RestoreCookie,
+    SetArchiveExpiry,
+    SetBookieMode,
+    SetCopyAside,
+    SetFinalizer,
+    SetLogPin,
+    SetRecoveryDelay,
+    StartBookieAudit,
+    StartFullCheck,
+    WakeNodes,
+)
+from herdkeeper.planning.refusal import Refusal
+from herdkeeper.planning.summary import Health, Summary
+from herdkeeper.protocol.log_archive import ExpiryOrder
+from herdkeeper.protocol.log_pin import ARCHIVE, BEGIN, SECOND_DISK
+from herdkeeper.shared.conditions import FIELDS_READ, PROGRESSING, READY, condition
+from herdkeeper.shared.reason import Reason
+
+MOST_SENTENCES = 60
+"""Of a plan that is shown: a new cluster of some bookies fits."""
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The action that could not be done, and what the other side said."""
+
+    message: str
+
+
+def status_document(resource: Resource, summary: Summary, plan: Plan, failed: Failed | None, now: str) -> dict[str, Any]:
+    """The whole status. `now` (RFC 3339) becomes the transition time of those conditions whose status changes."""
+    health = _health(summary.health, plan)
+    progressing = _progressing(health, plan, failed)
+    states = {READY: health, PROGRESSING: progressing, **summary.conditions, **_fields_read(resource)}
+    conditions = [_condition(resource, kind, state, now) for kind, state in states.items()]
+    return {
+        "observedGeneration": resource.metadata.generation,
+        "message": health.message,
+        "conditions": [entry.model_dump(by_alias=True) for entry in conditions],
+        **{key: value for key, value in summary.fields.items() if value is not None},
+        **_unread(resource),
+    }
+
+
+def planned(plan: Plan) -> dict[str, Any]:
+    """A plan that is shown instead of executed: the field `plan` of a status."""
+    steps = (*(described(action)[1] for action in plan.actions), *plan.later)
+    blockers = tuple(dict.fromkeys((*((plan.wait.sentence,) if plan.wait else ()), *plan.blockers)))
+    return {"steps": _shortened(steps), "blockers": _shortened(blockers)}
+
+
+def _kept(path: str, lsn: tuple[int, int] | None) -> str:
+    if lsn is None:
+        return f"Keeping the log {_for_whom(path)} no longer"
+    return f"Keeping the log {_for_whom(path)} from {'its beginning' if lsn == BEGIN else f'LSN {lsn[0]},{lsn[1]}'} on"
+
+
+def _expiring(order: ExpiryOrder | None) -> str:
+    if order is None:
+        return "Letting nothing of the archive go any more"
+    return f"Letting go what is archived before LSN {order.keep_from[0]},{order.keep_from[1]}"
+
+
+def _for_whom(pin_path: str) -> str:
+    whom = {ARCHIVE: "until it is archived", SECOND_DISK: "until more than one disk holds what it says"}
+    return whom.get(pin_path.rpartition("/")[2], "for Checkpoints")
+
+
+def _shortened(sentences: tuple[str, ...]) -> list[str]:
+    more = [f"and {len(sentences) - MOST_SENTENCES} more"] if len(sentences) > MOST_SENTENCES else []
+    return [sentence[:1000] for sentence in sentences[:MOST_SENTENCES]] + more
+
+
+def refused_status(resource: Resource, refusals: tuple[Refusal, ...], plan: Plan, failed: Failed | None, now: str) -> dict[str, Any]:
+    """The status of a resource whose spec must not be acted upon. What was known of it before stays. `plan` is what goes on all the same:
+    what that waits for, or could not do, is told after the refusals."""
+    waiting = (plan.wait.message,) if plan.wait is not None else ()
+    trouble = (f"{failed.message}; it is tried again",) if failed is not None else ()
+    message = ". ".join((*(refusal.sentence for refusal in refusals), *waiting, *trouble))
+    refused = Health("False", Reason.INVALID_SPEC, message)
+    states = {READY: refused, PROGRESSING: refused, **_fields_read(resource)}
+    conditions = [_condition(resource, kind, state, now) for kind, state in states.items()]
+    return {
+        **stored_status(resource),
+        "observedGeneration": resource.metadata.generation,
+        "message": message,
+        "conditions": [entry.model_dump(by_alias=True) for entry in conditions],
+    }
+
+
+def stored_status(resource: Resource) -> dict[str, Any]:
+    """The status as it was read, with what could not be read of it."""
+    read = resource.status.model_dump(mode="json", by_alias=True, exclude_none=True) if resource.status is not None else {}
+    return {**read, **_unread(resource)}
+
+
+def _unread(resource: Resource) -> dict[str, Any]:
+    """Fields of the status that stay as they are: another version reads them, or a person puts them right."""
+    return {name: value for name, value in resource.unread.items() if name not in ("observedGeneration", "message", "conditions", "plan")}
+
+
+def _fields_read(resource: Resource) -> dict[str, Health]:
+    ignored = f"{', '.join(resource.ignored)}: of a newer schema, and ignored by this operator" if resource.ignored else ""
+    unread = f"{', '.join(resource.unread_fields)}: can't be read, and left as stored" if resource.unread_fields else ""
+    if not (ignored or unread):
+        return {}
+    message = f"{'; '.join(filter(None, (ignored, unread)))}: upgrade the operator to the version of its custom resource definitions"
+    return {FIELDS_READ: Health("False", Reason.FIELDS_IGNORED, message)}
+
+
+def _health(health: Health, plan: Plan) -> Health:
+    """What a plan waits for explains a resource that is not Ready better than its symptoms do."""
+    wait = plan.wait
+    if wait is None or (health.status == "True" and not wait.reason.needs_person):
+        return health
+    if wait.reason.is_asked_for:
+        return health
+    status: Literal["False", "Unknown"] = "Unknown" if wait.reason is Reason.UNREADABLE else "False"
+    return Health(status, wait.reason, wait.message)
+
+
+def _progressing(health: Health, plan: Plan, failed: Failed | None) -> Health:
+    if failed is not None:
+        return Health("True", Reason.ACTION_FAILED, f"{failed.message}; it is tried again")
+    if plan.wait is not None and (plan.wait.reason.is_asked_for or plan.wait.reason.needs_person):
+        return Health("False", plan.wait.reason, plan.wait.message)
+    if plan.actions:
+        reason, message = described(plan.actions[0])
+        more = f", and {len(plan.actions) - 1} more" if len(plan.actions) > 1 else ""
+        return Health("True", reason, message + more)
+    if plan.wait is not None:
+        return Health("True", plan.wait.reason, plan.wait.message)
+    if health.status != "True" and not health.reason.needs_person:
+        return Health("True", health.reason, health.message)
+    return Health("False", Reason.SETTLED if health.status == "True" else health.reason, "nothing is left to do")
+
+
+def _condition(resource: Resource, kind: str, state: Health, now: str) -> Condition:
+    before = condition(resource, kind)
+    changed = before is None or before.status != state.status
+    return Condition(
+        type=kind,
+        status=state.status,
+        reason=state.reason,
+        message=state.message[:1024],
+        last_transition_time=now if changed or before is None else before.last_transition_time,
+        observed_generation=resource.metadata.generation,
+    )
+
+
+def described(action: Action) -> tuple[Reason, str]:  # noqa: C901, PLR0911, PLR0912 - one line an action
+    """An action's reason and what it does, in words: for conditions, events and the log."""
+    match action:
+        case Apply(manifest, _, reason):
+            return reason, f"{reason} {manifest['kind']} {manifest['metadata']['name']}"
+        case Create(manifest, reason):
+            return reason, f"Creating {manifest['kind']} {manifest['metadata']['name']}"
+        case Annotate(kind, name, _, annotations, reason, _):
+            shown = ", ".join(key if value is None else f"{key}={value}" for key, value in annotations.items())
+            return reason, f"{'Unmarking' if None in annotations.values() else 'Marking'} {kind} {name} with {shown}"
+        case AddToSecret(name, _, data):
+            return Reason.UPDATING, f"Adding {', '.join(sorted(data))} to the Secret {name}"
+        case Delete(_, kind, name, _, reason):
+            return reason, f"Deleting {kind} {name}"
+        case SetFinalizer(_, reason, message):
+            return reason, message
+        case SetBookieMode(bookie_id, _, read_only, reason):
+            return reason, f"Making {bookie_id} {'read-only' if read_only else 'writable'}"
+        case ChangeMembership(_, _, _, _, _, reason, why):
+            return reason, why
+        case EnsureZnode(_, path):
+            return Reason.CREATING, f"Making {path} in ZooKeeper"
+        case FormatLedgersRoot(_, root):
+            return Reason.FORMATTED, f"Making BookKeeper's metadata at {root} in ZooKeeper"
+        case Resize(name, _, size):
+            return Reason.RESIZING, f"Growing the claim {name} to {size}"
+        case RemoveCookie(_, _, bookie_id):
+            return Reason.BOOKIE_RETIRED, f"Removing the identity {bookie_id} from BookKeeper's metadata: no ledger names it any more"
+        case RestoreCookie(_, _, cookie):
+            return Reason.COOKIE_RESTORED, (
+                f"Putting the cookie of {cookie.bookie_id} back into BookKeeper's metadata: its volumes have it, and are of this cluster"
+            )
+        case SetRecoveryDelay(_, _, seconds):
+            return Reason.UPDATING, f"Setting the delay before a lost bookie's entries are copied to {seconds} s"
+        case StartBookieAudit(_, _, seconds, _, lost):
+            return Reason.RECOVERING, (
+                f"Having the auditor look at all ledgers now, not after {seconds} s: {', '.join(lost)} lost a disk and can't come back"
+            )
+        case DeleteZnodes(_, root):
+            return Reason.DELETING, f"Deleting {root} in ZooKeeper"
+        case CreateTablespace(_, _, name, leader, _):
+            return Reason.TABLESPACE_CREATED, f"Creating tablespace {name}, led by {leader}"
+        case ChangeTablespaceRecord(_, _, record, _, why, reason):
+            return reason, f"Changing tablespace {record.name}: {why}"
+        case CheckpointFollower(_, node, tablespace):
+            return Reason.LEADER_MOVED, f"Having {node} write tablespace {tablespace} to its disk"
+        case SetCopyAside(_, node, tablespace, _, why):
+            return Reason.REPLICA_SET_ASIDE, f"Having {node} move what it has of tablespace {tablespace} aside, since {why}"
+        case BarPromotion(_, node, tablespace, _, barred, why):
+            reason, to_do = (Reason.REPLICA_BARRED, "Keeping") if barred else (Reason.REPLICA_NOT_BARRED, "No longer keeping")
+            return reason, f"{to_do} {node} from making itself the leader of tablespace {tablespace}, since {why}"
+        case SetLogPin(_, path, lsn, _, why):
+            return Reason.LOG_PINNED, f"{_kept(path, lsn)}, since {why}"
+        case SetArchiveExpiry(_, _, order, _, why):
+            return Reason.ARCHIVE_EXPIRES, f"{_expiring(order)}, since {why}"
+        case WakeNodes(_, nodes):
+            return Reason.LEADER_MOVED, f"Having {' and '.join(nodes)} look at their tablespaces"
+        case AnswerRequest(_, name, _, request, answer):
+            return request.answered, f"Answering {request.value} of {name}: {answer}"
+        case CloseLedger(_, node, name, ledger_id, reason):
+            return reason, f"Having {node} close ledger {ledger_id} of tablespace {name} and open the next"
+        case StartFullCheck(_, node, name, millis):
+            stops = f"writes stand still for {millis} ms at most at a time"
+            return Reason.FULL_CHECK_STARTED, f"Having {node} check all tables of tablespace {name}: {stops}"
+        case ForgetNode(_, _, node):
+            return Reason.LEFT, f"Removing {node} from HerdDB's nodes: no tablespace names it any more"
+        case DropTablespace(_, _, name):
+            return Reason.DELETING, f"Dropping tablespace {name}"
+        case DeleteLogs(_, _, _, uuids):
+            return Reason.DELETING, f"Deleting the log of {'all tablespaces' if uuids is None else ', '.join(uuids)}"
+        case _:
+            assert_never(action)

@@ -1,0 +1,1 @@
+"""The operator's process: watches, the Lease, workers, probes."""

@@ -1,0 +1,125 @@
+"""Holds the cache against lists of the API server: before the workers begin, and then each `resync_seconds`.
+
+A watch may end without a word (nolar/kopf#1276), and a deletion between two watches is not told. What is found here is told as an event
+would have told it. Looks read a kind from the cache only while the last check found it complete.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import structlog
+from kubernetes.client import ApiException
+from urllib3.exceptions import HTTPError
+
+from herdkeeper.clients.counters import WATCH_BEHIND
+from herdkeeper.clients.object_cache import Difference, ObjectCache
+from herdkeeper.process.watched_kinds import WATCHED_KINDS, WatchedKind
+from herdkeeper.settings import Settings
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.objects import Json
+
+LATE_SECONDS = 60.0
+"""For so long a round of checks waits for watches that are behind."""
+POLL_SECONDS = 0.1
+AGAIN_SECONDS = 60.0
+"""How soon a kind is checked again that was behind, or could not be listed."""
+DEAD_AFTER_CHECKS = 3
+"""A watch that is behind in so many checks in a row is taken for dead."""
+
+logger = structlog.get_logger()
+
+
+class Lister(Protocol):
+    """Lists names and versions, and reads an object: LiveSource, or what stands in for it in a test."""
+
+    def versions(self, api_version: str, kind: str, namespace: str | None, selector: str) -> tuple[Mapping[ObjectKey, int], int]:
+        """See observe.kubernetes.LiveSource."""
+
+    def get(self, api_version: str, kind: str, key: ObjectKey) -> Json | None:
+        """An object, None when there is none."""
+
+
+class CacheCheck:
+    """`tell` takes a kind and an event, as the watches do."""
+
+    def __init__(
+        self, settings: Settings, lister: Lister, cache: ObjectCache, tell: Callable[[WatchedKind, Mapping[str, Any]], None]
+    ) -> None:
+        self._settings = settings
+        self._lister = lister
+        self._cache = cache
+        self._tell = tell
+        self._behind = dict.fromkeys(WATCHED_KINDS, 0)
+        self._stop = threading.Event()
+
+    def start(self, then: Callable[[], None]) -> None:
+        """Check from a thread, and do `then` after the first check."""
+        threading.Thread(target=self._run, args=(then,), name="cache-check", daemon=True).start()
+
+    def stop(self) -> None:
+        """Check no more."""
+        self._stop.set()
+
+    def trouble(self) -> str | None:
+        """Which watches seem to be dead; None while none does."""
+        dead = [kind.plural for kind, count in self._behind.items() if count >= DEAD_AFTER_CHECKS]
+        return f"no watch tells of: {', '.join(dead)}" if dead else None
+
+    def once(self) -> bool:
+        """Check each kind once; whether all of them are complete."""
+        deadline = time.monotonic() + LATE_SECONDS
+        complete = [self._check(kind, deadline) for kind in WATCHED_KINDS if not self._stop.is_set()]
+        return all(complete)
+
+    def _run(self, then: Callable[[], None]) -> None:
+        complete = self.once()
+        then()
+        while not self._stop.wait(self._settings.resync_seconds if complete else min(AGAIN_SECONDS, self._settings.resync_seconds)):
+            complete = self.once()
+
+    def _check(self, kind: WatchedKind, deadline: float) -> bool:
+        """Whether a kind is complete, which the cache is told as well."""
+        namespaces = self._settings.watch_namespaces
+        listed: dict[ObjectKey, int] = {}
+        version = 0
+        try:
+            for namespace in namespaces or (None,):
+                found, at = self._lister.versions(kind.api_version, kind.kind, namespace, kind.selector)
+                listed |= found
+                # what is missing in the first list may be older than the last one, and yet newer than the first
+                version = at if version == 0 else min(version, at)
+            difference = self._when_caught_up(kind, listed, version, deadline)
+            self._make_good(kind, difference, version)
+        except (ApiException, HTTPError) as error:
+            logger.warning("objects can't be listed", kind=kind.kind, error=str(error)[:200])
+            self._cache.set_complete(kind.kind, False)
+            return False
+        self._behind[kind] = self._behind[kind] + 1 if difference.behind else 0
+        self._cache.set_complete(kind.kind, not difference.behind)
+        return not difference.behind
+
+    def _when_caught_up(self, kind: WatchedKind, listed: Mapping[ObjectKey, int], version: int, deadline: float) -> Difference:
+        """How the cache differs once the watches told of all that was listed, or have had time for it."""
+        while True:
+            difference = self._cache.compare(kind.kind, self._settings.watch_namespaces, listed, version)
+            if not difference.behind or time.monotonic() > deadline or self._stop.wait(POLL_SECONDS):
+                return difference
+
+    def _make_good(self, kind: WatchedKind, difference: Difference, version: int) -> None:
+        """What no watch told is read and told."""
+        if difference:
+            WATCH_BEHIND.labels(kind.kind).inc(len(difference.behind) + len(difference.gone))
+            logger.warning("no watch told of changes", kind=kind.kind, behind=len(difference.behind), gone=len(difference.gone))
+        for key in difference.behind:
+            document = self._lister.get(kind.api_version, kind.kind, key)
+            if document is not None:
+                self._tell(kind, {"type": "MODIFIED", "object": document})
+        for key in difference.gone:
+            last = self._cache.get(kind.kind, key)
+            if last is not None:
+                last["metadata"]["resourceVersion"] = str(version)
+                self._tell(kind, {"type": "DELETED", "object": last})

@@ -1,0 +1,118 @@
+"""The operator's process: one port for probes and metrics, the Lease, the workers, the watches."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import tempfile
+from functools import partial
+from typing import Any
+
+import structlog
+from kubernetes import client, config
+from kubernetes.dynamic import DynamicClient
+from structlog.tracebacks import ExceptionDictTransformer
+from urllib3 import Retry
+
+from herdkeeper.bookkeeper.execute import HttpBookieAdmin
+from herdkeeper.clients.counters import LEADING
+from herdkeeper.clients.http import HttpJsonReader
+from herdkeeper.clients.kubernetes import KubernetesReader, LiveSource
+from herdkeeper.clients.kubernetes_writer import KubernetesWriter
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.clients.world import World
+from herdkeeper.clients.zookeeper import Ensembles
+from herdkeeper.engine.execute import Hands
+from herdkeeper.engine.queue import KeyQueue
+from herdkeeper.engine.reconcile import Key, leaders_of, touched_by
+from herdkeeper.herddb.execute.node_orders import HttpNodeOrders
+from herdkeeper.process.cache_check import CacheCheck
+from herdkeeper.process.health import HealthServer
+from herdkeeper.process.lease import Lease
+from herdkeeper.process.node_streams import NodeStreams
+from herdkeeper.process.references import References
+from herdkeeper.process.watches import Told, watch
+from herdkeeper.process.workers import THREADS, Workers
+from herdkeeper.settings import Settings
+
+logger = structlog.get_logger()
+_TRACEBACKS = ExceptionDictTransformer(show_locals=False)
+"""Local variables hold passwords: of credentials that were read, of Secrets that are about to be made."""
+
+
+def run(settings: Settings) -> None:
+    """Run until SIGTERM or SIGINT; ends the process when the Lease is lost."""
+    configure_logging(settings.log_level)
+    dynamic = kubernetes_client()
+    ensembles = Ensembles()
+    lease = Lease(dynamic, settings.namespace, settings.identity, _end_at_once)
+    for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
+        signal.signal(number, lambda *_: lease.give_up())
+    cache, live = ObjectCache(), LiveSource(dynamic)
+    world = World(KubernetesReader(live), ensembles, HttpJsonReader())
+    references = References()
+    queue: KeyQueue[Key] = KeyQueue(touches=partial(touched_by, references.stacks_of), meanwhile=leaders_of)
+    hands = Hands(KubernetesWriter(dynamic, cache), world, HttpBookieAdmin(), lease.held, HttpNodeOrders())
+    workers = Workers(settings, hands, queue, cache)
+    streams = NodeStreams(lambda key: queue.add(key, 0.0), world.signs_of_life)
+    told = Told(queue, cache, streams, references, world.departed)
+    check = CacheCheck(settings, live, cache, told.event)
+    health = HealthServer(settings.http_port, lambda: workers.trouble() or check.trouble())
+    health.start()
+    if lease.acquire():
+        LEADING.set(1)
+        check.start(then=workers.start)
+        watch(settings, told)
+        check.stop()
+        streams.stop()
+        if workers.stop():
+            lease.release()
+        else:
+            logger.warning("an action still runs; the Lease ends by itself, after this process")
+    ensembles.stop()
+    health.stop()
+    logger.info("stopped")
+
+
+def kubernetes_client() -> DynamicClient:
+    """A client for the cluster that the process runs in, else for the kubeconfig's."""
+    try:
+        config.load_incluster_config()
+    except config.ConfigException:
+        config.load_kube_config()
+    configuration = client.Configuration.get_default_copy()
+    configuration.connection_pool_maxsize = THREADS * 4
+    configuration.retries = Retry(3, read=0)  # urllib3 would wait for each answer four times, and a timeout mean a quarter of itself
+    folder = tempfile.mkdtemp(prefix="herdkeeper-")
+    return DynamicClient(client.ApiClient(configuration), cache_file=os.path.join(folder, "discovery.json"))
+
+
+def configure_logging(level: str) -> None:
+    """One JSON line an event, of structlog and of the libraries alike."""
+    number = getattr(logging, level.upper())
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.processors.ExceptionRenderer(_TRACEBACKS), structlog.processors.JSONRenderer()],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.PrintLoggerFactory(sys.stdout),
+        cache_logger_on_first_use=True,
+    )
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, structlog.processors.JSONRenderer()],
+        )
+    )
+    logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
+
+
+def _end_at_once() -> None:
+    """No late action may follow a lost Lease: nothing is cleaned up, no thread is waited for."""
+    os._exit(1)

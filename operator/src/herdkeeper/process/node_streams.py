@@ -1,0 +1,108 @@
+"""One stream to each SQL node, whose end tells that the process died, a second or more before Kubernetes does.
+
+A stream decides nothing: it has the node's cluster looked at, and remembers when the node was heard last and what it said of itself. A node
+sends a line each second (images/herddb, `GET /alive`).
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
+from typing import Any
+
+from herdkeeper.clients.signs_of_life import SignsOfLife
+from herdkeeper.engine.reconcile import Key
+from herdkeeper.protocol.self_report import UsersTold, decode_line
+from herdkeeper.shared.names import HERDDB_HTTP_PORT
+
+SILENCE_SECONDS = 2.0
+"""A node that sends nothing for so long is looked at too: it may hang, or be cut off."""
+RECONNECT_SECONDS = 1.0
+
+Open = Callable[[str], Generator[bytes, None, None]]
+
+
+def open_stream(address: str) -> Generator[bytes, None, None]:
+    """The lines of the node at an IP address, until it ends. OSError or HTTPException when it can't be opened or falls silent."""
+    host = f"[{address}]" if ":" in address else address
+    with urllib.request.urlopen(f"http://{host}:{HERDDB_HTTP_PORT}/alive", timeout=SILENCE_SECONDS) as answer:
+        while line := answer.readline():
+            yield line
+
+
+class NodeStreams:
+    """The streams of all SQL nodes that the watches have told of. `lost` is called with the cluster of a node that is lost, or that tells
+    of a new trouble or of other users, by any thread."""
+
+    def __init__(
+        self,
+        lost: Callable[[Key], None],
+        signs_of_life: SignsOfLife,
+        connect: Open = open_stream,
+        reconnect_seconds: float = RECONNECT_SECONDS,
+    ) -> None:
+        self._lost = lost
+        self._signs_of_life = signs_of_life
+        self._connect = connect
+        self._reconnect_seconds = reconnect_seconds
+        self._ends: dict[tuple[str, str], threading.Event] = {}
+        self._lock = threading.Lock()
+
+    def pod(self, owner: Key, body: Mapping[str, Any], *, over: bool) -> None:
+        """A pod as a watch tells it: a new address gets a stream, one that is over loses it."""
+        uid, address = body["metadata"]["uid"], (body.get("status") or {}).get("podIP")
+        with self._lock:
+            for known in [each for each in self._ends if each[0] == uid and (over or each[1] != address)]:
+                self._ends.pop(known).set()
+            if over or not address or (uid, address) in self._ends:
+                return
+            end = self._ends[uid, address] = threading.Event()
+        threading.Thread(target=self._follow, args=(owner, uid, address, end), name=f"alive-{address}", daemon=True).start()
+
+    def stop(self) -> None:
+        """End all streams."""
+        with self._lock:
+            for end in self._ends.values():
+                end.set()
+            self._ends.clear()
+
+    def _follow(self, owner: Key, uid: str, address: str, end: threading.Event) -> None:
+        while not end.is_set():
+            if self._read(owner, uid, address, end) and not end.is_set():
+                self._lost(owner)
+            end.wait(self._reconnect_seconds)
+        self._signs_of_life.forget(uid)
+
+    def _read(self, owner: Key, uid: str, address: str, end: threading.Event) -> bool:
+        """Read until the stream ends; whether there was one."""
+        lived = False
+        known: frozenset[str] = frozenset()
+        users: UsersTold | None = None
+        try:
+            with closing(self._connect(address)) as lines:
+                for line in lines:
+                    lived = True
+                    said = decode_line(line)
+                    self._signs_of_life.heard(uid, said)
+                    if end.is_set():
+                        break
+                    trouble = said.trouble() if said is not None else frozenset()
+                    told = said.users if said is not None else None
+                    if trouble - known or told != users:
+                        self._lost(owner)
+                    known, users = trouble, told
+        except (OSError, http.client.HTTPException) as error:
+            if _is_silence(error):
+                return lived
+        self._signs_of_life.forget(uid)  # somebody closed or refused: the process has ended, which is no silence
+        return lived
+
+
+def _is_silence(error: Exception) -> bool:
+    """Whether nobody answered at all: in time, or from that address."""
+    cause = error.reason if isinstance(error, urllib.error.URLError) else error
+    return isinstance(cause, OSError) and not isinstance(cause, ConnectionError)

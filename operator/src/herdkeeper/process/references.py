@@ -1,0 +1,63 @@
+"""Who must be looked at again when a resource changes: itself, and those that refer to it, directly."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from herdkeeper.engine.reconcile import KIND_OF, Key
+from herdkeeper.shared import names
+from herdkeeper.shared.references import REFERENCES, referred_name
+
+
+class References:
+    """Which resource refers to which, as the watches tell it. Only decides who is looked at; what is decided is always read anew."""
+
+    def __init__(self) -> None:
+        self._refers: dict[Key, Key] = {}
+        self._known: set[Key] = set()
+        self._lock = threading.Lock()
+
+    def seen(self, key: Key, spec: Mapping[str, Any]) -> None:
+        """A resource exists, with this spec."""
+        name = referred_name(key.kind, spec)
+        with self._lock:
+            self._known.add(key)
+            if name is not None:
+                self._refers[key] = Key(REFERENCES[key.kind][1], key.namespace, name)
+            else:
+                self._refers.pop(key, None)
+
+    def gone(self, key: Key) -> None:
+        """A resource is no more."""
+        with self._lock:
+            self._known.discard(key)
+            self._refers.pop(key, None)
+
+    def stacks_of(self, key: Key) -> frozenset[Hashable]:
+        """The stack that a cluster belongs to, by the resource that all of it stands on. One that no watch has told of yet may belong to
+        any of its namespace, also to one of others that nobody knows yet."""
+        with self._lock:
+            if key in self._known:
+                return frozenset({self._root(key)})
+            return frozenset({key.namespace, *(self._root(other) for other in self._known if other.namespace == key.namespace)})
+
+    def _root(self, key: Key) -> Key:
+        target = self._refers.get(key)
+        return key if target is None else self._root(target)
+
+    def touched_by(self, key: Key) -> tuple[Key, ...]:
+        """The resource, those that refer to it, and what it refers to: a deletion waits for its dependents to be gone."""
+        with self._lock:
+            dependents = sorted((other for other, target in self._refers.items() if target == key), key=str)
+            target = self._refers.get(key)
+        return (key, *dependents, *((target,) if target else ()))
+
+
+def owner_of(document: Mapping[str, Any]) -> Key | None:
+    """The resource that an object was made for, by its labels; None when it is none of ours."""
+    metadata = document["metadata"]
+    labels = metadata.get("labels") or {}
+    kind, name = labels.get(names.OWNER_KIND_LABEL), labels.get(names.OWNER_NAME_LABEL)
+    return Key(str(kind), metadata["namespace"], str(name)) if kind in KIND_OF and name else None

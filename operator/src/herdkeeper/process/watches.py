@@ -1,0 +1,104 @@
+"""kopf's part: it watches, and each event goes into the cache and puts keys into the queue. No handler of it writes or decides.
+
+Only `on.event` is used: the others write annotations, and react to edges instead of states.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import kopf
+
+from herdkeeper.api import HerdDBCluster
+from herdkeeper.clients.departed import Departed
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.engine.queue import DEBOUNCE_SECONDS, KeyQueue
+from herdkeeper.engine.reconcile import Key, is_departed
+from herdkeeper.process.node_streams import NodeStreams
+from herdkeeper.process.references import References, owner_of
+from herdkeeper.process.watched_kinds import WATCHED_KINDS, WatchedKind
+from herdkeeper.settings import Settings
+from herdkeeper.shared.objects import Json, why_gone, why_leaving
+
+
+@dataclass(frozen=True)
+class Told:
+    """What becomes of what the watches tell: it is kept in the cache, and those whom it concerns are looked at."""
+
+    queue: KeyQueue[Key]
+    cache: ObjectCache
+    streams: NodeStreams
+    references: References
+    departed: Departed
+
+    def event(self, kind: WatchedKind, event: Mapping[str, Any]) -> None:
+        """An event of an object of this kind, as the API server's watches tell it."""
+        body, gone = event["object"], event["type"] == "DELETED"
+        if gone:
+            self.cache.drop(body)
+        else:
+            self.cache.put(body)
+        owner = owner_of(body)
+        if kind.is_ours:
+            self._resource(body, gone=gone)
+        if owner is not None:  # a run of a schedule has one, too
+            urgent = kind.kind == "Pod" and self._pod(owner, body, over=gone)
+            self.queue.add(owner, 0.0 if urgent else DEBOUNCE_SECONDS)
+
+    def _resource(self, body: Json, *, gone: bool) -> None:
+        key = Key(body["kind"], body["metadata"]["namespace"], body["metadata"]["name"])
+        if not gone:
+            self.references.seen(key, body.get("spec") or {})
+        elif is_departed(key, body):
+            self.departed.add(key, body)
+        for touched in self.references.touched_by(key):
+            self.queue.add(touched)
+        if gone:
+            self.references.gone(key)
+
+    def _pod(self, owner: Key, body: Json, *, over: bool) -> bool:
+        """Whether its owner is looked at now: what ends a leader's life makes clients stand still."""
+        if owner.kind == HerdDBCluster.KIND:
+            self.streams.pod(owner, body, over=over)
+        return over or why_gone(body) is not None or why_leaving(body) is not None
+
+
+def registry_of(told: Told) -> kopf.OperatorRegistry:
+    """Handlers for all watched kinds."""
+    registry = kopf.OperatorRegistry()
+    kopf.on.login(registry=registry, id="login")(kopf.login_via_client)
+    for kind in WATCHED_KINDS:
+        kopf.on.event(kind.group, kind.version, kind.plural, registry=registry, id=f"watch-{kind.plural}")(_handler(told, kind))
+    return registry
+
+
+def _handler(told: Told, kind: WatchedKind) -> Callable[..., Awaitable[None]]:
+    async def handle(event: Any, **_: Any) -> None:  # in kopf's own thread, since it waits for nothing
+        told.event(kind, event)
+
+    return handle
+
+
+def watch(settings: Settings, told: Told) -> None:
+    """Watch until SIGTERM or SIGINT. Raises what makes watching impossible."""
+    kopf_settings = kopf.OperatorSettings()
+    kopf_settings.posting.enabled = False
+    kopf_settings.watching.chunk_size = 50  # of all kinds at once: what a process once took it keeps
+    kopf_settings.queueing.idle_timeout = 0.05  # a worker of kopf keeps the last event of its object for as long
+    for kind in WATCHED_KINDS:
+        if kind.selector:
+            kopf_settings.watching.label_selectors[kind.group, kind.version, kind.plural] = kind.selector
+    asyncio.run(
+        kopf.operator(
+            registry=registry_of(told),
+            settings=kopf_settings,
+            standalone=True,
+            # kopf would ask the system for a user name, which a container's user has not
+            identity=cast(Any, settings.identity),
+            clusterwide=not settings.watch_namespaces,
+            namespaces=settings.watch_namespaces,
+        )
+    )

@@ -1,0 +1,288 @@
+"""What a job tells the operator through its container's termination message.
+
+The kubelet keeps at most 4096 bytes of that message, so `to_json` drops items of the long list, last first, until the rest fits, and counts
+what it dropped. Keys are camelCase, so that the operator can copy them into a status. `from_json` ignores keys that it does not know
+(a newer job image) and refuses missing ones by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import ClassVar, TypeVar, assert_never
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.alias_generators import to_camel
+
+from herdkeeper.protocol.audit_depth import AuditDepth
+from herdkeeper.protocol.audit_finding import Finding
+
+MAX_TERMINATION_MESSAGE_BYTES = 4096
+_MAX_MESSAGE_CHARACTERS = 500
+Summary = TypeVar("Summary")
+_CONFIG = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore")
+
+
+class SummaryError(ValueError):
+    """A termination message is not the summary that it should be; the message names the field."""
+
+
+class JobOutcome(StrEnum):
+    """How a job ended. Each outcome has its own exit code, which the Job's podFailurePolicy reads."""
+
+    SUCCEEDED = "Succeeded"
+    ALREADY_DONE = "AlreadyDone"
+    PAUSED = "Paused"
+    """It is not over, and goes on from where it stands when it is started again. Audits only."""
+    CONFIGURATION_REFUSED = "ConfigurationRefused"
+    RETRYABLE = "Retryable"
+    INVARIANT_VIOLATED = "InvariantViolated"
+
+    @property
+    def exit_code(self) -> int:
+        """0 done, or paused; 2 refused by configuration (retrying is useless); 3 worth a retry; 42 an invariant violated: never."""
+        match self:
+            case JobOutcome.SUCCEEDED | JobOutcome.ALREADY_DONE | JobOutcome.PAUSED:
+                return 0
+            case JobOutcome.CONFIGURATION_REFUSED:
+                return 2
+            case JobOutcome.RETRYABLE:
+                return 3
+            case JobOutcome.INVARIANT_VIOLATED:
+                return 42
+            case _:
+                assert_never(self)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSummary:
+    """One table of a checkpoint."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    name: str
+    rows: int
+    bytes: int
+    """Size of its Parquet files."""
+    digest: str
+    """The order-free digest over stored keys and values, as hexadecimal text."""
+
+
+@dataclass(frozen=True, slots=True)
+class FollowerComparison:
+    """What the comparison of a follower's tables with the fold of the log found, at the LSN (`ledger_id`, `entry_id`)."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    follower: str
+    """host:port of the node's HTTP endpoint, as the job was given it."""
+    tablespace_uuid: str
+    ledger_id: int
+    entry_id: int
+    different_tables: tuple[str, ...] = ()
+    """Tables of which the follower has other rows, by name; empty for a follower that is equal to the log."""
+    different_tables_total: int = 0
+    """How many there are, those included that did not fit into the message."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointSummary:
+    """The result of one run of the checkpoint job. `ledger_id` and `entry_id` are the LSN; None when the run ended before it was known."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    run_id: str
+    outcome: JobOutcome
+    message: str = ""
+    """One sentence for people; on failure: what failed and what to do."""
+    instance_id: str = ""
+    """INSTANCEID of the BookKeeper cluster: ledger ids mean nothing without it."""
+    tablespace: str = ""
+    tablespace_uuid: str = ""
+    ledger_id: int | None = None
+    entry_id: int | None = None
+    lsn_timestamp: str = ""
+    """When the entry there was written, by its leader's clock (RFC 3339)."""
+    latest_timestamp: str = ""
+    """The latest time of all entries up to there; empty where it is not known."""
+    manifest: str = ""
+    """Path of the manifest below the destination."""
+    report: str = ""
+    """Path of the report for people, of all checkpoints of the tablespace, below the destination."""
+    entries_read: int = 0
+    """Of the log."""
+    base_ledger_id: int | None = None
+    """LSN of the checkpoint that it was made from, with the log behind it; None for the whole log."""
+    base_entry_id: int | None = None
+    base_follower: str = ""
+    """host:port of the follower whose tables it was made from instead, at that LSN; empty for a checkpoint."""
+    open_transactions: int | None = None
+    """Transactions that were open at the LSN."""
+    restart_ledger_id: int | None = None
+    """LSN from which on the log is read when another checkpoint is made from this one."""
+    restart_entry_id: int | None = None
+    verified: str = ""
+    """How the written files were verified."""
+    comparison: FollowerComparison | None = None
+    """What this run found out about a follower, whether it succeeded or failed; None when it compared none."""
+    encrypted_with: str = ""
+    """Name of the key that the checkpoint is encrypted with; empty for one in the clear."""
+    rows: int = 0
+    bytes: int = 0
+    duration_seconds: float = 0.0
+    tables: tuple[TableSummary, ...] = ()
+    tables_omitted: int = 0
+    """How many tables did not fit into the message."""
+
+    def to_json(self) -> str:
+        """At most 4096 bytes of JSON; all counts stay exact whatever was dropped. Names of tables that differ go last."""
+        short = replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS])
+        comparison, tables = self.comparison, len(self.tables)
+        different = comparison.different_tables if comparison is not None else ()
+
+        def keep(count: int) -> CheckpointSummary:
+            kept = max(0, count - len(different))
+            told = replace(comparison, different_tables=different[:count]) if comparison is not None else None
+            return replace(short, tables=short.tables[:kept], tables_omitted=self.tables_omitted + tables - kept, comparison=told)
+
+        return _longest_that_fits(_CHECKPOINT, keep, len(different) + tables)
+
+    @staticmethod
+    def from_json(text: str) -> CheckpointSummary:
+        """Raises SummaryError naming the field that is missing or has the wrong type."""
+        return _parse(_CHECKPOINT, text)
+
+
+@dataclass(frozen=True, slots=True)
+class AuditSummary:
+    """The result of one run of the replication audit. Findings are sorted by urgency, so that the dropped ones are the least urgent."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    run_id: str
+    outcome: JobOutcome
+    message: str = ""
+    """One sentence for people; on failure: what failed and what to do."""
+    instance_id: str = ""
+    """INSTANCEID of the BookKeeper cluster: ledger ids mean nothing without it."""
+    ledgers: int = 0
+    """Ledgers that were audited."""
+    open_ledgers: int = 0
+    """How many of them were open, and so audited up to their LAC only."""
+    entries: int = 0
+    """Entries that should exist, each counted once."""
+    copies_expected: int = 0
+    """Copies that should exist: each entry counted once per bookie that should hold it."""
+    copies_verified: int = 0
+    """Copies that were read and whose digest matched."""
+    copies_unread: int = 0
+    """Copies that a light audit had no reason to read: a sample of their neighbours on the same bookie is good."""
+    depth: AuditDepth = AuditDepth.DEEP
+    copies_unknown: int = 0
+    """Copies that could not be looked at, since a bookie did not answer or answered with an error."""
+    bytes_read: int = 0
+    """Bytes of entries that came over the network, headers and digests included."""
+    duration_seconds: float = 0.0
+    critical: int = 0
+    """Findings of each severity, the omitted ones included."""
+    under_replicated: int = 0
+    at_risk: int = 0
+    pending: int = 0
+    unknown: int = 0
+    low: int = 0
+    copies_repaired: int = 0
+    """Copies that were written from a verified replica and read back."""
+    not_repaired: int = 0
+    """Findings that were to be repaired and are not; after a dry run those that a repair would leave."""
+    copies_repairable: int = 0
+    """After a dry run: copies that a repair would write, or have copied to another bookie."""
+    ledger_filter: str = ""
+    """Which ledgers were to be audited, for people; empty for all."""
+    report: str = ""
+    """Path of the report for people below the destination."""
+    findings: tuple[Finding, ...] = ()
+    findings_omitted: int = 0
+    """How many findings did not fit into the message."""
+
+    def to_json(self) -> str:
+        """At most 4096 bytes of JSON; all counts stay exact whatever was dropped."""
+        short = replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS], ledger_filter=self.ledger_filter[:_MAX_MESSAGE_CHARACTERS])
+
+        def keep(count: int) -> AuditSummary:
+            return replace(short, findings=short.findings[:count], findings_omitted=self.findings_omitted + len(self.findings) - count)
+
+        return _longest_that_fits(_AUDIT, keep, len(self.findings))
+
+    @staticmethod
+    def from_json(text: str) -> AuditSummary:
+        """Raises SummaryError naming the field that is missing or has the wrong type."""
+        return _parse(_AUDIT, text)
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreSummary:
+    """The result of one run of the restore job. `ledger_id` and `entry_id` are the checkpoint's LSN; None when it could not be read."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = _CONFIG
+
+    run_id: str
+    outcome: JobOutcome
+    message: str = ""
+    """One sentence for people; on failure: what failed and what to do."""
+    tablespace: str = ""
+    manifest: str = ""
+    """The checkpoint's, as the job reaches it; of a moment that was asked for the one that it found or made."""
+    ledger_id: int | None = None
+    entry_id: int | None = None
+    lsn_timestamp: str = ""
+    """When the entry there was written, by its leader's clock (RFC 3339)."""
+    rows: int = 0
+    """Rows of the tablespace, when it was verified."""
+    rows_loaded: int = 0
+    """Rows that this run loaded; the others were there from an earlier one."""
+    tables: int = 0
+    verified: str = ""
+    """How the content was verified."""
+    duration_seconds: float = 0.0
+
+    def to_json(self) -> str:
+        """At most 4096 bytes of JSON."""
+        return _longest_that_fits(_RESTORE, lambda _: replace(self, message=self.message[:_MAX_MESSAGE_CHARACTERS]), 0)
+
+    @staticmethod
+    def from_json(text: str) -> RestoreSummary:
+        """Raises SummaryError naming the field that is missing or has the wrong type."""
+        return _parse(_RESTORE, text)
+
+
+_CHECKPOINT = TypeAdapter(CheckpointSummary)
+_RESTORE = TypeAdapter(RestoreSummary)
+_AUDIT = TypeAdapter(AuditSummary)
+
+
+def _longest_that_fits(adapter: TypeAdapter[Summary], keep: Callable[[int], Summary], items: int) -> str:
+    """Binary search for the greatest number of items whose JSON stays within the limit; the size grows with the number."""
+    low, high = 0, items
+    while low < high:
+        middle = (low + high + 1) // 2
+        if len(_dump(adapter, keep(middle))) <= MAX_TERMINATION_MESSAGE_BYTES:
+            low = middle
+        else:
+            high = middle - 1
+    encoded = _dump(adapter, keep(low))
+    if len(encoded) > MAX_TERMINATION_MESSAGE_BYTES:
+        raise SummaryError(f"a summary without any items has {len(encoded)} bytes, the limit is {MAX_TERMINATION_MESSAGE_BYTES}")
+    return encoded.decode()
+
+
+def _dump(adapter: TypeAdapter[Summary], summary: Summary) -> bytes:
+    return adapter.dump_json(summary, by_alias=True, exclude_none=True)
+
+
+def _parse(adapter: TypeAdapter[Summary], text: str) -> Summary:
+    try:
+        return adapter.validate_json(text)
+    except ValidationError as error:
+        faults = "; ".join(f"{'.'.join(str(part) for part in fault['loc']) or 'summary'}: {fault['msg']}" for fault in error.errors())
+        raise SummaryError(f"not a job summary: {faults}") from error

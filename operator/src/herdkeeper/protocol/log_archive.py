@@ -1,0 +1,163 @@
+"""How far a tablespace's log is archived: `<herd root>/logArchive/<tablespace uuid>`; and what of it may go: its child `expiry`.
+
+The first is written by herdkeeper_jobs.archive, only once the segments that it speaks of are committed, and before they go; the operator
+reads it. The second is written by the operator and read by herdkeeper_jobs.archive. JSON; times in milliseconds since the epoch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from herdkeeper.codecs.java_data import MalformedDataError
+
+Decoded = TypeVar("Decoded")
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedRange:
+    """What an archive holds: everything from one LSN (ledger id, entry id) to another. `resume`: where the log goes on behind it."""
+
+    first: tuple[int, int]
+    first_millis: int
+    """The earliest stamp of the first segment."""
+    begins_log: bool
+    """Whether the log began there."""
+    last: tuple[int, int]
+    last_millis: int
+    """The latest stamp of the last segment."""
+    resume: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveProgress:
+    """What the archiver of a tablespace says."""
+
+    destination: str
+    """The place of the archive: the name of a volume claim, or the address of an object store."""
+    held: ArchivedRange | None
+    """None while the archive is empty."""
+    current_at_millis: int | None
+    """All that was confirmed at this time is archived; None before the first run that came to the log's end."""
+    lag_seconds: float | None
+    """For how long the newest entry that a run archived may have been waiting for it; None as above."""
+    trouble: str = ""
+    """Why the last run failed; empty when it did not."""
+    expiry_trouble: str = ""
+    """Why what shall go of the archive did not; empty when nothing was in the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExpiryOrder:
+    """Of the archive at the place `destination` the segments that end before `keep_from` may go."""
+
+    destination: str
+    keep_from: tuple[int, int]
+    """Where the base has to be gone on from: its oldest open transaction, or its LSN."""
+    manifest: str = ""
+    """The base's manifest, below the same destination; empty when the base is at another one."""
+
+
+def archive_progress_path(herd_root: str, tablespace_uuid: str) -> str:
+    """Path of the znode of a tablespace."""
+    return f"{herd_root}/logArchive/{tablespace_uuid}"
+
+
+def expiry_order_path(herd_root: str, tablespace_uuid: str) -> str:
+    """Path of the znode with what may go."""
+    return f"{archive_progress_path(herd_root, tablespace_uuid)}/expiry"
+
+
+def encode_archive_progress(progress: ArchiveProgress) -> bytes:
+    """The znode's bytes."""
+    held = progress.held
+    document: dict[str, Any] = {
+        "destination": progress.destination,
+        "currentAt": progress.current_at_millis,
+        "lagSeconds": progress.lag_seconds,
+        "trouble": progress.trouble,
+        "expiryTrouble": progress.expiry_trouble,
+        "held": None
+        if held is None
+        else {
+            "first": list(held.first),
+            "firstMillis": held.first_millis,
+            "beginsLog": held.begins_log,
+            "last": list(held.last),
+            "lastMillis": held.last_millis,
+            "resume": list(held.resume),
+        },
+    }
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def decode_archive_progress(data: bytes) -> ArchiveProgress:
+    """From the znode's bytes.
+
+    Raises:
+        MalformedDataError: no JSON object with these fields.
+    """
+    return _decoded(data, "progress of an archive", _progress)
+
+
+def encode_expiry_order(order: ExpiryOrder) -> bytes:
+    """The znode's bytes."""
+    document = {"destination": order.destination, "keepFrom": list(order.keep_from), "manifest": order.manifest}
+    return json.dumps(document, separators=(",", ":")).encode()
+
+
+def decode_expiry_order(data: bytes) -> ExpiryOrder:
+    """From the znode's bytes.
+
+    Raises:
+        MalformedDataError: no JSON object with these fields.
+    """
+    return _decoded(data, "what may go of an archive", _order)
+
+
+def _decoded(data: bytes, what: str, read: Callable[[Any], Decoded]) -> Decoded:
+    try:
+        return read(json.loads(data))
+    except (ValueError, TypeError, KeyError) as error:
+        raise MalformedDataError(f"{what} {data[:200]!r}: {type(error).__name__} {error}") from error
+
+
+def _progress(document: Any) -> ArchiveProgress:
+    current, lag, held = document["currentAt"], document["lagSeconds"], document["held"]
+    return ArchiveProgress(
+        destination=str(document["destination"]),
+        held=None if held is None else _held(held),
+        current_at_millis=None if current is None else int(current),
+        lag_seconds=None if lag is None else float(lag),
+        trouble=str(document["trouble"]),
+        expiry_trouble=str(document.get("expiryTrouble", "")),  # archivers of an earlier version let nothing go
+    )
+
+
+def _order(document: Any) -> ExpiryOrder:
+    destination, manifest = document["destination"], document["manifest"]
+    if type(destination) is not str or type(manifest) is not str:
+        raise ValueError("destination or manifest is no text")
+    return ExpiryOrder(destination, _lsn(document["keepFrom"]), manifest)
+
+
+def _held(document: Any) -> ArchivedRange:
+    if type(document["beginsLog"]) is not bool:
+        raise ValueError("beginsLog is neither true nor false")
+    return ArchivedRange(
+        first=_lsn(document["first"]),
+        first_millis=int(document["firstMillis"]),
+        begins_log=document["beginsLog"],
+        last=_lsn(document["last"]),
+        last_millis=int(document["lastMillis"]),
+        resume=_lsn(document["resume"]),
+    )
+
+
+def _lsn(numbers: Any) -> tuple[int, int]:
+    ledger, entry = numbers
+    if type(ledger) is not int or type(entry) is not int:
+        raise ValueError(f"{numbers} is no LSN")
+    return ledger, entry

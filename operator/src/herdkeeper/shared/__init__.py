@@ -1,0 +1,1 @@
+"""What every room knows: names, reasons, Unknown, conditions, Kubernetes objects. Pure."""

@@ -1,0 +1,19 @@
+"""Times as Kubernetes writes them."""
+
+from __future__ import annotations
+
+import datetime
+
+
+def moment_of(text: str | None) -> datetime.datetime | None:
+    """A time as Kubernetes writes it (RFC 3339); None when it is none."""
+    try:
+        found = datetime.datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None
+
+
+def text_of(moment: datetime.datetime) -> str:
+    """A time as Kubernetes writes it, in UTC and whole seconds."""
+    return moment.astimezone(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

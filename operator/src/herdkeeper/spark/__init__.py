@@ -1,0 +1,1 @@
+"""What pods with a Spark driver have in common: Jobs, stores, keys."""

@@ -1,0 +1,586 @@
+"""Checkpoint, ReplicationAudit and a Tablespace's bootstrap -> the Job whose pod is the Spark driver, and what executors as pods need.
+The Job that removes a Checkpoint's files is of the same kind, without Spark.
+
+The arguments are those of the cli modules in herdkeeper_jobs.{checkpoint,audit,restore} (and its removal_cli), as are exit codes: 2
+configuration, 42 invariant.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+from herdkeeper.api import Checkpoint, ReplicationAudit, ScheduledCheckpoint, Tablespace
+from herdkeeper.api.checkpoint import FULL_EVERY, Target
+from herdkeeper.api.job import Destination, Executors, FileSystem, ObjectStore, SparkJob
+from herdkeeper.api.replication_audit import LedgerFilter, RepairMode
+from herdkeeper.api.resource import Compute
+from herdkeeper.api.tablespace import Bootstrap
+from herdkeeper.planning import pods as pod
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+from herdkeeper.shared.objects import Json
+from herdkeeper.shared.quantity import MIB, bytes_of
+from herdkeeper.shared.time import text_of
+from herdkeeper.shared.timetable import duration_of
+from herdkeeper.spark import build_encryption_keys as encryption_keys
+from herdkeeper.spark import build_file_system as file_system
+from herdkeeper.spark import build_throwaway_server as throwaway_server
+
+READ_UNTIL = "--read-until"
+"""The program's argument: when the window closes in which it was started."""
+
+DESTINATION = "/checkpoints"
+"""Where the destination's claim is mounted."""
+ARCHIVE = "/archive"
+"""Where the claim with the archive of the log is mounted, if it is another one."""
+REMOVAL_RESOURCES = Compute(cpu="100m", memory="512Mi")
+"""Of a Job that lists and deletes files: Python with the modules that know a checkpoint's layout."""
+
+DRILL_KEPT_SECONDS = 86400
+"""For how long the logs of a drill that has ended can be read."""
+
+
+@dataclass(frozen=True)
+class ArchiveSource:
+    """Where a log is archived: by the archiver of which Tablespace, None where none is known, and at which place."""
+
+    tablespace: str | None
+    destination: Destination
+
+
+@dataclass(frozen=True)
+class FollowerSource:
+    """Whose tables a Checkpoint may begin with, where nothing else is there: host:port of the follower's HTTP endpoint, and of another
+    follower's that proves them, None where the first one was found equal before; and the Secret with the token that they ask for."""
+
+    follower: str
+    witness: str | None
+    secret: str
+
+
+@dataclass(frozen=True)
+class CheckpointSource:
+    """What a Checkpoint's references resolve to. `leader` and `follower` are host:port of their HTTP endpoints, None where unknown;
+    `archive` is where the log is archived, None where it is not; `begins_with` is None where no follower is fit for it."""
+
+    zookeeper_address: str
+    ledgers_root: str
+    herd_root: str
+    tablespace: str
+    leader: str | None
+    follower: str | None
+    archive: ArchiveSource | None = None
+    begins_with: FollowerSource | None = None
+
+
+@dataclass(frozen=True)
+class AuditSource:
+    """What a ReplicationAudit's reference resolves to: the cluster, its bookies' racks by id, and in how many each entry shall be."""
+
+    zookeeper_address: str
+    ledgers_root: str
+    rack_of: Mapping[str, str] = field(default_factory=dict)
+    min_racks: int = 1
+
+
+@dataclass(frozen=True)
+class OpenWindow:
+    """The hours in which an audit may read, as they are now."""
+
+    now: datetime.datetime
+    closes: datetime.datetime
+
+    @property
+    def seconds_left(self) -> int:
+        """Until it closes, whole ones, rounded up."""
+        return math.ceil((self.closes - self.now).total_seconds())
+
+
+@dataclass(frozen=True)
+class Login:
+    """The Secrets with the database's user and password, and with the certificates that verify its nodes, None when they speak no TLS."""
+
+    secret: str
+    tls_secret: str | None = None
+
+
+@dataclass(frozen=True)
+class RestoreSource:
+    """What a Tablespace's bootstrap resolves to. `path` is that of a manifest at the place `files`, or with `archive` perhaps of a
+    tablespace's folder there. `archive` is where the old log is archived, of which a moment is made."""
+
+    zookeeper_address: str
+    herd_root: str
+    files: Destination
+    path: str
+    login: Login
+    archive: ArchiveSource | None = None
+
+
+@dataclass(frozen=True)
+class DrillSource:
+    """What a drill restores, and where: the checkpoint's destination, the manifest's path there, the image of the database, and the name of
+    the Job."""
+
+    files: Destination
+    manifest: str
+    herddb_image: str
+    job: str
+
+
+@dataclass(frozen=True)
+class _Files:
+    """What a job reads and writes: at `claim` or in `store`, both None where that is nothing. `reads_only`: it writes nothing to its claim;
+    `archive`: where the log that it reads is archived; `keys`: the Secrets with keys of its files; `options`: those with options of file
+    systems."""
+
+    claim: str | None
+    store: ObjectStore | FileSystem | None = None
+    reads_only: bool = False
+    archive: ArchiveSource | None = None
+    keys: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    @staticmethod
+    def at(place: Destination, archive: ArchiveSource | None = None, *, reads_only: bool = False) -> _Files:
+        """Those at a place, and at an archive, which are opened with the keys of both."""
+        places = (place, archive.destination if archive else None)
+        keys, options = encryption_keys.secrets_of(*places), file_system.secrets_of(*places)
+        return _Files(place.claim_name, place.store, reads_only, archive, keys, options)
+
+    @property
+    def secret_volumes(self) -> list[Json]:
+        """The Secrets that are mounted, in the driver and in executors."""
+        return [*encryption_keys.volumes(self.keys), *file_system.volumes(self.options)]
+
+    @property
+    def secret_mounts(self) -> list[Json]:
+        """Where they are mounted."""
+        return [*encryption_keys.mounts(self.keys), *file_system.mounts(self.options)]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A job as all kinds describe it. `login`, where it logs in to the database; `called`: the Job's name, where its owner has
+    several; `node_token`: the Secret with the token of the database's nodes, where it asks them for what needs it."""
+
+    owner: Checkpoint | ReplicationAudit | ScheduledCheckpoint | Tablespace
+    component: str
+    default_image: str
+    command: tuple[str, ...]
+    spec: SparkJob
+    files: _Files
+    login: Login | None = None
+    called: str | None = None
+    node_token: str | None = None
+
+    @property
+    def image(self) -> str:
+        return self.spec.image or self.default_image
+
+    @property
+    def name(self) -> str:
+        if self.called is not None:
+            return self.called
+        key = ObjectKey(self.owner.metadata.namespace, self.owner.metadata.name)
+        return names.JobNames(key, self.component).job
+
+
+def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_image: str) -> tuple[Json, ...]:
+    """The Checkpoint's Job, preceded by its rights when it has executors. ValueError when a follower is wanted and none is known."""
+    spec = checkpoint.spec
+    if spec.verify == "Follower" and source.follower is None:
+        raise ValueError("spec.verify is Follower: no follower is known; wait for one, or create a Checkpoint with verify: Reread")
+    archived = _archive_arguments(source.archive, spec.destination)
+    verify = ("--verify-against", source.follower) if spec.verify == "Follower" and source.follower else ()
+    rate = spec.bytes_per_second_per_bookie
+    # A follower can be held now only, and whoever asks for the whole log takes nothing else.
+    begins_with = source.begins_with if spec.moment is None and spec.mode != "Full" else None
+    command = (
+        "herdkeeper_jobs.checkpoint.cli",
+        *("--zookeeper", source.zookeeper_address),
+        *("--ledgers-root", source.ledgers_root),
+        *("--herd-root", source.herd_root),
+        *("--tablespace", source.tablespace),
+        *("--to", _moment(spec.moment)),
+        *(("--mode", spec.mode) if spec.mode != "Auto" else _full_every(spec.full_every)),
+        *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
+        *("--destination", root_of(spec.destination)),
+        *encryption_keys.encrypts(spec.destination),
+        *(("--leader-http", source.leader) if source.leader and spec.moment is None else ()),
+        *verify,
+        *_begins_with(begins_with),
+    )
+    return _objects(
+        _Run(
+            checkpoint,
+            names.CHECKPOINT_COMPONENT,
+            default_image,
+            (*command, *archived),
+            spec.job,
+            _Files.at(spec.destination, source.archive),
+            node_token=None if begins_with is None else begins_with.secret,
+        )
+    )
+
+
+def _full_every(duration: str) -> tuple[str, ...]:
+    """Nothing for what the program does anyway, so that one of an earlier version still runs."""
+    return () if duration == FULL_EVERY else ("--full-every-seconds", str(int(duration_of(duration).total_seconds())))
+
+
+def _begins_with(source: FollowerSource | None) -> tuple[str, ...]:
+    if source is None:
+        return ()
+    return ("--base-follower", source.follower, *(("--base-witness", source.witness) if source.witness is not None else ()))
+
+
+def root_of(destination: Destination) -> str:
+    """What paths are relative to, as the programs' arguments name it."""
+    return DESTINATION if destination.store is None else destination.store.address
+
+
+def _archive_arguments(archive: ArchiveSource | None, destination: Destination) -> tuple[str, ...]:
+    """Nothing where the archive is at the destination itself, opened with the same Secrets. All keys are there in any case."""
+    if archive is None:
+        return ()
+    claim, store = archive.destination.claim_name, archive.destination.store
+    if (claim, store) == (destination.claim_name, destination.store):
+        return ()
+    return ("--archive", ARCHIVE if store is None else store.address)
+
+
+def _moment(target: Target | None) -> str:
+    """As the program's `--to`. ValueError for a target that names nothing, which the API server refuses."""
+    if target is None:
+        return "now"
+    if target.timestamp is not None:
+        return target.timestamp
+    if target.lsn is not None:
+        return f"{target.lsn.ledger_id},{target.lsn.entry_id}"
+    raise ValueError("spec.target names no moment: set one of spec.target.lsn and spec.target.timestamp")
+
+
+def build_removal(checkpoint: Checkpoint, manifest: str | None, default_image: str) -> Json:
+    """The Job that removes a Checkpoint's files. `manifest` is its path at the destination; None when the run told of none."""
+    command = (
+        "herdkeeper_jobs.checkpoint.removal_cli",
+        *("--destination", root_of(checkpoint.spec.destination)),
+        *(("--manifest", manifest) if manifest else ()),
+    )
+    spec = checkpoint.spec.job.model_copy(update={"resources": REMOVAL_RESOURCES, "executors": Executors()})
+    destination = checkpoint.spec.destination
+    options = file_system.secrets_of(destination)
+    files = _Files(destination.claim_name, destination.store, options=options)  # no rows are read: no key is needed
+    return _job(_Run(checkpoint, names.REMOVAL_COMPONENT, default_image, command, spec, files), ())
+
+
+def build_audit(audit: ReplicationAudit, source: AuditSource, default_image: str, window: OpenWindow | None = None) -> tuple[Json, ...]:
+    """The ReplicationAudit's Job, preceded by its rights when it has executors. Its deadline counts from the end of the window."""
+    spec = audit.spec
+    rate = spec.bytes_per_second_per_bookie
+    command = (
+        "herdkeeper_jobs.audit.cli",
+        *("--zookeeper", source.zookeeper_address),
+        *("--ledgers-root", source.ledgers_root),
+        *(("--depth", "light") if spec.depth == "Light" else ()),
+        *_placement_arguments(source),
+        *_filter_arguments(audit),
+        *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
+        *_repair_arguments(spec.repair),
+        *(("--output", DESTINATION) if spec.destination else ()),
+        *((READ_UNTIL, text_of(window.closes)) if window else ()),
+    )
+    claim = spec.destination.persistent_volume_claim.claim_name if spec.destination else None
+    seconds = spec.job.deadline_seconds + (window.seconds_left if window else 0)
+    job = spec.job.model_copy(update={"deadline_seconds": seconds})
+    return _objects(_Run(audit, names.AUDIT_COMPONENT, default_image, command, job, _Files(claim)))
+
+
+def _filter_arguments(audit: ReplicationAudit) -> tuple[str, ...]:
+    chosen = audit.spec.filter or LedgerFilter()
+    ids = ",".join((*map(str, audit.spec.ledgers), *(f"{each.first}-{each.last}" for each in chosen.ledger_ranges)))
+    roots = ((names.herd_root(ObjectKey(audit.metadata.namespace, each.herd_db_ref.name)), each.name) for each in chosen.tablespaces)
+    return (
+        *(("--ledgers", ids) if ids else ()),
+        *(argument for root, name in roots for argument in ("--tablespace", root, name)),
+        *(("--states", ",".join(chosen.states)) if chosen.states else ()),
+        *(("--bookies", ",".join(chosen.bookies)) if chosen.bookies else ()),
+    )
+
+
+def _placement_arguments(source: AuditSource) -> tuple[str, ...]:
+    if not source.rack_of:
+        return ()
+    racks = ",".join(f"{bookie_id}={rack}" for bookie_id, rack in sorted(source.rack_of.items()))
+    return ("--racks", racks, "--min-racks", str(source.min_racks))
+
+
+def _repair_arguments(mode: RepairMode) -> tuple[str, ...]:
+    match mode:
+        case "Report":
+            return ()
+        case "DryRun":
+            return ("--repair", "dry-run")
+        case "Repair":
+            return ("--repair", "repair")
+        case _:
+            assert_never(mode)
+
+
+def build_restore(tablespace: Tablespace, source: RestoreSource, default_image: str) -> tuple[Json, ...]:
+    """The Job that fills a Tablespace, preceded by its rights when it has executors. ValueError for one that declares no bootstrap."""
+    bootstrap = tablespace.spec.bootstrap
+    if bootstrap is None:
+        raise ValueError("spec.bootstrap is absent: there is nothing to restore")
+    command = (
+        "herdkeeper_jobs.restore.cli",
+        *("--zookeeper", source.zookeeper_address),
+        *("--herd-root", source.herd_root),
+        *("--tablespace", tablespace.sql_name),
+        *_restored_arguments(bootstrap, source),
+    )
+    files = _Files.at(source.files, source.archive, reads_only=bootstrap.target is None)
+    return _objects(_Run(tablespace, names.RESTORE_COMPONENT, default_image, command, bootstrap.job, files, source.login))
+
+
+def _restored_arguments(bootstrap: Bootstrap, source: RestoreSource) -> tuple[str, ...]:
+    named = "--folder" if bootstrap.archive is not None and bootstrap.archive.folder is not None else "--manifest"
+    which = (named, f"{root_of(source.files)}/{source.path}")
+    if bootstrap.target is None:
+        return which
+    encrypts = encryption_keys.encrypts(source.files)
+    return (*which, "--to", bootstrap.target.text, *_archive_arguments(source.archive, source.files), *encrypts)
+
+
+def build_drill(schedule: ScheduledCheckpoint, source: DrillSource, default_image: str) -> Json:
+    """The Job that restores a checkpoint into a server of its own pod. ValueError for a schedule that declares no drill."""
+    drill = schedule.spec.drill
+    if drill is None:
+        raise ValueError("spec.drill is absent: there is nothing to try")
+    command = (
+        "herdkeeper_jobs.restore.cli",
+        *("--server", throwaway_server.ADDRESS),
+        *("--tablespace", throwaway_server.TABLESPACE),
+        *("--manifest", f"{root_of(source.files)}/{source.manifest}"),
+    )
+    run = _Run(
+        schedule,
+        names.DRILL_COMPONENT,
+        default_image,
+        command,
+        SparkJob.model_validate(drill.job.model_dump()),
+        _Files.at(source.files, reads_only=True),
+        called=source.job,
+    )
+    job = _job(run, _spark_arguments(run))
+    template = job["spec"]["template"]
+    (driver,) = template["spec"]["containers"]
+    with_server = {
+        **template["spec"],
+        "initContainers": [throwaway_server.server_container(drill.server, source.herddb_image)],
+        "containers": [{**driver, "env": [*driver["env"], *throwaway_server.server_login()]}],
+        "volumes": [*template["spec"]["volumes"], throwaway_server.server_volume(drill.server.storage)],
+    }
+    described = {"ttlSecondsAfterFinished": DRILL_KEPT_SECONDS, "template": {**template, "spec": with_server}}
+    return {**job, "spec": {**job["spec"], **described}}
+
+
+def _objects(run: _Run) -> tuple[Json, ...]:
+    return (*(_access(run) if run.spec.executors.instances else ()), _job(run, _spark_arguments(run)))
+
+
+def _spark_arguments(run: _Run) -> tuple[str, ...]:
+    spec, executors = run.spec, run.spec.executors
+    # Half of the limit: Python workers, the reader's buffers and Spark's overhead take the other half.
+    heap = f"{bytes_of(spec.resources.memory) // MIB // 2}m"
+    if executors.instances == 0:
+        return ("--master", f"local[{spec.local_threads}]", "--driver-memory", heap)
+    return (
+        *("--master", "k8s://https://kubernetes.default.svc"),
+        *("--driver-memory", heap),
+        *("--executors", str(executors.instances)),
+        *("--executor-cores", str(executors.cores)),
+        *("--executor-cpu-request", executors.cpu),
+        *("--executor-memory", f"{bytes_of(executors.memory) // MIB}m"),
+        *("--executor-image", run.image),
+        *(("--executor-volume", ",".join(f"{claim}:{path}" for claim, path in _claims(run.files))) if _claims(run.files) else ()),
+        *("--image-pull-policy", "IfNotPresent"),
+        *("--executor-pod", json.dumps(_executor_pod(run), sort_keys=True)),
+    )
+
+
+def _claims(files: _Files) -> tuple[tuple[str, str], ...]:
+    """Each claim with the path where it is mounted."""
+    archive = files.archive.destination.claim_name if files.archive is not None else None
+    other = archive if archive != files.claim else None
+    return tuple((claim, path) for claim, path in ((files.claim, DESTINATION), (other, ARCHIVE)) if claim)
+
+
+def _volumes(files: _Files) -> tuple[list[Json], list[Json]]:
+    """The volumes of a job's pod, and where they are mounted."""
+    called = {DESTINATION: "destination", ARCHIVE: "archive"}
+    read = {DESTINATION: files.reads_only, ARCHIVE: True}
+    volumes = [{"name": called[path], "persistentVolumeClaim": {"claimName": claim}} for claim, path in _claims(files)]
+    mounts = [{"name": called[path], "mountPath": path, **({"readOnly": True} if read[path] else {})} for _, path in _claims(files)]
+    return [*volumes, *files.secret_volumes], [*mounts, *files.secret_mounts]
+
+
+def _beside_the_archiver(archive: ArchiveSource | None) -> Json:
+    """A volume that can be mounted by one node only is mounted where the archiver runs."""
+    if archive is None or archive.tablespace is None or archive.destination.claim_name is None:
+        return {}
+    selector = {"matchLabels": names.selector(names.ARCHIVE_COMPONENT, archive.tablespace)}
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": selector}
+    return {"affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]}}}
+
+
+def _job(run: _Run, spark_arguments: tuple[str, ...]) -> Json:
+    # The run keeps its id over the Job's retries, so that a retry of a finished run finds its result.
+    run_id = run.owner.metadata.uid or run.owner.metadata.name
+    volumes, mounts = _volumes(run.files)
+    container = {
+        "name": "driver",
+        "image": run.image,
+        "args": ["python3", "-m", *run.command, "--run-id", run_id, *spark_arguments],
+        "env": [
+            pod.field("POD_IP", "status.podIP"),
+            pod.field("POD_NAME", "metadata.name"),
+            pod.field("POD_NAMESPACE", "metadata.namespace"),
+            *([{"name": "SERVICE_ACCOUNT", "value": run.name}] if run.spec.executors.instances else []),
+            *(_login(run.login) if run.login is not None else ()),
+            *((_node_token(run.node_token),) if run.node_token is not None else ()),
+            *_access_to_files(run.files),
+        ],
+        "resources": pod.compute(run.spec.resources),
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "File",
+        "volumeMounts": mounts,
+    }
+    spec: Json = {
+        **pod.pod_spec(container, volumes, 30),
+        **pod.admitted(run.spec.pods),
+        **_beside_the_archiver(run.files.archive),
+        "restartPolicy": "Never",
+    }
+    if run.spec.executors.instances:
+        spec |= {"serviceAccountName": run.name, "automountServiceAccountToken": True}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": pod.metadata(run.owner, run.component, run.name),
+        "spec": {
+            "backoffLimit": 2,
+            # Two drivers at once would be two writers: the next one starts when the last one has ended.
+            "podReplacementPolicy": "Failed",
+            "activeDeadlineSeconds": run.spec.deadline_seconds,
+            "podFailurePolicy": {
+                "rules": [
+                    {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+                    {"action": "FailJob", "onExitCodes": {"containerName": "driver", "operator": "In", "values": [2, 42]}},
+                ]
+            },
+            "template": {
+                "metadata": pod.template_metadata(_labels(run, run.component), {}, run.spec.pods),
+                "spec": spec,
+            },
+        },
+    }
+
+
+def _labels(run: _Run, component: str) -> dict[str, str]:
+    return names.labels(component, run.owner.KIND, run.owner.metadata.name)
+
+
+def _executor_pod(run: _Run) -> Json:
+    """What Spark makes executors' pods from: as restricted as the driver's. It adds image, command, CPU, memory, the claims, and a volume
+    at /tmp (SPARK_LOCAL_DIRS). The labels by which a Job's own pods are found are not on them."""
+    container = {
+        "name": "executor",
+        "securityContext": pod.CONTAINER_SECURITY,
+        **({"env": opens} if (opens := list(_access_to_files(run.files))) else {}),
+        **({"volumeMounts": mounts} if (mounts := run.files.secret_mounts) else {}),
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": pod.template_metadata(_labels(run, names.EXECUTOR_COMPONENT), {}, run.spec.pods),
+        "spec": {
+            "automountServiceAccountToken": False,
+            "enableServiceLinks": False,
+            "securityContext": pod.POD_SECURITY,
+            "containers": [container],
+            **({"volumes": volumes} if (volumes := run.files.secret_volumes) else {}),
+            **pod.admitted(run.spec.pods),
+        },
+    }
+
+
+def _login(login: Login) -> tuple[Json, ...]:
+    """What herdkeeper_jobs.restore.cli reads."""
+    return (
+        pod.secret("HERDDB_USERNAME", login.secret, names.USERNAME_KEY),
+        pod.secret("HERDDB_PASSWORD", login.secret, names.PASSWORD_KEY),
+        *((pod.secret("HERDDB_AUTHORITIES", login.tls_secret, names.AUTHORITIES_KEY),) if login.tls_secret else ()),
+    )
+
+
+def _node_token(secret: str) -> Json:
+    """What herdkeeper_jobs.checkpoint.cli shows a node. It is hardly ever needed, so a Secret from before the tokens holds up nothing."""
+    reference = {"name": secret, "key": names.TOKEN_KEY, "optional": True}
+    return {"name": "HERDDB_TOKEN", "valueFrom": {"secretKeyRef": reference}}
+
+
+def _access_to_files(files: _Files) -> tuple[Json, ...]:
+    """The variables with which files are read and written, in the driver and in executors."""
+    return (*_opens_stores(files), *encryption_keys.variables(files.keys))
+
+
+def _opens_stores(files: _Files) -> tuple[Json, ...]:
+    """The variables for the destination's store, and those for the archive's: each has its own, so that they may be different stores."""
+    archive = files.archive.destination.store if files.archive is not None else None
+    return (
+        *(store_access(files.store) if files.store else ()),
+        *(store_access(archive, names.ARCHIVE_VARIABLES) if archive is not None and archive != files.store else ()),
+    )
+
+
+def store_access(store: ObjectStore | FileSystem, prefix: str = "") -> tuple[Json, ...]:
+    """What herdkeeper_jobs.storage reads, in the driver and in executors; `prefix` goes before the variables' names."""
+    if isinstance(store, FileSystem):
+        return file_system.variables(store, prefix)
+    plain = {names.ENDPOINT_VARIABLE: store.endpoint, "AWS_REGION": store.region}
+    secret, authorities = store.credentials_secret_ref.name, f"{prefix}OBJECT_STORE_AUTHORITIES"
+    return (
+        pod.secret(f"{prefix}{names.ACCESS_KEY_ID_KEY}", secret, names.ACCESS_KEY_ID_KEY),
+        pod.secret(f"{prefix}{names.SECRET_ACCESS_KEY_KEY}", secret, names.SECRET_ACCESS_KEY_KEY),
+        *({"name": f"{prefix}{name}", "value": value} for name, value in plain.items() if value is not None),
+        *((pod.secret(authorities, store.ca_secret_ref.name, names.AUTHORITIES_KEY),) if store.ca_secret_ref else ()),
+    )
+
+
+def _access(run: _Run) -> tuple[Json, Json, Json]:
+    """What a driver needs to start, watch and remove its executors, and nothing more."""
+    meta = pod.metadata(run.owner, run.component, run.name)
+    rules = [
+        {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list", "watch", "create", "delete", "deletecollection"]},
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create", "delete", "deletecollection"]},
+        {"apiGroups": [""], "resources": ["services", "persistentvolumeclaims"], "verbs": ["list", "deletecollection"]},
+    ]
+    group = "rbac.authorization.k8s.io"
+    return (
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": rules},
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "RoleBinding",
+            "metadata": meta,
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": run.name},
+            "subjects": [{"kind": "ServiceAccount", "name": run.name, "namespace": run.owner.metadata.namespace}],
+        },
+    )

@@ -1,0 +1,52 @@
+"""How a Job with a Spark driver stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from herdkeeper.shared.objects import Json, Objects, died_silently, driver_said, job_ended, pod_trouble, pods_of_job
+
+
+@dataclass(frozen=True)
+class Run:
+    """A Job as it is now. `said` is the newest termination message of its driver."""
+
+    phase: Literal["Pending", "Running", "Succeeded", "Failed"]
+    message: str
+    said: str | None
+    fields: dict[str, Any]
+
+
+def observe_run(objects: Objects, job_name: str) -> Run:
+    """The state of a Job among the objects of its owner."""
+    job = objects.get("Job", job_name)
+    if job is None:
+        return Run("Pending", "the job has not started yet", None, {"phase": "Pending"})
+    pods, said = pods_of_job(objects, job_name), driver_said(objects, job_name)
+    fields: dict[str, Any] = {"job": job_name, "startedAt": job.get("status", {}).get("startTime")}
+    match job_ended(job):
+        case "Complete":
+            completed = job["status"].get("completionTime")
+            return Run("Succeeded", "the job ended", said, {**fields, "phase": "Succeeded", "completedAt": completed})
+        case "Failed":
+            return Run(
+                "Failed",
+                _failure(job, said, died_silently(objects, job_name)),
+                said,
+                {**fields, "phase": "Failed", "completedAt": _failed_at(job)},
+            )
+    if any(pod.get("status", {}).get("phase") in ("Running", "Succeeded") for pod in pods):
+        return Run("Running", "the job runs", said, {**fields, "phase": "Running"})
+    trouble = pod_trouble(pods[-1]) if pods else "no pod yet"
+    return Run("Pending", f"the job's pod waits: {trouble}", said, {**fields, "phase": "Pending"})
+
+
+def _failure(job: Json, said: str | None, silently: str | None) -> str:
+    entry = next(entry for entry in job["status"]["conditions"] if entry["type"] == "Failed")
+    last = f"; the driver said: {said[:300]}" if said else f"; its last pod died without last words ({silently})" if silently else ""
+    return f"{entry.get('reason', 'Failed')}: {entry.get('message', '')}{last}"
+
+
+def _failed_at(job: Json) -> str | None:
+    return next((entry.get("lastTransitionTime") for entry in job["status"]["conditions"] if entry["type"] == "Failed"), None)

@@ -1,0 +1,50 @@
+"""What the Jobs and pods of Checkpoints do with the files of a place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from herdkeeper.api.job import place_in_store
+from herdkeeper.shared import names
+from herdkeeper.shared.objects import Json, job_ended
+
+_PLACES = ("--destination", "--archive")
+"""The options of a Checkpoint's programs that name a place."""
+
+
+@dataclass(frozen=True)
+class CheckpointWork:
+    """A Job of a Checkpoint, or a pod of one. `component` is `checkpoint` or `removal`; `place` is that of a Destination; `ended`: its
+    process is known to be over."""
+
+    owner: str
+    component: str
+    place: str
+    ended: bool
+
+    def at(self, place: str) -> bool:
+        """Whether it may still change files at this place."""
+        return self.place == place and not self.ended
+
+
+def work_of(item: Json) -> tuple[CheckpointWork, ...]:
+    """What a Job or a pod with a Checkpoint's labels does, for each claim that it mounts and the object store that it opens."""
+    labels = item["metadata"].get("labels") or {}
+    spec = item["spec"]["template"]["spec"] if item["kind"] == "Job" else item["spec"]
+    ended = job_ended(item) is not None if item["kind"] == "Job" else item.get("status", {}).get("phase") in ("Succeeded", "Failed")
+    owner, component = str(labels.get(names.OWNER_NAME_LABEL)), str(labels.get(names.COMPONENT_LABEL))
+    claims = [volume["persistentVolumeClaim"]["claimName"] for volume in spec.get("volumes") or [] if "persistentVolumeClaim" in volume]
+    return tuple(CheckpointWork(owner, component, place, ended) for place in (*claims, *_stores(spec)))
+
+
+def _stores(spec: Json) -> Iterator[str]:
+    """The places that the containers' arguments and variables name, as `Destination.place` does of object stores and file systems."""
+    for container in spec.get("containers") or []:
+        variables = {entry["name"]: entry.get("value") for entry in container.get("env") or []}
+        arguments = container.get("args") or []
+        for option, argument in pairwise(arguments):
+            if option in _PLACES and "://" in argument:
+                prefix = names.ARCHIVE_VARIABLES if option == "--archive" else ""
+                yield place_in_store(argument, variables.get(f"{prefix}{names.ENDPOINT_VARIABLE}"))

@@ -1,1 +1,0 @@
-"""Pure summaries: (desired, observed, plan) -> conditions and status fields."""

@@ -1,0 +1,1 @@
+"""ZooKeeperCluster: one ensemble."""

@@ -1,0 +1,182 @@
+"""ZooKeeperCluster -> its Kubernetes objects. zoo.cfg's keys: ZooKeeper's administrator guide, 3.9."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from herdkeeper.api import ZooKeeperCluster
+from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, file_name
+from herdkeeper.codecs.zookeeper.super_digest import super_digest
+from herdkeeper.planning import pods as pod
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
+from herdkeeper.shared.objects import Json
+
+COMPONENT = names.ZOOKEEPER_COMPONENT
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """What the members run as now, which the spec alone does not tell.
+
+    `pods` is how many pods there shall be; `membership` is what a member begins with whose volume knows no newer one; `follower` is the
+    number of a member that follows without being listed there, if there is one. `founding` is true only while every claim carries
+    founded="false": only then may an empty member vote. `password` may change the membership.
+    """
+
+    pods: int
+    membership: Membership
+    follower: int | None
+    founding: bool
+    password: str = field(repr=False)
+
+
+def server_of(cluster: ZooKeeperCluster, number: int, role: Role) -> Server:
+    """Member `number` as it stands in the membership."""
+    address = f"{_names(cluster).host(number)}:{names.ZOOKEEPER_QUORUM_PORT}:{names.ZOOKEEPER_ELECTION_PORT}"
+    return Server(number + 1, address, role, str(names.ZOOKEEPER_CLIENT_PORT))
+
+
+def first_membership(cluster: ZooKeeperCluster, voters: Iterable[int]) -> Membership:
+    """The membership that an ensemble is founded with."""
+    return Membership(0, tuple(server_of(cluster, number, Role.PARTICIPANT) for number in voters))
+
+
+def build_zookeeper(cluster: ZooKeeperCluster, ensemble: Ensemble) -> tuple[Json, ...]:
+    """All objects but the claims and the Secret, in the order in which they are applied.
+
+    StatefulSet last: a changed ConfigMap must exist first, else pods restart on the old one. The membership is no part of the hash that
+    rolls the pods: a running member knows it already.
+    """
+    named = _names(cluster)
+    config = _config(cluster)
+    membership = ensemble.membership
+    # ZooKeeper starts only a member that finds itself in its file. The one that is not listed yet begins with a file without a version,
+    # which is older than any other, so that it learns the committed membership, and that it is not in it, from the first one it meets.
+    follower = () if ensemble.follower is None else (server_of(cluster, ensemble.follower, Role.PARTICIPANT),)
+    oldest = Membership(0, (*membership.servers, *follower))
+    files = {"zoo.cfg": config, file_name(0): oldest.file, file_name(membership.version): membership.file}
+    ports = {
+        "client": names.ZOOKEEPER_CLIENT_PORT,
+        "quorum": names.ZOOKEEPER_QUORUM_PORT,
+        "election": names.ZOOKEEPER_ELECTION_PORT,
+        "admin": names.ZOOKEEPER_ADMIN_PORT,
+    }
+    return (
+        pod.config_map(cluster, COMPONENT, named.config_map, {**files, names.FOUNDING_KEY: "true" if ensemble.founding else "false"}),
+        pod.headless_service(cluster, COMPONENT, named.members_service, ports),
+        pod.client_service(cluster, COMPONENT, named.client_service, {"client": names.ZOOKEEPER_CLIENT_PORT}),
+        pod.disruption_budget(cluster, COMPONENT, named.disruption_budget),
+        _stateful_set(
+            cluster, ensemble.pods, pod.config_hash({"zoo.cfg": config, names.SUPER_DIGEST_KEY: super_digest(ensemble.password)})
+        ),
+    )
+
+
+def build_zookeeper_claim(cluster: ZooKeeperCluster, number: int, ensemble: str) -> Json:
+    """The claim of a new member. Created by the operator, once: the StatefulSet adopts it by name.
+
+    `ensemble` is the uid of the resource that founded the ensemble, which the claims of all its members carry.
+    """
+    meta = pod.retained_metadata(cluster, COMPONENT, _names(cluster).claim(number))
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {**meta, "annotations": {names.FOUNDED_ANNOTATION: names.NEW, names.ENSEMBLE_ANNOTATION: ensemble}},
+        "spec": pod.claim_spec(cluster.spec.storage),
+    }
+
+
+def build_zookeeper_secret(cluster: ZooKeeperCluster, password: str) -> Json:
+    """The Secret with the password that may change the membership, and the digest of it that the members get."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": pod.retained_metadata(cluster, COMPONENT, _names(cluster).reconfig_secret),
+        "type": "Opaque",
+        "data": {
+            key: base64.b64encode(value.encode()).decode()
+            for key, value in ((names.PASSWORD_KEY, password), (names.SUPER_DIGEST_KEY, super_digest(password)))
+        },
+    }
+
+
+def _names(cluster: ZooKeeperCluster) -> ZooKeeperNames:
+    return ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+
+
+def _config(cluster: ZooKeeperCluster) -> str:
+    lines = {
+        "tickTime": 2000,
+        "initLimit": 30,
+        # A leader that says nothing for so many ticks (4 s; it says something each second) is given up by its followers. Until then whoever
+        # asks one of them waits, so this bounds what a machine costs that takes the leader along. In turn a member whose disk stands still
+        # for as long falls behind, and comes back; ZooKeeper's sample has 5, its container image 2.
+        "syncLimit": 2,
+        "dataDir": "/data/store",
+        "reconfigEnabled": "true",
+        "standaloneEnabled": "false",
+        # A new pod's name resolves late, or still to its predecessor's address. A member that listens on its name takes the new address
+        # in one place and keeps the old one in another; then it leads, finds that the leader is somebody else, and begins again for ever.
+        "quorumListenOnAllIPs": "true",
+        # 0: a member whose port is still taken tries for ever instead of giving up.
+        "electionPortBindRetry": 0,
+        "4lw.commands.whitelist": "srvr",
+        "admin.serverPort": names.ZOOKEEPER_ADMIN_PORT,
+        "autopurge.snapRetainCount": 5,
+        "autopurge.purgeInterval": 1,
+        "maxClientCnxns": 0,
+    }
+    return pod.properties(lines, cluster.spec.config)
+
+
+def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Json:
+    named = _names(cluster)
+    selector = names.selector(COMPONENT, cluster.metadata.name)
+    # A StatefulSet adopts claims by this template's name. The operator made them before, so it makes one only in the place of one that
+    # somebody deleted: without our labels and marks, which can't be put into the template of a StatefulSet that is there.
+    template = {"metadata": {"name": "data"}, "spec": pod.claim_spec(cluster.spec.storage)}
+    serving = {"exec": {"command": ["/opt/zookeeper/serving.sh"]}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
+    container = {
+        "name": "zookeeper",
+        "image": cluster.spec.image,
+        "resources": pod.compute(cluster.spec.resources),
+        "readinessProbe": serving,
+        "livenessProbe": {**pod.http_probe("/commands/ruok", names.ZOOKEEPER_ADMIN_PORT, 6), "initialDelaySeconds": 60},
+        "volumeMounts": [
+            pod.CONFIG_MOUNT,
+            {"name": "reconfig", "mountPath": "/reconfig", "readOnly": True},
+            {"name": "data", "mountPath": "/data"},
+        ],
+    }
+    # The members get the digest only, not the password.
+    digest = {
+        "secretName": named.reconfig_secret,
+        "items": [{"key": names.SUPER_DIGEST_KEY, "path": names.SUPER_DIGEST_KEY}],
+        "defaultMode": 0o440,
+    }
+    volumes = [pod.config_volume(named.config_map), {"name": "reconfig", "secret": digest}]
+    spec = {**pod.pod_spec(container, volumes, 30), **pod.placed(selector, cluster.spec.pods)}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": pod.metadata(cluster, COMPONENT, named.stateful_set),
+        "spec": {
+            "replicas": pods,
+            "serviceName": named.members_service,
+            # Parallel: the first member alone is no quorum and would never become ready.
+            "podManagementPolicy": "Parallel",
+            # The operator deletes outdated pods itself: the leader last, and only while all members are in step.
+            "updateStrategy": {"type": "OnDelete"},
+            "selector": {"matchLabels": selector},
+            "template": {
+                "metadata": pod.template_metadata(
+                    names.labels(COMPONENT, cluster.KIND, cluster.metadata.name), {names.CONFIG_ANNOTATION: config_hash}, cluster.spec.pods
+                ),
+                "spec": spec,
+            },
+            "volumeClaimTemplates": [template],
+        },
+    }

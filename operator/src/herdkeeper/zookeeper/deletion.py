@@ -1,0 +1,13 @@
+"""What a deleted ZooKeeperCluster takes with it."""
+
+from __future__ import annotations
+
+from herdkeeper.api import ZooKeeperCluster
+from herdkeeper.planning.actions import Plan
+from herdkeeper.planning.deletion import DONE, take_down
+from herdkeeper.zookeeper.state import ZooKeeperObserved
+
+
+def plan_zookeeper_deletion(_cluster: ZooKeeperCluster, seen: ZooKeeperObserved, _waited: float) -> Plan:
+    """Take it down with its volumes."""
+    return take_down(seen.objects, ("PersistentVolumeClaim", "Secret")) or Plan((DONE,))

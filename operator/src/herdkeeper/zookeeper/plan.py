@@ -1,0 +1,220 @@
+"""The next steps of a ZooKeeper ensemble: password, claims, objects, pods of an old template, membership, marks on the claims.
+
+An empty member may vote only while the whole ensemble is new ("ZooKeeper members" in docs/architecture.md): claims are made with
+founded="false", and marked "true" once their member has voted. A claim that is made later, for a lost one or for a new member, is unfounded
+among founded ones, so its member joins without a vote. Pods follow the committed membership, never the spec: a member is in the membership
+before its pod is there, and out of it before its pod goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from herdkeeper.api import ZooKeeperCluster
+from herdkeeper.codecs.java_data import MalformedDataError
+from herdkeeper.codecs.zookeeper.membership import Membership, decode_membership, version_of
+from herdkeeper.planning.actions import Action, Annotate, Apply, Create, Delete, Plan, Wait, deletions
+from herdkeeper.planning.intent import settle, unsettled
+from herdkeeper.planning.rolling import Gate, moving, restart
+from herdkeeper.shared import names
+from herdkeeper.shared.lost_node import unreachable
+from herdkeeper.shared.names import ObjectKey, ZooKeeperNames
+from herdkeeper.shared.objects import Json, annotation, is_made_for
+from herdkeeper.shared.reason import Reason
+from herdkeeper.shared.unknown import Unknown
+from herdkeeper.zookeeper.build import Ensemble, build_zookeeper, build_zookeeper_claim, build_zookeeper_secret, first_membership
+from herdkeeper.zookeeper.membership import change, leader_of, observers_of, unlisted_follower, voters_of, why_not_in_step
+from herdkeeper.zookeeper.state import ZooKeeperObserved
+
+CLAIM = "PersistentVolumeClaim"
+Claims = Mapping[int, Json]
+"""The claims that are there, by the number of their member."""
+
+
+def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
+    """What to do now for an ensemble that shall live."""
+    named = _names(cluster)
+    claims = _claims(cluster, seen)
+    if founded_before(cluster, seen) and names.FOUNDED not in _marks(claims):
+        return Plan.waiting(
+            Reason.DATA_LOST,
+            "no volume claim of the founded ensemble is left: an empty one would make BookKeeper delete every ledger. "
+            "Bring the claims back from a backup, or delete this resource and create a new one",
+            60,
+        )
+    members = range(pods_of(cluster, seen))
+    if (wait := _strange_claim(cluster, claims, len(members))) is not None:
+        return Plan((), wait, 60)
+    password = seen.password or seen.fresh_password
+    membership = _begins_with(cluster, seen, len(members))
+    follower = unlisted_follower(cluster, membership) if membership.version > 0 else None
+    ensemble = Ensemble(len(members), membership, follower, _founding(claims), password)
+    origin = next((found for claim in claims.values() if (found := annotation(claim, names.ENSEMBLE_ANNOTATION))), cluster.metadata.uid)
+    *others, stateful_set = build_zookeeper(cluster, ensemble)
+    actions: list[Action] = list(settle((build_zookeeper_secret(cluster, password),), seen.objects))
+    actions += [Create(build_zookeeper_claim(cluster, number, origin)) for number in members if number not in claims]
+    actions += [_adopt(cluster, number, origin, claims[number]) for number in members if _is_foreign(cluster, claims.get(number))]
+    actions += settle(others, seen.objects)
+    if (apply := unsettled(stateful_set, seen.objects)) is not None:
+        actions.append(apply)  # OnDelete: it touches no pod that is there
+    step: tuple[Action, ...] | Wait = _restarts(cluster, seen, stateful_set) if apply is None else ()
+    if not actions and step == ():
+        step = _when_settled(cluster, seen, claims)
+    serving = all(seen.objects.pod_ready(named.pod(number)) for number in members)
+    again = None if serving and step == () else 5.0
+    return Plan(tuple(actions), step, again) if isinstance(step, Wait) else Plan((*actions, *step), look_again_seconds=again)
+
+
+def founded_before(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> bool:
+    """Whether the ensemble's members have voted once: the status remembers it, and so does what the members were told."""
+    config_map = seen.objects.get("ConfigMap", _names(cluster).config_map) or {}
+    told = (config_map.get("data") or {}).get(names.FOUNDING_KEY) == "false"
+    return told or (cluster.status is not None and bool(cluster.status.founded))
+
+
+def pods_of(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> int:
+    """How many pods there shall be now: one for each member of the committed membership, up to the highest, and for one that follows.
+
+    While that can't be read, one for each claim whose member has voted, and no pod is taken away. An ensemble is founded with as many as
+    were declared when its StatefulSet was made: a member that came to it while it is being founded might vote with an empty disk.
+    """
+    claims = _claims(cluster, seen)
+    stateful_set = seen.objects.get("StatefulSet", _names(cluster).stateful_set)
+    voted = [number for number, claim in claims.items() if annotation(claim, names.FOUNDED_ANNOTATION) == names.FOUNDED]
+    if not voted and stateful_set is None:
+        return cluster.spec.replicas
+    if voted and isinstance(seen.membership, Membership):
+        follower = unlisted_follower(cluster, seen.membership)
+        listed = (*voters_of(seen.membership), *observers_of(seen.membership))
+        return max(listed if follower is None else (*listed, follower)) + 1
+    there = 0 if stateful_set is None else int(stateful_set["spec"]["replicas"])
+    made = next(number for number in range(names.ZOOKEEPER_MOST_MEMBERS + 1) if number not in claims)
+    return max(there, max(voted) + 1 if voted else made)
+
+
+def _begins_with(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, pods: int) -> Membership:
+    """The membership that a member begins with whose volume knows no newer one: the committed one, as it was last read."""
+    if not _founding(_claims(cluster, seen)):
+        if isinstance(seen.membership, Membership):
+            return seen.membership
+        if (last := last_read(seen.objects.get("ConfigMap", _names(cluster).config_map))) is not None:
+            return last
+    return first_membership(cluster, range(pods))
+
+
+def last_read(config_map: Json | None) -> Membership | None:
+    """The committed membership that a ConfigMap was given last, None when it has none, or somebody made something else of it."""
+    data = (config_map or {}).get("data") or {}
+    files = {version: text for name, text in data.items() if (version := version_of(name)) is not None}
+    try:
+        return decode_membership(f"{files[max(files)]}version={max(files):x}\n".encode()) if files else None
+    except MalformedDataError:
+        return None
+
+
+def _restarts(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, stateful_set: Json) -> tuple[Delete, ...] | Wait:
+    """Pods that were made from an old template: those of followers first, from the highest number downwards, the leader's last."""
+    named, leader, pods = _names(cluster), leader_of(seen), int(stateful_set["spec"]["replicas"])
+    order = sorted(range(pods), key=lambda number: (number == leader, -number))
+    voters = tuple(range(pods)) if isinstance(seen.membership, Unknown) else voters_of(seen.membership)
+    members = [named.pod(number) for number in order]
+    hanging = unreachable(seen.objects, members, seen.machines)
+    serving = frozenset(named.pod(number) for number, mode in seen.modes.items() if not isinstance(mode, Unknown))
+    on_the_way = moving(seen.objects, dict.fromkeys(members, named.stateful_set), hanging)
+    gate = Gate(why_not_in_step(cluster, seen, voters) or seen.disturbance, hanging, serving, on_the_way)
+    return restart(stateful_set, seen.objects, members, gate)
+
+
+def _when_settled(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, claims: Claims) -> tuple[Action, ...] | Wait:
+    """Marks of what is true by now; else the next change of the membership."""
+    named = _names(cluster)
+    if _founding(claims):
+        serving = all(seen.objects.pod_ready(named.pod(number)) for number in claims)
+        return tuple(_mark(cluster, claims, number, names.FOUNDED, Reason.FOUNDED) for number in claims) if serving else ()
+    if isinstance(seen.membership, Unknown):
+        return Wait(Reason.UNREADABLE, seen.membership.why) if seen.modes else ()
+    if marks := (*_marked(cluster, seen, seen.membership, claims), *_unneeded(cluster, seen, seen.membership, claims)):
+        return marks
+    step = change(cluster, seen)
+    return step if isinstance(step, Wait) else (() if step is None else (step,))
+
+
+def _marked(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Membership, claims: Claims) -> tuple[Action, ...]:
+    """Claims whose mark is not true any more: of members that vote and serve, and of members that left."""
+    named, voters = _names(cluster), voters_of(membership)
+    listed = (*voters, *observers_of(membership), unlisted_follower(cluster, membership))
+    marks = {number: annotation(claim, names.FOUNDED_ANNOTATION) for number, claim in claims.items()}
+    voting = [
+        number for number in voters if number in marks and marks[number] != names.FOUNDED and seen.objects.pod_ready(named.pod(number))
+    ]
+    left = [number for number, mark in marks.items() if mark == names.FOUNDED and number not in listed]
+    return (
+        *(_mark(cluster, claims, number, names.FOUNDED, Reason.FOUNDED) for number in voting),
+        *(_mark(cluster, claims, number, names.LEFT, Reason.LEFT) for number in left),
+    )
+
+
+def _unneeded(cluster: ZooKeeperCluster, seen: ZooKeeperObserved, membership: Membership, claims: Claims) -> tuple[Action, ...]:
+    """Under deletionPolicy Delete: the claims of members that left, once their pods are gone. The others have all that they hold."""
+    if cluster.spec.deletion_policy != "Delete":
+        return ()
+    listed = (*voters_of(membership), *observers_of(membership), *range(cluster.spec.replicas))
+    gone = (number for number in claims if number not in listed and seen.objects.get("Pod", _names(cluster).pod(number)) is None)
+    return deletions((claims[number] for number in gone), Reason.LEFT)
+
+
+def _mark(cluster: ZooKeeperCluster, claims: Claims, number: int, mark: str, reason: Reason) -> Annotate:
+    return Annotate(CLAIM, _names(cluster).claim(number), claims[number]["metadata"]["uid"], {names.FOUNDED_ANNOTATION: mark}, reason)
+
+
+def _strange_claim(cluster: ZooKeeperCluster, claims: Claims, pods: int) -> Wait | None:
+    """A claim that holds another ensemble's data: its member would mix two histories."""
+    origins = {number: annotation(claims[number], names.ENSEMBLE_ANNOTATION) for number in range(pods) if number in claims}
+    known = [
+        origin for number, origin in origins.items() if origin and annotation(claims[number], names.FOUNDED_ANNOTATION) == names.FOUNDED
+    ]
+    strange = [number for number, origin in origins.items() if known and origin and origin != known[0]]
+    if not strange:
+        return None
+    named = _names(cluster)
+    return Wait(
+        Reason.CLAIM_OF_ANOTHER,
+        f"the volume claim {named.claim(strange[0])} holds data of another ensemble, which had the same name: "
+        f"delete it with its pod (kubectl delete pvc/{named.claim(strange[0])} pod/{named.pod(strange[0])}), and the member begins empty",
+    )
+
+
+def _founding(claims: Claims) -> bool:
+    return _marks(claims) <= {names.NEW}
+
+
+def _marks(claims: Claims) -> set[str | None]:
+    return {annotation(claim, names.FOUNDED_ANNOTATION) for claim in claims.values()}
+
+
+def _claims(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Claims:
+    found = {number: seen.objects.get(CLAIM, _names(cluster).claim(number)) for number in range(names.ZOOKEEPER_MOST_MEMBERS)}
+    return {number: _as_marked(cluster, claim) for number, claim in found.items() if claim is not None}
+
+
+def _is_foreign(cluster: ZooKeeperCluster, claim: Json | None) -> bool:
+    """Whether the StatefulSet made this claim: it does when it finds none, and knows neither marks nor owner."""
+    return claim is not None and not is_made_for(claim, cluster.KIND, cluster.metadata.name)
+
+
+def _as_marked(cluster: ZooKeeperCluster, claim: Json) -> Json:
+    """The claim as it is once it is adopted: a new one."""
+    if not _is_foreign(cluster, claim):
+        return claim
+    annotations = {**(claim["metadata"].get("annotations") or {}), names.FOUNDED_ANNOTATION: names.NEW}
+    return {**claim, "metadata": {**claim["metadata"], "annotations": annotations}}
+
+
+def _adopt(cluster: ZooKeeperCluster, number: int, origin: str, claim: Json) -> Apply:
+    """The StatefulSet's claim becomes what the operator would have made, if it is still the one with this uid."""
+    manifest = build_zookeeper_claim(cluster, number, origin)
+    return Apply({**manifest, "metadata": {**manifest["metadata"], "uid": claim["metadata"]["uid"]}}, new=False, reason=Reason.CREATING)
+
+
+def _names(cluster: ZooKeeperCluster) -> ZooKeeperNames:
+    return ZooKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

@@ -1,0 +1,51 @@
+"""What a ZooKeeperCluster must not say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from herdkeeper.api import (
+    ZooKeeperCluster,
+)
+from herdkeeper.planning.refusal import (
+    Refusal,
+    config_refusals,
+    memory_refusals,
+    name_refusals,
+)
+from herdkeeper.shared import owned_config
+from herdkeeper.shared.quorum import SAFE_SIZE
+
+
+def zookeeper_refusals(cluster: ZooKeeperCluster, voters: int | None = None) -> tuple[Refusal, ...]:
+    """What a ZooKeeperCluster says and must not say, given how many members vote now (None while that is not known)."""
+    return (
+        *name_refusals(cluster.metadata),
+        *_even_ensemble(cluster),
+        *_single_member(cluster, voters),
+        *memory_refusals("spec.resources.memory", cluster.spec.resources.memory, "zookeeper"),
+        *config_refusals(cluster.spec.config, owned_config.ZOOKEEPER, owned_config.ZOOKEEPER_PREFIXES),
+    )
+
+
+def _even_ensemble(cluster: ZooKeeperCluster) -> Iterator[Refusal]:
+    replicas = cluster.spec.replicas
+    if replicas % 2 == 0:
+        yield Refusal(
+            "spec.replicas",
+            str(replicas),
+            f"an even ensemble tolerates no more losses than one of {replicas - 1}",
+            f"set {replicas - 1} or {replicas + 1}",
+        )
+
+
+def _single_member(cluster: ZooKeeperCluster, voters: int | None) -> Iterator[Refusal]:
+    """A resource that was deleted and declared anew finds the ensemble of its retained volumes: the rule on changes does not see that."""
+    replicas = cluster.spec.replicas
+    if voters is not None and replicas < SAFE_SIZE <= voters and not cluster.spec.allow_single_member:
+        yield Refusal(
+            "spec.replicas",
+            str(replicas),
+            f"the ensemble has {voters} voters; the loss of a single one would stop everything, and its volume would be the only copy",
+            f"set {SAFE_SIZE}, or set spec.allowSingleMember to true",
+        )

@@ -1,0 +1,121 @@
+"""The cache is held against lists of the API server: what no watch told of is found, and looks rest on what is complete only."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from kubernetes.client import ApiException
+
+from herdkeeper.clients.departed import Departed
+from herdkeeper.clients.object_cache import ObjectCache
+from herdkeeper.engine.queue import KeyQueue
+from herdkeeper.engine.reconcile import Key
+from herdkeeper.process import cache_check as module
+from herdkeeper.process.cache_check import DEAD_AFTER_CHECKS, CacheCheck
+from herdkeeper.process.references import References
+from herdkeeper.process.watched_kinds import WATCHED_KINDS
+from herdkeeper.process.watches import Told
+from herdkeeper.settings import Settings
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+
+SHARED, ELSEWHERE = ObjectKey("a", "zk-zookeeper"), ObjectKey("b", "zk-zookeeper")
+OWNER = Key("ZooKeeperCluster", "a", "zk")
+
+
+@pytest.fixture(autouse=True)
+def no_patience(monkeypatch):
+    monkeypatch.setattr(module, "LATE_SECONDS", 0.0)
+
+
+def config_map(key: ObjectKey, version: int):
+    labels = {names.OWNER_KIND_LABEL: "ZooKeeperCluster", names.OWNER_NAME_LABEL: "zk"}
+    metadata = {"name": key.name, "namespace": key.namespace, "resourceVersion": str(version), "labels": labels}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+class Lists:
+    """An API server with ConfigMaps, at version 50; of the kinds in `silent` no list comes."""
+
+    def __init__(self, *found: dict, silent: tuple[str, ...] = ()) -> None:
+        self.found = {ObjectKey(each["metadata"]["namespace"], each["metadata"]["name"]): each for each in found}
+        self.silent = silent
+        self.asked: set[str | None] = set()
+
+    def versions(self, api_version, kind, namespace, selector):
+        self.asked.add(namespace)
+        if kind in self.silent:
+            raise ApiException(status=503, reason="silence")
+        mine = {key: each for key, each in self.found.items() if kind == "ConfigMap" and namespace in (None, key.namespace)}
+        return {key: int(each["metadata"]["resourceVersion"]) for key, each in mine.items()}, 50
+
+    def get(self, api_version, kind, key):
+        return self.found.get(key)
+
+
+class Checked:
+    """A check of what the watches told of, and what came of it."""
+
+    def __init__(self, lists: Lists, *told: dict, **settings) -> None:
+        self.queue: KeyQueue[Key] = KeyQueue()
+        self.cache = ObjectCache()
+        for each in told:
+            self.cache.put(each)
+        event = Told(self.queue, self.cache, SimpleNamespace(), References(), Departed()).event
+        self.check = CacheCheck(Settings(**settings), lists, self.cache, event)
+        self.complete = self.check.once()
+
+
+def test_what_no_watch_told_of_is_kept_and_its_owner_looked_at():
+    found = Checked(Lists(config_map(SHARED, 7)))
+    assert found.cache.get("ConfigMap", SHARED) == config_map(SHARED, 7)
+    assert OWNER in found.queue
+
+
+def test_what_is_gone_without_a_word_is_dropped_and_its_owner_looked_at():
+    found = Checked(Lists(), config_map(SHARED, 7))
+    assert found.cache.get("ConfigMap", SHARED) is None
+    assert OWNER in found.queue
+    assert found.complete, "nothing is missing any more"
+
+
+def test_what_the_watches_told_of_costs_no_look():
+    found = Checked(Lists(config_map(SHARED, 7)), config_map(SHARED, 7))
+    assert len(found.queue) == 0
+    assert found.complete
+
+
+def test_looks_rest_on_a_kind_again_only_after_a_check_that_found_its_watch_in_time():
+    lists = Lists(config_map(SHARED, 7))
+    found = Checked(lists)
+    assert not found.cache.is_complete("ConfigMap")
+    assert found.cache.is_complete("Pod"), "another kind"
+    assert found.check.once()
+    assert found.cache.is_complete("ConfigMap")
+
+
+def test_a_kind_that_can_t_be_listed_is_not_complete_and_keeps_no_other_one_from_it():
+    found = Checked(Lists(config_map(SHARED, 7), silent=("Pod", "Secret")), config_map(SHARED, 7))
+    assert {kind.kind for kind in WATCHED_KINDS if not found.cache.is_complete(kind.kind)} == {"Pod", "Secret"}
+    assert not found.complete
+
+
+def test_a_watch_that_is_behind_again_and_again_is_told_as_dead():
+    lists = Lists(config_map(SHARED, 7))
+    found = Checked(lists)
+    for version in range(8, 8 + DEAD_AFTER_CHECKS - 1):
+        assert found.check.trouble() is None
+        lists.found[SHARED] = config_map(SHARED, version)
+        found.check.once()
+    assert found.check.trouble() == "no watch tells of: configmaps"
+    assert found.check.once()
+    assert found.check.trouble() is None
+
+
+def test_only_the_watched_namespaces_are_listed():
+    lists = Lists(config_map(SHARED, 7), config_map(ELSEWHERE, 8))
+    found = Checked(lists, config_map(SHARED, 7), watch_namespaces=("b",))
+    assert lists.asked == {"b"}
+    assert found.cache.get("ConfigMap", ELSEWHERE) is not None
+    assert found.cache.get("ConfigMap", SHARED) is not None, "nothing is known of its namespace"

@@ -1,0 +1,105 @@
+"""What the watches told of is found again, and what is older never replaces what is newer."""
+
+from __future__ import annotations
+
+import pytest
+
+from herdkeeper.clients.object_cache import DELETED_IS_KNOWN_SECONDS, Difference, ObjectCache
+from herdkeeper.shared import names
+from herdkeeper.shared.names import ObjectKey
+
+KEY = ObjectKey("ns", "one")
+
+
+def pod(version: int, name: str = "one", namespace: str = "ns", **labels: str):
+    metadata = {"name": name, "namespace": namespace, "resourceVersion": str(version), "labels": labels, "managedFields": ["much"]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"version": version}}
+
+
+def version(cache: ObjectCache) -> int | None:
+    found = cache.get("Pod", KEY)
+    return None if found is None else found["status"]["version"]
+
+
+@pytest.mark.parametrize(("told", "known"), [((5, 7), 7), ((7, 5), 7), ((9, 10), 10)])
+def test_the_newest_version_counts_whatever_the_order_of_the_news(told, known):
+    cache = ObjectCache()
+    assert [cache.put(pod(each)) for each in told] == [True, told[1] == known]
+    assert version(cache) == known
+
+
+def test_late_news_does_not_bring_a_deleted_object_back():
+    cache = ObjectCache()
+    cache.put(pod(5))
+    cache.drop(pod(8))
+    assert not cache.put(pod(7))
+    assert version(cache) is None
+    assert cache.put(pod(9)), "another object of this name"
+
+
+def test_a_late_deletion_does_not_take_the_next_object_of_that_name():
+    cache = ObjectCache()
+    cache.put(pod(9))
+    cache.drop(pod(8))
+    assert version(cache) == 9
+
+
+def test_deletions_are_not_remembered_for_ever():
+    now = [0.0]
+    cache = ObjectCache(lambda: now[0])
+    cache.drop(pod(8))
+    now[0] = DELETED_IS_KNOWN_SECONDS + 1
+    cache.drop(pod(8, "another"))
+    assert cache.put(pod(7))
+
+
+def test_what_a_reader_changes_nobody_else_reads():
+    cache = ObjectCache()
+    cache.put(pod(5))
+    found = cache.get("Pod", KEY)
+    assert found is not None
+    found["status"]["version"] = 6
+    assert version(cache) == 5
+    assert "managedFields" not in found["metadata"]
+
+
+def test_objects_are_selected_by_namespace_and_labels():
+    cache = ObjectCache()
+    owner = {names.OWNER_KIND_LABEL: "HerdDBCluster", names.OWNER_NAME_LABEL: "db"}
+    cache.put(pod(1, "a", **owner))
+    cache.put(pod(2, "b", **{**owner, names.OWNER_KIND_LABEL: "Tablespace"}))
+    cache.put(pod(3, "c", "elsewhere", **owner))
+
+    def selected(namespace, labels):
+        return [found["metadata"]["name"] for found in cache.select("Pod", namespace, labels)]
+
+    assert selected("ns", owner) == ["a"]
+    assert selected("ns", {names.OWNER_NAME_LABEL: "db"}) == ["a", "b"]
+    assert selected("ns", {}) == ["a", "b"]
+    assert selected(None, {names.OWNER_KIND_LABEL: "HerdDBCluster"}) == ["c", "a"]
+    cache.put(pod(4, "a"))
+    assert selected("ns", owner) == [], "it has lost its labels"
+
+
+def test_a_list_tells_what_is_behind_and_what_is_gone():
+    cache = ObjectCache()
+    cache.put(pod(5, "same"))
+    cache.put(pod(5, "older"))
+    cache.put(pod(6, "gone"))
+    cache.put(pod(30, "made-behind-the-list"))
+    cache.drop(pod(7, "deleted-meanwhile"))
+    listed = {ObjectKey("ns", name): at for name, at in {"same": 5, "older": 9, "missing": 4, "deleted-meanwhile": 6}.items()}
+    found = cache.compare("Pod", (), listed, 20)
+    assert found == Difference((ObjectKey("ns", "older"), ObjectKey("ns", "missing")), (ObjectKey("ns", "gone"),))
+    cache.forget("Pod", found.gone, 20)
+    assert cache.get("Pod", ObjectKey("ns", "gone")) is None
+    assert not cache.compare("Pod", ("elsewhere",), {}, 20), "only what was listed is compared"
+
+
+def test_nothing_is_complete_before_it_is_said():
+    cache = ObjectCache()
+    assert not cache.is_complete("Pod")
+    cache.set_complete("Pod", True)
+    assert cache.is_complete("Pod")
+    cache.set_complete("Pod", False)
+    assert not cache.is_complete("Pod")
