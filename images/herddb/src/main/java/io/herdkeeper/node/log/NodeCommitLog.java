@@ -139,12 +139,10 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      * until they are applied.
      */
     public LogSequenceNumber settledPosition() {
-        // Read first: what is acknowledged later and not applied yet must not be in it.
-        LogSequenceNumber position = appliedPosition();
         TableSpaceManager led = tablespace;
         StampedLock statements = led == null ? null : HerdInternals.statementLock(led);
         boolean busy = writing ? statements == null || statements.isReadLocked() || statements.isWriteLocked() : refused != null;
-        return busy ? null : position;
+        return busy ? null : appliedPosition();
     }
 
     /**
