@@ -14,13 +14,16 @@ import herddb.log.LogEntryType;
 import herddb.log.LogNotAvailableException;
 import herddb.metadata.MetadataStorageManagerException;
 import herddb.model.NodeMetadata;
+import herddb.model.TableSpace;
 import herddb.model.Transaction;
 import herddb.network.ServerHostData;
 import herddb.utils.Bytes;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
@@ -65,7 +68,7 @@ final class Download extends ReplicaFullTableDataDumpReceiver {
             client.setClientSideMetadataProvider(only(leader));
             try (HDBConnection connection = client.openConnection()) {
                 connection.dumpTableSpace(copy.getTableSpaceName(), download, ROWS_PER_MESSAGE, false);
-                download.getLatch().get(LONGEST_HOURS, TimeUnit.HOURS);
+                download.await(connection, leader.nodeId, copy);
             }
         } catch (InterruptedException error) {
             Thread.currentThread().interrupt();
@@ -76,6 +79,41 @@ final class Download extends ReplicaFullTableDataDumpReceiver {
         }
         HerdInternals.position(copy, download.getLogSequenceNumber());
         return download;
+    }
+
+    /**
+     * Waits for the end. A leader that stops meanwhile, or is replaced, does not say so; and while this node waits, it boots and stops
+     * no other tablespace.
+     */
+    private void await(HDBConnection connection, String leader, TableSpaceManager copy)
+            throws ExecutionException, InterruptedException, TimeoutException {
+        long begun = System.nanoTime();
+        while (true) {
+            try {
+                getLatch().get(1, TimeUnit.SECONDS);
+                return;
+            } catch (TimeoutException goesOn) {
+                if (isReplaced(leader, copy)) {
+                    throw new LogNotAvailableException("another node leads it by now");
+                }
+                if (!HerdInternals.isConnected(connection)) {
+                    throw new LogNotAvailableException("the connection has ended");
+                }
+                if (System.nanoTime() - begun > TimeUnit.HOURS.toNanos(LONGEST_HOURS)) {
+                    throw goesOn;
+                }
+            }
+        }
+    }
+
+    /** False also when ZooKeeper can't be read now: a long download is not given up for that. */
+    private static boolean isReplaced(String leader, TableSpaceManager copy) {
+        try {
+            TableSpace record = copy.getMetadataStorageManager().describeTableSpace(copy.getTableSpaceName());
+            return record == null || !record.leaderId.equals(leader);
+        } catch (MetadataStorageManagerException unknown) {
+            return false;
+        }
     }
 
     /** What the transactions have done that were open, in an order in which it can be applied. */

@@ -1,5 +1,7 @@
 package io.herdkeeper.node.log;
 
+import herddb.client.ClientSideConnectionPeer;
+import herddb.client.HDBConnection;
 import herddb.cluster.BookkeeperCommitLog;
 import herddb.cluster.BookkeeperCommitLog.CommitFileWriter;
 import herddb.cluster.BookkeeperCommitLogManager;
@@ -28,6 +30,7 @@ import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import java.util.concurrent.locks.StampedLock;
 import java.util.function.BiConsumer;
+import java.util.stream.Stream;
 import org.apache.bookkeeper.client.api.ReadHandle;
 
 /**
@@ -87,6 +90,8 @@ public final class HerdInternals {
             field(DBManager.class.getName(), "runningStatements", RunningStatementsStats.class));
     private static final Field LOG_FAILED = field(BookkeeperCommitLog.class.getName(), "failed", boolean.class);
     private static final Field LOGS = field(DBManager.class.getName(), "commitLogManager", CommitLogManager.class);
+
+    private static final Field ROUTES = field(HDBConnection.class.getName(), "routes", Map.class);
 
     private HerdInternals() {
     }
@@ -230,6 +235,13 @@ public final class HerdInternals {
     /** What closes a connection. */
     public static Channel channel(ServerSideConnectionPeer connection) {
         return (Channel) get(CHANNEL, connection);
+    }
+
+    /** Whether any of a client's connections to its servers is open; false before it has asked for anything. */
+    @SuppressWarnings("unchecked")
+    static boolean isConnected(HDBConnection connection) {
+        return ((Map<String, ClientSideConnectionPeer[]>) get(ROUTES, connection)).values().stream()
+                .flatMap(Stream::of).anyMatch(peer -> peer.getChannel() != null);
     }
 
     private static Field field(String className, String name, Class<?> type) {

@@ -66,7 +66,7 @@ public class NodeCommitLog extends BookkeeperCommitLog {
 
     /** The entry that a thread is applying to the tables of a follower, or of a copy that boots. */
     private static final ThreadLocal<LogSequenceNumber> APPLYING = new ThreadLocal<>();
-    private static final ThreadLocal<Boolean> SENDING_TO_FOLLOWER = new ThreadLocal<>();
+    private static final ThreadLocal<Sending> SENDING = new ThreadLocal<>();
 
     private final FollowerGate gate = new FollowerGate();
     private final FollowerEnd end = new FollowerEnd();
@@ -149,10 +149,12 @@ public class NodeCommitLog extends BookkeeperCommitLog {
      * The same as {@link #appliedPosition}, which is where HerdDB writes a checkpoint. HerdDB's own log would tell of an entry that a
      * follower has read and not applied.
      *
+     * <p>While nobody writes, this waits for the bookies: see {@link #requireAnswers}.
+     *
      * @throws LogNotAvailableException when this follower could not apply an entry: what it has of that one may be half of it; or when this
      *                                  leader's log has failed: HerdDB forgets a transaction whose COMMIT it could not write, which the log
      *                                  may have all the same; or when this log is closed: so are the tables, and HerdDB would write a
-     *                                  checkpoint of them without their indexes, from which nothing boots
+     *                                  checkpoint of them without their indexes, from which nothing boots; or when the bookies don't answer
      */
     @Override
     public LogSequenceNumber getLastSequenceNumber() {
@@ -166,6 +168,10 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         if (refused != null) {
             throw new LogNotAvailableException(
                     "tablespace " + tableSpaceName + " failed at " + refused + ": no checkpoint of it is written");
+        }
+        TableSpaceManager led = tablespace;
+        if (writing && led != null && HerdInternals.statementLock(led).isWriteLocked()) {
+            requireAnswers();
         }
         if (writing && (endsBehindALoss() || isFailed())) {
             throw new LogNotAvailableException("the log of tablespace " + tableSpaceName + " has failed: no checkpoint of it is written");
@@ -338,38 +344,79 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     }
 
     /**
-     * Does what sends this node's tables to a follower.
+     * Does what sends this node's tables to somebody. A follower reads the log itself: what is written meanwhile is not kept for it in this
+     * node's memory.
      *
-     * <p>A follower reads the log itself: what is written meanwhile is not kept for it in this node's memory.
+     * <p>HerdDB takes the tablespace for itself, makes a checkpoint, and keeps the tablespace for ever when that fails. Then it is let go of
+     * here.
+     *
+     * @return whether it came to send anything
      */
-    public static void sendToFollower(Runnable sending) {
-        SENDING_TO_FOLLOWER.set(true);
+    public static boolean sendTables(boolean toFollower, Runnable sending) {
+        Sending state = new Sending(toFollower);
+        SENDING.set(state);
         try {
             sending.run();
         } finally {
-            SENDING_TO_FOLLOWER.remove();
+            SENDING.remove();
+            if (state.held != null) {
+                state.held.tryUnlockWrite();
+            }
+        }
+        return state.held == null;
+    }
+
+    /** What this thread sends. `held` is what HerdDB holds of the tablespace until it begins to send. */
+    private static final class Sending {
+
+        private final boolean toFollower;
+        private StampedLock held;
+
+        Sending(boolean toFollower) {
+            this.toFollower = toFollower;
         }
     }
 
     /**
      * Called while nobody writes, right before the checkpoint that is sent with the open transactions.
      *
-     * <p>That one's position is the last entry that was acknowledged; a transaction has its rows before they are. These would come from
-     * the log again, and a row that it has inserted and deleted would be deleted once too often, where a follower fails. So this waits for
-     * the bookies.
+     * @throws LogNotAvailableException as of {@link #requireAnswers}
      */
     @Override
     public void attachCommitLogListener(CommitLogListener listener) {
-        awaitAnswers(() -> unanswered.get() > 0);
-        if (SENDING_TO_FOLLOWER.get() == null) {
+        Sending sending = SENDING.get();
+        if (sending != null && tablespace != null) {
+            sending.held = HerdInternals.statementLock(tablespace);
+        }
+        requireAnswers();
+        if (sending == null || !sending.toFollower) {
             super.attachCommitLogListener(listener);
         }
     }
 
     @Override
     public void removeCommitLogListener(CommitLogListener listener) {
-        if (SENDING_TO_FOLLOWER.get() == null) {
+        Sending sending = SENDING.get();
+        if (sending != null) {
+            sending.held = null;
+        }
+        if (sending == null || !sending.toFollower) {
             super.removeCommitLogListener(listener);
+        }
+    }
+
+    /**
+     * Waits for what the bookies have not answered for, while nobody writes.
+     *
+     * <p>A transaction has its rows before the bookies do. A copy of it at the last entry that was acknowledged would get these rows from the
+     * log again, and can't apply a row that it has inserted and deleted, nor a table that it has made.
+     *
+     * @throws LogNotAvailableException when they don't answer in time
+     */
+    private void requireAnswers() {
+        if (!awaitAnswers(() -> unanswered.get() > 0)) {
+            throw new LogNotAvailableException("the bookies have not answered for all entries of tablespace " + tableSpaceName + " in "
+                    + ANSWERS_SECONDS + " s: no checkpoint of it is written, and no copy is sent");
         }
     }
 
@@ -383,12 +430,21 @@ public class NodeCommitLog extends BookkeeperCommitLog {
         return error != null;
     }
 
-    /** Closes the ledger that is written, and opens the next one; under the lock, and with all answers that come. */
+    /** Closes the ledger that is written, and opens the next one; under the lock, and with all answers. */
     private void roll() {
+        awaitAllAnswers();
         if (endsBehindALoss()) {
             throw new LogNotAvailableException("an entry of tablespace " + tableSpaceName + " was not written: its log ends");
         }
         super.rollNewLedger();
+    }
+
+    /** HerdDB waits in the same way, and misses an entry that fails meanwhile: it would go on in a new ledger. */
+    private void awaitAllAnswers() {
+        CommitFileWriter full = getWriter();
+        while (full != null && HerdInternals.pendingAdds(full) > 0 && HerdInternals.writeError(full) == null && !isClosed()) {
+            LockSupport.parkNanos(POLL_NANOS);
+        }
     }
 
     private static CommitLogResult refused(String why) {
@@ -447,9 +503,6 @@ public class NodeCommitLog extends BookkeeperCommitLog {
     public void rollNewLedger() {
         rolls.writeLock().lock();
         try {
-            // HerdDB would sleep for a second when a single answer is outstanding.
-            CommitFileWriter full = getWriter();
-            awaitAnswers(() -> full != null && HerdInternals.pendingAdds(full) > 0);
             roll();
         } finally {
             rolls.writeLock().unlock();

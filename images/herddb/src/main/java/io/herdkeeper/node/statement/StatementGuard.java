@@ -28,6 +28,7 @@ import herddb.model.commands.TableSpaceConsistencyCheckStatement;
 import herddb.model.commands.TruncateTableStatement;
 import herddb.network.Channel;
 import herddb.proto.Pdu;
+import herddb.proto.PduCodec;
 import herddb.server.Server;
 import herddb.server.ServerConfiguration;
 import io.herdkeeper.node.disk.CheckpointFiles;
@@ -56,6 +57,7 @@ public final class StatementGuard extends DBManager {
 
     /** The transactions for which a COMMIT or ROLLBACK runs, each as {@code tablespace/id}. */
     private final Set<String> ending = ConcurrentHashMap.newKeySet();
+    private final Turns turns = new Turns();
 
     /** In place of the database that a server has made for itself, with the same parts but {@link CheckpointFiles}; before it starts. */
     public static void install(Server server, MetadataStorageManager metadata, ServerConfiguration configuration, StatsLogger statistics) {
@@ -146,17 +148,31 @@ public final class StatementGuard extends DBManager {
         }
     }
 
-    /**
-     * Of a statement within a transaction that fails since this node stops leading, nothing is left: the next leader rolls the transaction
-     * back. So the client is told to ask that one, and not which of HerdDB's parts was closed already.
-     */
+    /** A statement of a transaction waits for those of the same transaction that came before. */
     @Override
     public CompletableFuture<StatementExecutionResult> executePlanAsync(
             ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
+        Statement statement = plan.mainStatement;
+        if (transaction.transactionId <= 0 || statement == null || statement.getTableSpace() == null) {
+            return super.executePlanAsync(plan, context, transaction);
+        }
+        return turns.take(statement.getTableSpace() + "/" + transaction.transactionId, () -> within(plan, context, transaction));
+    }
+
+    /**
+     * Of a statement within a transaction that fails since this node stops leading, nothing is left: the next leader rolls the transaction
+     * back. So the client is told to ask that one, and not which of HerdDB's parts was closed already. A COMMIT may be in the log, and an
+     * ALTER TABLE commits first.
+     */
+    private CompletableFuture<StatementExecutionResult> within(
+            ExecutionPlan plan, StatementEvaluationContext context, TransactionContext transaction) {
         CompletableFuture<StatementExecutionResult> result = super.executePlanAsync(plan, context, transaction);
-        String name = plan.mainStatement == null ? null : plan.mainStatement.getTableSpace();
-        TableSpaceManager tablespace = transaction.transactionId > 0 && name != null ? getTableSpaceManager(name) : null;
-        return tablespace == null ? result : result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
+        Statement statement = plan.mainStatement;
+        TableSpaceManager tablespace = getTableSpaceManager(statement.getTableSpace());
+        if (tablespace == null || endedBy(statement) != null || statement instanceof AlterTableStatement) {
+            return result;
+        }
+        return result.exceptionallyCompose(error -> CompletableFuture.failedFuture(
                 tablespace.isClosed() || tablespace.isFailed()
                         ? new NotLeaderException("node " + getNodeId() + " does not lead tablespace " + tablespace.getTableSpaceName()
                                 + " any more; transaction " + transaction.transactionId + " is rolled back")
@@ -166,10 +182,13 @@ public final class StatementGuard extends DBManager {
     /** Only a follower asks for a dump without the log. It reads that itself, and can't apply it without the transactions that are open. */
     @Override
     public void dumpTableSpace(String tablespace, String dumpId, Pdu message, Channel channel, int fetchSize, boolean includeLog) {
-        if (includeLog) {
-            super.dumpTableSpace(tablespace, dumpId, message, channel, fetchSize, true);
-        } else {
-            NodeCommitLog.sendToFollower(() -> super.dumpTableSpace(tablespace, dumpId, message, channel, fetchSize, true));
+        boolean begun = NodeCommitLog.sendTables(!includeLog,
+                () -> super.dumpTableSpace(tablespace, dumpId, message, channel, fetchSize, true));
+        if (!begun) {
+            // HerdDB says nothing, and who asked for it would wait for an hour.
+            long id = channel.generateRequestId();
+            channel.sendOneWayMessage(PduCodec.TablespaceDumpData.write(id, tablespace, dumpId, "error", null, 0, 0, 0, null, null),
+                    error -> { });
         }
     }
 
@@ -229,6 +248,20 @@ public final class StatementGuard extends DBManager {
             refuseIndex(tablespace, index.getIndexDefinition().table, transaction);
         } else if (statement instanceof AlterTableStatement alter && alter.getNewTableName() != null) {
             refuseRename(tablespace, alter, transaction);
+        } else if (statement instanceof CreateTableStatement create) {
+            refuseName(tablespace, create.getTableDefinition().name);
+        }
+    }
+
+    /**
+     * HerdDB applies a COMMIT by the names of tables: what the transaction did to a table that was dropped meanwhile would be done to this
+     * one, which lacks the rows.
+     */
+    private static void refuseName(TableSpaceManager tablespace, String table) {
+        if (tablespace.getTableManager(table) == null && isInATransaction(tablespace, table, TransactionContext.NOTRANSACTION_ID)) {
+            throw new StatementExecutionException("there can't be a table " + tablespace.getTableSpaceName() + "." + table
+                    + " yet, and nothing was changed: a transaction is open on an earlier table " + table
+                    + ", which was dropped; commit it or roll it back first");
         }
     }
 
@@ -284,6 +317,7 @@ public final class StatementGuard extends DBManager {
         if (isInATransaction(tablespace, alter.getTable(), transaction.transactionId)) {
             throw new StatementExecutionException(refused + "a transaction is open on it; commit it or roll it back first");
         }
+        refuseName(tablespace, alter.getNewTableName());
     }
 
     private static boolean isInATransaction(TableSpaceManager tablespace, String table, long ownTransaction) {

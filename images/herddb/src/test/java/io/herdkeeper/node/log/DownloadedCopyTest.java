@@ -21,7 +21,9 @@ import java.util.Set;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.StampedLock;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
@@ -123,6 +125,71 @@ class DownloadedCopyTest {
     }
 
     @Test
+    void isNotMadeWhileTheBookiesHaveNotAnsweredAndLetsTheLeaderGoOn() throws Exception {
+        dropTheLog(() -> { });
+        long open = Node.begin(leader.server(), app);
+        sql(open, "INSERT INTO " + app + ".t(k,n) VALUES(100,100)");
+        sql(0, "INSERT INTO " + app + ".t(k,n) VALUES(200,200)");
+        BookKeeperForTests.running().suspendBookie();
+        try {
+            sql(open, "DELETE FROM " + app + ".t WHERE k=100");
+            addReplica();
+            Await.until("its leader has refused it", LIMIT,
+                    () -> copy.tablespace(app).path("lastError").asText().contains("invalid dump command"));
+        } finally {
+            BookKeeperForTests.running().resumeBookie();
+        }
+        sql(0, "INSERT INTO " + app + ".t(k,n) VALUES(201,201)");
+        awaitFollower();
+        sql(0, "EXECUTE COMMITTRANSACTION '" + app + "'," + open);
+        assertSameRows("t");
+    }
+
+    @Test
+    void isGivenUpWhenAnotherNodeIsNamedAsTheLeader() throws Exception {
+        whileItWaitsForItsLeader(() -> {
+            assign("n9", "n0", "n1", "n9");
+            Await.until("it gives up", LIMIT, () -> copy.tablespace(app).path("lastError").isTextual());
+            assign("n0", "n0", "n1");
+        });
+        Await.until("the leader leads again", LIMIT, () -> leader.tablespace(app).path("role").asText().equals("leader"));
+        awaitFollower();
+        assertSameRows("t");
+    }
+
+    @Test
+    void isMadeAgainWhenTheConnectionToItsLeaderHasEnded() throws Exception {
+        whileItWaitsForItsLeader(() -> {
+            HerdInternals.connections(leader.server()).values().forEach(client -> HerdInternals.channel(client).close());
+            Await.until("it gives up", LIMIT, () -> copy.tablespace(app).path("lastError").asText().contains("connection has ended"));
+        });
+        awaitFollower();
+        assertSameRows("t");
+    }
+
+    /** What happens while the copy has asked its leader for a download, and the leader has sent nothing yet. */
+    private static void whileItWaitsForItsLeader(Meanwhile meanwhile) throws Exception {
+        dropTheLog(() -> { });
+        StampedLock statements = HerdInternals.statementLock(leader.manager(app));
+        long held = statements.readLock();
+        try {
+            addReplica();
+            Await.until("its leader has been asked", LIMIT, () -> Thread.getAllStackTraces().values().stream().flatMap(Stream::of)
+                    .anyMatch(frame -> frame.getMethodName().equals("dumpTableSpace")
+                            && frame.getClassName().equals(TableSpaceManager.class.getName())));
+            meanwhile.run();
+        } finally {
+            statements.unlockRead(held);
+        }
+    }
+
+    @FunctionalInterface
+    private interface Meanwhile {
+
+        void run() throws Exception;
+    }
+
+    @Test
     void hasTheLeadersRowsThoughManyTransactionsRunMeanwhile() throws Exception {
         dropTheLog(() -> { });
         AtomicBoolean enough = new AtomicBoolean();
@@ -173,8 +240,21 @@ class DownloadedCopyTest {
 
     /** The other node, which has nothing of it, is put on the list. */
     private static void download() throws Exception {
+        addReplica();
+        awaitFollower();
+    }
+
+    private static void addReplica() throws Exception {
+        assign("n0", "n0", "n1");
+    }
+
+    private static void assign(String leader, String... replicas) throws Exception {
         TableSpace before = metadata().describeTableSpace(app);
-        assertTrue(metadata().updateTableSpace(TableSpace.builder().cloning(before).replicas(Set.of("n0", "n1")).build(), before));
+        assertTrue(metadata().updateTableSpace(
+                TableSpace.builder().cloning(before).leader(leader).replicas(Set.of(replicas)).build(), before));
+    }
+
+    private static void awaitFollower() throws Exception {
         Await.until("it follows", LIMIT, () -> copy.tablespace(app).path("role").asText().equals("follower")
                 && copy.tablespace(app).path("ready").asBoolean());
     }
@@ -207,7 +287,8 @@ class DownloadedCopyTest {
     private static ServerConfiguration configuration(String id, String root) throws Exception {
         return Node.configuration(id, root, BookKeeperForTests.running().newFolder())
                 .set(ServerConfiguration.PROPERTY_BOOKKEEPER_LEDGERS_RETENTION_PERIOD, 500)
-                .set(ServerConfiguration.PROPERTY_CHECKPOINT_PERIOD, 0);
+                .set(ServerConfiguration.PROPERTY_CHECKPOINT_PERIOD, 0)
+                .set("bookkeeper.addEntryTimeoutSec", 300);
     }
 
     private static void sql(long transaction, String statement, Object... values) {

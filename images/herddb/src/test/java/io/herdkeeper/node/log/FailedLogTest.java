@@ -16,15 +16,25 @@ import herddb.log.LogSequenceNumber;
 import herddb.utils.Bytes;
 import io.herdkeeper.node.log.LogBench.Follower;
 import io.herdkeeper.node.log.LogBench.Program;
+import io.herdkeeper.node.testing.Await;
+import io.herdkeeper.node.testing.BookKeeperForTests;
 import io.netty.buffer.ByteBuf;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionException;
 import java.util.concurrent.CountDownLatch;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Test;
 
 /** A log that has failed, has lost its beginning, or of which an entry could not be written or applied. */
 class FailedLogTest {
+
+    private static final Duration LIMIT = Duration.ofSeconds(30);
+    /** The methods in which a roll waits without a limit: HerdDB's, and this program's. */
+    private static final Set<String> WAITS = Set.of("waitForAllPendingWrites", "awaitAllAnswers");
 
     /** An entry that waits between the choice of its ledger and the ledger. */
     private static final class SlowEntry extends LogEntry {
@@ -77,6 +87,33 @@ class FailedLogTest {
             writing.get();
             List<Long> listed = bench.listed();
             assertThrows(LogNotAvailableException.class, leader::rollNewLedger);
+            assertEquals(listed, bench.listed());
+            assertTrue(leader.isFailed());
+        }
+    }
+
+    @Test
+    void aRollThatWaitsForAnEntryWhichThenMeetsAClosedLedgerListsNoLedger() throws Exception {
+        try (LogBench bench = new LogBench(Program.OURS)) {
+            NodeCommitLog leader = (NodeCommitLog) LogBench.lead(bench.open("leader"));
+            List<Long> listed = bench.listed();
+            BookKeeperForTests.running().suspendBookie();
+            CompletableFuture<Void> roll;
+            try {
+                leader.log(LogBench.insert("row"), false);
+                Thread[] rolling = new Thread[1];
+                roll = CompletableFuture.runAsync(() -> {
+                    rolling[0] = Thread.currentThread();
+                    leader.rollNewLedger();
+                });
+                Await.until("the roll waits for as long as it takes", LIMIT, () -> rolling[0] != null
+                        && Stream.of(rolling[0].getStackTrace()).anyMatch(frame -> WAITS.contains(frame.getMethodName())));
+                // As when another client closes the ledger while the ensemble is changed.
+                leader.getWriter().getOut().closeAsync().get();
+            } finally {
+                BookKeeperForTests.running().resumeBookie();
+            }
+            assertThrows(CompletionException.class, roll::join);
             assertEquals(listed, bench.listed());
             assertTrue(leader.isFailed());
         }

@@ -106,8 +106,11 @@ final class LogBench implements AutoCloseable {
 
     /** Writes a row and waits until it is acknowledged. */
     static LogSequenceNumber write(BookkeeperCommitLog leader, String row) {
-        LogEntry entry = LogEntryFactory.insert(TABLE, Bytes.from_string(row), Bytes.from_string(row), null);
-        return leader.log(entry, true).getLogSequenceNumber();
+        return leader.log(insert(row), true).getLogSequenceNumber();
+    }
+
+    static LogEntry insert(String row) {
+        return LogEntryFactory.insert(TABLE, Bytes.from_string(row), Bytes.from_string(row), null);
     }
 
     private static void collect(List<String> rows, LogEntry entry) {

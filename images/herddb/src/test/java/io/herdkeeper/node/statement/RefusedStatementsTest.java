@@ -1,6 +1,7 @@
 package io.herdkeeper.node.statement;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
@@ -10,6 +11,7 @@ import herddb.log.LogSequenceNumber;
 import herddb.model.NotLeaderException;
 import herddb.model.StatementExecutionException;
 import herddb.model.TransactionContext;
+import herddb.server.ServerConfiguration;
 import herddb.sql.TranslatedQuery;
 import io.herdkeeper.node.testing.Await;
 import io.herdkeeper.node.testing.BookKeeperForTests;
@@ -23,6 +25,7 @@ import java.util.Map;
 import java.util.TreeSet;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionException;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -35,6 +38,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 class RefusedStatementsTest {
 
     private static final Duration LIMIT = Duration.ofSeconds(30);
+    /** HerdDB's own half an hour is for no test. */
+    private static final Duration LOCK_LIMIT = Duration.ofSeconds(10);
 
     private static RunningNode leader;
     private static RunningNode follower;
@@ -45,7 +50,8 @@ class RefusedStatementsTest {
     static void startLeaderAndFollower() throws Exception {
         Path token = Files.writeString(BookKeeperForTests.running().newFolder().resolve("token"), "token");
         String root = BookKeeperForTests.running().newRoot();
-        leader = RunningNode.start("n0", root, token);
+        leader = RunningNode.start(Node.configuration("n0", root, BookKeeperForTests.running().newFolder())
+                .set(ServerConfiguration.PROPERTY_WRITELOCK_TIMEOUT, (int) LOCK_LIMIT.toSeconds()), token);
         leader.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
         follower = RunningNode.start("n1", root, token);
     }
@@ -289,6 +295,51 @@ class RefusedStatementsTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {
+        "UPDATE %s SET n=99 WHERE k=3", "DELETE FROM %s WHERE k=3", "INSERT INTO %s(k,n) VALUES(100,100)",
+        "SELECT * FROM %s WHERE k=3 FOR UPDATE"})
+    void aTableIsNotMadeAnewWhileATransactionIsOpenOnTheOneBefore(String statement) throws Exception {
+        String table = tableOfTen();
+        String other = tableOfTen();
+        long open = Node.begin(leader.server(), app);
+        execute(open, statement.formatted(app + "." + table));
+        execute(0, "DROP TABLE " + app + "." + table);
+        String again = "CREATE TABLE " + app + "." + table + " (k int primary key, n int)";
+        for (long maker : new long[]{0, open}) {
+            StatementExecutionException refusal = assertThrows(StatementExecutionException.class, () -> execute(maker, again));
+            assertTrue(refusal.getMessage().contains("a transaction is open on an earlier table " + table), refusal.getMessage());
+        }
+        assertThrows(StatementExecutionException.class, () -> execute(0, rename(other, table)));
+        end(open);
+        execute(0, again);
+        execute(0, "INSERT INTO " + app + "." + table + "(k,n) VALUES(1,1)");
+        assertEquals(List.of("1=1"), rows(leader, table));
+        assertSameRows(table);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {
+        "UPDATE %s SET n=%d WHERE k=3", "UPSERT INTO %s(k,n) VALUES(3,%d)", "DELETE FROM %s WHERE k=100 AND n<>%d",
+        "UPDATE %s SET n=%d", "SELECT * FROM %s WHERE k=3 FOR UPDATE"})
+    void statementsOfOneTransactionThatComeAtOnceRunOneAfterTheOther(String statement) throws Exception {
+        String table = tableOfTen();
+        for (int i = 0; i < 30; i++) {
+            long transaction = Node.begin(leader.server(), app);
+            execute(transaction, "INSERT INTO " + app + "." + table + "(k,n) VALUES(100,-1)");
+            int first = i * 10;
+            CompletableFuture.allOf(IntStream.range(first, first + 4).mapToObj(value -> CompletableFuture.runAsync(
+                            () -> execute(transaction, statement.formatted(app + "." + table, value))))
+                    .toArray(CompletableFuture[]::new)).get(LIMIT.toSeconds(), TimeUnit.SECONDS);
+            end(transaction);
+            if (i % 10 == 0) {
+                assertSameRows(table);
+            }
+            execute(0, "DELETE FROM " + app + "." + table + " WHERE k>=100");
+        }
+        assertSameRows(table);
+    }
+
+    @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void anInsertOfSeveralRowsKeepsThoseBeforeTheRefusedOneOnEveryNode(boolean inTransaction) throws Exception {
         String table = tableOfTen();
@@ -317,6 +368,10 @@ class RefusedStatementsTest {
         // Its parts are closed, and the activator has not taken it off the node's list yet.
         tablespace.close();
         assertThrows(NotLeaderException.class, () -> execute(open, "UPDATE " + app + "." + table + " SET n=101 WHERE n=2"));
+        // Of a COMMIT nobody knows here what became of it.
+        StatementExecutionException unknown = assertThrows(
+                StatementExecutionException.class, () -> execute(open, "EXECUTE COMMITTRANSACTION '" + app + "'," + open));
+        assertFalse(unknown.getMessage().contains("is rolled back"), unknown.getMessage());
     }
 
     private static String rename(String table, String name) {

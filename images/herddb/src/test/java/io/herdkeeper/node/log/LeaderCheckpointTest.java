@@ -1,0 +1,111 @@
+package io.herdkeeper.node.log;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+
+import herddb.core.TableManager;
+import herddb.log.LogNotAvailableException;
+import herddb.server.ServerConfiguration;
+import io.herdkeeper.node.testing.Await;
+import io.herdkeeper.node.testing.BookKeeperForTests;
+import io.herdkeeper.node.testing.Node;
+import io.herdkeeper.node.testing.RunningNode;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.TreeSet;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
+
+/** A leader's local checkpoint beside a transaction. The leader has an entry of it in its tables before the bookies have the entry. */
+class LeaderCheckpointTest {
+
+    private static final Duration LIMIT = Duration.ofSeconds(60);
+
+    private final Path disk;
+    private final String root;
+    private RunningNode node;
+
+    LeaderCheckpointTest() throws Exception {
+        disk = BookKeeperForTests.running().newFolder();
+        root = BookKeeperForTests.running().newRoot();
+    }
+
+    @ParameterizedTest
+    @CsvSource(delimiter = '|', value = {
+        "INSERT INTO app.t(k,n) VALUES(100,1) | DELETE FROM app.t WHERE k=100",
+        "DELETE FROM app.t WHERE k=1 | INSERT INTO app.t(k,n) VALUES(1,100)",
+        "UPDATE app.t SET n=7 WHERE k=1 | CREATE TABLE app.made (k int primary key, n int)"})
+    void bootsWithTheSameRows(String answered, String unanswered) throws Exception {
+        lead();
+        long open = Node.begin(node.server(), "app");
+        sql(open, answered);
+        // Synced, so the bookies have all that came before it.
+        sql(0, "INSERT INTO app.t(k,n) VALUES(200,200)");
+        BookKeeperForTests.running().suspendBookie();
+        try {
+            sql(open, unanswered);
+            assertThrows(LogNotAvailableException.class, () -> node.manager("app").checkpoint(false, false, false));
+        } finally {
+            BookKeeperForTests.running().resumeBookie();
+        }
+        node.manager("app").checkpoint(false, false, false);
+        sql(0, "EXECUTE COMMITTRANSACTION 'app'," + open);
+        List<String> rows = rows();
+        node.stop();
+        start();
+        Await.until("it leads again", LIMIT, () -> node.tablespace("app").path("role").asText().equals("leader"));
+        assertEquals(rows, rows());
+        node.stop();
+    }
+
+    @Test
+    void isWrittenWhileManyTransactionsRun() throws Exception {
+        lead();
+        long open = Node.begin(node.server(), "app");
+        for (int i = 0; i < 200; i++) {
+            sql(open, "INSERT INTO app.t(k,n) VALUES(?,?)", 1_000 + i, i);
+            sql(open, "DELETE FROM app.t WHERE k=?", 1_000 + i);
+            if (i % 20 == 0) {
+                node.manager("app").checkpoint(false, false, false);
+            }
+        }
+        sql(0, "EXECUTE COMMITTRANSACTION 'app'," + open);
+        node.stop();
+        start();
+        Await.until("it leads again", LIMIT, () -> node.tablespace("app").path("role").asText().equals("leader"));
+        assertEquals(10, rows().size());
+        node.stop();
+    }
+
+    private void lead() throws Exception {
+        start();
+        node.server().waitForTableSpaceBoot("herd", (int) LIMIT.toMillis(), true);
+        sql(0, "CREATE TABLESPACE 'app','leader:n0','replica:n0','expectedreplicacount:1','wait:60000'");
+        sql(0, "CREATE TABLE app.t (k int primary key, n int)");
+        for (int i = 0; i < 10; i++) {
+            sql(0, "INSERT INTO app.t(k,n) VALUES(?,?)", i, i);
+        }
+    }
+
+    private void start() throws Exception {
+        node = RunningNode.start(Node.configuration("n0", root, disk)
+                .set(ServerConfiguration.PROPERTY_CHECKPOINT_PERIOD, 0)
+                .set("bookkeeper.addEntryTimeoutSec", 300), null);
+    }
+
+    private void sql(long transaction, String statement, Object... values) {
+        Node.execute(node.server(), transaction, statement, values);
+    }
+
+    private List<String> rows() {
+        TreeSet<String> rows = new TreeSet<>();
+        for (String table : List.of("t", "made")) {
+            if (node.manager("app").getTableManager(table) instanceof TableManager manager) {
+                manager.scanForIndexRebuild(row -> rows.add(table + row.toBean(manager.getTable())));
+            }
+        }
+        return List.copyOf(rows);
+    }
+}
