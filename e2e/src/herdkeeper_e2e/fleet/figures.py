@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from herdkeeper_e2e.fleet.audit_log import Request
 
 WINDOW_SECONDS = 10
-TOLERANCE = 1.1
+TOLERANCE = 1.25
 """Requests are back to a rate once no window has more than so many times the most of any window before."""
 
 
