@@ -19,3 +19,12 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "herdkeeper.clusterName" -}}
 {{ .Release.Namespace }}-{{ .Release.Name }}
 {{- end }}
+
+{{/* An image of this project, of a list of the root context and the image's name. */}}
+{{- define "herdkeeper.image" -}}
+{{- $images := (index . 0).Values.images -}}
+{{- $name := index . 1 -}}
+{{- $digest := get $images.digests $name -}}
+{{- if $images.registry }}{{ $images.registry }}/{{ end }}herdkeeper/{{ $name }}
+{{- if $digest }}@{{ $digest }}{{ else }}:{{ $images.tag | default (index . 0).Chart.AppVersion }}{{ end }}
+{{- end }}

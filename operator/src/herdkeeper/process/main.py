@@ -51,7 +51,7 @@ def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
         signal.signal(number, lambda *_: lease.give_up())
     cache, live = ObjectCache(), LiveSource(dynamic)
-    world = World(KubernetesReader(live), ensembles, HttpJsonReader())
+    world = World(KubernetesReader(live, settings.images), ensembles, HttpJsonReader())
     references = References()
     queue: KeyQueue[Key] = KeyQueue(touches=partial(touched_by, references.stacks_of), meanwhile=leaders_of)
     hands = Hands(KubernetesWriter(dynamic, cache), world, HttpBookieAdmin(), lease.held, HttpNodeOrders())
