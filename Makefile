@@ -102,6 +102,15 @@ bench-full-check: ## for how long a full check stops writes, per million rows, o
 images: ## builds the five images where their inputs changed
 	@e2e/bootstrap/engine.sh && e2e/images/build.sh
 
+release: ## the files of a release in dist/, from the commit that is checked out (VERSION=0.2.0 REGISTRY=registry.example.com/team)
+	@$(run) python -m herdkeeper_e2e.release.build '$(VERSION)' --registry '$(REGISTRY)'
+
+push: ## images and chart of a release to a registry (VERSION=0.2.0 REGISTRY=registry.example.com/team; REGISTRY_USER and REGISTRY_PASSWORD log in)
+	@e2e/images/push.sh '$(VERSION)' '$(REGISTRY)'
+
+publish: ## the files in dist/ as a release on GitHub, under the tag that is there (VERSION=0.2.0)
+	@gh release create 'v$(VERSION)' --verify-tag --title 'v$(VERSION)' --notes-file dist/RELEASE-NOTES.md dist/*
+
 cluster: ## the test cluster
 	@e2e/kind/cluster.sh up
 
