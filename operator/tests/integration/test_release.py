@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,12 @@ def installed(dist: Path) -> list[dict[str, Any]]:
 def test_it_has_what_people_install_from(dist: Path) -> None:
     names = {"RELEASE-NOTES.md", CHART, "install.yaml", "quickstart.yaml", "herdkeeper-0.1.0-py3-none-any.whl"}
     assert {file.name for file in dist.iterdir()} == names
+
+
+def test_the_wheel_has_the_license(dist: Path) -> None:
+    (wheel,) = dist.glob("*.whl")
+    names = {Path(name).name for name in zipfile.ZipFile(wheel).namelist()}
+    assert {"LICENSE", "NOTICE"} <= names
 
 
 def test_made_again_it_has_the_same_checksums(dist: Path, tmp_path: Path) -> None:
