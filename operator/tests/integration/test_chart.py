@@ -16,7 +16,6 @@ from kubernetes.dynamic.exceptions import DynamicApiError
 from herdkeeper.api import KINDS
 from herdkeeper.schema.access import ACCESS, Scope
 from herdkeeper_e2e.control_plane import CHART, HOME, REPOSITORY, ControlPlane, apply_rules, helm, make_namespace, rendered
-from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 
 def of_kind(objects: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
@@ -30,18 +29,6 @@ def may(plane: ControlPlane, namespace: str | None, verb: str, group: str, resou
     with plane.api_client(token="operator-token") as api:
         review = client.AuthorizationV1Api(api).create_self_subject_access_review({"spec": {"resourceAttributes": attributes}})
     return bool(review.status.allowed)
-
-
-def in_force(plane: ControlPlane, namespace: str, objects: list[dict[str, Any]]) -> None:
-    """Applies the rules among these objects. The API server learns of its own rules a moment later."""
-    apply_rules(plane, objects)
-    first, last = ACCESS[0], next(rule for rule in reversed(ACCESS) if rule.scope is Scope.CLUSTER)
-    for rule, where in ((first, namespace), (last, None)):
-        wait_for(
-            "the rules to be in force",
-            lambda rule=rule, where=where: may(plane, where, rule.verbs[0], rule.group, rule.resources[0]) or Pending("not yet"),
-            Limit(60, 0.1),
-        )
 
 
 def test_helm_finds_nothing_wrong_with_the_chart() -> None:
@@ -125,7 +112,7 @@ def test_the_operator_is_told_its_settings(control_plane: ControlPlane, namespac
 
 def test_cluster_wide_the_operator_may_do_what_its_table_says_and_nothing_beside(clean_access: ControlPlane, namespace: str) -> None:
     assert not may(clean_access, namespace, "list", "herdkeeper.io", "tablespaces")
-    in_force(clean_access, namespace, rendered())
+    apply_rules(clean_access, rendered())
     for rule in ACCESS:
         where = {Scope.WATCHED: namespace, Scope.CLUSTER: None, Scope.HOME: HOME}[rule.scope]
         assert may(clean_access, where, rule.verbs[0], rule.group, rule.resources[0]), rule
@@ -136,7 +123,7 @@ def test_cluster_wide_the_operator_may_do_what_its_table_says_and_nothing_beside
 
 def test_with_watched_namespaces_the_operator_may_nothing_elsewhere(clean_access: ControlPlane, namespace: str) -> None:
     elsewhere = make_namespace(clean_access, f"elsewhere-{uuid.uuid4().hex[:8]}")
-    in_force(clean_access, namespace, rendered(f"watchNamespaces={{{namespace}}}"))
+    apply_rules(clean_access, rendered(f"watchNamespaces={{{namespace}}}"))
     assert may(clean_access, namespace, "get", "", "secrets")
     assert not may(clean_access, elsewhere, "get", "", "secrets")
     assert not may(clean_access, elsewhere, "list", "herdkeeper.io", "tablespaces")
@@ -144,7 +131,7 @@ def test_with_watched_namespaces_the_operator_may_nothing_elsewhere(clean_access
 
 
 def test_the_operator_may_hand_a_spark_driver_its_role(clean_access: ControlPlane, namespace: str) -> None:
-    in_force(clean_access, namespace, rendered())
+    apply_rules(clean_access, rendered())
     dynamic: DynamicClient = clean_access.dynamic_client(token="operator-token")
     roles = dynamic.resources.get(api_version="rbac.authorization.k8s.io/v1", kind="Role")
     rules = [
