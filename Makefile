@@ -1,7 +1,7 @@
 # Everything that a person runs here. Each target makes ready what it needs; nothing has to be installed first.
 run := e2e/bootstrap/run.sh
 generated = $(run) python -m herdkeeper.cli crds --out crds $(1) && $(run) python -m herdkeeper.cli reference --out docs/reference.md $(1) \
-	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1)
+	&& $(run) python -m herdkeeper.cli chart --out charts/herdkeeper/files $(1) && $(run) python -m herdkeeper_e2e.release.chart_files $(1)
 .DEFAULT_GOAL := help
 .PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*/\1/p' Makefile)
 
@@ -33,7 +33,7 @@ types: ## mypy, strict; the scenarios and benchmarks too, which nothing else run
 imports: ## the walls between the rooms
 	@$(run) lint-imports
 
-generate: ## CRDs, their copy in the chart, RBAC and the field reference, from the models
+generate: ## CRDs, their copy in the chart, RBAC and the field reference, from the models; the chart's table of settings and alerts
 	@$(call generated,)
 
 verify-generated: ## fails when something generated is stale
@@ -101,6 +101,15 @@ bench-full-check: ## for how long a full check stops writes, per million rows, o
 
 images: ## builds the five images where their inputs changed
 	@e2e/bootstrap/engine.sh && e2e/images/build.sh
+
+release: ## the files of a release in dist/, from the commit that is checked out (VERSION=0.2.0 REGISTRY=registry.example.com/team)
+	@$(run) python -m herdkeeper_e2e.release.build '$(VERSION)' --registry '$(REGISTRY)'
+
+push: ## images and chart of a release to a registry (VERSION=0.2.0 REGISTRY=registry.example.com/team; REGISTRY_USER and REGISTRY_PASSWORD log in)
+	@e2e/images/push.sh '$(VERSION)' '$(REGISTRY)'
+
+publish: ## the files in dist/ as a release on GitHub, under the tag that is there (VERSION=0.2.0)
+	@gh release create 'v$(VERSION)' --verify-tag --title 'v$(VERSION)' --notes-file dist/RELEASE-NOTES.md dist/*
 
 cluster: ## the test cluster
 	@e2e/kind/cluster.sh up

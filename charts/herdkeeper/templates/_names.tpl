@@ -1,6 +1,10 @@
 {{/* Names and labels of the operator's own objects. */}}
+{{- define "herdkeeper.fullname" -}}
+{{ .Values.fullnameOverride | default .Release.Name }}
+{{- end }}
+
 {{- define "herdkeeper.serviceAccount" -}}
-{{ .Values.serviceAccount.name | default .Release.Name }}
+{{ .Values.serviceAccount.name | default (include "herdkeeper.fullname" .) }}
 {{- end }}
 
 {{- define "herdkeeper.selector" -}}
@@ -17,5 +21,14 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{/* Cluster-wide objects carry the namespace in their name: two releases must not share one. */}}
 {{- define "herdkeeper.clusterName" -}}
-{{ .Release.Namespace }}-{{ .Release.Name }}
+{{ .Release.Namespace }}-{{ include "herdkeeper.fullname" . }}
+{{- end }}
+
+{{/* An image of this project, of a list of the root context and the image's name. */}}
+{{- define "herdkeeper.image" -}}
+{{- $images := (index . 0).Values.images -}}
+{{- $name := index . 1 -}}
+{{- $digest := get $images.digests $name -}}
+{{- if $images.registry }}{{ $images.registry }}/{{ end }}herdkeeper/{{ $name }}
+{{- if $digest }}@{{ $digest }}{{ else }}:{{ $images.tag | default (index . 0).Chart.AppVersion }}{{ end }}
 {{- end }}

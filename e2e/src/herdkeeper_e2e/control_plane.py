@@ -163,9 +163,12 @@ def apply_crds(plane: ControlPlane, folder: Path) -> None:
             _wait_until_served(extensions, name)
 
 
-def rendered(*settings: str) -> list[dict[str, Any]]:
-    """The objects of the chart, as a release named herdkeeper. A setting that values.schema.json refuses raises CalledProcessError."""
-    arguments = [argument for setting in settings for argument in ("--set", setting)]
+def rendered(*settings: str, flag: str = "--set") -> list[dict[str, Any]]:
+    """The objects of the chart, as a release named herdkeeper, with settings as `flag` takes them.
+
+    A setting that values.schema.json refuses raises CalledProcessError.
+    """
+    arguments = [argument for setting in settings for argument in (flag, setting)]
     command = [str(helm()), "template", "herdkeeper", str(CHART), "--namespace", HOME, "--kube-version", "v1.34.0", *arguments]
     answer = subprocess.run(command, check=True, capture_output=True, text=True)
     return [document for document in yaml.safe_load_all(answer.stdout) if document]

@@ -21,8 +21,8 @@ LABELS = {
 
 
 def image_of(stack: Stack, kind: str) -> str:
-    """What a resource asks for."""
-    return str(stack.sql.get(kind, NAMES[kind])["spec"]["image"])
+    """What the servers of a resource run."""
+    return str(stack.kubectl.list("pods", LABELS[kind])[0]["spec"]["containers"][0]["image"])
 
 
 def want_image(stack: Stack, kind: str, image: str) -> None:

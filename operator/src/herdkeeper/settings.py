@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+
+from herdkeeper.api.default_images import SHIPPED_IMAGES, DefaultImages
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 
@@ -18,7 +20,7 @@ class Settings:
     """`watch_namespaces` empty: all of them. `namespace` and `identity` are of the Lease that elects the working replica."""
 
     watch_namespaces: tuple[str, ...] = ()
-    spark_image: str = "herdkeeper/spark:0.1.0"
+    images: DefaultImages = SHIPPED_IMAGES
     resync_seconds: float = 600.0
     log_level: str = "info"
     namespace: str = "herdkeeper-system"
@@ -34,13 +36,18 @@ class Settings:
             raise SettingsError(f"HERDKEEPER_LOG_LEVEL is {level!r}: set one of {', '.join(LOG_LEVELS)}")
         return Settings(
             watch_namespaces=tuple(name.strip() for name in environment.get("HERDKEEPER_WATCH_NAMESPACES", "").split(",") if name.strip()),
-            spark_image=environment.get("HERDKEEPER_SPARK_IMAGE") or read.spark_image,
+            images=_images(environment, read.images),
             resync_seconds=_positive(environment, "HERDKEEPER_RESYNC_SECONDS", read.resync_seconds),
             log_level=level,
             namespace=environment.get("HERDKEEPER_POD_NAMESPACE") or read.namespace,
             identity=environment.get("HERDKEEPER_POD_NAME") or read.identity,
             http_port=int(_positive(environment, "HERDKEEPER_HTTP_PORT", read.http_port)),
         )
+
+
+def _images(environment: Mapping[str, str], default: DefaultImages) -> DefaultImages:
+    """Each from its variable, e.g. HERDKEEPER_SPARK_IMAGE."""
+    return DefaultImages(**{name: environment.get(f"HERDKEEPER_{name.upper()}_IMAGE") or image for name, image in asdict(default).items()})
 
 
 def _positive(environment: Mapping[str, str], name: str, default: float) -> float:

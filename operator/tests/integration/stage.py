@@ -21,6 +21,7 @@ from played_ensemble import PlayedEnsemble, PlayedEnsembles
 from played_nodes import PlayedNodes
 
 from herdkeeper.api import HerdDBCluster
+from herdkeeper.api.default_images import SHIPPED_IMAGES, DefaultImages
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.clients.counters import WRITES
 from herdkeeper.clients.kubernetes import JOBS, SECRETS, SHARED, WORKLOADS, KubernetesReader, LiveSource
@@ -68,6 +69,8 @@ class Stage:
     leads: bool = True
     operator: DynamicClient | None = None
     signs_of_life: SignsOfLife = field(default_factory=SignsOfLife)
+    images: DefaultImages = SHIPPED_IMAGES
+    """What servers run whose resource names no image: the operator's setting."""
     cache: ObjectCache | None = None
     """What looks rest on; None: they read everything."""
 
@@ -81,7 +84,7 @@ class Stage:
     def hands(self, client: Any = None) -> Hands:
         """Hands that write with `client`, by default with the operator's."""
         operator = self.operator or self.dynamic
-        world = World(KubernetesReader(LiveSource(operator)), self.ensembles, self.nodes, self.signs_of_life)
+        world = World(KubernetesReader(LiveSource(operator), self.images), self.ensembles, self.nodes, self.signs_of_life)
         return Hands(KubernetesWriter(client or operator, self.cache), world, self.bookies, lambda: self.leads, self.nodes)
 
     def reconcile(self, kind: str, name: str, hands: Hands | None = None) -> Result:

@@ -48,11 +48,37 @@ def test_the_charts_definitions_are_the_ones_that_are_tested() -> None:
         assert document["spec"] == plain["spec"]
 
 
-@pytest.mark.parametrize("setting", ["logLevel=loud", "replicas=many", "watchNamespace={a}", "resyncSeconds=0"])
+@pytest.mark.parametrize(
+    "setting",
+    ["logLevel=loud", "replicas=many", "watchNamespace={a}", "resyncSeconds=0", "images.registry=example.com/", "images.digests.spark=1"],
+)
 def test_a_setting_that_nothing_reads_or_understands_is_refused(setting: str) -> None:
     with pytest.raises(subprocess.CalledProcessError) as caught:
         rendered(setting)
-    assert setting.partition("=")[0] in caught.value.stderr
+    assert setting.partition("=")[0].rpartition(".")[2] in caught.value.stderr
+
+
+def images_of(*settings: str) -> dict[str, str]:
+    """By name, what the operator runs and what it is told to run."""
+    (deployment,) = of_kind(rendered(*settings), "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    told = {entry["name"]: entry.get("value") for entry in container["env"]}
+    names = ("zookeeper", "bookkeeper", "herddb", "spark")
+    return {"operator": container["image"], **{name: told[f"HERDKEEPER_{name.upper()}_IMAGE"] for name in names}}
+
+
+def test_one_registry_and_one_tag_serve_every_image() -> None:
+    names = ("operator", "zookeeper", "bookkeeper", "herddb", "spark")
+    assert images_of("images.registry=example.com:5000/mirror", "images.tag=0.2.0") == {
+        name: f"example.com:5000/mirror/herdkeeper/{name}:0.2.0" for name in names
+    }
+
+
+def test_an_image_with_a_digest_is_pulled_by_it() -> None:
+    digest = f"sha256:{'ab' * 32}"
+    images = images_of("images.registry=example.com", f"images.digests.herddb={digest}")
+    assert images["herddb"] == f"example.com/herdkeeper/herddb@{digest}"
+    assert images["spark"] == "example.com/herdkeeper/spark:0.1.0"
 
 
 def test_the_operators_pod_is_admitted_where_only_restricted_pods_are(control_plane: ControlPlane) -> None:
@@ -69,11 +95,14 @@ def test_the_operators_pod_is_admitted_where_only_restricted_pods_are(control_pl
 
 
 def test_the_operator_is_told_its_settings(control_plane: ControlPlane, namespace: str) -> None:
-    (deployment,) = of_kind(rendered("watchNamespaces={a,b}", "resyncSeconds=5", "logLevel=debug", "sparkImage=spark:2"), "Deployment")
+    (deployment,) = of_kind(rendered("watchNamespaces={a,b}", "resyncSeconds=5", "logLevel=debug"), "Deployment")
     environment = {entry["name"]: entry.get("value") for entry in deployment["spec"]["template"]["spec"]["containers"][0]["env"]}
     assert environment == {
         "HERDKEEPER_WATCH_NAMESPACES": "a,b",
-        "HERDKEEPER_SPARK_IMAGE": "spark:2",
+        "HERDKEEPER_ZOOKEEPER_IMAGE": "herdkeeper/zookeeper:0.1.0",
+        "HERDKEEPER_BOOKKEEPER_IMAGE": "herdkeeper/bookkeeper:0.1.0",
+        "HERDKEEPER_HERDDB_IMAGE": "herdkeeper/herddb:0.1.0",
+        "HERDKEEPER_SPARK_IMAGE": "herdkeeper/spark:0.1.0",
         "HERDKEEPER_RESYNC_SECONDS": "5",
         "HERDKEEPER_LOG_LEVEL": "debug",
         "HERDKEEPER_POD_NAMESPACE": None,

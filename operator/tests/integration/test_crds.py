@@ -27,7 +27,6 @@ def test_a_cluster_of_one_line_is_stored_with_every_default_that_decides_durabil
     assert stored["spec"] == {
         "bookKeeperRef": {"name": "bk"},
         "replicas": 2,
-        "image": "herdkeeper/herddb:0.1.0",
         "ledgers": {"ensembleSize": 3, "writeQuorum": 3, "ackQuorum": 2, "maxSize": "256Mi", "retentionHours": 48},
         "storage": {"size": "10Gi"},
         "resources": {"cpu": "200m", "memory": "1Gi"},

@@ -213,13 +213,12 @@ def test_of_registered_bookies_whose_probes_all_fail_one_is_restarted_at_a_time(
 
 def test_a_bookie_on_a_template_that_is_put_right_is_made_anew(stage: Stage) -> None:
     serving(stage)
-    image = stage.found(KIND, "bk")["spec"]["image"]
-    for changed in ("example.com/nope:1", image):
+    for changed in ("example.com/nope:1", None):
         stage.patch(KIND, "bk", {"spec": {"image": changed}})
         stage.settle(KIND, "bk")
         for number in range(BOOKIES):
             stage.see_template(named(stage).stateful_set(number))
-        if changed != image:
+        if changed is not None:
             stage.settle(KIND, "bk")
             stage.serve(named(stage).stateful_set(0))
             stage.stop_serving(named(stage).pod(0))  # its image can't be pulled

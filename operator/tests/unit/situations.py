@@ -10,6 +10,7 @@ import yaml
 
 from herdkeeper.api import BookKeeperCluster, Tablespace
 from herdkeeper.api.bookkeeper_cluster import BookKeeperClusterStatus
+from herdkeeper.api.default_images import SHIPPED_IMAGES
 from herdkeeper.api.resource import Condition
 from herdkeeper.api.tablespace import MadeMark
 from herdkeeper.planning.intent import with_intent
@@ -22,10 +23,10 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
 def quickstart(kind: str) -> Any:
-    """A resource of examples/quickstart.yaml, as the API server stores it in the namespace `demo`."""
+    """A resource of examples/quickstart.yaml, as the operator reads it in the namespace `demo`."""
     for document in yaml.safe_load_all((EXAMPLES / "quickstart.yaml").read_text()):
         if document["kind"] == kind:
-            found = stored(document, "demo")
+            found = SHIPPED_IMAGES.completed(stored(document, "demo"))
             metadata = found.metadata.model_copy(update={"uid": f"uid-of-{found.metadata.name}", "generation": 1})
             return found.model_copy(update={"metadata": metadata})
     raise KeyError(kind)

@@ -20,6 +20,7 @@ from herdkeeper.api import (
     Tablespace,
     ZooKeeperCluster,
 )
+from herdkeeper.api.default_images import SHIPPED_IMAGES, image_of
 from herdkeeper.api.job import Destination, Encryption
 from herdkeeper.bookkeeper.build.bookies import (
     BookieIdentity,
@@ -84,7 +85,7 @@ def encrypted_at(place: Destination, secret: str) -> Destination:
 
 
 def read(kind: Any, **spec: Any) -> Any:
-    return kind.model_validate({"metadata": META, "spec": spec})
+    return SHIPPED_IMAGES.completed(kind.model_validate({"metadata": META, "spec": spec}))
 
 
 def bookkeeper(**spec: Any) -> BookKeeperCluster:
@@ -240,7 +241,7 @@ def built() -> dict[str, tuple[Any, ...]]:
             build_drill_checkpoint(drilled, SUNDAY, "2026-05-03T12:00:00.000Z"),
             build_drill(
                 drilled,
-                DrillSource(drilled.spec.template.destination, "i/u/manifests/m.json", herddb.spec.image, "quick-202605100500-drill"),
+                DrillSource(drilled.spec.template.destination, "i/u/manifests/m.json", image_of(herddb), "quick-202605100500-drill"),
                 SPARK,
             ),
         ),

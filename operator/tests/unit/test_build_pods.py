@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
+from herdkeeper.api.default_images import SHIPPED_IMAGES
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity, build_autorecovery, build_bookie
 from herdkeeper.bookkeeper.drain.build import build_retirement
 from herdkeeper.bookkeeper.state.racks import placement_of
@@ -30,7 +31,9 @@ Template = Mapping[str, Any]
 
 
 def bookkeeper(pods: Any) -> BookKeeperCluster:
-    return BookKeeperCluster.model_validate({"metadata": META, "spec": {"zooKeeperRef": {"name": "quick"}, "pods": pods}})
+    return SHIPPED_IMAGES.completed(
+        BookKeeperCluster.model_validate({"metadata": META, "spec": {"zooKeeperRef": {"name": "quick"}, "pods": pods}})
+    )
 
 
 def template(built: Mapping[str, Any]) -> Template:
@@ -38,7 +41,7 @@ def template(built: Mapping[str, Any]) -> Template:
 
 
 def of_zookeeper(pods: Any) -> Template:
-    cluster = ZooKeeperCluster.model_validate({"metadata": META, "spec": {"pods": pods}})
+    cluster = SHIPPED_IMAGES.completed(ZooKeeperCluster.model_validate({"metadata": META, "spec": {"pods": pods}}))
     return template(build_zookeeper(cluster, Ensemble(3, first_membership(cluster, range(3)), None, False, "given"))[-1])
 
 
@@ -51,7 +54,9 @@ def of_autorecovery(pods: Any) -> Template:
 
 
 def of_sql_node(pods: Any) -> Template:
-    cluster = HerdDBCluster.model_validate({"metadata": META, "spec": {"bookKeeperRef": {"name": "quick"}, "pods": pods}})
+    cluster = SHIPPED_IMAGES.completed(
+        HerdDBCluster.model_validate({"metadata": META, "spec": {"bookKeeperRef": {"name": "quick"}, "pods": pods}})
+    )
     store = LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookkeeper({}), {}))
     built = build_herddb(cluster, store, "quick-herddb-credentials")
     (found,) = [each for each in built if each["kind"] == "StatefulSet"]

@@ -15,7 +15,7 @@ from herdkeeper.engine.gauges import drills as drill_metrics
 from herdkeeper.engine.gauges import logs as log_metrics
 
 REPOSITORY = Path(__file__).resolve().parents[3]
-PAGES = sorted([REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")])
+PAGES = sorted([*REPOSITORY.glob("*.md"), *(REPOSITORY / "docs").rglob("*.md"), REPOSITORY / "charts/herdkeeper/README.md"])
 OWN_FILE = re.compile(r"(?<![\w./-])(?:operator|crds|charts|images|spark-jobs|e2e|docs|examples)/[\w./*-]*[\w*]")
 MAKE = re.compile(r"^\s*make ([a-z0-9-]+)")
 COUNTED_IN = (audit_metrics, drill_metrics, log_metrics, metrics)
@@ -23,7 +23,7 @@ COUNTED_IN = (audit_metrics, drill_metrics, log_metrics, metrics)
 NO_METRICS = {"herdkeeper_jobs", "herdkeeper_e2e", "herdkeeper_restore"}
 """Two packages, and the table of a restore's bookkeeping."""
 FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
-pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(REPOSITORY)))
 
 
 def anchors(page: Path) -> set[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 import structlog
 
+from herdkeeper.api.default_images import DefaultImages
 from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.process.main import configure_logging
 from herdkeeper.settings import Settings, SettingsError
@@ -22,13 +23,17 @@ def test_the_chart_s_variables_are_read():
         {
             "HERDKEEPER_WATCH_NAMESPACES": "a, b",
             "HERDKEEPER_SPARK_IMAGE": "spark:1",
+            "HERDKEEPER_ZOOKEEPER_IMAGE": "zookeeper:2",
+            "HERDKEEPER_BOOKKEEPER_IMAGE": "bookkeeper:3",
+            "HERDKEEPER_HERDDB_IMAGE": "herddb:4",
             "HERDKEEPER_RESYNC_SECONDS": "5",
             "HERDKEEPER_LOG_LEVEL": "debug",
             "HERDKEEPER_POD_NAMESPACE": "home",
             "HERDKEEPER_POD_NAME": "herdkeeper-0",
         }
     )
-    assert (settings.watch_namespaces, settings.spark_image, settings.resync_seconds) == (("a", "b"), "spark:1", 5.0)
+    assert (settings.watch_namespaces, settings.resync_seconds) == (("a", "b"), 5.0)
+    assert settings.images == DefaultImages("zookeeper:2", "bookkeeper:3", "herddb:4", "spark:1")
     assert (settings.log_level, settings.namespace, settings.identity) == ("debug", "home", "herdkeeper-0")
 
 

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from herdkeeper.api import BookKeeperCluster, HerdDBCluster, Tablespace, ZooKeeperCluster
+from herdkeeper.api.default_images import SHIPPED_IMAGES
 from herdkeeper.bookkeeper.build.bookies import Founded, build_autorecovery, build_bookies_shared
 from herdkeeper.bookkeeper.state.known_config import BOOKKEEPER, unknown_keys
 from herdkeeper.bookkeeper.validate import bookkeeper_refusals
@@ -37,7 +38,7 @@ def tablespace(name: str = "flights", metadata: dict[str, Any] | None = None, **
 
 
 def made(kind: str, name: str, spec: dict[str, Any], metadata: dict[str, Any] | None = None) -> Any:
-    return stored({"kind": kind, "metadata": {"name": name, **(metadata or {})}, "spec": spec})
+    return SHIPPED_IMAGES.completed(stored({"kind": kind, "metadata": {"name": name, **(metadata or {})}, "spec": spec}))
 
 
 def compactions(minor: tuple[int, int], major: tuple[int, int]) -> dict[str, Any]:

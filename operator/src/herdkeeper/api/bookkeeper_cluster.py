@@ -130,7 +130,7 @@ class BookKeeperClusterSpec(Model):
         description="Numbers of bookies that shall leave, whatever their number; others take their place as far as `bookies` asks for them."
         " Taken out again before the bookie's identity is removed, the bookie stays.",
     )
-    image: Image = Field("herdkeeper/bookkeeper:0.1.0", description="Image of bookies and autorecovery.")
+    image: Image | None = Field(None, description="Image of bookies and autorecovery; the operator's setting when absent.")
     journal: VolumeClaim = Field(
         VolumeClaim(size="5Gi"),
         description="Journal volume of each bookie: fsynced before an entry is acknowledged. A larger size grows it.",

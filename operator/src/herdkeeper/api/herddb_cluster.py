@@ -88,7 +88,7 @@ class HerdDBClusterSpec(Model):
 
     book_keeper_ref: Reference = Field(description="The BookKeeperCluster that keeps the log. Immutable.")
     replicas: int = Field(2, ge=1, le=99, description="SQL nodes.")
-    image: Image = Field("herdkeeper/herddb:0.1.0", description="Image of the SQL nodes.")
+    image: Image | None = Field(None, description="Image of the SQL nodes; the operator's setting when absent.")
     ledgers: LogLedgers = Field(LogLedgers(), description="How the log is replicated.")
     storage: VolumeClaim = Field(VolumeClaim(size="10Gi"), description="Volume of each SQL node: its local checkpoints.")
     resources: Compute = Field(Compute(cpu="200m", memory="1Gi"), description="CPU and memory of each SQL node.")

@@ -42,7 +42,7 @@ class ZooKeeperClusterSpec(Model):
         False,
         description="Whether three or more members may shrink to one: its loss stops everything, and its volume is the only copy.",
     )
-    image: Image = Field("herdkeeper/zookeeper:0.1.0", description="Image of the members.")
+    image: Image | None = Field(None, description="Image of the members; the operator's setting when absent.")
     storage: VolumeClaim = Field(VolumeClaim(size="5Gi"), description="Volume of each member (transaction log and snapshots).")
     resources: Compute = Field(Compute(cpu="100m", memory="512Mi"), description="CPU and memory of each member.")
     pods: Pods = Field(Pods(), description="Where the pods of members run, and what else they carry.")

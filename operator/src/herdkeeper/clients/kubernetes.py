@@ -12,6 +12,7 @@ from kubernetes.client import ApiException
 from kubernetes.dynamic import DynamicClient
 from pydantic import ValidationError
 
+from herdkeeper.api.default_images import SHIPPED_IMAGES, DefaultImages
 from herdkeeper.api.resource import API_VERSION, ObjectMeta, Resource
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.shared import names
@@ -158,8 +159,13 @@ class WatchedSource:
 class KubernetesReader:
     """Our resources and their objects, out of one source. Every method raises ApiException when the API server answers with an error."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, images: DefaultImages = SHIPPED_IMAGES) -> None:
         self._source = source
+        self._images = images
+
+    def over(self, source: Source) -> KubernetesReader:
+        """The same, out of another source."""
+        return KubernetesReader(source, self._images)
 
     def watched(self, cache: ObjectCache) -> WatchedSource:
         """A source that asks this one only for what the cache has not."""
@@ -172,7 +178,12 @@ class KubernetesReader:
     def resource(self, kind: type[ResourceType], key: ObjectKey) -> ResourceType | Unreadable[ResourceType] | None:
         """One of our resources; Unreadable when its spec is not what the model allows, None when there is none."""
         document = self.document(API_VERSION, kind.KIND, key)
-        return None if document is None else parsed(kind, document)
+        return None if document is None else self.model(kind, document)
+
+    def model(self, kind: type[ResourceType], document: Json) -> ResourceType | Unreadable[ResourceType]:
+        """The model of a stored document. One that names no image has the operator's."""
+        found = parsed(kind, document)
+        return found if isinstance(found, Unreadable) else self._images.completed(found)
 
     def readable(self, kind: type[ResourceType], key: ObjectKey) -> ResourceType | None:
         """One of our resources that another one refers to; None when there is none that can be read."""
@@ -186,7 +197,7 @@ class KubernetesReader:
 
     def resources(self, kind: type[ResourceType], namespace: str) -> tuple[ResourceType, ...]:
         """Our readable resources of one kind in a namespace, sorted by name."""
-        found = (parsed(kind, document) for document in self.documents(kind, namespace))
+        found = (self.model(kind, document) for document in self.documents(kind, namespace))
         return tuple(item for item in found if not isinstance(item, Unreadable))
 
     def node(self, name: str, *, doubted: bool) -> Node | Unknown | None:

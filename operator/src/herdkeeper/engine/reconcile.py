@@ -37,7 +37,7 @@ from herdkeeper.bookkeeper.validate import bookkeeper_refusals
 from herdkeeper.clients.counters import LIVE_LOOKS
 from herdkeeper.clients.counters import READY as READY_GAUGE
 from herdkeeper.clients.departed import Departure
-from herdkeeper.clients.kubernetes import KubernetesReader, Unreadable, parsed
+from herdkeeper.clients.kubernetes import Unreadable, parsed
 from herdkeeper.clients.object_cache import ObjectCache
 from herdkeeper.clients.world import World
 from herdkeeper.engine.execute import Hands, LiveReadsNeededError, execute
@@ -167,7 +167,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         BookKeeperCluster.KIND: Steps(
             observe_bookkeeper,
             lambda cluster, _: bookkeeper_refusals(cluster),
-            partial(_with_image, plan_bookkeeper, settings.spark_image),
+            partial(_with_image, plan_bookkeeper, settings.images.spark),
             summarize_bookkeeper,
             plan_bookkeeper_deletion,
             see_ledgers,
@@ -182,27 +182,27 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         Tablespace.KIND: Steps(
             _see_tablespace,
             lambda tablespace, seen: tablespace_refusals(tablespace, seen.herddb, seen.others),
-            partial(_with_image, plan_tablespace, settings.spark_image),
+            partial(_with_image, plan_tablespace, settings.images.spark),
             summarize_tablespace,
             plan_tablespace_deletion,
         ),
         Checkpoint.KIND: Steps(
             observe_checkpoint,
             lambda checkpoint, seen: checkpoint_refusals(checkpoint, seen.tablespace),
-            partial(_with_image, plan_checkpoint, settings.spark_image),
+            partial(_with_image, plan_checkpoint, settings.images.spark),
             summarize_checkpoint,
-            lambda checkpoint, seen, waited: plan_removal(checkpoint, seen, settings.spark_image, waited),
+            lambda checkpoint, seen, waited: plan_removal(checkpoint, seen, settings.images.spark, waited),
         ),
         ScheduledCheckpoint.KIND: Steps(
             observe_schedule,
             lambda schedule, _: schedule_refusals(schedule),
-            partial(_with_image, plan_scheduled_checkpoint, settings.spark_image),
+            partial(_with_image, plan_scheduled_checkpoint, settings.images.spark),
             summarize_scheduled_checkpoint,
         ),
         ReplicationAudit.KIND: Steps(
             observe_audit,
             lambda audit, _: audit_refusals(audit),
-            partial(_with_image, plan_audit, settings.spark_image),
+            partial(_with_image, plan_audit, settings.images.spark),
             summarize_audit,
         ),
         ScheduledReplicationAudit.KIND: Steps(
@@ -223,7 +223,7 @@ def reconcile(key: Key, steps: Steps, hands: Hands, cache: ObjectCache | None = 
     if cache is None:
         return _reconcile(key, steps, hands)
     source = hands.world.kubernetes.watched(cache)
-    world = replace(hands.world, kubernetes=KubernetesReader(source))
+    world = replace(hands.world, kubernetes=hands.world.kubernetes.over(source))
     try:
         result = _reconcile(key, steps, replace(hands, world=world, only_look=True))
     except LiveReadsNeededError:

@@ -6,6 +6,7 @@ import base64
 from collections.abc import Sequence
 
 from herdkeeper.api import HerdDBCluster
+from herdkeeper.api.default_images import image_of
 from herdkeeper.api.herddb_cluster import Tls
 from herdkeeper.bookkeeper.build.racks import MOUNT, placement_lines, racks_volume
 from herdkeeper.codecs.herddb.users import SqlUser, encode_users
@@ -153,7 +154,7 @@ def _stateful_set(cluster: HerdDBCluster, config: str, secret: str, racks: str) 
     host = f"$(POD_NAME).{named.nodes_service}.{cluster.metadata.namespace}.svc"
     container = {
         "name": "herddb",
-        "image": cluster.spec.image,
+        "image": image_of(cluster),
         "args": ["--config", "/config/server.properties", "--node-id", "$(POD_NAME)", "--advertised-host", host],
         "env": [pod.field("POD_NAME", "metadata.name")],
         "resources": pod.compute(cluster.spec.resources),

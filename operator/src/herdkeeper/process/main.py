@@ -54,7 +54,7 @@ def run(settings: Settings) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):  # until kopf takes them over
         signal.signal(number, lambda *_: lease.give_up())
     cache, live = ObjectCache(), LiveSource(dynamic)
-    world = World(KubernetesReader(live), ensembles, HttpJsonReader())
+    world = World(KubernetesReader(live, settings.images), ensembles, HttpJsonReader())
     references = References()
     queues = Queues(KeyQueue(touches=partial(touched_by, references.stacks_of)), KeyQueue())
     hands = Hands(KubernetesWriter(dynamic, cache), world, HttpBookieAdmin(), lease.held, HttpNodeOrders())

@@ -5,9 +5,9 @@ https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resou
 pydantic's JSON schema has what they forbid (`$ref`, `anyOf` with null, `const`, `additionalProperties: false` beside properties); this
 file rewrites it.
 
-A default of the spec is stored by the API server, so that an upgrade of the operator never changes what runs. The default of a nested
-object is spread over its
-fields with `default: {}` on the object: so somebody who sets only one field of it gets the others' defaults.
+A default of the spec is stored by the API server, so that an upgrade of the operator never changes it; images alone have none and
+follow the operator (api/default_images.py). The default of a nested object is spread over its fields with
+`default: {}` on the object: so somebody who sets only one field of it gets the others' defaults.
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ _INTRODUCTION = f"""# Field reference
 
 All kinds are of `{API_VERSION}` and namespaced. `kubectl get herdkeeper` lists them all; `kubectl explain KIND.spec` shows the same
 descriptions.
-A default is stored in the resource when it is created, so that a newer operator never changes what runs. Names have at most 40 characters.
+A default is stored in the resource when it is created, so that a newer operator never changes it. An image has none: without `spec.image`
+servers follow the operator's setting, and a newer operator restarts them one at a time. Names have at most 40 characters.
 
 Units: a *size* is a whole number with Ki, Mi, Gi or Ti (powers of 1024 bytes); *cores* are a whole number of cores, or of thousandths with
 `m`.

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from herdkeeper.api import ZooKeeperCluster
+from herdkeeper.api.default_images import image_of
 from herdkeeper.codecs.zookeeper.membership import Membership, Role, Server, file_name
 from herdkeeper.codecs.zookeeper.super_digest import super_digest
 from herdkeeper.planning import pods as pod
@@ -141,7 +142,7 @@ def _stateful_set(cluster: ZooKeeperCluster, pods: int, config_hash: str) -> Jso
     serving = {"exec": {"command": ["/opt/zookeeper/serving.sh"]}, "periodSeconds": 5, "timeoutSeconds": 5, "failureThreshold": 3}
     container = {
         "name": "zookeeper",
-        "image": cluster.spec.image,
+        "image": image_of(cluster),
         "resources": pod.compute(cluster.spec.resources),
         "readinessProbe": serving,
         "livenessProbe": {**pod.http_probe("/commands/ruok", names.ZOOKEEPER_ADMIN_PORT, 6), "initialDelaySeconds": 60},

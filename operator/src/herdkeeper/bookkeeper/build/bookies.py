@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
 from herdkeeper.api.bookkeeper_cluster import GarbageCollection, JournalSync
+from herdkeeper.api.default_images import image_of
 from herdkeeper.bookkeeper.build.racks import MOUNT, build_racks, placement_lines, racks_volume
 from herdkeeper.bookkeeper.state.claims import ledgers_claims
 from herdkeeper.bookkeeper.state.racks import Rack, placement_of
@@ -81,7 +82,7 @@ def build_bookie(cluster: BookKeeperCluster, bookie: BookieIdentity, zookeeper_a
     selector = {**names.selector(COMPONENT, cluster.metadata.name), names.BOOKIE_LABEL: str(bookie.number)}
     container = {
         "name": "bookie",
-        "image": cluster.spec.image,
+        "image": image_of(cluster),
         "args": ["bookie"],
         "env": [
             {"name": "BOOKIE_ID", "value": bookie.bookie_id},
@@ -154,7 +155,7 @@ def build_autorecovery(cluster: BookKeeperCluster, zookeeper_address: str, racks
     selector = names.selector(component, cluster.metadata.name)
     container = {
         "name": "autorecovery",
-        "image": cluster.spec.image,
+        "image": image_of(cluster),
         "args": ["autorecovery"],
         # Without an id of its own every daemon is the auditor "<host>:3181". The pod's address always resolves.
         "env": [pod.field("BOOKIE_ID", "metadata.name"), pod.field("ADVERTISED_ADDRESS", "status.podIP")],

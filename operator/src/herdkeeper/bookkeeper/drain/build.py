@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from herdkeeper.api import BookKeeperCluster
+from herdkeeper.api.default_images import image_of
 from herdkeeper.bookkeeper.build.bookies import BookieIdentity
 from herdkeeper.bookkeeper.build.racks import MOUNT, racks_volume
 from herdkeeper.codecs.bookkeeper.share import Share, record_of
@@ -56,7 +57,7 @@ def build_move(cluster: BookKeeperCluster, bookie: BookieIdentity, round_number:
     record = {"name": "record", "mountPath": RECORD, "readOnly": True}
     move = {
         "name": "move",
-        "image": cluster.spec.image,
+        "image": image_of(cluster),
         "args": ["move", bookie.bookie_id, f"{RECORD}/{OPEN_KEY}", str(bytes_of(rate)) if rate is not None else "-1"],
         # It copies many ledgers at once, and its heap is a quarter of this.
         "resources": pod.compute(cluster.spec.resources),
@@ -89,7 +90,7 @@ def build_retirement(cluster: BookKeeperCluster, bookie: BookieIdentity) -> Json
     named = _names(cluster)
     container = {
         "name": "retire",
-        "image": cluster.spec.image,
+        "image": image_of(cluster),
         "args": ["shell", "decommissionbookie", "-bookieid", bookie.bookie_id],
         "resources": pod.compute(cluster.spec.auto_recovery.resources),
         "volumeMounts": [pod.CONFIG_MOUNT],

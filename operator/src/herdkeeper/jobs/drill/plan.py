@@ -10,6 +10,7 @@ import datetime
 from dataclasses import dataclass
 
 from herdkeeper.api import Checkpoint, ScheduledCheckpoint
+from herdkeeper.api.default_images import image_of
 from herdkeeper.api.resource import API_VERSION
 from herdkeeper.api.restore_drill import DrillStatus
 from herdkeeper.jobs.drill.draw import drawn_moment, drawn_name, seed_of
@@ -146,7 +147,7 @@ def _go_on(schedule: ScheduledCheckpoint, seen: ScheduleObserved, drill: DrillSt
         return ()
     if seen.drill.store_unusable is not None:
         return ()  # its pod would wait for the Secret until its deadline
-    source = DrillSource(checkpoint.spec.destination, checkpoint.manifest, seen.drill.herddb.spec.image, job)
+    source = DrillSource(checkpoint.spec.destination, checkpoint.manifest, image_of(seen.drill.herddb), job)
     return (Create(build_drill(schedule, source, spark_image), Reason.DRILL_STARTED),)
 
 

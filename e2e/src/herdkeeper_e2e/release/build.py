@@ -1,0 +1,189 @@
+"""Makes the files of a release in dist/, from a commit of the repository: whoever makes them again gets the same bytes.
+
+chart package, install.yaml (the chart rendered, for those without Helm), quickstart.yaml, the wheel, release notes, and SHA256SUMS over all
+of it. Images are built from the checkout and archived where a container engine answers; their bytes differ from build to build.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from herdkeeper_e2e.control_plane import helm
+
+REPOSITORY = Path(__file__).resolve().parents[4]
+NAMESPACE = "herdkeeper-system"
+IMAGES = ("operator", "zookeeper", "bookkeeper", "herddb", "spark")
+CHECKSUMS = "SHA256SUMS"
+_VERSION = re.compile(r"\d+\.\d+\.\d+(-[0-9A-Za-z.]+)?")
+_OLDEST_KUBERNETES = "v1.29.0"
+
+
+class ReleaseError(ValueError):
+    """What was asked for can't be released; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """A version (`0.2.0`), the registry that its chart names (may be empty), and the time of its files in seconds since 1970."""
+
+    version: str
+    registry: str
+    epoch: int
+
+    def __post_init__(self) -> None:
+        if _VERSION.fullmatch(self.version) is None:
+            raise ReleaseError(f"VERSION is {self.version!r}: set three numbers, e.g. 0.2.0 or 0.2.0-rc.1")
+        if self.registry.endswith("/") or "://" in self.registry:
+            raise ReleaseError(f"REGISTRY is {self.registry!r}: set a host and a path, e.g. registry.example.com/team")
+
+
+def commit_epoch(repository: Path) -> int:
+    """When the checked-out commit was made, in seconds since 1970; SOURCE_DATE_EPOCH where that is set."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    return int(given or _output("git", "log", "-1", "--format=%ct", folder=repository))
+
+
+def uncommitted(repository: Path) -> tuple[str, ...]:
+    """Files of the checkout that are not as committed: a release has none of what they say."""
+    return tuple(line[3:] for line in _output("git", "status", "--porcelain", folder=repository).splitlines())
+
+
+def release_notes(changelog: str, version: str) -> str:
+    """The section of a version in CHANGELOG.md, without its heading. ReleaseError when it has none."""
+    found = re.search(rf"^## {re.escape(version)}(?: [^\n]*)?$\n(.*?)(?=^## |\Z)", changelog, re.MULTILINE | re.DOTALL)
+    if found is None or not found[1].strip():
+        raise ReleaseError(f"CHANGELOG.md says nothing of {version}: write a section `## {version}`")
+    return f"# herdkeeper {version}\n\n{found[1].strip()}\n"
+
+
+def stamp(checkout: Path, release: Release) -> None:
+    """Writes version and registry into a copy of the checkout."""
+    _replace(checkout / "pyproject.toml", r'^version = ".*"$', f'version = "{release.version}"')
+    _replace(checkout / "charts/herdkeeper/Chart.yaml", r"^version: .*$", f"version: {release.version}")
+    _replace(checkout / "charts/herdkeeper/Chart.yaml", r"^appVersion: .*$", f"appVersion: {release.version}")
+    _replace(checkout / "charts/herdkeeper/values.yaml", r'^  registry: ""$', f'  registry: "{release.registry}"')
+
+
+def write_chart(chart: Path, to: Path, epoch: int) -> None:
+    """The chart's package. Helm's own `package` writes the present time into it."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        for path in sorted(path for path in chart.rglob("*") if path.is_file()):
+            entry = tarfile.TarInfo(f"{chart.name}/{path.relative_to(chart)}")
+            entry.size, entry.mtime, entry.mode = path.stat().st_size, epoch, 0o644
+            with path.open("rb") as content:
+                archive.addfile(entry, content)
+    to.write_bytes(gzip.compress(packed.getvalue(), mtime=epoch))
+
+
+def install_manifest(chart: Path) -> str:
+    """The namespace and all that the chart makes, for `kubectl apply --server-side`."""
+    command = (str(helm()), "template", "herdkeeper", str(chart), "--namespace", NAMESPACE, "--kube-version", _OLDEST_KUBERNETES)
+    objects = _output(*command).replace("app.kubernetes.io/managed-by: Helm", "app.kubernetes.io/managed-by: kubectl")
+    return f"apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n{objects}"
+
+
+def write_files(repository: Path, release: Release, dist: Path) -> None:
+    """All but images and checksums, from the commit that is checked out. ReleaseError when the changelog lacks the version."""
+    dist.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        checkout = Path(folder) / "herdkeeper"
+        checkout.mkdir()
+        committed = subprocess.run(["git", "archive", "HEAD"], cwd=repository, check=True, capture_output=True).stdout
+        with tarfile.open(fileobj=io.BytesIO(committed)) as archive:
+            archive.extractall(checkout, filter="data")
+        (dist / "RELEASE-NOTES.md").write_text(release_notes((checkout / "CHANGELOG.md").read_text(), release.version))
+        stamp(checkout, release)
+        chart = checkout / "charts/herdkeeper"
+        write_chart(chart, dist / f"herdkeeper-{release.version}.tgz", release.epoch)
+        (dist / "install.yaml").write_text(install_manifest(chart))
+        (dist / "quickstart.yaml").write_bytes((checkout / "examples/quickstart.yaml").read_bytes())
+        _write_wheel(checkout, dist, release.epoch)
+
+
+def _write_wheel(checkout: Path, dist: Path, epoch: int) -> None:
+    command = (sys.executable, "-m", "pip", "wheel", "-q", "--disable-pip-version-check", "--no-deps", "-w", str(dist), str(checkout))
+    _output(*command, environment={**os.environ, "SOURCE_DATE_EPOCH": str(epoch)})
+
+
+def write_images(repository: Path, version: str, dist: Path) -> None:
+    """An archive of each image, as `docker load` reads it."""
+    environment = {**os.environ, "HERDKEEPER_IMAGE_TAG": version}
+    subprocess.run([str(repository / "e2e/images/build.sh"), *IMAGES], env=environment, check=True)
+    for name in IMAGES:
+        subprocess.run(["docker", "save", "-o", str(dist / f"{name}-{version}.tar"), f"herdkeeper/{name}:{version}"], check=True)
+
+
+def checksums(files: Iterable[Path]) -> str:
+    """Lines as `sha256sum --check` reads them, by name."""
+    lines = []
+    for file in sorted(files):
+        with file.open("rb") as content:
+            lines.append(f"{hashlib.file_digest(content, 'sha256').hexdigest()}  {file.name}\n")
+    return "".join(lines)
+
+
+def engine_answers() -> bool:
+    """Whether there is a container engine to build images with."""
+    try:
+        return subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def _replace(file: Path, line: str, by: str) -> None:
+    text, count = re.subn(line, by, file.read_text(), count=1, flags=re.MULTILINE)
+    if count != 1:
+        raise ReleaseError(f"{file.name} has no line {line}")
+    file.write_text(text)
+
+
+def _output(*command: str, folder: Path | None = None, environment: Mapping[str, str] | None = None) -> str:
+    """Standard output of a program. ReleaseError with what it said when it fails."""
+    answer = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    if answer.returncode != 0:
+        raise ReleaseError(f"{' '.join(command[:3])} failed: {answer.stderr.strip()[-2000:]}")
+    return answer.stdout
+
+
+def main(
+    version: Annotated[str, typer.Argument(help="The version, e.g. 0.2.0.")],
+    registry: Annotated[str, typer.Option(help="What stands before `herdkeeper/NAME` in the chart's images.")] = "",
+) -> None:
+    """Make the files of a release in dist/."""
+    dist = REPOSITORY / "dist"
+    try:
+        release = Release(version, registry, commit_epoch(REPOSITORY))
+        if changed := uncommitted(REPOSITORY):
+            raise ReleaseError(f"{len(changed)} files are not as committed ({', '.join(changed[:3])}): commit them, or put them back")
+        release_notes((REPOSITORY / "CHANGELOG.md").read_text(), version)  # before what is in dist/ goes
+        for file in dist.glob("*"):
+            file.unlink()
+        write_files(REPOSITORY, release, dist)
+    except ReleaseError as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(code=1) from error
+    if engine_answers():
+        write_images(REPOSITORY, version, dist)
+    else:
+        typer.echo("no container engine answers: dist/ has no images", err=True)
+    (dist / CHECKSUMS).write_text(checksums(dist.iterdir()))
+    typer.echo((dist / CHECKSUMS).read_text(), nl=False)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,71 @@
+"""The files of a release of the commit that is checked out: made twice they are the same, and a real API server takes install.yaml."""
+
+from __future__ import annotations
+
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from herdkeeper.api import KINDS
+from herdkeeper_e2e.control_plane import HOME, REPOSITORY, helm, running
+from herdkeeper_e2e.release.build import Release, checksums, write_files
+
+RELEASE = Release("0.1.0", "example.com/team", 1_700_000_000)
+CHART = "herdkeeper-0.1.0.tgz"
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    write_files(REPOSITORY, RELEASE, folder)
+    return folder
+
+
+def installed(dist: Path) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all((dist / "install.yaml").read_text()) if document]
+
+
+def test_it_has_what_people_install_from(dist: Path) -> None:
+    names = {"RELEASE-NOTES.md", CHART, "install.yaml", "quickstart.yaml", "herdkeeper-0.1.0-py3-none-any.whl"}
+    assert {file.name for file in dist.iterdir()} == names
+
+
+def test_the_wheel_has_the_license(dist: Path) -> None:
+    (wheel,) = dist.glob("*.whl")
+    names = {Path(name).name for name in zipfile.ZipFile(wheel).namelist()}
+    assert {"LICENSE", "NOTICE"} <= names
+
+
+def test_made_again_it_has_the_same_checksums(dist: Path, tmp_path: Path) -> None:
+    write_files(REPOSITORY, RELEASE, tmp_path)
+    assert checksums(tmp_path.iterdir()) == checksums(dist.iterdir())
+
+
+def test_helm_makes_of_the_package_what_install_yaml_has(dist: Path) -> None:
+    command = [str(helm()), "template", "herdkeeper", str(dist / CHART), "--namespace", HOME, "--kube-version", "v1.34.0"]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True)
+    made = [document for document in yaml.safe_load_all(answer.stdout) if document]
+    namespace, *rest = installed(dist)
+    assert (namespace["kind"], namespace["metadata"]["name"]) == ("Namespace", HOME)
+    assert [(each["kind"], each["metadata"]["name"]) for each in rest] == [(each["kind"], each["metadata"]["name"]) for each in made]
+    assert [each.get("spec") for each in rest if each["kind"] != "Deployment"] == [
+        each.get("spec") for each in made if each["kind"] != "Deployment"
+    ]
+
+
+def test_a_cluster_that_knows_nothing_of_herdkeeper_takes_install_yaml(dist: Path, tmp_path: Path) -> None:
+    with running(tmp_path) as plane:
+        dynamic = plane.dynamic_client()
+        for document in installed(dist):
+            resource = dynamic.resources.get(api_version=document["apiVersion"], kind=document["kind"])
+            namespace = document["metadata"].get("namespace")
+            resource.server_side_apply(body=document, name=document["metadata"]["name"], namespace=namespace, field_manager="kubectl")
+        definitions = dynamic.resources.get(api_version="apiextensions.k8s.io/v1", kind="CustomResourceDefinition")
+        assert {item.metadata.name for item in definitions.get().items} == {f"{kind.PLURAL}.herdkeeper.io" for kind in KINDS}
+        deployments = dynamic.resources.get(api_version="apps/v1", kind="Deployment")
+        container = deployments.get(name="herdkeeper", namespace=HOME).spec.template.spec.containers[0]
+        assert container.image == "example.com/team/herdkeeper/operator:0.1.0"
