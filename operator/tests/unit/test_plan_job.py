@@ -12,7 +12,7 @@ import yaml
 from situations import EXAMPLES, bookkeeper_serving, objects, quickstart, ready, with_metadata, with_spec, with_status
 
 from herdkeeper.api.bookkeeper_cluster import BookieStatus
-from herdkeeper.api.checkpoint import CheckpointSpec, ComparisonStatus, Lsn, Target
+from herdkeeper.api.checkpoint import ComparisonStatus, Lsn, Target
 from herdkeeper.api.job import Destination, Encryption, Executors
 from herdkeeper.api.resource import Reference, SecretReference
 from herdkeeper.api.tablespace import Bootstrap, ReplicaStatus, TablespaceLog
@@ -546,13 +546,6 @@ def test_the_status_tells_from_where_on_the_next_checkpoint_needs_the_log():
 
 def test_the_status_tells_nothing_of_a_base_where_there_is_none():
     assert checkpoint_fields(CheckpointSummary("r", JobOutcome.SUCCEEDED))["base"] is None
-
-
-def test_a_checkpoint_from_before_there_was_a_target_still_means_the_position_that_it_names():
-    spec = CheckpointSpec.model_validate({**CHECKPOINT.spec.model_dump(by_alias=True), "at": {"ledgerId": 12, "entryId": 340}})
-    given = arguments(plan_checkpoint(CHECKPOINT.model_copy(update={"spec": spec}), SEEN, "spark:1"))
-    assert given[given.index("--to") + 1] == "12,340"
-    assert "--leader-http" not in given
 
 
 def test_the_status_tells_which_moment_a_checkpoint_holds():

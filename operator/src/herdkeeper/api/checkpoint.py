@@ -60,7 +60,6 @@ class CheckpointSpec(Model):
 
     tablespace_ref: Reference = Field(description="The Tablespace.")
     target: Target | None = Field(None, description="The moment that the checkpoint holds; now, the last confirmed entry, when absent.")
-    at: Lsn | None = Field(None, description="An older name of target.lsn, for resources from before there was target.")
     mode: Literal["Auto", "Full", "Incremental"] = Field(
         "Auto",
         description="What it is made from. Full: the whole log. Incremental: the newest checkpoint at the destination that is verified "
@@ -89,11 +88,6 @@ class CheckpointSpec(Model):
         "Retain",
         description="Delete: when this resource is deleted, its manifest and its files at the destination go, once nobody else needs them.",
     )
-
-    @property
-    def moment(self) -> Target | None:
-        """The target, by whichever name it was given; None for now."""
-        return self.target if self.at is None else Target(lsn=self.at)
 
 
 class TableStatus(Model):
@@ -194,11 +188,6 @@ class Checkpoint(Resource):
                 "has(self.target.lsn) ? 'two moments' : 'no moment'",
             ),
             field_path=".target",
-        ),
-        Rule(
-            rule="!has(self.at) || !has(self.target)",
-            message="spec.at and spec.target are both set: spec.at is an older name of spec.target.lsn, remove it",
-            field_path=".at",
         ),
         *place_rules("destination"),
         least_memory("job.resources.memory", 1024),

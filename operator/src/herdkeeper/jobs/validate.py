@@ -94,7 +94,7 @@ def _window_refusals(window: Window | None, path: str) -> Iterator[Refusal]:
 
 
 def _fixed_position(schedule: ScheduledCheckpoint | ScheduledReplicationAudit) -> Iterator[Refusal]:
-    if isinstance(schedule, ScheduledCheckpoint) and (target := schedule.spec.template.moment) is not None:
+    if isinstance(schedule, ScheduledCheckpoint) and (target := schedule.spec.template.target) is not None:
         yield Refusal(
             "spec.template.target",
             target.timestamp or (f"{target.lsn.ledger_id},{target.lsn.entry_id}" if target.lsn else "empty"),

@@ -200,19 +200,19 @@ def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_i
     verify = ("--verify-against", source.follower) if spec.verify == "Follower" and source.follower else ()
     rate = spec.bytes_per_second_per_bookie
     # A follower can be held now only, and whoever asks for the whole log takes nothing else.
-    begins_with = source.begins_with if spec.moment is None and spec.mode != "Full" else None
+    begins_with = source.begins_with if spec.target is None and spec.mode != "Full" else None
     command = (
         "herdkeeper_jobs.checkpoint.cli",
         *("--zookeeper", source.zookeeper_address),
         *("--ledgers-root", source.ledgers_root),
         *("--herd-root", source.herd_root),
         *("--tablespace", source.tablespace),
-        *("--to", _moment(spec.moment)),
+        *("--to", _moment(spec.target)),
         *(("--mode", spec.mode) if spec.mode != "Auto" else _full_every(spec.full_every)),
         *(("--bytes-per-second-per-bookie", str(bytes_of(rate))) if rate else ()),
         *("--destination", root_of(spec.destination)),
         *encryption_keys.encrypts(spec.destination),
-        *(("--leader-http", source.leader) if source.leader and spec.moment is None else ()),
+        *(("--leader-http", source.leader) if source.leader and spec.target is None else ()),
         *verify,
         *_begins_with(begins_with),
     )
