@@ -12,7 +12,7 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 OBJECTS = (
     "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces,statefulsets,deployments,configmaps,services,secrets,"
-    "poddisruptionbudgets,persistentvolumeclaims"
+    "poddisruptionbudgets,networkpolicies,persistentvolumeclaims"
 )
 RECONCILES = 10
 KINDS = ("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace")

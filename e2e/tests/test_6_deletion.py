@@ -12,7 +12,7 @@ from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 RESOURCES = "zookeeperclusters,bookkeeperclusters,herddbclusters,tablespaces,checkpoints,replicationaudits"
 MANAGED = "app.kubernetes.io/managed-by=herdkeeper"
-WORKLOADS = "statefulsets,deployments,jobs,pods,services,configmaps,poddisruptionbudgets,serviceaccounts,roles,rolebindings"
+WORKLOADS = "statefulsets,deployments,jobs,pods,services,configmaps,poddisruptionbudgets,networkpolicies,serviceaccounts,roles,rolebindings"
 PATIENCE = Limit(300, 2)
 
 

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 import json
 
+from herdkeeper.shared.names import MANAGED_BY_LABEL, MANAGER
 from herdkeeper_e2e.conditions import pod_problem
 from herdkeeper_e2e.kubectl import Kubectl, Object
 from herdkeeper_e2e.waiting import Limit, Pending, wait_for
 
 START = Limit(300)
+CLIENT_LABELS = {"herdkeeper-e2e": "client"}
+ADMISSION: Object = {
+    "apiVersion": "networking.k8s.io/v1",
+    "kind": "NetworkPolicy",
+    "metadata": {"name": "e2e-clients"},
+    "spec": {
+        "podSelector": {"matchLabels": {MANAGED_BY_LABEL: MANAGER}},
+        "policyTypes": ["Ingress"],
+        "ingress": [{"from": [{"podSelector": {"matchLabels": CLIENT_LABELS}}]}],
+    },
+}
+"""Lets these pods reach all ports of what the operator makes: they read metadata, logs and admin ports. kind's own nodes
+enforce policies."""
 
 
 def client_pod(name: str, container: Object, volumes: list[Object], machine: str | None = None) -> Object:
@@ -18,7 +32,7 @@ def client_pod(name: str, container: Object, volumes: list[Object], machine: str
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": {"app.kubernetes.io/name": container["name"]}},
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/name": container["name"], **CLIENT_LABELS}},
         "spec": {
             **({"nodeName": machine} if machine else {}),
             "automountServiceAccountToken": False,
@@ -32,7 +46,7 @@ def client_pod(name: str, container: Object, volumes: list[Object], machine: str
 
 
 def start_pod(kubectl: Kubectl, manifest: Object) -> None:
-    """Makes the pod unless it is there, and waits until it runs."""
+    """Makes the pod unless it is there, has it let in, and waits until it runs."""
     name = manifest["metadata"]["name"]
 
     def running() -> Object | Pending:
@@ -42,5 +56,6 @@ def start_pod(kubectl: Kubectl, manifest: Object) -> None:
         problem = pod_problem(pod)
         return Pending(problem) if problem else pod
 
+    kubectl.apply(json.dumps(ADMISSION))
     kubectl.apply(json.dumps(manifest))
     wait_for(f"the start of the pod {name}", running, START)

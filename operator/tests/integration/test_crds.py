@@ -31,6 +31,7 @@ def test_a_cluster_of_one_line_is_stored_with_every_default_that_decides_durabil
         "storage": {"size": "10Gi"},
         "resources": {"cpu": "200m", "memory": "1Gi"},
         "pods": {"antiAffinity": "Preferred"},
+        "networkPolicy": "Enabled",
         "deletionPolicy": "Retain",
     }
 

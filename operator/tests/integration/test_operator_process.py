@@ -187,14 +187,16 @@ def every_deed(stage: Stage) -> None:
     stage.settle("BookKeeperCluster", "bk")
     stage.serve_bookie(BookKeeperNames(ObjectKey(stage.namespace, "bk")), 0)
     stage.settle("BookKeeperCluster", "bk")
-    stage.patch("BookKeeperCluster", "bk", {"spec": {"autoRecovery": {"enabled": False}}})
+    assert stage.live("NetworkPolicy", "bk-bookie") is not None
+    stage.patch("BookKeeperCluster", "bk", {"spec": {"autoRecovery": {"enabled": False}, "networkPolicy": "Disabled"}})
     stage.settle("BookKeeperCluster", "bk")
+    assert stage.live("NetworkPolicy", "bk-bookie") is None
     ledgers = {"ensembleSize": 1, "writeQuorum": 1, "ackQuorum": 1}
     stage.declare("HerdDBCluster", "db", {"bookKeeperRef": {"name": "bk"}, "ledgers": ledgers, "deletionPolicy": "Delete"})
     stage.settle("HerdDBCluster", "db")
     stage.declare("ReplicationAudit", "found", {"bookKeeperRef": {"name": "bk"}, "job": {"executors": {"instances": 1}}})
     stage.settle("ReplicationAudit", "found")
-    for kind in ("ServiceAccount", "Role", "RoleBinding", "Job"):
+    for kind in ("ServiceAccount", "Role", "RoleBinding", "NetworkPolicy", "Job"):
         assert stage.live(kind, "found-audit") is not None
     assert stage.live("Secret", "db-herddb-credentials") is not None
     schedule = {"schedule": "0 3 * * *", "successfulHistoryLimit": 1, "template": {"bookKeeperRef": {"name": "bk"}}}

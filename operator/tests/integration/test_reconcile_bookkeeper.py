@@ -127,6 +127,8 @@ def test_exactly_these_objects_are_made_and_autorecovery_last(stage: Stage) -> N
         ("ConfigMap", "bk-racks"),
         ("Service", "bk-bookie"),
         ("PodDisruptionBudget", "bk-bookie"),
+        ("NetworkPolicy", "bk-bookie"),
+        ("NetworkPolicy", "bk-autorecovery"),
         *(("StatefulSet", f"bk-bookie-{number}") for number in range(BOOKIES)),
         *((CLAIM, f"bk-bookie-{number}-{volume}") for number in range(BOOKIES) for volume in ("journal", "ledgers")),
     }

@@ -53,6 +53,7 @@ def test_exactly_these_objects_are_made(stage: Stage) -> None:
         ("Service", SERVERS),
         ("Service", f"{SERVERS}-members"),
         ("PodDisruptionBudget", SERVERS),
+        ("NetworkPolicy", SERVERS),
         ("StatefulSet", SERVERS),
         ("Secret", f"{SERVERS}-reconfig"),
         *((CLAIM, name) for name in CLAIMS),
@@ -90,6 +91,8 @@ DRIFT: list[tuple[str, str, dict[str, Any], list[str | int]]] = [
     ("Service", SERVERS, {"spec": {"selector": {"app.kubernetes.io/instance": "other"}}}, ["spec", "selector"]),
     ("Service", f"{SERVERS}-members", {"spec": {"publishNotReadyAddresses": False}}, ["spec", "publishNotReadyAddresses"]),
     ("PodDisruptionBudget", SERVERS, {"spec": {"maxUnavailable": 3}}, ["spec", "maxUnavailable"]),
+    ("NetworkPolicy", SERVERS, {"spec": {"ingress": [{}]}}, ["spec", "ingress"]),
+    ("NetworkPolicy", SERVERS, {"spec": {"podSelector": {"matchLabels": {"app": "none"}}}}, ["spec", "podSelector"]),
     ("StatefulSet", SERVERS, {"spec": {"replicas": 1}}, ["spec", "replicas"]),
     ("StatefulSet", SERVERS, {"metadata": {"annotations": {"herdkeeper.io/intent": "another"}}}, ["metadata", "annotations"]),
     ("ConfigMap", SERVERS, {"metadata": {"ownerReferences": None}}, ["metadata", "ownerReferences"]),
@@ -113,7 +116,7 @@ def test_a_field_that_somebody_changed_is_put_back(stage: Stage, kind: str, name
     assert at(stage.found(kind, name)) == before
 
 
-@pytest.mark.parametrize("kind", ["ConfigMap", "Service", "PodDisruptionBudget", "StatefulSet"])
+@pytest.mark.parametrize("kind", ["ConfigMap", "Service", "PodDisruptionBudget", "NetworkPolicy", "StatefulSet"])
 def test_an_object_that_somebody_deleted_is_made_again(stage: Stage, kind: str) -> None:
     founded(stage)
     stage.delete(kind, SERVERS)

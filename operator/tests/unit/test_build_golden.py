@@ -40,6 +40,7 @@ from herdkeeper.herddb.log.build_archive import ArchivedLog, build_archiver
 from herdkeeper.herddb.state.cluster import UserCredentials
 from herdkeeper.herddb.tablespace.build import build_connection_secret, build_leader_service
 from herdkeeper.jobs.schedule.build import build_drill_checkpoint
+from herdkeeper.planning.network_policies import build_server_policies
 from herdkeeper.spark.build_job import (
     ArchiveSource,
     AuditSource,
@@ -98,6 +99,8 @@ def built() -> dict[str, tuple[Any, ...]]:
     bookie = BookieIdentity(0, "quick-bookie-0-abc123")
     herddb = read(HerdDBCluster, bookKeeperRef={"name": "quick"})
     encrypted = read(HerdDBCluster, bookKeeperRef={"name": "quick"}, tls={"secretName": "quick-tls"})
+    scraper = {"podLabels": {"app": "prometheus"}, "namespaceLabels": {"kubernetes.io/metadata.name": "monitoring"}}
+    limited = read(HerdDBCluster, bookKeeperRef={"name": "quick"}, clients=[{"podLabels": {"app": "shop"}}], scrapers=[scraper])
     log = LogStore(ZOOKEEPER, "/demo/quick/ledgers", placement_of(bookies, RACKS))
     tablespace = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="flights")
     restored = read(Tablespace, herdDBRef={"name": "db"}, tablespaceName="restored", bootstrap={"checkpoint": {"name": "flights-1"}})
@@ -174,6 +177,10 @@ def built() -> dict[str, tuple[Any, ...]]:
         "herddb": (
             build_herddb_secret(herddb, "quick-herddb-credentials", (ADMINISTRATOR, OTHER), "a-token"),
             *build_herddb(herddb, log, "quick-herddb-credentials"),
+        ),
+        "network-policies": (
+            *(policy for each in (zookeeper, bookies, herddb) for policy in build_server_policies(each, "herdkeeper-system")),
+            *build_server_policies(limited, "herdkeeper-system"),
         ),
         "herddb-encrypted": build_herddb(encrypted, log, "quick-herddb-credentials"),
         "tablespace": (

@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
+from herdkeeper.api.network import NetworkPeers, NetworkPolicies
 from herdkeeper.api.pods import Pods, pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
@@ -143,6 +144,17 @@ class BookKeeperClusterSpec(Model):
     resources: Compute = Field(Compute(cpu="200m", memory="768Mi"), description="CPU and memory of each bookie.")
     pods: Pods = Field(
         Pods(), description="Where the pods of bookies, of autorecovery and of the Jobs of drains run, and what else they carry."
+    )
+    network_policy: NetworkPolicies = "Enabled"
+    clients: NetworkPeers = Field(
+        (),
+        description="Pods that may connect to the bookies' port (3181), beside the pods that the operator makes in this namespace: "
+        "programs with BookKeeper's own client, readers of the log.",
+    )
+    scrapers: NetworkPeers = Field(
+        (),
+        description="Pods that may connect to the HTTP port (8080) of bookies and autorecovery, for `/metrics`, beside the operator. The "
+        "port asks for no password and deletes ledgers on request: name nobody else.",
     )
     auto_recovery: AutoRecovery = Field(AutoRecovery(), description="Re-replication of lost entries.")
     placement: Placement = Field(Placement(), description="How the copies of an entry are spread over racks and regions.")

@@ -6,6 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from herdkeeper.api.network import NetworkPeers, NetworkPolicies
 from herdkeeper.api.pods import Pods, pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
@@ -93,6 +94,15 @@ class HerdDBClusterSpec(Model):
     storage: VolumeClaim = Field(VolumeClaim(size="10Gi"), description="Volume of each SQL node: its local checkpoints.")
     resources: Compute = Field(Compute(cpu="200m", memory="1Gi"), description="CPU and memory of each SQL node.")
     pods: Pods = Field(Pods(), description="Where the pods of SQL nodes run, and what else they carry.")
+    network_policy: NetworkPolicies = "Enabled"
+    clients: NetworkPeers | None = Field(
+        None,
+        description="Pods that may connect to the SQL port (7000), beside the operator, the nodes and restores. Absent: everybody; empty: "
+        "nobody else.",
+    )
+    scrapers: NetworkPeers = Field(
+        (), description="Pods that may connect to the HTTP port (9845), for `/metrics`, beside the operator and Checkpoints."
+    )
     credentials_secret_ref: SecretReference | None = Field(
         None, description="A Secret with `username` and `password` of the administrator; one is generated when absent. Immutable."
     )

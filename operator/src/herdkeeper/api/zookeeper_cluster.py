@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from herdkeeper.api.network import NetworkPeers, NetworkPolicies
 from herdkeeper.api.pods import Pods, pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
@@ -46,6 +47,13 @@ class ZooKeeperClusterSpec(Model):
     storage: VolumeClaim = Field(VolumeClaim(size="5Gi"), description="Volume of each member (transaction log and snapshots).")
     resources: Compute = Field(Compute(cpu="100m", memory="512Mi"), description="CPU and memory of each member.")
     pods: Pods = Field(Pods(), description="Where the pods of members run, and what else they carry.")
+    network_policy: NetworkPolicies = "Enabled"
+    clients: NetworkPeers = Field(
+        (),
+        description="Pods that may connect to the client port (2181), beside the operator and the pods that it makes in this namespace: "
+        "SQL clients that find leaders through ZooKeeper, readers of the log, bookies of another namespace. Who can write to ZooKeeper can "
+        "take the database over: name nobody else.",
+    )
     config: ConfigLines = Field({}, description="More lines of zoo.cfg, e.g. `snapCount`. Keys that the operator owns are refused.")
     deletion_policy: DeletionPolicy = Field("Retain", description="What happens to the volumes when this resource is deleted.")
 

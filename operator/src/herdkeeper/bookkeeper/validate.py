@@ -13,6 +13,7 @@ from herdkeeper.planning.refusal import (
     config_refusals,
     memory_refusals,
     name_refusals,
+    peer_refusals,
 )
 from herdkeeper.shared import owned_config
 
@@ -25,6 +26,8 @@ def bookkeeper_refusals(cluster: BookKeeperCluster) -> tuple[Refusal, ...]:
         *memory_refusals("spec.resources.memory", cluster.spec.resources.memory, "bookie"),
         *memory_refusals("spec.autoRecovery.resources.memory", cluster.spec.auto_recovery.resources.memory, "autorecovery"),
         *_compaction_refusals(cluster.spec.garbage_collection),
+        *peer_refusals(cluster.spec.clients, "spec.clients"),
+        *peer_refusals(cluster.spec.scrapers, "spec.scrapers"),
         *config_refusals(cluster.spec.config, owned_config.BOOKKEEPER),
     )
 

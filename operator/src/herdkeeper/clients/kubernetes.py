@@ -23,7 +23,11 @@ from herdkeeper.shared.objects import Json, Objects, is_ready
 from herdkeeper.shared.unknown import Unknown
 
 WORKLOADS = (("apps/v1", "StatefulSet"), ("apps/v1", "Deployment"))
-SHARED = (("v1", "ConfigMap"), ("v1", "Service"), ("policy/v1", "PodDisruptionBudget"), ("v1", "Pod"), ("v1", "PersistentVolumeClaim"))
+NETWORK_POLICIES = (("networking.k8s.io/v1", "NetworkPolicy"),)
+SHARED = (
+    *(("v1", "ConfigMap"), ("v1", "Service"), ("policy/v1", "PodDisruptionBudget"), ("v1", "Pod"), ("v1", "PersistentVolumeClaim")),
+    *NETWORK_POLICIES,
+)
 SECRETS = (("v1", "Secret"),)
 JOBS = (
     ("batch/v1", "Job"),
@@ -31,6 +35,7 @@ JOBS = (
     ("v1", "ServiceAccount"),
     ("rbac.authorization.k8s.io/v1", "Role"),
     ("rbac.authorization.k8s.io/v1", "RoleBinding"),
+    *NETWORK_POLICIES,
 )
 """Which kinds a resource of ours may own, by (apiVersion, kind)."""
 

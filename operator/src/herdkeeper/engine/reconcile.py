@@ -70,6 +70,7 @@ from herdkeeper.jobs.status import summarize_audit, summarize_checkpoint
 from herdkeeper.jobs.validate import audit_refusals, checkpoint_refusals, schedule_refusals
 from herdkeeper.planning.actions import BarPromotion, Plan, SetFinalizer, Wait
 from herdkeeper.planning.deletion import plan_unreadable_deletion, waited_seconds, waiting_for_users
+from herdkeeper.planning.network_policies import with_network_policies
 from herdkeeper.planning.refusal import Refusal, unreadable_refusals
 from herdkeeper.planning.status import Failed, planned, refused_status, status_document, stored_status
 from herdkeeper.planning.summary import Summary
@@ -160,14 +161,14 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         ZooKeeperCluster.KIND: Steps(
             observe_zookeeper,
             lambda cluster, seen: zookeeper_refusals(cluster, seen.voters),
-            plan_zookeeper,
+            partial(_with_policies, plan_zookeeper, settings.namespace),
             summarize_zookeeper,
             plan_zookeeper_deletion,
         ),
         BookKeeperCluster.KIND: Steps(
             observe_bookkeeper,
             lambda cluster, _: bookkeeper_refusals(cluster),
-            partial(_with_image, plan_bookkeeper, settings.images.spark),
+            partial(_with_policies, partial(_with_image, plan_bookkeeper, settings.images.spark), settings.namespace),
             summarize_bookkeeper,
             plan_bookkeeper_deletion,
             see_ledgers,
@@ -175,7 +176,7 @@ def steps_by_kind(settings: Settings) -> Mapping[str, Steps]:
         HerdDBCluster.KIND: Steps(
             observe_herddb,
             lambda cluster, seen: herddb_refusals(cluster, seen.bookkeeper),
-            plan_herddb,
+            partial(_with_policies, plan_herddb, settings.namespace),
             summarize_herddb,
             plan_herddb_deletion,
         ),
@@ -462,6 +463,10 @@ def _see_tablespace(tablespace: Tablespace, world: World) -> TablespaceObserved:
 
 def _with_image(plan: Callable[[Any, Any, str], Plan], image: str, resource: Any, seen: Any) -> Plan:
     return plan(resource, seen, image)
+
+
+def _with_policies(plan: Callable[[Any, Any], Plan], operator_namespace: str, cluster: Any, seen: Any) -> Plan:
+    return with_network_policies(plan(cluster, seen), cluster, seen.objects, operator_namespace)
 
 
 def _now() -> str:

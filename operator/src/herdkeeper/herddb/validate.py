@@ -14,6 +14,7 @@ from herdkeeper.planning.refusal import (
     config_refusals,
     memory_refusals,
     name_refusals,
+    peer_refusals,
 )
 from herdkeeper.shared import owned_config
 from herdkeeper.shared.quantity import bytes_of
@@ -26,6 +27,8 @@ def herddb_refusals(cluster: HerdDBCluster, bookkeeper: BookKeeperCluster | None
         *_quorum_refusals(cluster),
         *_ensemble_beyond_bookies(cluster, bookkeeper),
         *memory_refusals("spec.resources.memory", cluster.spec.resources.memory, "herddb"),
+        *peer_refusals(cluster.spec.clients, "spec.clients"),
+        *peer_refusals(cluster.spec.scrapers, "spec.scrapers"),
         *config_refusals(cluster.spec.config, owned_config.HERDDB),
         *_checkpoint_period(cluster),
         *_ledger_size(cluster),

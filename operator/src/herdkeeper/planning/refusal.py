@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import ValidationError
 
 from herdkeeper.api.job import SparkJob
+from herdkeeper.api.network import NetworkPeer
 from herdkeeper.api.resource import ObjectMeta
 from herdkeeper.api.schedule import FIVE_FIELDS, Times
 from herdkeeper.shared import owned_config
@@ -23,6 +24,8 @@ MINIMUM_MEMORY_MIB = {"zookeeper": 192, "bookie": 512, "autorecovery": 256, "her
 """Least memory limits (MiB): each process's measured resident size at its smallest useful heap, and half of it again. Below, it is killed
 in a loop."""
 NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+LABEL_KEY = re.compile(r"(?:(?=[^/]{1,253}/)[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?(?=[^/]{1,63}$)[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
+"""Source: Kubernetes, "Labels and Selectors", syntax and character set."""
 
 
 @dataclass(frozen=True)
@@ -99,6 +102,21 @@ def memory_refusals(path: str, memory: str, process: str) -> Iterator[Refusal]:
     minimum = MINIMUM_MEMORY_MIB[process]
     if bytes_of(memory) < minimum * MIB:
         yield Refusal(path, memory, f"a {process} process does not run in less than {minimum}Mi", f"set at least {minimum}Mi")
+
+
+def peer_refusals(peers: Sequence[NetworkPeer] | None, path: str) -> Iterator[Refusal]:
+    for index, peer in enumerate(peers or ()):
+        for field, labels in (("podLabels", peer.pod_labels), ("namespaceLabels", peer.namespace_labels or {})):
+            yield from (
+                Refusal(
+                    f"{path}[{index}].{field}[{key!r}]",
+                    repr(value),
+                    "Kubernetes knows no label of this name",
+                    "take one of at most 63 letters, digits, `-`, `_` and `.`, which may have a domain and `/` before it",
+                )
+                for key, value in sorted(labels.items())
+                if not LABEL_KEY.fullmatch(key)
+            )
 
 
 def config_refusals(config: Mapping[str, str], owned: OwnedKeys, prefixes: tuple[str, ...] = ()) -> Iterator[Refusal]:

@@ -44,6 +44,7 @@ WATCHED_KINDS = (
     WatchedKind("", "v1", "secrets", "Secret"),
     WatchedKind("", "v1", "serviceaccounts", "ServiceAccount"),
     WatchedKind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
+    WatchedKind("networking.k8s.io", "v1", "networkpolicies", "NetworkPolicy"),
     WatchedKind("rbac.authorization.k8s.io", "v1", "roles", "Role"),
     WatchedKind("rbac.authorization.k8s.io", "v1", "rolebindings", "RoleBinding"),
 )

@@ -76,6 +76,9 @@ ACCESS: tuple[AccessRule, ...] = (
     AccessRule(Scope.WATCHED, "apps", ("statefulsets", "deployments"), (*APPLY, "delete"), "servers, autorecovery and archivers of logs"),
     AccessRule(Scope.WATCHED, "batch", ("jobs",), (*APPLY, "delete"), "checkpoints, audits and drains"),
     AccessRule(Scope.WATCHED, "policy", ("poddisruptionbudgets",), APPLY, "one voluntary disruption at a time"),
+    AccessRule(
+        Scope.WATCHED, "networking.k8s.io", ("networkpolicies",), (*APPLY, "delete"), "who may connect to which port (docs/network.md)"
+    ),
     AccessRule(Scope.WATCHED, "", ("configmaps",), (*APPLY, "delete"), "configuration"),
     AccessRule(Scope.WATCHED, "", ("services",), APPLY, "addresses"),
     AccessRule(Scope.WATCHED, "", ("serviceaccounts",), APPLY, "the identity of a Spark driver"),

@@ -20,6 +20,8 @@ COMPONENT_LABEL = "app.kubernetes.io/name"
 INSTANCE_LABEL = "app.kubernetes.io/instance"
 OWNER_KIND_LABEL = "herdkeeper.io/owner-kind"
 OWNER_NAME_LABEL = "herdkeeper.io/owner-name"
+NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name"
+"""On each namespace, by Kubernetes: its name."""
 REVISION_LABEL = "controller-revision-hash"
 """On a pod of a StatefulSet, by Kubernetes: the revision of the template that it was made from."""
 BOOKIE_LABEL = "herdkeeper.io/bookie"
@@ -93,6 +95,8 @@ EXECUTOR_COMPONENT = "executor"
 REMOVAL_COMPONENT = "removal"
 ARCHIVE_COMPONENT = "archive"
 DRILL_COMPONENT = "restore-drill"
+OPERATOR_COMPONENT = "herdkeeper-operator"
+"""On the operator's own pods, by the chart: the NetworkPolicies let them in by it."""
 
 ZOOKEEPER_MOST_MEMBERS = 7
 ZOOKEEPER_CLIENT_PORT = 2181
@@ -227,6 +231,11 @@ class ZooKeeperNames:
         return self.stateful_set
 
     @property
+    def network_policy(self) -> str:
+        """NetworkPolicy of the members."""
+        return self.stateful_set
+
+    @property
     def members_service(self) -> str:
         """Headless Service that gives each member its host name, ready or not."""
         return f"{self.stateful_set}-members"
@@ -285,6 +294,11 @@ class BookKeeperNames:
         return self.bookies
 
     @property
+    def network_policy(self) -> str:
+        """NetworkPolicy of all bookies."""
+        return self.bookies
+
+    @property
     def autorecovery(self) -> str:
         """Deployment and ConfigMap of autorecovery."""
         return f"{self.key.name}-autorecovery"
@@ -292,6 +306,11 @@ class BookKeeperNames:
     @property
     def autorecovery_config_map(self) -> str:
         """ConfigMap of autorecovery."""
+        return self.autorecovery
+
+    @property
+    def autorecovery_network_policy(self) -> str:
+        """NetworkPolicy of autorecovery."""
         return self.autorecovery
 
     @property
@@ -372,6 +391,11 @@ class HerdDBNames:
     @property
     def disruption_budget(self) -> str:
         """PodDisruptionBudget of the nodes."""
+        return self.stateful_set
+
+    @property
+    def network_policy(self) -> str:
+        """NetworkPolicy of the nodes."""
         return self.stateful_set
 
     @property
@@ -463,14 +487,14 @@ class TablespaceNames:
 
 @dataclass(frozen=True)
 class JobNames:
-    """The names of a Spark job's objects: Job, ServiceAccount, Role and RoleBinding all have the same."""
+    """The names of a Spark job's objects: Job, ServiceAccount, Role, RoleBinding and NetworkPolicy all have the same."""
 
     key: ObjectKey
     component: str
 
     @property
     def job(self) -> str:
-        """Job; also ServiceAccount, Role and RoleBinding."""
+        """Job; also ServiceAccount, Role, RoleBinding and NetworkPolicy."""
         return f"{self.key.name}-{self.component}"
 
 

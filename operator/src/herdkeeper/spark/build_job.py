@@ -21,6 +21,7 @@ from herdkeeper.api.replication_audit import LedgerFilter, RepairMode
 from herdkeeper.api.resource import Compute
 from herdkeeper.api.tablespace import Bootstrap
 from herdkeeper.planning import pods as pod
+from herdkeeper.planning.network_policies import build_job_policy
 from herdkeeper.shared import names
 from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.objects import Json
@@ -392,7 +393,9 @@ def build_drill(schedule: ScheduledCheckpoint, source: DrillSource, default_imag
 
 
 def _objects(run: _Run) -> tuple[Json, ...]:
-    return (*(_access(run) if run.spec.executors.instances else ()), _job(run, _spark_arguments(run)))
+    """Without executors the driver is alone, and listens on its loopback only."""
+    spark = (*_access(run), build_job_policy(run.owner, run.component, run.name)) if run.spec.executors.instances else ()
+    return (*spark, _job(run, _spark_arguments(run)))
 
 
 def _spark_arguments(run: _Run) -> tuple[str, ...]:

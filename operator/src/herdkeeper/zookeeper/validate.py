@@ -12,6 +12,7 @@ from herdkeeper.planning.refusal import (
     config_refusals,
     memory_refusals,
     name_refusals,
+    peer_refusals,
 )
 from herdkeeper.shared import owned_config
 from herdkeeper.shared.quorum import SAFE_SIZE
@@ -24,6 +25,7 @@ def zookeeper_refusals(cluster: ZooKeeperCluster, voters: int | None = None) -> 
         *_even_ensemble(cluster),
         *_single_member(cluster, voters),
         *memory_refusals("spec.resources.memory", cluster.spec.resources.memory, "zookeeper"),
+        *peer_refusals(cluster.spec.clients, "spec.clients"),
         *config_refusals(cluster.spec.config, owned_config.ZOOKEEPER, owned_config.ZOOKEEPER_PREFIXES),
     )
 

@@ -1,0 +1,35 @@
+"""Who may reach the pods of a resource over the network."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from herdkeeper.api.resource import Model
+
+_Key = Annotated[str, Field(min_length=1, max_length=317)]
+_LabelValue = Annotated[str, Field(max_length=63, pattern=r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$")]
+_Labels = Annotated[dict[_Key, _LabelValue], Field(max_length=20)]
+
+NetworkPolicies = Annotated[
+    Literal["Enabled", "Disabled"],
+    Field(
+        description="Whether NetworkPolicies let in only who needs a port (docs/network.md). With Disabled the operator makes none, and "
+        "removes its own."
+    ),
+]
+
+
+class NetworkPeer(Model):
+    """Pods, by their labels and by those of their namespace."""
+
+    pod_labels: _Labels = Field({}, description="Labels that the pods have; all pods when empty.")
+    namespace_labels: _Labels | None = Field(
+        None,
+        description="Labels that their namespace has, e.g. `kubernetes.io/metadata.name`. Absent: the resource's own namespace; empty: all "
+        "namespaces.",
+    )
+
+
+NetworkPeers = Annotated[tuple[NetworkPeer, ...], Field(max_length=20)]

@@ -1,0 +1,156 @@
+"""The NetworkPolicies of a resource: made of planning/network_access.py, kept as intended, and removed where they are not wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import assert_never
+
+from herdkeeper.api import BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
+from herdkeeper.api.network import NetworkPeer
+from herdkeeper.api.resource import Resource
+from herdkeeper.planning import pods as pod
+from herdkeeper.planning.actions import Action, Apply, Plan, deletions
+from herdkeeper.planning.intent import difference, unsettled, with_intent
+from herdkeeper.planning.network_access import Declared, Entrance, Operator, Ours, Reach, entrances_of
+from herdkeeper.shared import names
+from herdkeeper.shared.names import BookKeeperNames, HerdDBNames, ObjectKey, ZooKeeperNames
+from herdkeeper.shared.objects import Json, Objects
+from herdkeeper.shared.reason import Reason
+
+KIND = "NetworkPolicy"
+Servers = ZooKeeperCluster | BookKeeperCluster | HerdDBCluster
+Peers = tuple[NetworkPeer, ...] | None
+"""None is everybody."""
+
+
+@dataclass(frozen=True)
+class _Guarded:
+    """A resource whose pods are guarded, the namespace of the operator, and the pods that the resource names."""
+
+    owner: Resource
+    operator_namespace: str = ""
+    declared: Mapping[Declared, Peers] = field(default_factory=dict)
+
+
+def with_network_policies(plan: Plan, cluster: Servers, objects: Objects, operator_namespace: str) -> Plan:
+    """A plan with its resource's policies, as soon as there are servers. They come last: nothing waits for them,
+    and the API server may refuse them."""
+    made = (action.manifest["kind"] for action in plan.actions if isinstance(action, Apply))
+    if "StatefulSet" not in made and not objects.of_kind("StatefulSet"):
+        return plan
+    return replace(plan, actions=(*plan.actions, *plan_network_policies(cluster, objects, operator_namespace)))
+
+
+def plan_network_policies(cluster: Servers, objects: Objects, operator_namespace: str) -> tuple[Action, ...]:
+    """What makes the policies of a resource with servers as they shall be."""
+    wanted = build_server_policies(cluster, operator_namespace)
+    kept = {manifest["metadata"]["name"] for manifest in wanted}
+    surplus = (item for item in objects.of_kind(KIND) if item["metadata"]["name"] not in kept)
+    changes = (unsettled(manifest, objects) or _added_to(manifest, objects) for manifest in wanted)
+    return (*(change for change in changes if change is not None), *deletions(surplus, Reason.REMOVED))
+
+
+def _added_to(manifest: Json, objects: Objects) -> Apply | None:
+    """A live policy that has more than was intended: with a label more in a selector it would guard, or let in, other pods. Kubernetes
+    replaces these fields as a whole, so that an apply takes away what was added."""
+    live = objects.get(KIND, manifest["metadata"]["name"])
+    spec = live["spec"] if live is not None else {}
+    added = any(difference(spec[field], intended) is not None for field, intended in manifest["spec"].items() if field in spec)
+    return Apply(with_intent(manifest), new=False, reason=Reason.UPDATING) if added else None
+
+
+def build_server_policies(cluster: Servers, operator_namespace: str) -> tuple[Json, ...]:
+    """A policy for each component of a resource with servers; none where they are disabled."""
+    spec, key = cluster.spec, ObjectKey(cluster.metadata.namespace, cluster.metadata.name)
+    if spec.network_policy == "Disabled":
+        return ()
+    declared: dict[Declared, Peers] = {Declared.CLIENTS: spec.clients}
+    match cluster:
+        case ZooKeeperCluster():
+            named = {names.ZOOKEEPER_COMPONENT: ZooKeeperNames(key).network_policy}
+        case BookKeeperCluster():
+            bookkeeper = BookKeeperNames(key)
+            named = {names.BOOKIE_COMPONENT: bookkeeper.network_policy}
+            if cluster.spec.auto_recovery.enabled:
+                named[names.AUTORECOVERY_COMPONENT] = bookkeeper.autorecovery_network_policy
+            declared[Declared.SCRAPERS] = cluster.spec.scrapers
+        case HerdDBCluster():
+            named = {names.HERDDB_COMPONENT: HerdDBNames(key).network_policy}
+            declared[Declared.SCRAPERS] = cluster.spec.scrapers
+        case _:
+            assert_never(cluster)
+    guarded = _Guarded(cluster, operator_namespace, declared)
+    return tuple(_policy(guarded, component, name) for component, name in named.items())
+
+
+def build_job_policy(owner: Resource, component: str, name: str) -> Json:
+    """The policy of a Spark driver and its executors."""
+    return _policy(_Guarded(owner), component, name)
+
+
+def _policy(guarded: _Guarded, component: str, name: str) -> Json:
+    """Without a rule for a port nobody may connect to it."""
+    entrances = entrances_of(component)
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": KIND,
+        "metadata": pod.metadata(guarded.owner, component, name),
+        "spec": {
+            "podSelector": _selector(Ours(Reach.SAME_RESOURCE, entrances[0].components), guarded.owner),
+            "policyTypes": ["Ingress"],
+            "ingress": [rule for entrance in entrances if (rule := _rule(entrance, guarded)) is not None],
+        },
+    }
+
+
+def _rule(entrance: Entrance, guarded: _Guarded) -> Json | None:
+    """None where nobody may connect: in a rule, an empty list of peers means everybody."""
+    peers = _peers(entrance, guarded)
+    if peers == []:
+        return None
+    return {"ports": [{"port": port, "protocol": "TCP"} for port in entrance.ports], "from": peers or []}
+
+
+def _peers(entrance: Entrance, guarded: _Guarded) -> list[Json] | None:
+    """Who may connect; None is everybody."""
+    here, peers = _named(guarded.owner.metadata.namespace), list[Json]()
+    for admitted in entrance.admitted:
+        match admitted:
+            case Operator():
+                operator = {"matchLabels": {names.COMPONENT_LABEL: names.OPERATOR_COMPONENT}}
+                peers.append(_peer(_named(guarded.operator_namespace), operator))
+            case Ours():
+                peers.append(_peer(here, _selector(admitted, guarded.owner)))
+            case Declared():
+                declared = guarded.declared[admitted]
+                if declared is None:
+                    return None
+                for each in declared:
+                    namespaces = here if each.namespace_labels is None else {"matchLabels": each.namespace_labels}
+                    peers.append(_peer(namespaces, {"matchLabels": each.pod_labels}))
+            case _:
+                assert_never(admitted)
+    return peers
+
+
+def _peer(namespaces: Json, pods: Json) -> Json:
+    """The own namespace is named, too: a selector of all namespaces that somebody adds is then seen as a change."""
+    return {"namespaceSelector": namespaces, "podSelector": pods}
+
+
+def _named(namespace: str) -> Json:
+    return {"matchLabels": {names.NAMESPACE_NAME_LABEL: namespace}}
+
+
+def _selector(ours: Ours, owner: Resource) -> Json:
+    labels = {names.MANAGED_BY_LABEL: names.MANAGER}
+    match ours.reach:
+        case Reach.SAME_RESOURCE:
+            labels |= {names.OWNER_KIND_LABEL: owner.KIND, names.OWNER_NAME_LABEL: owner.metadata.name}
+        case Reach.NAMESPACE:
+            pass
+        case _:
+            assert_never(ours.reach)
+    chosen = {"key": names.COMPONENT_LABEL, "operator": "In", "values": list(ours.components)}
+    return {"matchLabels": labels, "matchExpressions": [chosen]}
