@@ -156,7 +156,7 @@ class CheckpointStatus(JobStatus):
 
 _UNCHANGED = " && ".join(
     f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
-    for field in ("tablespaceRef", "target", "at", "mode", "fullEvery", "destination", "verify", "bytesPerSecondPerBookie", "job")
+    for field in ("tablespaceRef", "target", "mode", "fullEvery", "destination", "verify", "bytesPerSecondPerBookie", "job")
 )
 
 

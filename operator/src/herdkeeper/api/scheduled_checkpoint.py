@@ -65,11 +65,6 @@ class ScheduledCheckpoint(Resource):
             message="spec.template.target would make the same checkpoint each time: remove it, or create a Checkpoint",
             field_path=".template",
         ),
-        Rule(
-            rule="!has(self.template.at)",
-            message="spec.template.at would make the same checkpoint each time: remove it, or create a Checkpoint",
-            field_path=".template",
-        ),
         *place_rules("template.destination"),
         least_memory("template.job.resources.memory", 1024),
         least_memory("template.job.executors.memory", 256),
