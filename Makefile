@@ -63,6 +63,9 @@ integration-operator: ## the operator against a real kube-apiserver and etcd
 integration-disturbed: ## the API server fails at each call of each story, one by one (an hour; TURN=5 make integration tells one day's sample again)
 	@EVERY_CALL=1 $(run) pytest operator/tests/integration/test_reconcile_disturbed.py -n auto --maxprocesses 4 --dist worksteal --timeout=7200
 
+integration-fields: ## each field of each kind's spec gets another value and its old one back (some minutes; TURN=5 make integration takes one day's tenth again)
+	@EVERY_FIELD=1 $(run) pytest operator/tests/integration/test_every_field_and_back.py -n auto --maxprocesses 4 --dist worksteal
+
 integration-servers: ## a repair against real bookies, the jobs' fold of a log and its restore against real SQL, checkpoints in a real HDFS
 	@$(run) pytest spark-jobs/tests/integration
 

@@ -413,6 +413,21 @@ def test_a_larger_size_grows_the_volumes_where_their_class_can(dynamic: DynamicC
     assert stage.condition(KIND, "bk") == ("False", "InvalidSpec")
 
 
+def test_a_size_that_the_volumes_can_not_have_restarts_no_bookie(dynamic: DynamicClient, namespace: str) -> None:
+    stage = Stage(dynamic, namespace)
+    stage.add_storage_class(namespace, expandable=False)
+    journal = {"size": "5Gi", "storageClassName": namespace}
+    stage.declare(KIND, "bk", {"zooKeeperAddress": ZOOKEEPER_ADDRESS, "bookies": BOOKIES, "journal": journal})
+    serving(stage)
+    for number in range(BOOKIES):
+        stage.set_status(CLAIM, named(stage).journal_claim(number), {"phase": "Bound", "capacity": {"storage": "5Gi"}})
+    before, pods = generations(stage), running(stage)
+    stage.patch(KIND, "bk", {"spec": {"journal": {"size": "10Gi"}}})
+    stage.settle(KIND, "bk")
+    assert "set spec.journal.size back to 5Gi" in stage.found(KIND, "bk")["status"]["message"]
+    assert (rolled(stage, before), restarted(stage, pods)) == ([], [])
+
+
 def test_claims_of_two_bookies_are_not_taken_for_one_bookies(stage: Stage) -> None:
     serving(stage)
     stage.patch(CLAIM, "bk-bookie-1-journal", {"metadata": {"annotations": {BOOKIE_ID: "bk-bookie-1-another1"}}})

@@ -395,7 +395,7 @@ def _compared(stage: Stage, name: str, lsn: Json, result: str) -> None:
 
 KINDS = (
     *("ZooKeeperCluster", "BookKeeperCluster", "HerdDBCluster", "Tablespace"),
-    *("Checkpoint", "ReplicationAudit", "ScheduledCheckpoint"),
+    *("Checkpoint", "ReplicationAudit", "ScheduledCheckpoint", "ScheduledReplicationAudit"),
 )
 
 

@@ -6,9 +6,10 @@ import pytest
 from situations import objects, quickstart, with_spec
 
 from herdkeeper.api.bookkeeper_cluster import LedgerVolumes
-from herdkeeper.bookkeeper.plan.volume_growth import grow_claims
+from herdkeeper.bookkeeper.plan.volume_growth import grow_claims, with_claimed_sizes
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata, MetadataStore
 from herdkeeper.planning.actions import Resize, Wait
+from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 from herdkeeper.shared.volumes import capacity_bytes, requested_bytes
@@ -77,3 +78,13 @@ def test_a_claim_on_its_way_out_is_left_alone():
 def test_kubernetes_quantities_are_read(text, expected):
     found = next(iter(claim(text, status={"capacity": {"storage": text}}).values()))
     assert (requested_bytes(found), capacity_bytes(found)) == (expected, expected)
+
+
+def test_files_are_sized_by_the_smallest_claim_that_is_there_and_not_by_what_the_spec_asks_for():
+    there = {
+        ("PersistentVolumeClaim", f"bk-bookie-{number}-ledgers"): claim(size)[("PersistentVolumeClaim", NAME)]
+        for number, size in ((0, "30Gi"), (1, "20Gi"))
+    }
+    sized = with_claimed_sizes(CLUSTER, (0, 1, 2), objects(there)).spec
+    assert bytes_of(sized.ledgers.size) == 20 * 1024**3
+    assert (sized.journal, CLUSTER.spec.ledgers.size) == (CLUSTER.spec.journal, "40Gi")

@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from herdkeeper.api.job import Destination, JobStatus, SparkJob, place_rules
+from herdkeeper.api.job import PLACES, Destination, JobStatus, SparkJob, place_rules, unchanged_job
 from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
@@ -21,6 +21,8 @@ from herdkeeper.api.resource import (
     Rule,
     formatted,
     least_memory,
+    unchanged,
+    unchanged_optional,
 )
 from herdkeeper.api.schedule import Duration
 
@@ -154,10 +156,7 @@ class CheckpointStatus(JobStatus):
     comparison: ComparisonStatus | None = Field(None, description="What it found out about a follower, also when it failed for that.")
 
 
-_UNCHANGED = " && ".join(
-    f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})"
-    for field in ("tablespaceRef", "target", "mode", "fullEvery", "destination", "verify", "bytesPerSecondPerBookie", "job")
-)
+_MADE_ONCE = "the job may have read it already; create a new Checkpoint"
 
 
 class Checkpoint(Resource):
@@ -179,7 +178,12 @@ class Checkpoint(Resource):
         AGE_COLUMN,
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(rule=_UNCHANGED, message="spec can't change: the job may have read it already; create a new Checkpoint"),
+        unchanged("tablespaceRef", "SELF.tablespaceRef.name", _MADE_ONCE),
+        *(unchanged(field, f"SELF.{field}", _MADE_ONCE) for field in ("mode", "fullEvery", "verify")),
+        unchanged_optional("bytesPerSecondPerBookie", "SELF.bytesPerSecondPerBookie", _MADE_ONCE),
+        unchanged_optional("target", None, _MADE_ONCE),
+        *(unchanged_optional(f"destination.{part}", None, _MADE_ONCE) for part in (*PLACES, "encryption")),
+        *unchanged_job(_MADE_ONCE),
         Rule(
             rule="!has(self.target) || has(self.target.lsn) != has(self.target.timestamp)",
             message="spec.target names no moment, or two: set one of spec.target.lsn and spec.target.timestamp, or remove it for now",

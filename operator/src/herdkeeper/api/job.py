@@ -7,7 +7,19 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from herdkeeper.api.pods import PodTraits
-from herdkeeper.api.resource import Compute, CpuQuantity, Image, Model, Quantity, Rule, SecretReference, Status, formatted
+from herdkeeper.api.resource import (
+    Compute,
+    CpuQuantity,
+    Image,
+    Model,
+    Quantity,
+    Rule,
+    SecretReference,
+    Status,
+    formatted,
+    unchanged,
+    unchanged_optional,
+)
 
 Phase = Literal["Pending", "Running", "Paused", "Succeeded", "Failed"]
 """Only a ReplicationAudit with a window is ever Paused."""
@@ -36,6 +48,21 @@ class SparkJob(DriverJob):
     """How a job runs."""
 
     executors: Executors = Field(Executors(), description="Executors as pods, for which `pods` is, too.")
+
+
+_JOB_VALUES = (
+    *("resources.cpu", "resources.memory", "localThreads", "deadlineSeconds"),
+    *("executors.instances", "executors.cores", "executors.cpu", "executors.memory"),
+)
+
+
+def unchanged_job(why: str) -> tuple[Rule, ...]:
+    """Rules that refuse a change of the spec's `job`, a SparkJob, each by the field that changes. `why` is the reason and the fix."""
+    return (
+        *(unchanged(f"job.{field}", f"SELF.job.{field}", why) for field in _JOB_VALUES),
+        unchanged_optional("job.image", "SELF.job.image", why),
+        unchanged_optional("job.pods", None, why),
+    )
 
 
 class ClaimDestination(Model):

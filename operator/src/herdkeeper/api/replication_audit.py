@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from herdkeeper.api.job import JobStatus, SparkJob, VolumeDestination
+from herdkeeper.api.job import JobStatus, SparkJob, VolumeDestination, unchanged_job
 from herdkeeper.api.pods import pods_rules
 from herdkeeper.api.resource import (
     AGE_COLUMN,
@@ -19,6 +19,8 @@ from herdkeeper.api.resource import (
     Resource,
     Rule,
     least_memory,
+    unchanged,
+    unchanged_optional,
 )
 
 LedgerId = Annotated[int, Field(ge=0)]
@@ -192,11 +194,8 @@ def audit_rules(parent: str = "") -> tuple[Rule, ...]:
     )
 
 
-_CHOSEN_ONCE = tuple(field.alias or name for name, field in ReplicationAuditSpec.model_fields.items() if name != "window")
-"""Everything but the window: each part of a run that paused must go by the same."""
-_UNCHANGED = " && ".join(
-    f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})" for field in _CHOSEN_ONCE
-)
+_MADE_ONCE = "the job may have read it already; create a new ReplicationAudit"
+"""Of everything but the window: each part of a run that paused must go by the same."""
 
 
 class ReplicationAudit(Resource):
@@ -215,10 +214,12 @@ class ReplicationAudit(Resource):
         AGE_COLUMN,
     )
     RULES: ClassVar[tuple[Rule, ...]] = (
-        Rule(
-            rule=_UNCHANGED,
-            message="spec can't change, but for spec.window: the job may have read it already; create a new ReplicationAudit",
-        ),
+        unchanged("bookKeeperRef", "SELF.bookKeeperRef.name", _MADE_ONCE),
+        *(unchanged(field, f"SELF.{field}", _MADE_ONCE) for field in ("depth", "repair")),
+        *(unchanged_optional(field, None, _MADE_ONCE) for field in ("ledgers", "filter")),
+        unchanged_optional("bytesPerSecondPerBookie", "SELF.bytesPerSecondPerBookie", _MADE_ONCE),
+        unchanged_optional("destination", "SELF.destination.persistentVolumeClaim.claimName", _MADE_ONCE),
+        *unchanged_job(_MADE_ONCE),
         Rule(
             rule="has(self.window) == has(oldSelf.window)",
             message="spec.window can't come or go: a run begins as one that may pause, or as one that may not; change its hours, or create "

@@ -129,13 +129,13 @@ def unchanged(field: str, shown: str, why: str) -> Rule:
     )
 
 
-def unchanged_optional(field: str, shown: str, why: str) -> Rule:
-    """A rule that refuses that the spec's `field`, which may be absent, changes, comes or goes. Arguments as of `unchanged`."""
-    shown_or_none = f"(has(SELF.{field}) ? {shown} : 'none')"
+def unchanged_optional(field: str, shown: str | None, why: str) -> Rule:
+    """A rule that refuses that the spec's `field`, which may be absent, changes, comes or goes. Arguments as of `unchanged`; without
+    `shown`, of what has no value that is short enough, the field alone is named."""
     return Rule(
         rule=f"has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})",
         message=f"spec.{field} can't change: {why}",
-        message_expression=_change(field, shown_or_none, why),
+        message_expression=None if shown is None else _change(field, f"(has(SELF.{field}) ? {shown} : 'none')", why),
         field_path=f".{field}",
     )
 

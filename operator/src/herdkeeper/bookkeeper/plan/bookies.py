@@ -21,7 +21,7 @@ from herdkeeper.bookkeeper.plan.gate import Stack, others_trouble, restart_order
 from herdkeeper.bookkeeper.plan.lost_bookie import NeedsLedgers, Step, retire_all
 from herdkeeper.bookkeeper.plan.missing_cookie import restored_cookie
 from herdkeeper.bookkeeper.plan.placement_check import placement_check_due
-from herdkeeper.bookkeeper.plan.volume_growth import grow_claims
+from herdkeeper.bookkeeper.plan.volume_growth import grow_claims, with_claimed_sizes
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, LedgersMetadata, MetadataAbsent, MetadataStore, StoreMissing
 from herdkeeper.bookkeeper.state.claims import claims_of, known_instance_id, volumes_found
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, ids_that_served
@@ -81,6 +81,7 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
         return other
     numbers = bookie_numbers(cluster, seen.objects, metadata)
     identities, steps = _identities(cluster, numbers, seen)
+    cluster = with_claimed_sizes(cluster, numbers.wanted, seen.objects)
     racks = racks_of(cluster, seen.objects, seen.nodes)
     founded = Founded(metadata.instance_id, metadata.cookies, ids_that_served(_names(cluster), seen.objects, metadata))
     shared = build_bookies_shared(cluster, source.zookeeper_address, founded)

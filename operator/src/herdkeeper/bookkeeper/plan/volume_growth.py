@@ -6,12 +6,15 @@ writable again.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from herdkeeper.api import BookKeeperCluster
+from herdkeeper.api.resource import VolumeClaim
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved
 from herdkeeper.bookkeeper.state.claims import ledgers_claims
 from herdkeeper.planning.actions import Resize, Wait
 from herdkeeper.shared.names import BookKeeperNames, ObjectKey
-from herdkeeper.shared.objects import Json
+from herdkeeper.shared.objects import Json, Objects
 from herdkeeper.shared.quantity import bytes_of
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -28,6 +31,30 @@ def grow_claims(cluster: BookKeeperCluster, number: int, seen: BookKeeperObserve
     found = ((path, seen.objects.get("PersistentVolumeClaim", name), size) for path, name, size in wanted)
     steps = (_grow(path, claim, size, seen) for path, claim, size in found if claim is not None)
     return tuple(step for step in steps if step is not None)
+
+
+def with_claimed_sizes(cluster: BookKeeperCluster, numbers: Sequence[int], objects: Objects) -> BookKeeperCluster:
+    """The cluster with the sizes that its bookies' claims ask for, the smallest ones where they differ: files are sized by volumes that are
+    there, not by those that the spec asks for in vain. Sizes without a claim are the spec's."""
+    named = BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))
+    journals = [named.journal_claim(number) for number in numbers]
+    ledgers = [name for number in numbers for name in ledgers_claims(cluster, number)]
+    spec = cluster.spec
+    sized = {
+        "journal": _with_size(spec.journal, _smallest(journals, objects)),
+        "ledgers": _with_size(spec.ledgers, _smallest(ledgers, objects)),
+    }
+    return cluster.model_copy(update={"spec": spec.model_copy(update=sized)})
+
+
+def _smallest(claims: Iterable[str], objects: Objects) -> int | None:
+    found = (objects.get("PersistentVolumeClaim", name) for name in claims)
+    sizes = (requested_bytes(claim) for claim in found if claim is not None)
+    return min((size for size in sizes if size is not None), default=None)
+
+
+def _with_size(volume: VolumeClaim, size: int | None) -> VolumeClaim:
+    return volume if size is None else volume.model_copy(update={"size": f"{size // 1024}Ki"})
 
 
 def _grow(path: str, claim: Json, size: str, seen: BookKeeperObserved) -> Resize | Wait | None:
