@@ -14,7 +14,7 @@ from herdkeeper_e2e.control_plane import REPOSITORY
 Json = dict[str, Any]
 LAST_LSN = f"{7:020d}-{9:020d}"
 PLACES = ("persistentVolumeClaim", "objectStore", "fileSystem")
-ONE_OF = (PLACES, ("lsn", "timestamp", "latest"), ("checkpoint", "files"), ("target", "at"))
+ONE_OF = (PLACES, ("lsn", "timestamp", "latest"), ("checkpoint", "files"))
 """Siblings of which a resource may have one."""
 NEW_ITEMS: dict[str, Json] = {"tolerations": {"key": "dedicated", "effect": "NoExecute"}, "ledgerRanges": {"first": 3, "last": 9}}
 """An item of a list that is empty so far, without which its other fields mean nothing."""
@@ -29,7 +29,7 @@ CHOSEN: dict[str, Any] = {
     r"HerdDBCluster ledgers\.(write|ack)Quorum": 1,
     r"Tablespace replicas": 1,
     r"Tablespace preferredLeader": "db-herddb-1",
-    r".*(labels|annotations|nodeSelector)": {"example.com/other": "yes"},
+    r".*(labels|annotations|nodeSelector|podLabels|namespaceLabels)": {"example.com/other": "yes"},
     r".*image": "example.com/other:9",
     r"ScheduledReplicationAudit schedule": "30 2 * * 0",
     r".*schedule": "30 2 * * *",
