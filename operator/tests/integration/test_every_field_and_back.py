@@ -265,6 +265,15 @@ def test_what_only_kubernetes_refuses_is_told_in_its_words_and_put_back_it_heals
     assert differences(fields.at_first, steady(stack)) == {}
 
 
+@pytest.mark.parametrize("size", ["1024Ti", "99999999999999Ti"])
+def test_a_size_that_the_api_server_writes_otherwise_is_settled_and_put_back_it_leaves_nothing(fields: Fields, size: str) -> None:
+    stack = fields.stack()
+    spec = stack.stage.found("ZooKeeperCluster", "zk")["spec"]
+    declare(stack, "ZooKeeperCluster", "zk", {**spec, "resources": {**spec["resources"], "memory": size}})
+    declare(stack, "ZooKeeperCluster", "zk", spec)
+    assert differences(fields.at_first, steady(stack)) == {}
+
+
 def test_each_exception_is_about_fields_that_there_are() -> None:
     known = [str(leaf) for leaf in ALL]
     stale = [pattern for table in (EXCLUDED, NO_TRACE, TOLD) for pattern in table if not any(re.fullmatch(pattern, leaf) for leaf in known)]

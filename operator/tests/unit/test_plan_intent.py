@@ -36,6 +36,19 @@ def test_defaults_status_and_another_way_to_write_a_quantity_are_no_difference()
     assert unsettled(MANIFEST, objects({KEY: stored()})) is None
 
 
+@pytest.mark.parametrize(
+    ("intended", "written"),
+    [("1024Ti", "1Pi"), ("2048Pi", "2Ei"), ("1000", "1k"), ("2000000", "2M"), ("99999999999999Ti", "9223372036854775807")],
+)
+def test_a_unit_that_only_the_api_server_writes_is_no_difference(intended, written):
+    assert difference({"memory": intended}, {"memory": written}) is None
+
+
+@pytest.mark.parametrize(("intended", "written"), [("1024Ti", "1P"), ("1Pi", "2Pi"), ("1k", "1Ki")])
+def test_another_quantity_in_a_unit_of_the_api_servers_is_a_difference(intended, written):
+    assert difference({"memory": intended}, {"memory": written}) == "memory"
+
+
 def test_an_object_that_is_not_there_is_new():
     apply = unsettled(MANIFEST, objects())
     assert apply is not None

@@ -17,8 +17,16 @@ from herdkeeper.shared import names
 from herdkeeper.shared.objects import Json, Objects, annotation
 from herdkeeper.shared.reason import Reason
 
-_QUANTITY = re.compile(r"([0-9]+)(m|Ki|Mi|Gi|Ti)?")
-_FACTOR = {None: 1000, "m": 1, "Ki": 1000 * 1024, "Mi": 1000 * 1024**2, "Gi": 1000 * 1024**3, "Ti": 1000 * 1024**4}
+_QUANTITY = re.compile(r"([0-9]+)(m|[kMGTPE]|[KMGTPE]i)?")
+_FACTOR: dict[str | None, int] = {
+    None: 1000,
+    "m": 1,
+    **{unit: 1000 * 1000**power for power, unit in enumerate(("k", "M", "G", "T", "P", "E"), 1)},
+    **{unit: 1000 * 1024**power for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"), 1)},
+}
+"""Thousandths in a unit of Kubernetes' quantities, which the API server also writes with larger units than a spec may have."""
+_MOST = 1000 * (2**63 - 1)
+"""The API server stores this instead of a larger quantity."""
 
 
 def with_intent(manifest: Json) -> Json:
@@ -56,7 +64,8 @@ def _same_quantity(one: Any, other: Any) -> bool:
     found = [_QUANTITY.fullmatch(str(value)) for value in (one, other)]
     if found[0] is None or found[1] is None:
         return False
-    return int(found[0][1]) * _FACTOR[found[0][2]] == int(found[1][1]) * _FACTOR[found[1][2]]
+    thousandths = [min(_MOST, int(match[1]) * _FACTOR[match[2]]) for match in found if match is not None]
+    return thousandths[0] == thousandths[1]
 
 
 def unsettled(manifest: Json, objects: Objects) -> Apply | None:
