@@ -3,6 +3,7 @@ date."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_args
@@ -12,7 +13,7 @@ import yaml
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from herdkeeper.api import KINDS, HerdDBCluster, ZooKeeperCluster
+from herdkeeper.api import KINDS, BookKeeperCluster, HerdDBCluster, ZooKeeperCluster
 from herdkeeper.api.resource import Resource, Rule
 from herdkeeper.commands.generated import stale_files
 from herdkeeper.planning.refusal import MAXIMUM_NAME, MINIMUM_MEMORY_MIB
@@ -52,6 +53,22 @@ def test_every_field_is_described(kind: type[Resource]) -> None:
         if not schema.get("description")
     ]
     assert undescribed == []
+
+
+@pytest.mark.parametrize("kind", [BookKeeperCluster, HerdDBCluster, ZooKeeperCluster], ids=lambda kind: kind.KIND)
+def test_every_number_that_a_server_reads_has_a_maximum(kind: type[Resource]) -> None:
+    unbounded = [
+        path
+        for path, schema in nodes(resource_schema(kind))
+        if path.startswith(".spec.") and schema.get("type") == "integer" and "maximum" not in schema and "tolerations" not in path
+    ]
+    assert unbounded == []
+
+
+def test_a_log_that_is_kept_for_as_long_as_can_be_said_is_kept_for_a_time_that_can_be_computed() -> None:
+    most = resource_schema(HerdDBCluster)["properties"]["spec"]["properties"]["ledgers"]["properties"]["retentionHours"]["maximum"]
+    now = datetime.datetime.now(datetime.UTC)
+    assert now - datetime.timedelta(hours=most) < now < now + datetime.timedelta(hours=most)
 
 
 @kinds

@@ -31,6 +31,9 @@ from herdkeeper.api.resource import (
     unchanged_optional,
 )
 
+MOST = 2**31 - 1
+"""BookKeeper reads some numbers of its configuration into 32 bits, and does not start with a larger one."""
+
 
 class AutoRecovery(Model):
     """The daemon that copies the entries of lost bookies to others."""
@@ -40,6 +43,7 @@ class AutoRecovery(Model):
     lost_bookie_recovery_delay_seconds: int = Field(
         300,
         ge=30,
+        le=MOST,
         description="Seconds that a bookie may be away before its entries are copied. "
         "Below a restart's duration every restart starts copying, and fences open ledgers.",
     )
@@ -53,7 +57,7 @@ class Compaction(Model):
     """When entry logs of which little is still needed are rewritten without the rest."""
 
     threshold_percent: int = Field(ge=0, le=99, description="Entry logs are rewritten of which less than this is still needed; 0: never.")
-    interval_seconds: int = Field(ge=60, description="Seconds between two passes. Not below garbageCollection.intervalSeconds.")
+    interval_seconds: int = Field(ge=60, le=MOST, description="Seconds between two passes. Not below garbageCollection.intervalSeconds.")
 
 
 class LedgerVolumes(VolumeClaim):
@@ -71,7 +75,7 @@ class LedgerVolumes(VolumeClaim):
 class GarbageCollection(Model):
     """How the space of deleted ledgers is got back."""
 
-    interval_seconds: int = Field(60, ge=1, description="Seconds between two looks for ledgers that are deleted.")
+    interval_seconds: int = Field(60, ge=1, le=MOST, description="Seconds between two looks for ledgers that are deleted.")
     minor_compaction: Compaction = Field(
         Compaction(threshold_percent=20, interval_seconds=3600), description="The frequent pass, over logs that are nearly empty."
     )
@@ -86,7 +90,7 @@ class JournalSync(Model):
 
     max_group_wait_milliseconds: int = Field(2, ge=0, le=1000, description="Milliseconds that a write waits at most for others.")
     buffered_writes: Quantity = Field("512Ki", description="Bytes of waiting writes that are fsynced at once.")
-    buffered_entries: int = Field(0, ge=0, description="Waiting entries that are fsynced at once; 0: bytes and time alone decide.")
+    buffered_entries: int = Field(0, ge=0, le=MOST, description="Waiting entries that are fsynced at once; 0: bytes and time alone decide.")
     flush_when_queue_empty: bool = Field(False, description="Whether to fsync as soon as no further write waits: less delay, more fsyncs.")
 
 

@@ -46,6 +46,7 @@ class LogLedgers(Model):
     retention_hours: int = Field(
         48,
         ge=1,
+        le=8_760_000,
         description="Hours that a ledger of the log is kept after its end, and for longer while a replica's own disk lacks what it holds. "
         "Two Checkpoints at one destination must be less than this apart: the later one is made from the earlier, and the log behind it.",
     )
