@@ -38,9 +38,13 @@ def document_of(resource: Resource) -> dict[str, Any]:
     return {"kind": resource.KIND, **resource.model_dump(mode="json", by_alias=True, exclude_none=True)}
 
 
+MAPS = ("config", "nodeSelector", "annotations", "labels", "podLabels", "namespaceLabels", "options")
+"""Fields whose keys are the user's."""
+
+
 def objects_in(value: Any, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Every object in a value that has fields of its own, not keys that the user names, with its path."""
-    if isinstance(value, dict) and path.rpartition(".")[2] not in ("config", "nodeSelector", "annotations", "labels", "options"):
+    if isinstance(value, dict) and path.rpartition(".")[2] not in MAPS:
         yield path, value
         for name, part in value.items():
             yield from objects_in(part, f"{path}.{name}")
