@@ -281,4 +281,4 @@ def test_every_kind_shows_its_plan(dynamic: DynamicClient, namespace: str) -> No
     assert stage.made() == {}
     steps = stage.found("ZooKeeperCluster", "zk")["status"]["plan"]["steps"]
     assert "Creating PersistentVolumeClaim data-zk-zookeeper-0" in steps
-    assert steps[-1] == "Creating StatefulSet zk-zookeeper"
+    assert steps[-2:] == ["Creating StatefulSet zk-zookeeper", "Creating NetworkPolicy zk-zookeeper"]
