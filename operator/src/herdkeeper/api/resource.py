@@ -140,16 +140,6 @@ def unchanged_optional(field: str, shown: str | None, why: str) -> Rule:
     )
 
 
-def not_shrinking(field: str, why: str) -> Rule:
-    """A rule that refuses a smaller number at the spec's `field`."""
-    return Rule(
-        rule=f"self.{field} >= oldSelf.{field}",
-        message=f"spec.{field} can't shrink: {why}",
-        message_expression=formatted(f"spec.{field} can't shrink from %d to %d: {why}", f"oldSelf.{field}", f"self.{field}"),
-        field_path=f".{field}",
-    )
-
-
 def unchanged_volume(field: str, kind: str) -> Rule:
     """A rule that refuses a change of the volume claim at the spec's `field`."""
     storage_class = f"(has(SELF.{field}.storageClassName) ? SELF.{field}.storageClassName : 'default')"
