@@ -60,6 +60,7 @@ class Bench:
             time.sleep(0.5)  # between looks
         if told:
             self._note("3 start until each resource was looked at", shown(time.time() - began if seen >= expected else math.inf))
+            self._note("3 operator's CPU until then", f"{cpu_seconds(self.fleet.operator.process_id):.1f} s")
         self.settle()
 
     def settle(self) -> None:
