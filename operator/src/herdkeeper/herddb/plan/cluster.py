@@ -19,7 +19,7 @@ from herdkeeper.herddb.state.nodes import mounted_secret, names_of
 from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.state.users import users_of
 from herdkeeper.herddb.tablespace.default import plan_default_tablespace
-from herdkeeper.planning.actions import Action, AddToSecret, Create, Delete, EnsureZnode, Plan, SetLogPin, Wait
+from herdkeeper.planning.actions import Action, AddToSecret, Create, EnsureZnode, Plan, SetLogPin, Wait
 from herdkeeper.planning.intent import settle
 from herdkeeper.planning.rolling import Gate, moving, roll
 from herdkeeper.shared.conditions import is_ready_resource
@@ -95,8 +95,8 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
     gate = Gate(_why_not_disturb(seen), hanging, leading(seen), moving(seen.objects, dict.fromkeys(pods, named.stateful_set), hanging))
     restart = next_restart(named.stateful_set, seen, pods, gate)
     match restart:
-        case Delete():
-            return Plan((restart,), look_again_seconds=2)
+        case tuple():
+            return Plan(restart, look_again_seconds=2)
         case Relieve(node):
             wait = leaders.wait or Wait(Reason.RELIEVING, f"{node} is restarted with its new template once it leads nothing")
             return Plan((), wait, 1.0, notes={node: "it is restarted with its new template"})
