@@ -6,8 +6,6 @@ from herdkeeper.api import BookKeeperCluster
 from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgersMetadata, MetadataAbsent, MetadataStore
 from herdkeeper.planning.actions import DeleteZnodes, Plan
 from herdkeeper.planning.deletion import DONE, patiently, take_down
-from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -19,7 +17,7 @@ def plan_bookkeeper_deletion(cluster: BookKeeperCluster, seen: BookKeeperObserve
     """
     if plan := take_down(seen.objects, ("PersistentVolumeClaim",)):
         return plan
-    return _delete_metadata(names.ledgers_root(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)), seen, waited)
+    return _delete_metadata(cluster.names.ledgers_root, seen, waited)
 
 
 def _delete_metadata(root: str, seen: BookKeeperObserved, waited: float) -> Plan:

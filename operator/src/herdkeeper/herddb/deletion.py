@@ -8,7 +8,6 @@ from herdkeeper.herddb.state.log_store import log_store
 from herdkeeper.planning.actions import DeleteLogs, DeleteZnodes, Plan
 from herdkeeper.planning.deletion import DONE, patiently, take_down, waiting_for_users
 from herdkeeper.shared.dependents import Dependents
-from herdkeeper.shared.names import HerdDBNames, ObjectKey
 from herdkeeper.shared.unknown import Unknown
 
 
@@ -19,7 +18,7 @@ def plan_herddb_deletion(cluster: HerdDBCluster, seen: HerdDBObserved, waited: f
         return waiting
     if plan := take_down(seen.objects, ("PersistentVolumeClaim", "Secret")):
         return plan
-    root = HerdDBNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name)).herd_root
+    root = cluster.names.herd_root
     log = log_store(seen.bookkeeper)
     match seen.root:
         case False:

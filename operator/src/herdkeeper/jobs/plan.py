@@ -16,7 +16,7 @@ from herdkeeper.planning.actions import Plan, deletions
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import READY, condition, is_ready_resource, why_not_ready
-from herdkeeper.shared.names import HERDDB_HTTP_PORT, HerdDBNames, ObjectKey
+from herdkeeper.shared.names import HERDDB_HTTP_PORT
 from herdkeeper.shared.objects import Json
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.time import text_of
@@ -40,7 +40,7 @@ _GONE = ("Stopped", "Lost")
 
 def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) -> Plan:
     """Make the Job unless it is there, or ended before. One that ended is never run again: the resource is the record of one run."""
-    name = names.checkpoint_names(_key(checkpoint)).job
+    name = names.checkpoint_names(checkpoint.key).job
     if checkpoint.is_over or seen.objects.get("Job", name) is not None:
         return Plan()
     if waiting := _waiting_for_places(checkpoint, seen):
@@ -57,7 +57,7 @@ def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str)
     source = CheckpointSource(
         zookeeper_address=log.zookeeper_address,
         ledgers_root=log.ledgers_root,
-        herd_root=names.herd_root(_key(seen.herddb)),
+        herd_root=seen.herddb.names.herd_root,
         tablespace=seen.tablespace.sql_name,
         leader=_address(_leader(seen.tablespace), seen.herddb),
         follower=follower,
@@ -96,7 +96,7 @@ def _waiting_for_places(checkpoint: Checkpoint, seen: JobObserved) -> Plan | Non
 def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> Plan:
     """Make the Job unless it is there, or the run ended before; that of a paused run anew when its window opens. An unhealthy cluster is
     audited all the same: that is when it is needed."""
-    name = names.audit_names(_key(audit)).job
+    name = names.audit_names(audit.key).job
     if audit.is_over:
         return Plan()
     if seen.objects.get("Job", name) is not None:
@@ -176,12 +176,8 @@ def _begins_with(tablespace: Tablespace, herddb: HerdDBCluster) -> FollowerSourc
 
 def _address(node: str | None, herddb: HerdDBCluster) -> str | None:
     """host:port of the node program of a SQL node."""
-    return None if node is None else f"{HerdDBNames(_key(herddb)).host_of(node)}:{HERDDB_HTTP_PORT}"
+    return None if node is None else f"{herddb.names.host_of(node)}:{HERDDB_HTTP_PORT}"
 
 
 def _once(manifests: tuple[Json, ...], seen: JobObserved) -> Plan:
     return Plan(settle(manifests, seen.objects))
-
-
-def _key(resource: Checkpoint | ReplicationAudit | HerdDBCluster) -> ObjectKey:
-    return ObjectKey(resource.metadata.namespace, resource.metadata.name)

@@ -188,7 +188,7 @@ class _Run:
     def name(self) -> str:
         if self.called is not None:
             return self.called
-        key = ObjectKey(self.owner.metadata.namespace, self.owner.metadata.name)
+        key = self.owner.key
         return names.JobNames(key, self.component).job
 
 

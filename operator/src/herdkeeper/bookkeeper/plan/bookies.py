@@ -31,7 +31,6 @@ from herdkeeper.planning.intent import settle, unsettled
 from herdkeeper.planning.rolling import Gate, kept_alive, moving, restart
 from herdkeeper.shared import names
 from herdkeeper.shared.lost_node import unreachable
-from herdkeeper.shared.names import BookKeeperNames, ObjectKey
 from herdkeeper.shared.objects import Json, Objects, annotation
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
@@ -53,7 +52,7 @@ def plan_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved, jobs_i
     if before not in (None, seen.metadata.instance_id):
         return Plan.waiting(
             Reason.METADATA_LOST,
-            f"{_names(cluster).ledgers_root} is another BookKeeper cluster's ({seen.metadata.instance_id}), these volumes are of "
+            f"{cluster.names.ledgers_root} is another BookKeeper cluster's ({seen.metadata.instance_id}), these volumes are of "
             f"{before}: connect the ensemble that keeps their metadata, before bookies delete the ledgers that this one does not know",
             60,
         )
@@ -62,7 +61,7 @@ def plan_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved, jobs_i
 
 def _without_metadata(cluster: BookKeeperCluster, objects: Objects, store: MetadataStore) -> Plan:
     """A root is made only where neither a root nor a bookie's volume is: another instance id would make the volumes unusable."""
-    root = _names(cluster).ledgers_root
+    root = cluster.names.ledgers_root
     claims = [claim["metadata"]["name"] for claim in objects.of_kind(CLAIM)]
     if claims or known_instance_id(cluster, objects) is not None:
         return Plan.waiting(
@@ -83,7 +82,7 @@ def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
     identities, steps = _identities(cluster, numbers, seen)
     cluster = with_claimed_sizes(cluster, numbers.wanted, seen.objects)
     racks = racks_of(cluster, seen.objects, seen.nodes)
-    founded = Founded(metadata.instance_id, metadata.cookies, ids_that_served(_names(cluster), seen.objects, metadata))
+    founded = Founded(metadata.instance_id, metadata.cookies, ids_that_served(cluster.names, seen.objects, metadata))
     shared = build_bookies_shared(cluster, source.zookeeper_address, founded)
     steps += settle((*shared, build_racks(cluster, racks)), seen.objects)
     steps += _recovery_delay(cluster, source.zookeeper_address, metadata)
@@ -211,7 +210,7 @@ def _autorecovery(manifests: tuple[Json, ...], stack: Stack, rolled: Iterable[St
 
 def _identity(cluster: BookKeeperCluster, number: int, objects: Objects, token: str | None) -> BookieIdentity | Wait:
     """Who bookie `number` is, by its claims; or why that must not be decided here. `token`: it is new."""
-    named = _names(cluster)
+    named = cluster.names
     claims = claims_of(cluster, number, objects)
     ids = {annotation(claim, names.BOOKIE_ID_ANNOTATION) for claim in claims.values() if claim is not None}
     if len(ids) > 1 or None in ids:
@@ -235,15 +234,11 @@ def _recovery_delay(cluster: BookKeeperCluster, zookeeper_address: str, metadata
     seconds, found = cluster.spec.auto_recovery.lost_bookie_recovery_delay_seconds, metadata.recovery_delay
     if found is None or found.seconds == seconds:
         return ()
-    return (SetRecoveryDelay(zookeeper_address, _names(cluster).ledgers_root, seconds, found.version),)
+    return (SetRecoveryDelay(zookeeper_address, cluster.names.ledgers_root, seconds, found.version),)
 
 
 def _surplus_autorecovery(cluster: BookKeeperCluster, objects: Objects) -> tuple[Delete, ...]:
     """The objects of autorecovery that the spec switched off."""
-    named = _names(cluster)
-    found = (objects.get("Deployment", named.autorecovery), objects.get("ConfigMap", named.autorecovery_config_map))
+    named = cluster.names
+    found = (objects.get("Deployment", named.autorecovery), objects.get("ConfigMap", named.autorecovery))
     return deletions(found, Reason.REMOVED)
-
-
-def _names(cluster: BookKeeperCluster) -> BookKeeperNames:
-    return BookKeeperNames(ObjectKey(cluster.metadata.namespace, cluster.metadata.name))

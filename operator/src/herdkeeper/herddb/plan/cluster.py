@@ -15,7 +15,7 @@ from herdkeeper.herddb.plan.scale_down import ScaleDown, forget_gone_nodes, scal
 from herdkeeper.herddb.plan.users import bring_users
 from herdkeeper.herddb.state.cluster import CredentialsMissing, HerdDBObserved, UserCredentials, secret_token, users_file
 from herdkeeper.herddb.state.log_store import LogStore, log_store
-from herdkeeper.herddb.state.nodes import mounted_secret, names_of
+from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.state.users import users_of
 from herdkeeper.herddb.tablespace.default import plan_default_tablespace
@@ -61,7 +61,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
         return Plan.waiting(seen.credentials.reason, seen.credentials.why)
     if (unmet := _unmet(seen)) is not None:
         return unmet
-    named = names_of(cluster)
+    named = cluster.names
     new = seen.objects.get("StatefulSet", named.stateful_set) is None
     if new and (why := why_no_ledger_can_open(cluster, seen.bookkeeper)):
         return Plan.waiting(Reason.WAITING_FOR_BOOKKEEPER, why.why if isinstance(why, Unknown) else why)
@@ -89,7 +89,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
 
 def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, leaders: LeadershipPlan, shrink: ScaleDown) -> Plan:
     """What the nodes themselves need once their objects are as intended."""
-    named = names_of(cluster)
+    named = cluster.names
     pods = [named.pod(number) for number in range(shrink.nodes)]
     hanging = unreachable(seen.objects, pods, seen.machines)
     gate = Gate(_why_not_disturb(seen), hanging, leading(seen), moving(seen.objects, dict.fromkeys(pods, named.stateful_set), hanging))

@@ -9,8 +9,6 @@ from herdkeeper.herddb.tablespace.record import RecordAbsent, VersionedRecord
 from herdkeeper.herddb.tablespace.state import TablespaceObserved
 from herdkeeper.planning.actions import Action, DeleteLogs, DropTablespace, Plan, SetFinalizer
 from herdkeeper.planning.deletion import patiently
-from herdkeeper.shared import names
-from herdkeeper.shared.names import ObjectKey
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -70,7 +68,7 @@ def _delete_log(seen: TablespaceObserved, uuid: str, waited: float) -> Plan:
         case False:
             return Plan((SetFinalizer(False, Reason.DATA_DELETED, "the tablespace is dropped and its log deleted"),))
         case True if seen.herddb is not None and seen.zookeeper_address is not None and seen.ledgers_root is not None:
-            root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
+            root = seen.herddb.names.herd_root
             return Plan((DeleteLogs(seen.zookeeper_address, seen.ledgers_root, root, (uuid,)),), look_again_seconds=0.5)
         case Unknown(why):
             return patiently(waited, "the log of the dropped tablespace", why)

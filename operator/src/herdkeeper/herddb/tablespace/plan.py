@@ -36,7 +36,6 @@ from herdkeeper.planning.due import look_again, seconds_to_next
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
 from herdkeeper.shared.conditions import is_ready_resource, why_not_ready
-from herdkeeper.shared.names import ObjectKey, TablespaceNames
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
@@ -270,7 +269,7 @@ def _for_clients(tablespace: Tablespace, seen: TablespaceObserved, plan: Plan) -
     # the leader's URL says how every node is spoken to: while they are restarted one by one, it stays as it was
     authorities = seen.tls.authorities if seen.tls is not None and is_encrypted(seen.herddb) else None
     secret = settle((build_connection_secret(tablespace, seen.zookeeper_address, seen.credentials, authorities),), seen.objects)
-    service = TablespaceNames(ObjectKey(tablespace.metadata.namespace, tablespace.metadata.name)).leader_service
+    service = tablespace.names.leader_service
     unmade = None if seen.objects.get("Service", service) is not None else UNMADE_SECONDS
     return replace(plan, actions=(*plan.actions, *secret), look_again_seconds=plan.look_again_seconds or unmade)
 
@@ -282,7 +281,7 @@ def _settled(copy: NodeTablespace | Unknown | None) -> bool:
 def _change(seen: TablespaceObserved, found: VersionedRecord, record: TablespaceRecord, why: str) -> ChangeTablespaceRecord:
     if seen.herddb is None or seen.zookeeper_address is None:
         raise ValueError("a record was read, so its database and its ensemble are known")
-    root = names.herd_root(ObjectKey(seen.herddb.metadata.namespace, seen.herddb.metadata.name))
+    root = seen.herddb.names.herd_root
     return ChangeTablespaceRecord(seen.zookeeper_address, tablespace_path(root, record.name), record, found.version, why)
 
 
