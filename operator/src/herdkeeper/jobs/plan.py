@@ -12,6 +12,7 @@ from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.tablespace.verdicts import replicas_of
 from herdkeeper.jobs.audit.window import described, goes_on_at, present, window_of
 from herdkeeper.jobs.state import JobObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Plan, deletions
 from herdkeeper.planning.intent import settle
 from herdkeeper.shared import names
@@ -30,8 +31,6 @@ from herdkeeper.spark.build_job import (
     build_checkpoint,
 )
 
-_AGAIN_SECONDS = 1.0
-"""After a Job was deleted, until one of its name can be made."""
 _COPIES_MISSING = (Reason.REPLICAS_NOT_READY, Reason.NO_LEADER, Reason.WAITING_FOR_FOLLOWER, Reason.WAITING_FOR_HERDDB)
 """Why a Tablespace is not Ready whose log is whole."""
 _GONE = ("Stopped", "Lost")
@@ -123,13 +122,13 @@ def _going_on(audit: ReplicationAudit, seen: JobObserved, job: str) -> Plan:
     if opens is None:
         return Plan()
     if (left := (opens - present(seen)).total_seconds()) > 0:
-        return Plan(look_again_seconds=max(_AGAIN_SECONDS, left))
-    return Plan(deletions([seen.objects.get("Job", job)], Reason.RUN_GOES_ON), look_again_seconds=_AGAIN_SECONDS)
+        return Plan(look_again_seconds=max(requeue.NEXT_STEP, left))
+    return Plan(deletions([seen.objects.get("Job", job)], Reason.RUN_GOES_ON), look_again_seconds=requeue.NEXT_STEP)
 
 
 def _until(opens: datetime.datetime, window: Window, now: datetime.datetime) -> Plan:
     message = f"it reads from {described(window)} only; it begins at {text_of(opens)}"
-    return Plan.waiting(Reason.WAITING_FOR_WINDOW, message, max(_AGAIN_SECONDS, (opens - now).total_seconds()))
+    return Plan.waiting(Reason.WAITING_FOR_WINDOW, message, max(requeue.NEXT_STEP, (opens - now).total_seconds()))
 
 
 def _archive(tablespace: Tablespace) -> ArchiveSource | None:

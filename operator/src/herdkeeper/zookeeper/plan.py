@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from herdkeeper.api import ZooKeeperCluster
 from herdkeeper.codecs.java_data import MalformedDataError
 from herdkeeper.codecs.zookeeper.membership import Membership, decode_membership, version_of
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Annotate, Apply, Create, Delete, Plan, Wait, deletions
 from herdkeeper.planning.intent import settle, unsettled
 from herdkeeper.planning.rolling import Gate, moving, restart
@@ -39,11 +40,11 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
             Reason.DATA_LOST,
             "no volume claim of the founded ensemble is left: an empty one would make BookKeeper delete every ledger. "
             "Bring the claims back from a backup, or delete this resource and create a new one",
-            60,
+            requeue.BLOCKED,
         )
     members = range(pods_of(cluster, seen))
     if (wait := _strange_claim(cluster, claims, len(members))) is not None:
-        return Plan((), wait, 60)
+        return Plan((), wait, requeue.BLOCKED)
     password = seen.password or seen.fresh_password
     membership = _begins_with(cluster, seen, len(members))
     follower = unlisted_follower(cluster, membership) if membership.version > 0 else None
@@ -60,7 +61,7 @@ def plan_zookeeper(cluster: ZooKeeperCluster, seen: ZooKeeperObserved) -> Plan:
     if not actions and step == ():
         step = _when_settled(cluster, seen, claims)
     serving = all(seen.objects.pod_ready(named.pod(number)) for number in members)
-    again = None if serving and step == () else 5.0
+    again = None if serving and step == () else requeue.PENDING
     return Plan(tuple(actions), step, again) if isinstance(step, Wait) else Plan((*actions, *step), look_again_seconds=again)
 
 

@@ -39,6 +39,7 @@ from herdkeeper.bookkeeper.state.identity import bookie_ids
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, scaled_to_zero
 from herdkeeper.bookkeeper.state.racks import racks_of, rule_of
 from herdkeeper.codecs.bookkeeper.share import Share
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Annotate, Apply, CloseLedger, Create, SetBookieMode, Wait, deletions
 from herdkeeper.planning.intent import with_intent
 from herdkeeper.shared import names
@@ -49,7 +50,6 @@ from herdkeeper.shared.told_nodes import told_nodes
 from herdkeeper.shared.unknown import Unknown
 
 CLAIM = "PersistentVolumeClaim"
-UNREADABLE_PAUSE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def pause(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[D
     if not all(isinstance(drain.step, Wait) and told.get(drain.number) == drain.step.sentence for drain in leaving):
         return 0.0
     if not isinstance(seen.scan, LedgerScan):
-        return UNREADABLE_PAUSE_SECONDS
+        return requeue.UNREAD
     return max(0.0, seen.scan.good_for_seconds - seen.scan.age_seconds)
 
 

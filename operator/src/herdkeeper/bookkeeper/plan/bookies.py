@@ -26,6 +26,7 @@ from herdkeeper.bookkeeper.state.bookies import BookKeeperObserved, LedgerScan, 
 from herdkeeper.bookkeeper.state.claims import claims_of, known_instance_id, volumes_found
 from herdkeeper.bookkeeper.state.numbers import BookieNumbers, bookie_numbers, ids_that_served
 from herdkeeper.bookkeeper.state.racks import racks_of
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, Create, Delete, FormatLedgersRoot, Plan, SetRecoveryDelay, Wait, deletions
 from herdkeeper.planning.intent import settle, unsettled
 from herdkeeper.planning.rolling import Gate, kept_alive, moving, restart
@@ -36,8 +37,6 @@ from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
 CLAIM = "PersistentVolumeClaim"
-LOOK_AGAIN_SECONDS = 5.0
-SCANNED_AGAIN_SECONDS = 30.0
 
 
 def plan_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved, jobs_image: str) -> Plan:
@@ -54,7 +53,7 @@ def plan_bookkeeper(cluster: BookKeeperCluster, seen: BookKeeperObserved, jobs_i
             Reason.METADATA_LOST,
             f"{cluster.names.ledgers_root} is another BookKeeper cluster's ({seen.metadata.instance_id}), these volumes are of "
             f"{before}: connect the ensemble that keeps their metadata, before bookies delete the ledgers that this one does not know",
-            60,
+            requeue.BLOCKED,
         )
     return _with_metadata(cluster, seen, seen.metadata, DrainSource(seen.store.address, jobs_image))
 
@@ -68,11 +67,11 @@ def _without_metadata(cluster: BookKeeperCluster, objects: Objects, store: Metad
             Reason.METADATA_LOST,
             f"ZooKeeper has no {root}, though this cluster had volumes or an instance id before ({', '.join(claims) or 'no claims now'}): "
             "connect the ensemble that keeps its metadata, or delete the old claims and this resource and create it anew",
-            60,
+            requeue.BLOCKED,
         )
     if not store.serving:
         return Plan.waiting(Reason.WAITING_FOR_ZOOKEEPER, "not all members of the ensemble serve yet")
-    return Plan((FormatLedgersRoot(store.address, root),), look_again_seconds=0.5)
+    return Plan((FormatLedgersRoot(store.address, root),), look_again_seconds=requeue.NEXT_STEP)
 
 
 def _with_metadata(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadata: LedgersMetadata, source: DrainSource) -> Plan:
@@ -125,15 +124,15 @@ def _other_volumes(cluster: BookKeeperCluster, seen: BookKeeperObserved, metadat
         Reason.INVALID_SPEC,
         f"spec.ledgers.volumes is {wanted}: the bookies' volumes are there, {found} for ledgers on each, and a bookie does not start with "
         f"other directories than its identity names; set {found}",
-        60,
+        requeue.BLOCKED,
     )
 
 
 def _look_again(cluster: BookKeeperCluster, seen: BookKeeperObserved, leaving: tuple[Drain, ...], *, acting: bool) -> float:
     """Reading all ledgers is nothing to do each few seconds; events bring the key back sooner."""
     if leaving:
-        return LOOK_AGAIN_SECONDS if acting else max(LOOK_AGAIN_SECONDS, pause(cluster, seen, leaving))
-    return LOOK_AGAIN_SECONDS if seen.scan is None or acting else SCANNED_AGAIN_SECONDS
+        return requeue.PENDING if acting else max(requeue.PENDING, pause(cluster, seen, leaving))
+    return requeue.PENDING if seen.scan is None or acting else requeue.UNREAD
 
 
 def _identities(cluster: BookKeeperCluster, numbers: BookieNumbers, seen: BookKeeperObserved) -> tuple[list[BookieIdentity], list[Step]]:

@@ -19,6 +19,7 @@ from herdkeeper.herddb.state.nodes import mounted_secret
 from herdkeeper.herddb.state.tls import TlsUnusable
 from herdkeeper.herddb.state.users import users_of
 from herdkeeper.herddb.tablespace.default import plan_default_tablespace
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, AddToSecret, Create, EnsureZnode, Plan, SetLogPin, Wait
 from herdkeeper.planning.intent import settle
 from herdkeeper.planning.rolling import Gate, moving, roll
@@ -50,7 +51,7 @@ def plan_herddb(cluster: HerdDBCluster, seen: HerdDBObserved) -> Plan:
 def _unmet(seen: HerdDBObserved) -> Plan | None:
     """What must be known, or right, before a node is touched."""
     if isinstance(seen.tls, TlsUnusable):
-        return Plan((), Wait(seen.tls.reason, seen.tls.why), 5.0)
+        return Plan((), Wait(seen.tls.reason, seen.tls.why), requeue.PENDING)
     if isinstance(seen.root_parent, Unknown):
         return Plan.waiting(Reason.UNREADABLE, seen.root_parent.why, SOON_SECONDS)
     return None
@@ -78,7 +79,7 @@ def _plan_objects(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, l
     gate = Gate(_why_not_disturb(seen))
     step = roll(stateful_set, seen.objects, pods, gate)
     if isinstance(step, Wait):
-        return Plan((*actions, *hints), step, 10)
+        return Plan((*actions, *hints), step, requeue.PENDING)
     if step is not None:
         actions.append(step)
     if actions:
@@ -96,13 +97,13 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
     restart = next_restart(named.stateful_set, seen, pods, gate)
     match restart:
         case tuple():
-            return Plan(restart, look_again_seconds=2)
+            return Plan(restart, look_again_seconds=requeue.SOON)
         case Relieve(node):
             wait = leaders.wait or Wait(Reason.RELIEVING, f"{node} is restarted with its new template once it leads nothing")
             return Plan((), wait, 1.0, notes={node: "it is restarted with its new template"})
         case Wait():
             # what it waits for may be a node that leaves, which goes only once HerdDB's own tablespace has left it
-            return Plan(plan_default_tablespace(cluster, seen, log, shrink.leaving), restart, 3)
+            return Plan(plan_default_tablespace(cluster, seen, log, shrink.leaving), restart, requeue.SOON)
         case None:
             records = [found.record for found in seen.records.values()] if not isinstance(seen.records, Unknown) else []
             changes: tuple[Action, ...] = (
@@ -120,7 +121,7 @@ def _plan_nodes(cluster: HerdDBCluster, seen: HerdDBObserved, log: LogStore, lea
 
 
 def _soon(seen: HerdDBObserved, pods: list[str]) -> float | None:
-    return None if all(map(seen.objects.pod_ready, pods)) else 5.0
+    return None if all(map(seen.objects.pod_ready, pods)) else requeue.PENDING
 
 
 def _why_not_disturb(seen: HerdDBObserved) -> str | None:

@@ -22,13 +22,13 @@ from herdkeeper.herddb.state.nodes import number_of, present_nodes, running_node
 from herdkeeper.herddb.tablespace.default import copy_on
 from herdkeeper.herddb.tablespace.record import VersionedRecord
 from herdkeeper.herddb.tablespace.replicas import Copies, why_not_as_good
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Action, ForgetNode, Plan, Wait, deletions
 from herdkeeper.shared import names
 from herdkeeper.shared.left_alone import left_alone_by
 from herdkeeper.shared.reason import Reason
 from herdkeeper.shared.unknown import Unknown
 
-SOON_SECONDS = 2.0
 CLAIM = "PersistentVolumeClaim"
 
 
@@ -45,7 +45,7 @@ class ScaleDown:
 
     def told(self, plan: Plan) -> Plan:
         """The plan, with what it waits for and what is to come."""
-        soon = SOON_SECONDS if self.wait is not None else None
+        soon = requeue.SOON if self.wait is not None else None
         blockers = (self.wait.sentence,) if self.wait is not None else ()
         return replace(
             plan,

@@ -13,6 +13,7 @@ from herdkeeper.herddb.tablespace.plan_restore import comes_too_late
 from herdkeeper.jobs.drill.draw import drilled_checkpoint
 from herdkeeper.jobs.removal.state import RemovalObserved
 from herdkeeper.jobs.state import JobObserved
+from herdkeeper.planning import requeue
 from herdkeeper.planning.actions import Delete, Plan, SetFinalizer
 from herdkeeper.planning.deletion import PATIENCE_SECONDS
 from herdkeeper.planning.intent import settle
@@ -60,7 +61,7 @@ def _begin(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, waited: 
 def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
     name = job["metadata"]["name"]
     if not any(reference["uid"] == checkpoint.metadata.uid for reference in job["metadata"].get("ownerReferences") or []):
-        return Plan.waiting(Reason.DELETING, f"the Job {name} is of an earlier Checkpoint of this name, and about to go", 2)
+        return Plan.waiting(Reason.DELETING, f"the Job {name} is of an earlier Checkpoint of this name, and about to go", requeue.SOON)
     said = driver_said(seen.objects, name)
     match job_ended(job):
         case "Complete":
@@ -78,12 +79,12 @@ def _ending(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
     job = seen.objects.get("Job", names.checkpoint_names(checkpoint.key).job)
     if job is not None and job_ended(job) is not None:
         # Its manifest must be known before those that share it are looked for.
-        noted = Plan.waiting(Reason.DELETING, "its job has ended: what became of it is noted first", 0.2)
+        noted = Plan.waiting(Reason.DELETING, "its job has ended: what became of it is noted first", requeue.NOTED)
         return None if checkpoint.is_over else noted
-    waiting = Plan.waiting(Reason.DELETING, "its job is being stopped", 2)
+    waiting = Plan.waiting(Reason.DELETING, "its job is being stopped", requeue.SOON)
     if job is not None and not job["metadata"].get("deletionTimestamp"):
         metadata = job["metadata"]
-        return Plan((Delete(job["apiVersion"], "Job", metadata["name"], metadata["uid"], Reason.DELETING),), waiting.wait, 2)
+        return Plan((Delete(job["apiVersion"], "Job", metadata["name"], metadata["uid"], Reason.DELETING),), waiting.wait, requeue.SOON)
     mine = (work for work in seen.work if work.owner == checkpoint.metadata.name)
     return waiting if job is not None or any(not work.ended for work in mine) else None
 
