@@ -24,8 +24,8 @@ from herdkeeper.protocol.log_archive import ArchiveProgress, ExpiryOrder, decode
 from herdkeeper_jobs.archive import cli, expiry
 from herdkeeper_jobs.archive.expiry import due, expired, sweep, take_away
 from herdkeeper_jobs.archive.segment import Place, SegmentManifest, newest_segment, oldest_segment, segments
-from herdkeeper_jobs.checkpoint.errors import CheckpointRefused, InvariantViolated
-from herdkeeper_jobs.checkpoint.manifest import ManifestFile, Position, commit_manifest
+from herdkeeper_jobs.errors import CheckpointRefused, InvariantViolated
+from herdkeeper_jobs.manifests.manifest import ManifestFile, Position, commit_manifest
 from herdkeeper_jobs.storage.stored_path import StoredPath, remove_file
 from herdkeeper_jobs.wal.lsn import Lsn
 
