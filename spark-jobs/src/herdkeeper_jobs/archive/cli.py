@@ -203,9 +203,7 @@ def _parser() -> argparse.ArgumentParser:
     add_destination_argument(parser, "folder for archives and checkpoints")
     parser.add_argument(
         "--place",
-        "--claim",
         default="",
-        dest="place",
         help="what the operator calls the destination, the name of its volume claim or the address of its store: with it, the operator is "
         "told what is archived there",
     )
