@@ -39,7 +39,7 @@ _GONE = ("Stopped", "Lost")
 
 def plan_checkpoint(checkpoint: Checkpoint, seen: JobObserved, spark_image: str) -> Plan:
     """Make the Job unless it is there, or ended before. One that ended is never run again: the resource is the record of one run."""
-    name = names.checkpoint_names(checkpoint.key).job
+    name = names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT)
     if checkpoint.is_over or seen.objects.get("Job", name) is not None:
         return Plan()
     if waiting := _waiting_for_places(checkpoint, seen):
@@ -95,7 +95,7 @@ def _waiting_for_places(checkpoint: Checkpoint, seen: JobObserved) -> Plan | Non
 def plan_audit(audit: ReplicationAudit, seen: JobObserved, spark_image: str) -> Plan:
     """Make the Job unless it is there, or the run ended before; that of a paused run anew when its window opens. An unhealthy cluster is
     audited all the same: that is when it is needed."""
-    name = names.audit_names(audit.key).job
+    name = names.job_name(audit.key, names.AUDIT_COMPONENT)
     if audit.is_over:
         return Plan()
     if seen.objects.get("Job", name) is not None:

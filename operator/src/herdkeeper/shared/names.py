@@ -441,37 +441,9 @@ class TablespaceNames:
         return f"jdbc:herddb:server:{self.leader_host}:{HERDDB_SQL_PORT}?{JDBC_TIMEOUTS}&client.max.operation.retry.count=3{tls}"
 
 
-@dataclass(frozen=True)
-class JobNames:
-    """The names of a Spark job's objects: Job, ServiceAccount, Role, RoleBinding and NetworkPolicy all have the same."""
-
-    key: ObjectKey
-    component: str
-
-    @property
-    def job(self) -> str:
-        """Job; also ServiceAccount, Role, RoleBinding and NetworkPolicy."""
-        return f"{self.key.name}-{self.component}"
-
-
-def checkpoint_names(key: ObjectKey) -> JobNames:
-    """The names of a Checkpoint's objects."""
-    return JobNames(key, CHECKPOINT_COMPONENT)
-
-
-def removal_names(key: ObjectKey) -> JobNames:
-    """The names of the objects that remove a Checkpoint's files."""
-    return JobNames(key, REMOVAL_COMPONENT)
-
-
-def restore_names(key: ObjectKey) -> JobNames:
-    """The names of the objects that fill a Tablespace from a checkpoint."""
-    return JobNames(key, RESTORE_COMPONENT)
-
-
-def audit_names(key: ObjectKey) -> JobNames:
-    """The names of a ReplicationAudit's objects."""
-    return JobNames(key, AUDIT_COMPONENT)
+def job_name(key: ObjectKey, component: str) -> str:
+    """The Job that a resource has for a component; also its ServiceAccount, Role, RoleBinding and NetworkPolicy."""
+    return f"{key.name}-{component}"
 
 
 def scheduled_run(schedule: str, due: datetime.datetime) -> str:

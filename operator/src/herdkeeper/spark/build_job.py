@@ -186,10 +186,7 @@ class _Run:
 
     @property
     def name(self) -> str:
-        if self.called is not None:
-            return self.called
-        key = self.owner.key
-        return names.JobNames(key, self.component).job
+        return names.job_name(self.owner.key, self.component) if self.called is None else self.called
 
 
 def build_checkpoint(checkpoint: Checkpoint, source: CheckpointSource, default_image: str) -> tuple[Json, ...]:

@@ -38,7 +38,7 @@ def see_restore(tablespace: Tablespace, seen: TablespaceObserved, world: World) 
     reference = tablespace.spec.bootstrap.checkpoint if tablespace.spec.bootstrap is not None else None
     checkpoint = world.kubernetes.readable(Checkpoint, ObjectKey(key.namespace, reference.name)) if reference is not None else None
     objects = Objects({**seen.objects.items, **world.kubernetes.owned(tablespace.KIND, key, JOBS).items})
-    runs = objects.get("Job", names.restore_names(key).job) is not None
+    runs = objects.get("Job", names.job_name(key, names.RESTORE_COMPONENT)) is not None
     progress = _progress(seen) if runs else None
     bootstrap = tablespace.spec.bootstrap
     makes_one = bootstrap is not None and bootstrap.target is not None

@@ -120,7 +120,7 @@ def refuse_existing(tablespace: Tablespace, record: TablespaceRecord) -> Plan | 
 def plan_restore(tablespace: Tablespace, seen: TablespaceObserved, spark_image: str) -> Plan:
     """Make the Job, unless it is there. Asked for once the tablespace's leader leads."""
     key = tablespace.key
-    if seen.objects.get("Job", names.restore_names(key).job) is not None:
+    if seen.objects.get("Job", names.job_name(key, names.RESTORE_COMPONENT)) is not None:
         return Plan(look_again_seconds=PROGRESS_SECONDS)
     files = files_of(tablespace, seen)
     if isinstance(files, Wait):

@@ -133,4 +133,4 @@ def _rows(seen: TablespaceObserved) -> dict[str, int]:
 
 
 def _job(tablespace: Tablespace) -> str:
-    return names.restore_names(tablespace.key).job
+    return names.job_name(tablespace.key, names.RESTORE_COMPONENT)

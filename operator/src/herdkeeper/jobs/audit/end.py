@@ -39,7 +39,7 @@ def unknown_result(audit: ReplicationAudit, seen: JobObserved) -> str | None:
 
 def job_of(audit: ReplicationAudit) -> str:
     """The name of its Job."""
-    return names.audit_names(audit.key).job
+    return names.job_name(audit.key, names.AUDIT_COMPONENT)
 
 
 def ended_well(seen: JobObserved, name: str) -> Json | None:

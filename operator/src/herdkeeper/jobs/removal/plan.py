@@ -31,7 +31,7 @@ def plan_removal(checkpoint: Checkpoint, seen: JobObserved, spark_image: str, wa
         raise ValueError("a Checkpoint that is being deleted is observed with those that may need its files")
     if removal.claim is None and checkpoint.spec.destination.store is None:
         return _let_go(Reason.DATA_DELETED, f"there is nothing to remove: the volume claim {checkpoint.place} is gone")
-    job = seen.objects.get("Job", names.removal_names(checkpoint.key).job)
+    job = seen.objects.get("Job", names.job_name(checkpoint.key, names.REMOVAL_COMPONENT))
     if job is not None:
         return _follow(job, checkpoint, seen)
     return _ending(checkpoint, seen) or _kept_by_somebody(checkpoint, seen, removal) or _begin(checkpoint, seen, spark_image, waited)
@@ -76,7 +76,7 @@ def _follow(job: Json, checkpoint: Checkpoint, seen: JobObserved) -> Plan:
 
 def _ending(checkpoint: Checkpoint, seen: JobObserved) -> Plan | None:
     """What is done while its own run is not over; None when it is."""
-    job = seen.objects.get("Job", names.checkpoint_names(checkpoint.key).job)
+    job = seen.objects.get("Job", names.job_name(checkpoint.key, names.CHECKPOINT_COMPONENT))
     if job is not None and job_ended(job) is not None:
         # Its manifest must be known before those that share it are looked for.
         noted = Plan.waiting(Reason.DELETING, "its job has ended: what became of it is noted first", requeue.NOTED)
